@@ -27,7 +27,16 @@ from bench.promises import DOCUMENTS, measure_promises
 from bench.report import print_ingest, print_promises, print_tables, write_page
 
 _PEERS_UP_TO = 50_000
-_PACKAGES = ("psycopg", "sqlalchemy", "pgvector", "numpy", "langchain-postgres", "chromadb")
+_PACKAGES = (
+    "psycopg",
+    "sqlalchemy",
+    "pgvector",
+    "numpy",
+    "langchain-postgres",
+    "chromadb",
+    "lancedb",
+    "milvus-lite",
+)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -55,7 +64,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--peers", action=argparse.BooleanOptionalAction, default=True,
-        help=f"langchain-postgres and Chroma beside it, up to {_PEERS_UP_TO} passages",
+        help=f"four other stores beside it, up to {_PEERS_UP_TO} passages",
     )  # fmt: skip
     parser.add_argument(
         "--ingest", action=argparse.BooleanOptionalAction, default=None,

@@ -12,13 +12,13 @@ from typing import Any
 
 import psycopg
 
-from bench import peers as peer_store
 from bench.bare import BM25_SCAN, VECTOR_SCAN, bare_scans
 from bench.breakdown import break_down
 from bench.clients import clients
 from bench.corpus import Corpus, Question
 from bench.over_http import measure_http
-from bench.peers import Peer
+from bench.peers import PEERS
+from bench.peers.peer import Peer
 from bench.profiles import Profile
 from bench.timing import Contender, Samples, alternate
 from bench.truth import Truth, recall
@@ -60,8 +60,8 @@ def measure(
         peers: list[Peer] = []
         if plan.peers:
             tell("peers: filling them, where that was not done before")
-            peers += stack.enter_context(peer_store.langchain_postgres(corpus))
-            peers += stack.enter_context(peer_store.chroma(corpus, data_dir))
+            for open_peer in PEERS:
+                peers += stack.enter_context(open_peer(corpus, data_dir))
         tell("recall")
         questions = corpus.questions[: plan.recall_questions]
         truth = Truth(corpus, questions)

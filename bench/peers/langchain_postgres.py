@@ -1,78 +1,23 @@
-"""Other ways to search the same passages, set up as their own documentation advises.
-
-They get what the portal's search has (the same vectors, the same analysed terms, no time for
-embedding) and only the passages that anybody may see. The selection reaches them as the filter
-they offer: a list of the documents that are on, made beforehand and not timed.
-"""
+"""PGVectorStore of langchain-postgres with HybridSearchConfig."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 import psycopg
 from sqlalchemy import make_url
 
 from bench.corpus import Corpus, Question
-from bench.profiles import SHARES, Profile
+from bench.peers.peer import LEG_LIMIT, RESULTS, Peer, operator_filter, visible_chunks
+from bench.profiles import Profile
 from portal.text.analyser import query_terms
 
-RESULTS = 10
 _TABLE = "passages"
-_LEG_LIMIT = 50
-
-
-class Peer(Protocol):
-    """A search engine with the corpus in it."""
-
-    name: str
-
-    kind: str
-
-    def search(self, profile: Profile, question: Question) -> list[int]:
-        """Places of the ten best passages in the corpus, best first."""
-
-    def exact(self, profile: Profile, question: Question) -> list[int]:
-        """What it would return if its index were exact."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
-    place: int
-    document: int
-    content: str
-    terms: str
-
-
-def visible_chunks(corpus: Corpus) -> Iterator[ChunkRow]:
-    """Passages that a person without documents of their own may see, in the corpus's order."""
-    everyone = corpus.allowed(corpus.profile("100 %"))
-    place_of = {id_: place for place, id_ in enumerate(corpus.chunk_ids)}
-    with psycopg.connect(corpus.services.database.conninfo) as connection:
-        cursor = connection.cursor("passages")
-        cursor.itersize = 2000
-        cursor.execute("SELECT id, content, terms FROM document_chunks")
-        for id_, content, terms in cursor:
-            place = place_of[id_]
-            if everyone[place]:
-                yield ChunkRow(place, int(corpus.document_of[place]), content, terms)
-
-
-@cache
-def _filter(profile: Profile) -> dict[str, Any] | None:
-    """The documents that are on, as both peers take it; None where all are, so none is needed."""
-    if profile.percent == SHARES[0]:
-        return None
-    return {"document": {"$in": [int(place) for place in np.flatnonzero(profile.enabled)]}}
-
-
-# --- langchain-postgres ---------------------------------------------------------------------------
 
 
 class LangchainPostgres:
@@ -97,14 +42,14 @@ class LangchainPostgres:
         found = store.similarity_search_by_vector(
             question.vector.tolist(),
             k=RESULTS,
-            filter=_filter(profile),
+            filter=operator_filter(profile),
             hybrid_search_config=config,
         )
         return [int(document.id) for document in found]
 
 
 @contextmanager
-def langchain_postgres(corpus: Corpus) -> Iterator[list[Peer]]:
+def langchain_postgres(corpus: Corpus, _data_dir: Path) -> Iterator[list[Peer]]:
     """As documented, and once more with pgvector's iterative scan, which it has no option for."""
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_postgres import PGEngine, PGVectorStore
@@ -128,8 +73,8 @@ def langchain_postgres(corpus: Corpus) -> Iterator[list[Peer]]:
             "primary_results_weight": 0.7,
             "secondary_results_weight": 0.3,
         },
-        primary_top_k=_LEG_LIMIT,
-        secondary_top_k=_LEG_LIMIT,
+        primary_top_k=LEG_LIMIT,
+        secondary_top_k=LEG_LIMIT,
     )
     database = f"bench_{corpus.size}_langchain"
     url = make_url(corpus.services.database.url).set(database=database)
@@ -145,7 +90,7 @@ def langchain_postgres(corpus: Corpus) -> Iterator[list[Peer]]:
                 id_column="id",
                 metadata_columns=["document"],
                 metadata_json_column=None,
-                index_query_options=options(ef_search=max(settings.ef_search, _LEG_LIMIT)),
+                index_query_options=options(ef_search=max(settings.ef_search, LEG_LIMIT)),
                 hybrid_search_config=config(),
             )
             for options in (HNSWQueryOptions, Iterative, Exact)
@@ -218,76 +163,3 @@ def _fill_langchain(corpus: Corpus, url: Any, *, m: int, ef_construction: int) -
 
 def _plain(url: Any) -> str:
     return str(url.set(drivername="postgresql").render_as_string(hide_password=False))
-
-
-# --- Chroma ---------------------------------------------------------------------------------------
-
-
-class ChromaCollection:
-    """A local, persistent collection; without a server Chroma searches by vectors only."""
-
-    name, kind = "Chroma", "vector"
-
-    def __init__(self, collection: Any, corpus: Corpus) -> None:
-        self._collection = collection
-        self._corpus = corpus
-
-    def search(self, profile: Profile, question: Question) -> list[int]:
-        found = self._collection.query(
-            query_embeddings=[question.vector], n_results=RESULTS, where=_filter(profile)
-        )
-        return [int(id_) for id_ in found["ids"][0]]
-
-    def exact(self, profile: Profile, question: Question) -> list[int]:
-        places, _ = self._corpus.exact_nearest(question.vector, profile, RESULTS)
-        return [int(place) for place in places]
-
-
-@contextmanager
-def chroma(corpus: Corpus, data_dir: Path) -> Iterator[list[Peer]]:
-    """With the portal's parameters of HNSW. Kept for the next run."""
-    import chromadb
-    from chromadb.config import Settings
-
-    settings = corpus.services.settings.search.hnsw
-    client = chromadb.PersistentClient(
-        str(data_dir / f"chroma-{corpus.size}"), Settings(anonymized_telemetry=False)
-    )
-    collection = client.get_or_create_collection(
-        "passages",
-        configuration={
-            "hnsw": {
-                "space": "cosine",
-                "max_neighbors": settings.m,
-                "ef_construction": settings.ef_construction,
-                "ef_search": settings.ef_search,
-            }
-        },
-    )
-    wanted = int(corpus.allowed(corpus.profile("100 %")).sum())
-    if collection.count() != wanted:
-        _fill_chroma(corpus, collection, batch=client.get_max_batch_size())
-    try:
-        yield [ChromaCollection(collection, corpus)]
-    finally:
-        client.close()
-
-
-def _fill_chroma(corpus: Corpus, collection: Any, *, batch: int) -> None:
-    rows: list[ChunkRow] = []
-
-    def flush() -> None:
-        collection.upsert(
-            ids=[str(row.place) for row in rows],
-            embeddings=corpus.vectors[[row.place for row in rows]],
-            documents=[row.content for row in rows],
-            metadatas=[{"document": row.document} for row in rows],
-        )
-        rows.clear()
-
-    for row in visible_chunks(corpus):
-        rows.append(row)
-        if len(rows) == min(batch, 2000):
-            flush()
-    if rows:
-        flush()

@@ -70,7 +70,7 @@ def make_settings(data_dir: Path, url: str, **overrides: object) -> Settings:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_settings_of_this_machine() -> Iterator[None]:
-    """Settings of whoever runs the tests must not change what is tested."""
+    """Keep the settings of the environment away from the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith("PORTAL_") or name in _OTHER_VARIABLES:

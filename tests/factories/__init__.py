@@ -1,1 +1,1 @@
-"""Builders of what tests need: files, people, conversations and servers that pretend."""
+"""Builders for tests: files, users, conversations and fake servers."""

@@ -312,7 +312,7 @@ def utf_16_text(path: Path) -> Path:
 
 
 def png_image(path: Path) -> Path:
-    """A valid image of one pixel, whatever the path's suffix says."""
+    """A valid image of one pixel, regardless of the path's suffix."""
     import struct
     import zlib
 

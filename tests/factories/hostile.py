@@ -61,7 +61,7 @@ def _encodings() -> Iterator[Hostile]:
     yield Hostile("latin.txt", "Größe und Übermaß der Geräte, naïve façade.\n".encode("cp1252"),
                   says="Größe und Übermaß")  # fmt: skip
     yield Hostile("bad-byte.txt", ("值班" * 50).encode() + b"\xff\xfe\x81", says="值班�")
-    # No UTF-8, whatever they pretend: all of the bytes are characters of an older encoding.
+    # No UTF-8, despite their marks: all of the bytes are characters of an older encoding.
     yield Hostile("surrogate.txt", b"\xed\xa0\x80" * 40 + "文字".encode(), never="\ud800")
     yield Hostile("overlong.txt", b"\xc0\xaf" * 60 + b" words", says=" words", never="/")
 

@@ -1,4 +1,4 @@
-"""More hostile files: cut off, overgrown, or called a text although nobody reads them."""
+"""More hostile files: cut off, overgrown, or with the suffix of a text but not for reading."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SECRET = "a client's secret"
 
 @dataclass
 class Provider:
-    """`oidc-provider-mock`, and a person's hands at its pages."""
+    """`oidc-provider-mock`, and a user at its pages."""
 
     issuer: str
 
@@ -56,7 +56,7 @@ def whole_provider() -> Iterator[Provider]:
 
 @dataclass
 class LyingProvider:
-    """Answers with whatever a test puts here. `id_token` is what the token endpoint gives out."""
+    """Answers with what a test puts here. `id_token` is what the token endpoint gives out."""
 
     issuer: str = ""
     discovery: dict[str, Any] = field(default_factory=dict)

@@ -29,7 +29,7 @@ def redis_program() -> str | None:
 
 
 class RedisServer:
-    """One server on a port of its own, which it keeps for whatever takes its place."""
+    """One server on a port of its own, which it keeps for its successor."""
 
     def __init__(self, folder: Path) -> None:
         with socket.create_server((_HOST, 0)) as probe:
@@ -75,7 +75,7 @@ class RedisServer:
 
     @contextmanager
     def black_hole(self) -> Iterator[None]:
-        """Killed; whoever calls in its place is let in and told nothing."""
+        """Killed; its port accepts connections and never answers."""
         self.kill()
         with socket.create_server((_HOST, self.port), backlog=64):
             yield

@@ -34,7 +34,7 @@ class Shelf:
     ) -> Mapping[str, Any]:
         self.asked += 1
         wanted = None if ids is None else set(ids)
-        # As Chroma does: in the order of insertion, whatever order was asked for.
+        # As Chroma does: in the order of insertion, regardless of the requested order.
         chosen = [one for one in self.records if wanted is None or one.id in wanted]
         chosen = chosen[offset or 0 :][:limit]
         if "embeddings" in include and self.torn.intersection(one.id for one in chosen):

@@ -1,8 +1,8 @@
 """Nothing that is switched off, deleted or foreign ever reaches a prompt or a citation.
 
-The world of test_selection_oracle changes at random; after each change somebody asks in their
+The world of test_selection_oracle changes at random; after each change a user asks in their
 conversation, in one of two processes. The model repeats every passage that it is given, so that
-whatever leaked once would come back in the history. Every request to it, every stored citation and
+a leak would come back in the history. Every request to it, every stored citation and
 the hash of the selection are compared with the oracle in plain Python.
 """
 
@@ -48,7 +48,7 @@ def repeat(request: ChatRequest) -> Iterator[ChatEvent]:
 
 @dataclass(slots=True)
 class AskingWorld(World):
-    """A world in which people ask instead of searching. `written` are all passages there ever
+    """A world in which users ask instead of searching. `written` are all chunks that ever
     were, with the documents that have or had them."""
 
     written: list[tuple[UUID, Chunk]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class AskingWorld(World):
     def check(self, step: Step) -> None:
         if step.moves:
             self._seat = Seat(step.asks, in_conversation=True, process=step.seed % 2)
-        user, services = self.people[self._seat.user], self.processes[self._seat.process]
+        user, services = self.users[self._seat.user], self.processes[self._seat.process]
         conversation = self._conversation(self._seat.user)
         question = _question(random.Random(step.seed + 1), is_narrow=step.is_narrow).text
         asked(services).clear()
@@ -81,7 +81,7 @@ class AskingWorld(World):
             assert not request.tool_turns
 
     def _conversation(self, place: int) -> UUID:
-        """Somebody whose conversation was deleted begins another to ask in."""
+        """Begin a new conversation for a user whose own was deleted."""
         conversation = self.conversations[place]
         if conversation is None:
             with self._begin(0) as session:

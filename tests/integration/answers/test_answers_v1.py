@@ -1,4 +1,4 @@
-"""POST /v1/answer: an answer that cites documents, and hits whatever becomes of it."""
+"""POST /v1/answer: an answer that cites documents, and hits in any case."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def events_of(answer: TestResponse) -> list[tuple[str, dict[str, str]]]:
 
 
 class Chat:
-    """A browser of one person, without scripts unless a test says so."""
+    """A browser of one user, without scripts unless a test says so."""
 
     def __init__(self, app: Flask, portal: Portal, user: User) -> None:
         self.client: FlaskClient = app.test_client()
@@ -479,7 +479,7 @@ def test_feedback_is_given_and_taken_back(chat: Chat) -> None:
     assert chat.post(path, feedback="splendid").status_code == 400
 
 
-# --- strangers and tricks -------------------------------------------------------------------------
+# --- other users, attacks -------------------------------------------------------------------------
 
 
 def test_objects_of_other_users_are_not_found(
@@ -488,14 +488,14 @@ def test_objects_of_other_users_are_not_found(
     address = chat.begin()
     chat.ask(address)
     question, message = chat.messages(address)
-    mine, stranger = chat.begin(), Chat(app, portal, portal.admin)
+    mine, other = chat.begin(), Chat(app, portal, portal.admin)
     citation = message.citations[0].id
     reads = [address, f"{address}/documents", f"{address}/export", f"{address}/rename"]
     reads += [f"{address}/messages/{message.id}{end}" for end in ("", "/sources", "/replay")]
     reads += [f"{address}/messages/{question.id}/edit", f"{address}/delete"]
     reads += [f"/citations/{citation}", f"/citations/{citation}/card"]
     for path in reads:
-        assert stranger.get(path).status_code == 404, path
+        assert other.get(path).status_code == 404, path
     writes = [
         (f"{address}/messages", {"content": QUESTION}),
         (f"{address}/messages/{message.id}/retry", {}),
@@ -507,7 +507,7 @@ def test_objects_of_other_users_are_not_found(
         (f"{address}/delete", {}),
     ]
     for path, form in writes:
-        assert stranger.post(path, **form).status_code == 404, path
+        assert other.post(path, **form).status_code == 404, path
     # One's own message under another of one's own conversations is not there either.
     assert chat.get(f"{mine}/messages/{message.id}/sources").status_code == 404
     assert chat.post(f"{mine}/messages/{message.id}/retry").status_code == 404

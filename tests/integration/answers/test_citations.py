@@ -175,7 +175,7 @@ def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
     assert words_left(portal) == []
 
 
-@pytest.mark.parametrize("act", ["asked anew", "deleted"])
+@pytest.mark.parametrize("act", ["asked again", "deleted"])
 def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
     portal: Portal, act: str
 ) -> None:
@@ -218,7 +218,7 @@ def wait_until_somebody_waits(portal: Portal) -> None:
             if connection.scalar(waiting):
                 return
         threading.Event().wait(0.01)
-    raise AssertionError("nobody waits")
+    raise AssertionError("no request waits")
 
 
 def words_left(portal: Portal) -> list[str]:
@@ -258,7 +258,7 @@ def test_document_made_private_is_gone_for_who_may_not_see_it(portal: Portal) ->
     citation = again(portal, answer, ada)
     assert (citation.state, citation.excerpt, citation.document_id) == (SourceState.GONE, "", None)
     assert citation.heading is citation.chunk_id is citation.revision_id is None
-    # When it was hidden, or that it is there at all, is nobody's business.
+    # Neither when it was hidden nor that it exists may show.
     assert citation.gone_at is None
     assert citing.verify(portal.services, ada, citation.id).stands is None
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""Whatever way a statement goes to the server, its failures have the portal's own names."""
+"""Failures of statements are the portal's own errors, on every path to the server."""
 
 from __future__ import annotations
 

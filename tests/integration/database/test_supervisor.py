@@ -1,4 +1,4 @@
-"""`portal serve` as a person starts it: ready, watched, stopped, killed."""
+"""`portal serve` from the command line: ready, watched, stopped, killed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A person, as far as it matters for what they may find."""
+    """A user, as far as it matters for what they may find."""
 
     id: UUID
     is_admin: bool
@@ -60,7 +60,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The question as a person writes it; the domain is asked for apart."""
+        """The query as a user writes it; the domain is a parameter."""
         parts = [*self.words]
         if self.phrase:
             parts.append(f'"{" ".join(self.phrase)}"')
@@ -89,14 +89,14 @@ class Question:
 
 @dataclass(slots=True)
 class Library:
-    """The whole state: documents and every switch that somebody set."""
+    """The whole state: documents and every switch that was set."""
 
     documents: dict[UUID, Document] = field(default_factory=dict)
     defaults: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
     overrides: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
 
     def counts(self, asker: Asker, conversation: UUID | None, document: Document) -> bool:
-        """Whether what a document says may be found by this person, asking there."""
+        """Return whether this user may find a document from there."""
         if document.is_deleted or document.is_purged:
             return False
         if not (document.is_shared or asker.is_admin or document.owner == asker.id):

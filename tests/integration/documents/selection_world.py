@@ -49,7 +49,7 @@ WHOLE_SEARCH_EVERY = 4
 @dataclass(frozen=True, slots=True)
 class Step:
     """One random change and the search that follows it. `user` is whom the change concerns,
-    who asked last where nobody has that number; with `moves` somebody else asks from now on.
+    who asked last where no user has that number; with `moves` another user asks from now on.
     `seed` decides all that is left open."""
 
     change: str
@@ -67,7 +67,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Seat:
     """Who searches, where, and by which process. It is kept for some steps, because a set that
-    a process remembers can only be stale for whoever asks again."""
+    a process remembers can only be stale for a user who asks again."""
 
     user: int = 0
     in_conversation: bool = False
@@ -79,7 +79,7 @@ class World:
     """The oracle's library, and how to do to the database what is done to it."""
 
     processes: tuple[Services, ...]
-    people: list[User]
+    users: list[User]
     model: Library = field(default_factory=Library)
     slots: list[UUID] = field(default_factory=list)
     conversations: list[UUID | None] = field(default_factory=list)
@@ -93,24 +93,24 @@ class World:
     def of(cls, *processes: Services) -> World:
         """An administrator and two others; no document yet."""
         accounts.ensure_first_administrator(processes[0])
-        people = [accounts.find_user(processes[0], "admin")]
-        people += [
+        users = [accounts.find_user(processes[0], "admin")]
+        users += [
             accounts.create_user(processes[0], name=name, password=PASSWORD)
             for name in ("ann", "ben")
         ]
-        return cls(processes, people)
+        return cls(processes, users)
 
-    # --- beginning anew ---------------------------------------------------------------------------
+    # --- starting over ----------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Forget everything but the people, and fill the library with new documents."""
+        """Delete everything but the users, and fill the library with new documents."""
         self.let_go()
         rng = random.Random(0)
         with self._begin(0) as session:
             for table in ("documents", "conversations", "user_document_defaults"):
                 session.execute(text(f"DELETE FROM {table}"))
             session.execute(text("UPDATE users SET is_admin = (name = 'admin')"))
-            self.people = [replace(user, is_admin=user.name == "admin") for user in self.people]
+            self.users = [replace(user, is_admin=user.name == "admin") for user in self.users]
             self.model, self.staged = Library(), {}
             documents = [self._new_document(rng) for _ in range(SLOTS)]
             self.slots = [document.id for document in documents]
@@ -120,14 +120,14 @@ class World:
     def _new_conversation(self, session: Session, place: int) -> UUID:
         made: UUID = session.execute(
             text("INSERT INTO conversations (user_id) VALUES (:user) RETURNING id"),
-            {"user": self.people[place].id},
+            {"user": self.users[place].id},
         ).scalar_one()
         return made
 
     def _new_document(self, rng: random.Random) -> Document:
         return Document(
             id=_uuid(rng, self._next()),
-            owner=rng.choice(self.people).id,
+            owner=rng.choice(self.users).id,
             is_shared=rng.random() < 0.6,
             title=f"{rng.choice(TITLES)} {self._next()}",
             type=rng.choice(list(TYPES)),
@@ -203,7 +203,7 @@ class World:
     def apply(self, step: Step) -> None:
         """Do one change, in the database and in the model."""
         self.let_go()
-        if step.user >= len(self.people):
+        if step.user >= len(self.users):
             step = replace(step, user=self._seat.user)
         CHANGES[step.change](self, step)
 
@@ -218,22 +218,22 @@ class World:
         return self.model.documents[self.slots[step.slot]]
 
     def _editor(self, document: Document) -> User:
-        """Somebody who may change a document: its owner, or the administrator."""
-        owners = [user for user in self.people if user.id == document.owner]
-        return owners[0] if owners else self.people[0]
+        """Return a user who may change a document: its owner, or the administrator."""
+        owners = [user for user in self.users if user.id == document.owner]
+        return owners[0] if owners else self.users[0]
 
     def switch_default(self, step: Step) -> None:
         with self._begin(step.process) as session:
             self._write_default(session, step)
 
     def _write_default(self, session: Session, step: Step) -> None:
-        user, document = self.people[step.user].id, self._document(step).id
+        user, document = self.users[step.user].id, self._document(step).id
         enabled = _decides(step, 0.25)
         session.execute(_DEFAULT, {"owner": user, "document": document, "enabled": enabled})
         self.model.defaults[user, document] = enabled
 
     def forget_default(self, step: Step) -> None:
-        user, document = self.people[step.user].id, self._document(step).id
+        user, document = self.users[step.user].id, self._document(step).id
         with self._begin(step.process) as session:
             session.execute(
                 text("DELETE FROM user_document_defaults WHERE user_id = :p AND document_id = :d"),
@@ -243,13 +243,13 @@ class World:
 
     def switch_all_defaults(self, step: Step) -> None:
         """All on or all off, in one statement."""
-        user, enabled = self.people[step.user].id, _decides(step, 0.3)
+        user, enabled = self.users[step.user].id, _decides(step, 0.3)
         with self._begin(step.process) as session:
             session.execute(_ALL_DEFAULTS, {"owner": user, "enabled": enabled})
         self.model.defaults |= {(user, document): enabled for document in self.model.documents}
 
     def forget_all_defaults(self, step: Step) -> None:
-        user = self.people[step.user].id
+        user = self.users[step.user].id
         with self._begin(step.process) as session:
             session.execute(
                 text("DELETE FROM user_document_defaults WHERE user_id = :p"), {"p": user}
@@ -300,7 +300,7 @@ class World:
         }
 
     def remake_conversation(self, step: Step) -> None:
-        """Delete a person's conversation; where it was deleted before, begin another."""
+        """Delete a user's conversation; if it was deleted before, begin another."""
         conversation = self.conversations[step.user]
         with self._begin(step.process) as session:
             if conversation is None:
@@ -349,7 +349,7 @@ class World:
     def give_away(self, step: Step) -> None:
         """Another owner, or none at all."""
         document = self._document(step)
-        owner = random.Random(step.seed).choice([*(user.id for user in self.people), None])
+        owner = random.Random(step.seed).choice([*(user.id for user in self.users), None])
         with self._begin(step.process) as session:
             session.execute(
                 text("UPDATE documents SET owner_id = :owner WHERE id = :id"),
@@ -431,15 +431,15 @@ class World:
         )
 
     def promote(self, step: Step) -> None:
-        """Make somebody an administrator, or no longer."""
+        """Give a user the role of administrator, or take it away."""
         place = 1 + step.user % 2
-        user = replace(self.people[place], is_admin=not self.people[place].is_admin)
+        user = replace(self.users[place], is_admin=not self.users[place].is_admin)
         with self._begin(step.process) as session:
             session.execute(
                 text("UPDATE users SET is_admin = :is_admin WHERE id = :id"),
                 {"is_admin": user.is_admin, "id": user.id},
             )
-        self.people[place] = user
+        self.users[place] = user
 
     def roll_back(self, step: Step) -> None:
         """Changes that never were."""
@@ -469,7 +469,7 @@ class World:
     def shuffle(self, step: Step) -> None:
         """Many switches and trash at random, in one transaction."""
         rng = random.Random(step.seed)
-        user = self.people[step.user].id
+        user = self.users[step.user].id
         with self._begin(step.process) as session:
             for document in self.model.documents.values():
                 enabled, is_deleted = rng.random() < 0.5, rng.random() < 0.2
@@ -488,7 +488,7 @@ class World:
         if step.moves:
             self._seat = Seat(step.asks, step.in_conversation, step.seed % len(self.processes))
         seat = self._seat
-        user, services = self.people[seat.user], self.processes[seat.process]
+        user, services = self.users[seat.user], self.processes[seat.process]
         conversation = self.conversations[seat.user] if seat.in_conversation else None
         question = _question(random.Random(step.seed + 1), is_narrow=step.is_narrow)
         is_whole = step.seed % WHOLE_SEARCH_EVERY == 0
@@ -552,10 +552,10 @@ class World:
         return self._registered
 
     def check_strangers(self) -> None:
-        """Nobody asks in another's conversation, nor in one that is gone."""
+        """Expect that no user can ask in another's conversation, nor in a deleted one."""
         for place, conversation in enumerate(self.conversations):
             request = SearchRequest("maple", conversation_id=conversation or self.slots[0])
-            other = self.people[(place + 1) % len(self.people)]
+            other = self.users[(place + 1) % len(self.users)]
             try:
                 engine.search(self.processes[0], other, request)
             except NotFound:

@@ -98,7 +98,7 @@ HOSTILE_READER = textwrap.dedent(
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[dict[str, object]]:
-    """What there is to be had for whoever is not confined."""
+    """Return what a process without confinement can reach."""
     tmp_path.chmod(0o755)
     folder = tmp_path / "tmp"
     folder.mkdir()

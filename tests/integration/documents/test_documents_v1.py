@@ -145,13 +145,13 @@ def recomputed(
         FROM documents d
         JOIN document_chunks c ON c.job_id = d.current_job_id
         JOIN chunk_embeddings e ON e.chunk_id = c.id
-        WHERE d.deleted_at IS NULL AND (d.visibility = 'shared' OR d.owner_id = :person)
+        WHERE d.deleted_at IS NULL AND (d.visibility = 'shared' OR d.owner_id = :user_id)
         """
     )
     binds = {"vector": str(vector.tolist()), "words": " ".join(query_terms(query))}
     with services.database.begin() as session:
         session.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-        rows = session.execute(statement, binds | {"person": user.id}).all()
+        rows = session.execute(statement, binds | {"user_id": user.id}).all()
     most = max(row.bm25 for row in rows)
     best: dict[UUID, tuple[float, float, float, UUID]] = {}
     for row in rows:

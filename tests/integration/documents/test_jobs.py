@@ -87,7 +87,7 @@ def test_users_take_turns_document_by_document(portal: Portal) -> None:
     second = store(portal, "eve's second", eve).id
     assert in_turn(portal) == [many[0], first, many[1], second, *many[2:]]
 
-    # What is done raises the turn of whoever comes next, so nobody is passed over for ever.
+    # A finished turn raises the lowest, so no user waits for ever.
     for done in (many[0], first, many[1], second, many[2]):
         indexing.index_document(portal.services, _newest(portal, done))
     queued = [many[3], many[4], many[5]]
@@ -344,7 +344,7 @@ def test_cancelled_job_stops_says_so_and_goes_on_when_tried_again(
     assert client.post(f"{address}/retry", headers=headers).status_code == 202
     assert client.post(f"{address}/retry", headers=headers).status_code == 409
     assert client.post(f"{address}/cancel", headers=headers).status_code == 200  # While it waits.
-    # Tried again with all that failed it is not: somebody did not want it.
+    # Tried again with all that failed it is not: a user cancelled it.
     again = client.post("/api/knowledge/documents/retry-failed", headers=headers)
     assert again.json == {"count": 0}
     assert client.post(f"{address}/retry", headers=headers).status_code == 202

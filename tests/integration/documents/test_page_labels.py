@@ -1,4 +1,4 @@
-"""What is printed on a page is what people read wherever a page is named; its number stays."""
+"""Pages are named by the label printed on them; their number stays the same."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     assert told["warnings"] == ["U+0000 (NUL), shown as “�” in the text: 1"]
     shown = client.get(f"/documents/{damaged.id}", headers=headers | {"Accept-Language": "en"}).text
     assert told["warnings"][0] in shown
-    # What can is read anew, and the text that is there stays until then.
+    # What can be is read again; the present text stays until then.
     assert again("windows-1251") == (202, "")
     assert again("windows-1251") == (409, "conflict")
     assert client.get(f"{address}/content", headers=headers).json == first

@@ -108,7 +108,7 @@ def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
 
     after = library.get_document(portal.services, portal.admin, document.id)
     assert SECOND in body(portal, document.id)
-    assert after.summary.title == "leave 2026"  # Nobody gave it another.
+    assert after.summary.title == "leave 2026"  # No user gave it another one.
     assert (after.summary.file_name, after.summary.media_type.short) == ("leave 2026.md", "MD")
     assert after.sha256 != before.sha256
     hits = found(portal, "annual leave days")
@@ -131,7 +131,7 @@ def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
     assert revisions.read_text(portal.services, portal.admin, document.id, 1)[1] == FIRST
     file = revisions.open_file(portal.services, portal.admin, document.id, 1)
     assert b"".join(file.parts) == FIRST.encode()
-    # Read again, it is the newest file that is read; a title that somebody gave stays.
+    # Read again, it is the newest file that is read; a title given by a user stays.
     library.change_document(portal.services, portal.admin, document.id, title="Leave")
     rereading.reread(portal.services, portal.admin, document.id)
     read(portal, document.id)

@@ -1,6 +1,6 @@
 """No search ever shows what is switched off, deleted or foreign, nor hides what counts.
 
-A portal changes at random, and after each change somebody searches, in one of two processes that
+A portal changes at random, and after each change a user searches, in one of two processes that
 each keep what they found switched on. Every result is compared with an oracle in plain Python.
 """
 
@@ -20,7 +20,7 @@ from tests.integration.documents.selection_world import CHANGES, SLOTS, Step, Wo
 
 # Ten thousand take some minutes; CONTRIBUTING.md tells when they are worth it.
 STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "3000"))
-STEPS = 40  # A portal's life before it begins anew.
+STEPS = 40  # Steps before the portal starts over.
 NEVER = {"exact_always_chunks": 0, "exact_chunks": 0, "exact_share": 0.0}
 ALWAYS = {"exact_always_chunks": 1_000_000, "exact_chunks": 1_000_000, "exact_share": 1.0}
 PLANS = {"index": NEVER, "exact": ALWAYS, "default": {}}

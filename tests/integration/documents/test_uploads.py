@@ -1,4 +1,4 @@
-"""Taking files in: how much a person may keep, what a full disk says, memory that stays flat."""
+"""Uploads: quotas, full disks, bounded memory."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def rows_of(portal: Portal, table: str) -> int:
         return int(session.scalar(text(f"SELECT count(*) FROM {table}")) or 0)
 
 
-# --- how much a person may keep -------------------------------------------------------------------
+# --- quotas ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def bounded(make_services: Callable[..., Services]) -> Portal:
-    """A portal in which a person may keep a megabyte."""
+    """A portal with a quota of one megabyte."""
     services = make_services(quota_mb=1)
     accounts.ensure_first_administrator(services)
     return Portal(services, accounts.find_user(services, "admin"))
@@ -87,8 +87,8 @@ def test_quota_counts_what_is_kept_and_a_purge_frees_it(bounded: Portal) -> None
     assert together.status_code == 413
     assert rows_of(bounded, "stored_files") == 2
     assert "600 KB of 1 MB" in client.get("/account", headers=headers).text
-    people = client.get("/admin", headers=bounded.headers()).text
-    assert re.search(r"ada.*600 KB of files", people, re.DOTALL)
+    page = client.get("/admin", headers=bounded.headers()).text
+    assert re.search(r"ada.*600 KB of files", page, re.DOTALL)
     address = f"{DOCUMENTS}/{first['id']}"
     assert client.delete(address, headers=headers).status_code == 204
     assert post(client, headers, (b"b" * 600 * KB, "b.txt")).status_code == 413
@@ -349,10 +349,10 @@ def test_what_is_too_large_is_refused_before_it_is_read_to_its_end(small: Portal
         small.services, small.admin, name="reader", ttl_s=60, scopes=[Scope.READ]
     )
     for token, status in (("made-up", 401), (reader, 403)):
-        stranger = Body(512 * KB)
+        body = Body(512 * KB)
         headers = {"Authorization": f"Bearer {token}"}
-        assert stranger.post(client, headers).status_code == status
-        assert stranger.read_bytes == 0
+        assert body.post(client, headers).status_code == status
+        assert body.read_bytes == 0
 
 
 # --- the form without a script --------------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_idempotency_key_belongs_to_a_user_and_lives_a_day(
                 {"age": age},
             )
         assert post(client, mine | key, (b"another", "b.txt")).status_code == status
-    # Housekeeping drops the other's, which is a day old; mine was taken anew.
+    # Housekeeping drops the other's, which is a day old; mine was taken again.
     assert post(client, mine | key, (b"mine", "a.txt")).status_code == 409
     idempotency.forget_old(portal.services)
     assert rows_of(portal, "idempotency_keys") == 1

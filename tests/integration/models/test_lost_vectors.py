@@ -1,4 +1,4 @@
-"""Vectors that are gone are noticed by the workers, and made anew without anybody asking for it."""
+"""Workers notice lost vectors and embed their chunks again."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def filled(portal: Portal) -> Portal:
 
 @dataclass
 class Load:
-    """Searchers that never pause, and what came of each search."""
+    """Threads that search without a pause, and their results."""
 
     outcomes: list[SearchOutcome] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
@@ -81,7 +81,7 @@ def searching_all_the_time(portal: Portal, *, threads: int = 3) -> Iterator[Load
 
 
 def cosines(portal: Portal, outcome: SearchOutcome, model_name: str) -> dict[object, float]:
-    """What the cosine of each hit is by one model, worked out anew from what is stored."""
+    """Return the cosine of each hit by one model, computed from the stored vectors."""
     with portal.services.database.begin() as session:
         model = registry.find_model(session, model_name)
         assert model
@@ -221,7 +221,7 @@ def test_build_that_is_killed_goes_on_where_it_was(
     (half,) = (s for s in switching.list_models(filled.services) if s.model.name == NEW)
     assert half.size.vectors >= 10
     assert half.coverage.missing > 0
-    assert half.build.stage == "embedding"  # A worker goes on with it by itself.
+    assert half.build.stage == "embedding"  # A worker continues it without a command.
     builds.requeue_lost(filled.services)
     deadline = time.monotonic() + 10
     while half.model.status == "building":

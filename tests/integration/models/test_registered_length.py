@@ -1,4 +1,4 @@
-"""A model is registered with a length of its vectors. Whatever an endpoint gives later under the
+"""A model is registered with a length of its vectors. What an endpoint returns later under the
 same name, searches and comparisons say what is wrong, and words go on."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A portal in one file, and back: the same documents, the same people, whole or not at all."""
+"""Backup and restore: the same documents and users, all or nothing."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def titles(services: Services, name: str, query: str, mode: SearchMode) -> list[
 
 
 def everything_seen(services: Services) -> list[Any]:
-    """What people find, and the originals byte for byte."""
+    """Return the results of searches, and the originals byte for byte."""
     # An index counts what was trashed until it is rebuilt; one that is restored is new.
     setup.heal_keyword_index(services)
     found: list[Any] = []
@@ -405,7 +405,7 @@ def test_neither_superuser_nor_pg_textsearch_is_needed(
     full: Portal, run, tmp_path: Path, server_url: str, blank_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """As on a server of somebody else's, whose administrator has given the one extension."""
+    """A server of another operator, who installed the one extension."""
     run("backup", tmp_path / "portal.tar")
     role = f"plain_{uuid4().hex}"
     monkeypatch.setenv("PORTAL_SEARCH__KEYWORD_BACKEND", "tsvector")

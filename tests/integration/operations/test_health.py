@@ -1,4 +1,4 @@
-"""Health answers within a second, whatever has become of the database."""
+"""Health answers within a second in any state of the database."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_refused_database_connection_is_unavailable(
 def test_a_network_that_swallows_everything(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
-    """A full backlog: nobody ever answers, and nobody refuses."""
+    """A full backlog: connections are neither accepted nor refused."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as hole:
         fillers = []
         for _ in range(4):

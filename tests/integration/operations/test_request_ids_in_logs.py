@@ -1,4 +1,4 @@
-"""Lines that gunicorn logs by itself do not carry the id of the request before."""
+"""Lines that gunicorn logs outside of requests carry no request id."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Web:
             return False
 
     def get(self, path: str, **named: object) -> httpx.Response:
-        # A new connection each time: which worker answers is chosen anew.
+        # A new connection each time: another worker may answer.
         return httpx.get(self.base + path, timeout=30, **named)
 
     def post(self, path: str, **named: object) -> httpx.Response:
@@ -147,7 +147,7 @@ def test_counts_of_two_workers_add_up_and_outlive_them(portal: Portal) -> None:
             after = killed(web, after)
         assert total(after, REQUESTS, endpoint="knowledge.search") == 100
 
-    # Nobody is left who counted: a new start begins at nothing.
+    # No process that counted is left: a new start begins at zero.
     with gunicorn(portal) as web:
         assert total(web.scrape(), REQUESTS, endpoint="knowledge.search") == 0
 

@@ -127,7 +127,7 @@ def test_whatever_changes_every_answer_is_the_one_of_a_search(
 
     def ask_all(seed: int) -> None:
         """Everybody asks everything, in both processes, the first of which may know by now."""
-        for place, user in enumerate(world.people):
+        for place, user in enumerate(world.users):
             conversation: UUID | None = world.conversations[place] if seed % 2 else None
             for question in QUESTIONS:
                 request = replace(question, conversation_id=conversation)
@@ -144,7 +144,7 @@ def test_whatever_changes_every_answer_is_the_one_of_a_search(
             "confidence_threshold": rng.choice((0.2, 0.8)),
             "domain_boost": rng.choice((0.0, 0.3)),
         }
-        dynamic_config.change(processes[step.process], world.people[0], values)
+        dynamic_config.change(processes[step.process], world.users[0], values)
 
     @settings(
         max_examples=EXAMPLES,

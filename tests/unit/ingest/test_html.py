@@ -155,7 +155,7 @@ def test_tags_without_text_are_counted_too(tmp_path: Path, monkeypatch: pytest.M
 def test_page_lies_in_the_folder_of_its_file_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which is on the disk of the data directory: `/tmp` may be memory, and nobody clears it."""
+    """Which is on the disk of the data directory: `/tmp` may be in memory, and is never cleared."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     assert read(tmp_path, "<p>words").text == "words"
     assert len(list(tmp_path.iterdir())) == 1

@@ -81,7 +81,7 @@ def test_endless_sentence_adds_a_bounded_rest_of_whole_words() -> None:
 def test_joined_text_is_what_stands_in_the_document(
     document: str, places: list[int], wanted: int
 ) -> None:
-    """Whatever the ranges, characters stay where they are and the passage stays whole."""
+    """For any ranges, characters keep their places and the chunk stays whole."""
     bounds = sorted(min(place, len(document)) for place in places)
     chunk = Fragment(document[bounds[1] : bounds[4]], bounds[1], bounds[4])
     before = Fragment(document[bounds[0] : bounds[2]], bounds[0], bounds[2])

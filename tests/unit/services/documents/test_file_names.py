@@ -1,4 +1,4 @@
-"""What a file is called: as its people write it, and with nothing that misleads them."""
+"""File names: as they were written, without characters that mislead."""
 
 from __future__ import annotations
 

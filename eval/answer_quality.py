@@ -41,6 +41,7 @@ class Result:
     headings_alone: int
     half_sentences: int
     seconds: float
+    confidence: float = 0.0
 
     @property
     def is_right(self) -> bool:
@@ -60,7 +61,7 @@ def measure(
     figures: dict[str, Any] = {}
     for one in chosen:
         with console.status(f"{one.name}: {len(one.questions)} questions"):
-            results = _ask_all(one)
+            results = ask_all(one)
         figures[one.name] = summary(results)
         console.print(table(one.name, figures[one.name]))
         if shows and one.name != "held-out":
@@ -70,7 +71,8 @@ def measure(
     return 0
 
 
-def _ask_all(one: AnswerSet) -> list[Result]:
+def ask_all(one: AnswerSet) -> list[Result]:
+    """Ask every question of a set, of a portal that holds its documents."""
     with tempfile.TemporaryDirectory(prefix="portal-eval-") as directory:
         settings = load_settings(data_dir=Path(directory), log_level="error")
         with scratch_engine(Path(directory), settings, lambda embedder: embedder) as engine:
@@ -90,6 +92,7 @@ def ask(engine: Engine, question: AnswerQuestion) -> Result:
         headings_alone=_count_headings(answered),
         half_sentences=_count_halves(answered),
         seconds=answered.seconds,
+        confidence=answered.confidence,
     )
 
 

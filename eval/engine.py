@@ -73,12 +73,14 @@ class QuotedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer to one question; `is_quoting` unless it abstains or only replies."""
+    """The answer to one question; `is_quoting` unless it abstains or only replies. `confidence` is
+    the least of its quotations', 0 without any."""
 
     text: str
     is_quoting: bool
     quotations: tuple[QuotedPiece, ...]
     seconds: float
+    confidence: float = 0.0
 
 
 class Engine:
@@ -131,6 +133,7 @@ class Engine:
             is_quoting=message.status is MessageStatus.DONE,
             quotations=tuple(self._quoted(one) for one in message.citations if one.was_cited),
             seconds=seconds,
+            confidence=message.replay.extra.get("confidence", 0.0) if message.replay else 0.0,
         )
 
     def _quoted(self, citation: Citation) -> QuotedPiece:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from portal.answering.questions import asks_for_list, defines
-from portal.answering.relevance import Candidate, Judged
+from portal.answering.relevance import Candidate, Judged, as_confidence
 from portal.answering.statements import Statement
 from portal.domain.answering import Source
 
@@ -73,7 +73,8 @@ def choose(question: str, judged: Judged) -> list[Quotation]:
             places, starts_at = group[:_MAX_ITEMS], candidate.statement.group_start
         else:
             places = _told_apart(judged, [place for place in group if place in usable])
-    return _runs(judged, places, candidate.chance, starts_at)
+    confidence = as_confidence(candidate.chance, same_language=judged.same_language)
+    return _runs(judged, places, confidence, starts_at)
 
 
 def _rank(question: str, judged: Judged, place: int) -> tuple[float, float]:

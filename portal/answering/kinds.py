@@ -55,10 +55,10 @@ _ORDINAL = r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|ten
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
 _CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent)"
 _MEASURE_UNIT = (
-    r"(?:平方米|平米|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|℃|°"
+    r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|℃|°"
     r"|(?:km|cm|mm|kg|gb|mb|tb|kb|ghz|mhz|mbps|gbps|kwh?|characters?|met(?:er|re)s?|kilomet\w+|miles?"
     r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m²|bits?)\b"
-    r"|个?字符?|位)"
+    r"|个?字符?|位|岁)"
 )
 _MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
 _HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"

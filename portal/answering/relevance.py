@@ -42,6 +42,9 @@ _HAN_TOKENS, _OTHER_TOKENS = 0.7, 0.27
 MIN_CHANCE = 0.55
 MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
+# Slope and constant of an answer's confidence over the log odds of its chance, in the question's
+# language and in another one, as fitted by eval/fit_answer_confidence.py.
+CONFIDENCE = {True: (0.72, 0.13), False: (0.6, -0.75)}
 # A year or a code in the question has to match: another year's figure is not an answer.
 _MUST_MATCH = re.compile(
     r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
@@ -313,6 +316,12 @@ def _chance(evidence: Evidence) -> float:
         weights = _ACROSS_LANGUAGES if evidence.is_compared else _BY_SEARCH_ALONE
     total = sum(weight * value for weight, value in zip(weights, evidence.values, strict=True))
     return 1 / (1 + math.exp(-total))
+
+
+def as_confidence(chance: float, *, same_language: bool) -> float:
+    """Return how often an answer is right whose best statement has this chance."""
+    slope, constant = CONFIDENCE[same_language]
+    return 1 / (1 + math.exp(-slope * _odds(chance) - constant))
 
 
 def _mean(met: Likeness, weights: Likeness) -> float:

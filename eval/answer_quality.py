@@ -22,6 +22,7 @@ from rich.table import Table
 from eval import answer_sets
 from eval.answer_sets import KINDS, AnswerQuestion, AnswerSet, Expected
 from eval.engine import Answered, Engine, scratch_engine
+from eval.measures import calibration_error
 from eval.quoted_pieces import headings, is_half, is_heading
 from portal.settings import load_settings
 
@@ -127,8 +128,17 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         "kinds": {name: _figures(filter(is_in, results)) for name, is_in in groups.items()},
         "headings alone": sum(one.headings_alone for one in results),
         "half sentences": sum(one.half_sentences for one in results),
+        "calibration error": _calibration_error(results),
         "ms": {str(share): round(float(np.percentile(milliseconds, share))) for share in (50, 95)},
     }
+
+
+def _calibration_error(results: Sequence[Result]) -> float:
+    """Return that of quoted answers, right or wrong."""
+    quoted = [one for one in results if one.confidence]
+    return round(
+        calibration_error([one.confidence for one in quoted], [one.is_right for one in quoted]), 3
+    )
 
 
 def _figures(results: Iterable[Result]) -> dict[str, Any]:
@@ -154,6 +164,7 @@ def table(name: str, figures: dict[str, Any]) -> Table:
         title=f"Answers, {name}",
         caption=f"headings or header rows quoted alone: {figures['headings alone']} · "
         f"half sentences: {figures['half sentences']} · "
+        f"calibration error: {figures['calibration error']} · "
         f"ms: median {latency['50']}, p95 {latency['95']}",
     )
     shown.add_column("kind")

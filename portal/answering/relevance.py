@@ -42,9 +42,10 @@ _HAN_TOKENS, _OTHER_TOKENS = 0.7, 0.27
 MIN_CHANCE = 0.55
 MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
-# Slope and constant of an answer's confidence over the log odds of its chance, in the question's
-# language and in another one, as fitted by eval/fit_answer_confidence.py.
-CONFIDENCE = {True: (0.72, 0.13), False: (0.6, -0.75)}
+# Slope and constant of an answer's confidence over the log odds of its chance, by whether it is in
+# the question's language. eval/fit_answer_confidence.py fits them; in the same language the chance
+# itself is as good.
+CONFIDENCE = {True: (1.0, 0.0), False: (0.6, -0.75)}
 # A year or a code in the question has to match: another year's figure is not an answer.
 _MUST_MATCH = re.compile(
     r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"

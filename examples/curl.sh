@@ -1,23 +1,23 @@
 #!/bin/sh
-# The portal over plain HTTP: sign in, upload a file, wait until it is ready, search, ask a question,
-# and check what the answer cites.
+# Use the portal over plain HTTP: sign in, upload a file, wait until it is ready, search, ask a question,
+# and verify the citations of the answer.
 #
 #     sh examples/curl.sh handbook.md "How many days of leave do I have?"
 #
-# PORTAL_URL       where the portal is; without it http://127.0.0.1:8000
-# PORTAL_USER      who signs in; without it admin. The password is asked for,
-# PORTAL_PASSWORD  or given here by a script;
-# PORTAL_TOKEN     or a personal access token with the scope `write` instead of both
+# PORTAL_URL       address of the portal; default http://127.0.0.1:8000
+# PORTAL_USER      user to sign in as; default admin
+# PORTAL_PASSWORD  their password; prompted for if unset
+# PORTAL_TOKEN     instead of both: a personal access token with the scope `write`
 #
-# Needs curl, and python3 to read and write JSON.
+# Requires curl, and python3 for JSON.
 
 set -eu
 umask 077
 
 PORTAL_URL=${PORTAL_URL:-http://127.0.0.1:8000}
 PORTAL_USER=${PORTAL_USER:-admin}
-MOST_WAIT_S=300
-# Python must not take the terminal's encoding for that of JSON.
+MAX_WAIT_S=300
+# JSON is UTF-8, regardless of the encoding of the terminal.
 export PORTAL_URL PORTAL_USER PYTHONUTF8=1
 
 fail() {
@@ -33,15 +33,15 @@ for program in curl python3; do
     command -v "$program" > /dev/null || fail "needs $program, which is not installed"
 done
 
-# Secrets go to curl in a file that only we can read, and to Python in the environment: arguments of
-# programs are shown to everybody on the machine by `ps`.
+# Pass secrets to curl in a private file and to Python in the environment: `ps` shows the arguments of
+# programs to all users.
 work=$(mktemp -d)
 : > "$work/secrets"
 signed_in=
 as_json='Content-Type: application/json'
 
 leave() {
-    # A session that nobody needs any more should not outlive us.
+    # End the session that this script started.
     [ -z "$signed_in" ] || send POST /api/auth/revoke --header "$as_json" --data '{}' > /dev/null 2>&1 || true
     rm -rf "$work"
 }
@@ -50,16 +50,16 @@ trap 'exit 1' HUP INT TERM
 
 # --- HTTP and JSON --------------------------------------------------------------------------------
 
-# send METHOD PATH [OPTION OF CURL …]: prints the status; $work/answer is what was answered.
+# send METHOD PATH [CURL OPTION …]: print the status and store the response in $work/answer.
 send() {
     method=$1 path=$2
     shift 2
-    curl --silent --show-error --max-time "$MOST_WAIT_S" --config "$work/secrets" \
+    curl --silent --show-error --max-time "$MAX_WAIT_S" --config "$work/secrets" \
         --request "$method" --output "$work/answer" --write-out '%{http_code}' "$@" \
         "${PORTAL_URL%/}$path"
 }
 
-# request METHOD PATH [OPTION OF CURL …]: the same, and ends with a clear word when it is refused.
+# request METHOD PATH [CURL OPTION …]: the same, but exit with a message if the request fails.
 request() {
     status=$(send "$@") || fail "no answer from $PORTAL_URL: is the portal running there?"
     case $status in
@@ -68,7 +68,7 @@ request() {
     esac
 }
 
-# post PATH NAME VALUE …: send a JSON object of texts.
+# post PATH NAME VALUE …: send a JSON object of strings.
 post() {
     path=$1
     shift
@@ -81,7 +81,7 @@ post_body() {
     request POST "$1" --header "$as_json" --data-binary "@$work/body"
 }
 
-# get PATH: a part of the answer, such as documents.0.id; nothing where it has none.
+# get PATH: print a part of the response, such as documents.0.id; nothing if it is missing.
 get() {
     python3 -c '
 import json, sys
@@ -91,12 +91,12 @@ for key in sys.argv[2].split("."):
 print(part)' "$work/answer" "$1" 2> /dev/null || true
 }
 
-# each LIST FORMAT: a line or more for each in a list of the answer.
+# each LIST FORMAT: print each item of a list in the response.
 each() {
     python3 -c '
 import json, os, sys
 for one in json.load(open(sys.argv[1]))[sys.argv[2]]:
-    # An excerpt has line breaks of its own; an address begins at the portal.
+    # Remove line breaks from excerpts, and make URLs absolute.
     one = {key: " ".join(value.split()) if isinstance(value, str) else value
            for key, value in one.items()}
     one["url"] = os.environ["PORTAL_URL"].rstrip("/") + (one.get("url") or "")
@@ -107,7 +107,7 @@ for one in json.load(open(sys.argv[1]))[sys.argv[2]]:
 
 if [ -z "${PORTAL_TOKEN:-}" ]; then
     if [ -z "${PORTAL_PASSWORD:-}" ]; then
-        [ -t 0 ] || fail "set PORTAL_PASSWORD or PORTAL_TOKEN, there is nobody to ask"
+        [ -t 0 ] || fail "no terminal to prompt for a password: set PORTAL_PASSWORD or PORTAL_TOKEN"
         printf 'Password of %s: ' "$PORTAL_USER" >&2
         trap 'stty echo; exit 1' HUP INT TERM
         stty -echo
@@ -127,16 +127,16 @@ print(json.dumps({"username": os.environ["PORTAL_USER"],
     signed_in=yes
     echo "Signed in as $PORTAL_USER."
 fi
-# `printf` is a part of the shell: no program is started that would show the token.
+# `printf` is a shell builtin, so `ps` does not show the token.
 printf 'header = "Authorization: Bearer %s"\n' "$PORTAL_TOKEN" > "$work/secrets"
 
-# --- upload, and wait -----------------------------------------------------------------------------
+# --- upload and wait ------------------------------------------------------------------------------
 
-# In quotes, because a comma or a semicolon in a name means something to curl.
+# Quoted, because commas and semicolons have a meaning in curl.
 quoted=$(printf '%s' "$file" | sed 's/[\\"]/\\&/g')
 request POST /api/knowledge/documents --form "file=@\"$quoted\""
 document=$(get documents.0.id)
-[ -n "$document" ] || fail "$PORTAL_URL does not answer as a portal does"
+[ -n "$document" ] || fail "$PORTAL_URL is not a portal"
 echo "Uploaded $file as $document."
 
 waited_s=0
@@ -147,7 +147,7 @@ while :; do
         ready) break ;;
         failed) fail "the document could not be read: $(get error.message)" ;;
     esac
-    [ "$waited_s" -lt "$MOST_WAIT_S" ] || fail "still $status after $MOST_WAIT_S s: is a worker running?"
+    [ "$waited_s" -lt "$MAX_WAIT_S" ] || fail "still $status after $MAX_WAIT_S s: is a worker running?"
     sleep 1
     waited_s=$((waited_s + 1))
 done
@@ -161,7 +161,7 @@ each results '- {title} ({confidence:.0%})
   {excerpt}
   {url}'
 
-# --- ask, and check the citations -----------------------------------------------------------------
+# --- ask and verify the citations -----------------------------------------------------------------
 
 post /api/conversations
 conversation=$(get id)
@@ -172,6 +172,6 @@ each citations '[{marker}] {title}: {excerpt}
 each citations '{marker} {id}' > "$work/citations"
 while read -r marker citation; do
     request GET "/api/citations/$citation/verify"
-    [ "$(get stands)" = True ] || fail "what [$marker] quotes does not stand in the document"
-    echo "[$marker] stands in the document, word for word."
+    [ "$(get stands)" = True ] || fail "the quotation [$marker] is not in the document"
+    echo "[$marker] matches the document word for word."
 done < "$work/citations"

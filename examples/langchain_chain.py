@@ -2,8 +2,8 @@
 
     DATABASE_URL=postgresql://… python examples/langchain_chain.py "How many days of leave?"
 
-Without DATABASE_URL it uses the portal's own embedded server. The chat model here repeats the best
-passage, so that the example needs no key: put any other in its place.
+Without DATABASE_URL it uses the portal's embedded server. The example needs no API key: its chat
+model repeats the best passage. Replace it with any other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def as_text(documents: list[Document]) -> str:
 
 
 def first_chunk(prompt: PromptValue) -> str:
-    """In the place of a chat model: the first passage it was given."""
+    """Return the first passage of the prompt, in place of a chat model."""
     return prompt.to_string().splitlines()[1]
 
 
@@ -43,7 +43,7 @@ def build_chain(store: PostgresVectorStore) -> Runnable[str, str]:
 
 def main(question: str) -> str:
     store = PostgresVectorStore("example-handbook", collection_metadata={"hnsw:space": "cosine"})
-    store.add_documents(HANDBOOK)  # The same ids each time: nothing is doubled.
+    store.add_documents(HANDBOOK)  # Same ids each time: no duplicates.
     return build_chain(store).invoke(question)
 
 

@@ -1,11 +1,11 @@
-"""A LangGraph agent that looks things up in a collection of the portal's database.
+"""A LangGraph agent that searches a collection in the portal's database.
 
-    export OPENAI_API_KEY=…                       # of any endpoint that speaks as OpenAI's does
+    export OPENAI_API_KEY=…                       # of any OpenAI-compatible endpoint
     export OPENAI_BASE_URL=http://127.0.0.1:11434/v1 PORTAL_EXAMPLE_MODEL=qwen3   # e.g. Ollama
     .venv/bin/python examples/langgraph_agent.py "How many days of leave do I have?"
 
-Shows the store's retriever as a tool: the model decides when to look something up and with which
-words, and answers from the passages it gets back, as often as it wants to. Every step is printed.
+The store's retriever is a tool: the model decides when to search and for what, and answers from the
+passages it gets. Every step is printed.
 
 Needs: .venv/bin/python -m pip install "langchain>=1" "langchain-openai>=1"
 """
@@ -39,7 +39,7 @@ PASSAGE = PromptTemplate.from_template("{page_content} [{source}]")
 
 
 def build_agent(model: BaseChatModel, store: PostgresVectorStore) -> CompiledStateGraph[Any]:
-    """A graph of two nodes, the model and its tools, that take turns until the model answers."""
+    """Build a graph in which the model and its tools alternate until the model answers."""
     look_up = create_retriever_tool(
         store.as_retriever(search_kwargs={"k": 2}),
         "look_up",
@@ -50,7 +50,7 @@ def build_agent(model: BaseChatModel, store: PostgresVectorStore) -> CompiledSta
 
 
 def ask(agent: CompiledStateGraph[Any], question: str) -> str:
-    """The agent's answer; what it does on the way is printed."""
+    """Print every step of the agent and return its answer."""
     messages = []
     for state in agent.stream({"messages": [("user", question)]}, stream_mode="values"):
         messages = state["messages"]
@@ -61,7 +61,7 @@ def ask(agent: CompiledStateGraph[Any], question: str) -> str:
 def main(question: str) -> None:
     model = ChatOpenAI(model=os.environ.get("PORTAL_EXAMPLE_MODEL", "gpt-4o-mini"), temperature=0)
     store = PostgresVectorStore("example-handbook", collection_metadata={"hnsw:space": "cosine"})
-    store.add_documents(HANDBOOK)  # The same ids each time: nothing is doubled.
+    store.add_documents(HANDBOOK)  # Same ids each time: no duplicates.
     ask(build_agent(model, store), question)
 
 

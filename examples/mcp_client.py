@@ -1,10 +1,10 @@
-"""Ask a portal the way AI clients do: search for documents, then read the best one.
+"""Use the portal like an AI client: search for documents, then fetch the best one.
 
     PORTAL_TOKEN=… .venv/bin/python examples/mcp_client.py "how long do refunds take?"
     PORTAL_TOKEN=… .venv/bin/python examples/mcp_client.py --url http://127.0.0.1:8001/mcp "…"
 
-Without --url it starts `portal mcp` itself and talks to it over standard input and output; with it,
-to a `portal mcp --http` that is running. Needs the extra: ./run setup --mcp
+Without --url it starts `portal mcp` and uses standard input and output; with --url it connects to a
+running `portal mcp --http`. Requires the extra: ./run setup --mcp
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PORTAL = Path(sys.executable).with_name("portal")
 
 
 async def ask_started(question: str) -> None:
-    # A client hands on next to nothing of its environment: say what the portal needs.
+    # MCP clients pass on little of their environment, so name what the portal needs.
     needs = {name: value for name, value in os.environ.items() if name.startswith("PORTAL_")}
     needs |= {name: os.environ[name] for name in ("DATABASE_URL",) if name in os.environ}
     server = StdioServerParameters(command=str(PORTAL), args=["mcp"], env=needs)
@@ -54,7 +54,7 @@ async def show_best(client: Client, question: str) -> None:
 
 
 async def call(client: Client, tool: str, **arguments: str) -> Any:
-    """What a tool answers: one item of text, which holds JSON."""
+    """Call a tool and parse its result, a single text item that contains JSON."""
     answer = await client.call_tool(tool, arguments)
     (item,) = answer.content
     if answer.is_error:

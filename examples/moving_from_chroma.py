@@ -1,12 +1,11 @@
-"""Move a program from Chroma: import its directory, change one line, get the same answers.
+"""Move a program from Chroma: import its directory, change one line, get the same results.
 
     DATABASE_URL=postgresql://… .venv/bin/python examples/moving_from_chroma.py [DIR]
 
-Makes a directory as an old program would have left it, imports its one collection by `portal
-import-chroma`, and runs the same calls on both. DIR is where it is made, new or empty: a directory
-that holds anything is refused, so that nothing of yours is written to or imported. Without
-DATABASE_URL it uses the portal's own embedded server. The model here counts letters, so that the
-example needs no key: what matters is that both sides have the same one. Needs the extra:
+Creates a Chroma directory, imports its collection with `portal import-chroma`, and runs the same
+calls on both. DIR is the directory to create; it must be new or empty, so that no data of yours is
+changed or imported. Without DATABASE_URL it uses the portal's embedded server. The example needs no
+API key: its model counts letters. Both sides must use the same model. Requires the extra:
 ./run setup --chroma
 """
 
@@ -33,7 +32,7 @@ IDS = ["leave", "canteen", "keys"]
 
 
 class LetterCounts(Embeddings):
-    """In the place of a model: how often each letter stands in a text."""
+    """Count the letters of a text, in place of a model."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [self.embed_query(text) for text in texts]
@@ -53,12 +52,12 @@ def old_store(directory: Path) -> VectorStore:
 
 
 def new_store() -> VectorStore:
-    """The one line that changes."""
+    """Return the new store: the only line that changes."""
     return PostgresVectorStore(COLLECTION, LetterCounts(), collection_metadata=COSINE)
 
 
 def ask(store: VectorStore) -> list[tuple[str, str, dict[str, str], float]]:
-    """What the old program does, and goes on doing."""
+    """Run the searches of the program, the same on both stores."""
     found = store.similarity_search_with_score("how many days of leave a year?", k=2)
     found += store.similarity_search_with_score("noon", k=1, filter={"source": "canteen.md"})
     return [
@@ -69,7 +68,7 @@ def ask(store: VectorStore) -> list[tuple[str, str, dict[str, str], float]]:
 
 def main(directory: Path) -> None:
     if directory.exists() and any(directory.iterdir()):
-        sys.exit(f"{directory} is not empty; this example makes a directory of its own")
+        sys.exit(f"{directory} is not empty; choose a new or empty directory")
     old = old_store(directory)
     old.add_texts(TEXTS, SOURCES, ids=IDS)
     before = ask(old)

@@ -1,11 +1,11 @@
-"""A LangGraph agent that looks things up in the portal's own documents, as one of its users.
+"""A LangGraph agent that searches the portal's documents as one of its users.
 
-    export OPENAI_API_KEY=…                       # of any endpoint that speaks as OpenAI's does
+    export OPENAI_API_KEY=…                       # of any OpenAI-compatible endpoint
     export OPENAI_BASE_URL=http://127.0.0.1:11434/v1 PORTAL_EXAMPLE_MODEL=qwen3   # e.g. Ollama
     .venv/bin/python examples/portal_agent.py ann "How many days of leave do I have?"
 
-The agent finds what that user may see and has not switched off, and nothing else. With the id of a
-conversation as third argument, what is switched off there is not found either.
+The agent finds only documents that the user may see and has not switched off. With the id of a
+conversation as third argument, documents switched off there are excluded too.
 
 Needs: ./run setup --langchain; .venv/bin/python -m pip install "langchain>=1" "langchain-openai>=1"
 """
@@ -38,7 +38,7 @@ def as_text(found: Document) -> str:
 
 
 def look_up_with(retriever: PortalRetriever) -> BaseTool:
-    """The retriever as a tool: the model reads the text, the program keeps the documents."""
+    """Wrap the retriever as a tool: the model gets the text, the program the documents."""
 
     @tool(response_format="content_and_artifact")
     def look_up(query: str) -> tuple[str, list[Document]]:
@@ -54,7 +54,7 @@ def build_agent(model: BaseChatModel, retriever: PortalRetriever) -> CompiledSta
 
 
 def ask(agent: CompiledStateGraph[Any], question: str) -> None:
-    """Print the agent's answer and the passages that it had to answer from."""
+    """Print the agent's answer and the passages it was given."""
     messages = agent.invoke({"messages": [("user", question)]})["messages"]
     print(messages[-1].text)
     for message in messages:

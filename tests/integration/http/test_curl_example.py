@@ -90,7 +90,7 @@ def test_the_script_does_what_it_says(
         assert "It is ready." in output
         assert "The canteen is open from noon to two." in output
         assert f"{url}/documents/" in output
-        assert "[1] stands in the document, word for word." in output
+        assert "[1] matches the document word for word." in output
         assert tokens_in_use(portal) == before
 
         with_token = environment | {"PORTAL_TOKEN": token, "PORTAL_PASSWORD": ""}
@@ -98,7 +98,7 @@ def test_the_script_does_what_it_says(
             again, errors = process.communicate(timeout=120)
         assert (process.returncode, errors) == (0, "")
         assert "Signed in" not in again
-        assert "[1] stands in the document, word for word." in again
+        assert "[1] matches the document word for word." in again
 
         arguments = (str(handbook), QUESTION)
         assert "401" in refusal(environment | {"PORTAL_PASSWORD": "wrong"}, *arguments)

@@ -69,6 +69,8 @@ class Attempt:
     """The encoding the user chose; None to detect it."""
     chunk_tokens: int
     """The limit that the job began with: with two limits chunks would overlap or leave gaps."""
+    has_text: bool
+    """True if an earlier text of the document is searchable meanwhile."""
     is_upgrade: bool = False
     """True if the file is only read again by a newer reader version; no notification is sent."""
 
@@ -109,6 +111,7 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
             media_type=media_type,
             encoding=job.config.get("encoding"),
             chunk_tokens=chunk_tokens,
+            has_text=document.current_job_id is not None,
             is_upgrade=bool(job.config.get("is_upgrade")),
         )
 

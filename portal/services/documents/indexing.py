@@ -160,7 +160,8 @@ def _index(
     extracted = _extracted(services, attempt, reading)
     found = split(extracted, target_tokens=attempt.chunk_tokens)
     _store_chunks(services, attempt, found, should_stop)
-    revision_changes.note(services, attempt)
+    if attempt.has_text:
+        revision_changes.note(services, attempt)
     _publish(services, attempt)
 
 

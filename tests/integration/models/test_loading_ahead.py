@@ -32,7 +32,7 @@ def _as_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def slow_use(monkeypatch: pytest.MonkeyPatch, gate: threading.Event) -> None:
-    def load(_threads: int) -> bundled.Model:
+    def load(*_: object) -> bundled.Model:
         assert gate.wait(20)
         return bundled.Model(_encode, is_thread_safe=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -124,37 +124,3 @@ class ChunkSlice:
     limit: int | None = None
     offset: int = 0
     with_vectors: bool = field(default=False, kw_only=True)
-
-
-class ChunkStore(Protocol):
-    """A program's chunks with semantic or hybrid search, over any store."""
-
-    @property
-    def status(self) -> HybridStatus: ...
-
-    def is_hybrid_search_enabled(self) -> bool: ...
-
-    def semantic_search(
-        self,
-        query: str,
-        limit: int = ...,
-        threshold: float | None = None,
-        content_type: str | None = None,
-    ) -> list[SemanticResult]:
-        """Return the best chunks: at most `limit` (5 if less than 1), with a cosine of at least
-        `threshold`, whose metadata has this `content_type`; none for an empty query."""
-
-    def upsert(self, chunks: Iterable[SemanticChunk]) -> None: ...
-
-    def get(
-        self,
-        ids: Sequence[str] | None = None,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        with_vectors: bool = False,
-    ) -> list[SemanticChunk]: ...
-
-    def delete(self, ids: Sequence[str]) -> int: ...
-
-    def count(self) -> int: ...

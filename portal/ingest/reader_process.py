@@ -30,10 +30,6 @@ from portal.errors import (
 )
 from portal.ingest.limits import ExtractionLimits, FileToRead
 
-ERRORS = ("encrypted", "no_pages", "pages", "characters", "memory", "too_many", "broken")
-"""Errors that a reader reports: `{"error": …}`, for `too_many` with `what` and `limit`, for
-`memory` perhaps with `limit_mb`.
-"""
 COUNTED = {
     "attributes": N_("attributes in one element"),
     "cells": N_("cells"),

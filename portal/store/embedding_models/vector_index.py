@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
 
@@ -23,7 +21,6 @@ from portal.store.embedding_models import language_axis
 Method = Literal["hnsw", "ivfflat"]
 VectorType = Literal["halfvec", "vector", "bit"]
 Metric = Literal["cosine", "l2", "ip"]
-FloatArray = NDArray[np.floating[Any]]
 
 # Limits of pgvector, README of 0.8.
 MAX_VECTOR_DIMENSIONS = 2000

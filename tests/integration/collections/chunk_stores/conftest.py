@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from portal.domain.semantic import ChunkStore
 from portal.integrations.chroma.client import open_directory, open_server
 from portal.integrations.chunk_store import SemanticChunkStore
 from portal.integrations.chunk_stores import open_chunk_store
@@ -141,8 +140,3 @@ def chroma(tmp_path: Path) -> Iterator[Chroma]:
 
 def needs_chroma() -> None:
     pytest.importorskip("chromadb", reason="needs the extra `chroma` (./run setup --chroma)")
-
-
-def as_port(store: ChunkStore) -> ChunkStore:
-    """What the type checker holds against the port."""
-    return store

@@ -14,7 +14,7 @@ from portal.domain.semantic import SemanticChunk
 from portal.errors import EmbedderUnavailable, Unavailable
 from portal.integrations.chunk_stores import open_chunk_store
 from tests.factories.semantic import named
-from tests.integration.collections.chunk_stores.conftest import EVERYWHERE, as_port
+from tests.integration.collections.chunk_stores.conftest import EVERYWHERE
 from tests.integration.collections.chunk_stores.world import (
     CHUNKS,
     COSINES,
@@ -36,7 +36,7 @@ HOSTILE = "'; DROP TABLE documents; -- \" } {$where: 1} %s \\ </script> 🎉"
 
 @pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
 def test_passages_are_kept_got_counted_and_erased(world: World) -> None:
-    store = as_port(world.filled())
+    store = world.filled()
     assert store.count() == len(CHUNKS)
     assert store.get() == CHUNKS
     assert ids(store.get(["code", "nobody", "leave", "code"])) == ["code", "leave"]

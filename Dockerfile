@@ -1,10 +1,10 @@
-# The web, a worker or a migration, by its command; compose.yaml starts all three.
+# Image for web processes, workers and migrations; compose.yaml starts all three.
 FROM python:3.12-slim-bookworm
 
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /srv/portal
 
-# The locks change rarely: what they install stays cached while the code changes.
+# Install from the locks first: this layer stays cached while the code changes.
 COPY requirements/core.txt requirements/prune.py requirements/
 RUN pip install --require-hashes --no-deps -r requirements/core.txt && python requirements/prune.py
 
@@ -19,5 +19,5 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
 
-# Alone, the image serves everything with the embedded PostgreSQL.
+# By default the image serves everything with the embedded PostgreSQL.
 CMD ["portal", "serve", "--host", "0.0.0.0", "--port", "8000"]

@@ -38,7 +38,7 @@ WORDS = {
     ),
     "normalisation": (
         N_("Normalisation"),
-        N_("How scores are normalized before weighting."),
+        N_("How scores are normalised before weighting."),
     ),
     "rrf_k": (
         N_("RRF constant k"),

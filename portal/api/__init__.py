@@ -19,14 +19,7 @@ from portal.api.documents import (
     selection,
 )
 from portal.api.operations import audit, ops
-from portal.api.people import (
-    auth,
-    oidc_logout,
-    personal_tokens,
-    second_factors,
-    sessions,
-    users,
-)
+from portal.api.people import auth, oidc_logout, personal_tokens, second_factors, sessions, users
 from portal.api.search import chunk_search, semantic
 from portal.http import context
 

@@ -268,9 +268,7 @@ def _name_request() -> None:
     # A caller's id is kept only when it cannot break a log line.
     g.request_id = given if tracing.is_request_id(given) else uuid4().hex
     tracing.begin(
-        g.request_id,
-        request.headers.get("traceparent", ""),
-        request.headers.get("tracestate", ""),
+        g.request_id, request.headers.get("traceparent", ""), request.headers.get("tracestate", "")
     )
     audit.set_origin(
         Origin(Source.WEB, request.remote_addr, request.user_agent.string, g.request_id)

@@ -83,11 +83,7 @@ class SpooledFile(io.RawIOBase):
     """One of them, from its own beginning to its own end."""
 
     def __init__(
-        self,
-        spool: Spool,
-        start: int,
-        limit_bytes: int,
-        refuse: Callable[[], Exception] | None,
+        self, spool: Spool, start: int, limit_bytes: int, refuse: Callable[[], Exception] | None
     ) -> None:
         self._spool, self._start = spool, start
         self._limit_bytes, self._refuse = limit_bytes, refuse

@@ -95,10 +95,7 @@ class McpSettings(Section):
     """The server of AI clients, `portal mcp`."""
 
     fetch_characters: int = Field(
-        50_000,
-        ge=1000,
-        le=1_000_000,
-        description="maximum text of a document in a response",
+        50_000, ge=1000, le=1_000_000, description="maximum text of a document in a response"
     )
 
 

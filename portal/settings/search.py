@@ -122,17 +122,10 @@ class SearchSettings(Section):
 
     max_top_k: int = Field(100, ge=1, le=100, description="maximum `top_k` of /api/v1/search")
     default_top_k: int = Field(
-        10,
-        ge=1,
-        le=100,
-        validate_default=True,
-        description="default `top_k` of /api/v1/search",
+        10, ge=1, le=100, validate_default=True, description="default `top_k` of /api/v1/search"
     )
     similarity_threshold: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="default minimum cosine similarity of such requests; 0: none",
+        0.0, ge=0, le=1, description="default minimum cosine similarity of such requests; 0: none"
     )
     hybrid: HybridSettings = HybridSettings()
     text: TextSettings = TextSettings()

@@ -123,8 +123,7 @@ class SignInSettings(Section):
     """What signing in asks for."""
 
     require_second_factor: Literal["off", "administrators", "everyone"] = Field(
-        "off",
-        description="who has to set up two-step verification before anything else opens",
+        "off", description="who has to set up two-step verification before anything else opens"
     )
 
     @field_validator("require_second_factor", mode="before")

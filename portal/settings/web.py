@@ -33,10 +33,7 @@ class WebSettings(Section):
         64, ge=0, le=1000, description="requests that may wait; more get 503"
     )
     patience_s: float = Field(
-        3.0,
-        ge=0,
-        le=60,
-        description="how long they wait, sign-ins three times as long; then 503",
+        3.0, ge=0, le=60, description="how long they wait, sign-ins three times as long; then 503"
     )
     header_timeout_s: float = Field(
         10.0, gt=0, le=300, description="time limit of a request's headers"

@@ -82,8 +82,7 @@ class Settings(BaseSettings):
         "directory with mode 600",
     )
     secret_key_old: SecretStr | None = Field(
-        None,
-        description="previous key: what it signed stays valid until you remove the setting",
+        None, description="previous key: what it signed stays valid until you remove the setting"
     )
     registration: Literal["invite", "open", "closed"] = Field(
         "invite", description="who may create an account"

@@ -79,9 +79,7 @@ def create_conversation(json_data: schemas.ConversationBody) -> schemas.Conversa
 
 @blueprint.get("/conversations/<uuid:conversation_id>")
 @blueprint.output(schemas.ConversationDetailModel)
-@blueprint.doc(
-    summary="One conversation with its messages",
-)
+@blueprint.doc(summary="One conversation with its messages")
 def get_conversation(conversation_id: UUID) -> schemas.ConversationDetailModel:
     services, user = context.caller()
     summary = conversations.get(services, user, conversation_id)
@@ -120,11 +118,7 @@ def export_conversation(conversation_id: UUID) -> Response:
 
 @blueprint.post("/conversations/<uuid:conversation_id>/messages")
 @blueprint.input(schemas.MessageBody, location="json")
-@blueprint.doc(
-    summary="Ask",
-    description=_ANSWERS,
-    responses=_EVENTS,
-)
+@blueprint.doc(summary="Ask", description=_ANSWERS, responses=_EVENTS)
 @blueprint.output(schemas.MessageModel)
 def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.MessageModel | Response:
     stream = answering.ask(
@@ -155,18 +149,14 @@ def _answer(stream: AnswerStream, *, as_events: bool) -> schemas.MessageModel | 
 
 @blueprint.post("/messages/<uuid:message_id>/stop")
 @blueprint.output(schemas.MessageModel)
-@blueprint.doc(
-    summary="Stop an answer that is being written",
-)
+@blueprint.doc(summary="Stop an answer that is being written")
 def stop(message_id: UUID) -> schemas.MessageModel:
     return schemas.message_model(answering.stop(*context.caller(), message_id))
 
 
 @blueprint.get("/messages/<uuid:message_id>")
 @blueprint.output(schemas.MessageModel)
-@blueprint.doc(
-    summary="One message, and what it was made from",
-)
+@blueprint.doc(summary="One message, and what it was made from")
 def get_message(message_id: UUID) -> schemas.MessageModel:
     return schemas.message_model(conversations.get_message(*context.caller(), message_id))
 
@@ -174,9 +164,7 @@ def get_message(message_id: UUID) -> schemas.MessageModel:
 @blueprint.put("/messages/<uuid:message_id>/feedback")
 @blueprint.input(schemas.FeedbackBody, location="json")
 @blueprint.output(schemas.MessageModel)
-@blueprint.doc(
-    summary="Say whether an answer was useful",
-)
+@blueprint.doc(summary="Say whether an answer was useful")
 def set_feedback(message_id: UUID, json_data: schemas.FeedbackBody) -> schemas.MessageModel:
     return schemas.message_model(
         conversations.set_feedback(
@@ -194,8 +182,6 @@ def get_citation(citation_id: UUID) -> schemas.CitationModel:
 
 @blueprint.get("/citations/<uuid:citation_id>/verify")
 @blueprint.output(schemas.VerificationModel)
-@blueprint.doc(
-    summary="Whether the quoted words still stand in the stored revision",
-)
+@blueprint.doc(summary="Whether the quoted words still stand in the stored revision")
 def verify(citation_id: UUID) -> schemas.VerificationModel:
     return schemas.VerificationModel.of(citing.verify(*context.caller(), citation_id))

@@ -33,11 +33,7 @@ blueprint = APIBlueprint("jobs", __name__, url_prefix="/api/knowledge", tag=TAG)
 def list_jobs(query_data: JobQuery) -> JobListResponse:
     services, user = context.caller()
     page = jobs.list_jobs(
-        services,
-        user,
-        status=query_data.status,
-        cursor=query_data.cursor,
-        limit=query_data.limit,
+        services, user, status=query_data.status, cursor=query_data.cursor, limit=query_data.limit
     )
     return JobListResponse(
         jobs=[listed_model(item) for item in page.items],

@@ -15,12 +15,7 @@ from portal.api.documents.job_schemas import JobModel, failure_model
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.addresses import chunk_url
-from portal.domain.documents import (
-    DocumentFilter,
-    DocumentSummary,
-    MediaType,
-    Visibility,
-)
+from portal.domain.documents import DocumentFilter, DocumentSummary, MediaType, Visibility
 from portal.domain.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput

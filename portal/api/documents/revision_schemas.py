@@ -30,8 +30,7 @@ class RevisionModel(ResponseModel):
     is_current: bool = Field(description="it is the text that is searched")
     is_reread: bool = Field(description="the file of the revision before, read again: no new bytes")
     characters_added: int | None = Field(
-        description="against the revision before; null where that was not compared",
-        examples=[120],
+        description="against the revision before; null where that was not compared", examples=[120]
     )
     characters_removed: int | None = Field(description="as `characters_added`", examples=[4])
 
@@ -61,10 +60,7 @@ class RevisionContentResponse(ResponseModel):
 
 class DifferencesQuery(RequestModel):
     against: int | None = Field(
-        None,
-        ge=1,
-        le=MAX_NUMBER,
-        description="number of the other revision; unset: the one before",
+        None, ge=1, le=MAX_NUMBER, description="number of the other revision; unset: the one before"
     )
     part: int = Field(1, ge=1, le=1_000_000, description="which part of long differences")
 

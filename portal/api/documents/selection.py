@@ -87,18 +87,14 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
 @blueprint.input(SwitchBody, location="json")
 @blueprint.output(SwitchModel)
-@blueprint.doc(
-    summary="Switch a document in all conversations",
-)
+@blueprint.doc(summary="Switch a document in all conversations")
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     return _default(selections.set_default(*context.caller(), document_id, json_data.enabled))
 
 
 @blueprint.delete("/user/document-defaults/<uuid:document_id>")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Inherit the system's default again",
-)
+@blueprint.doc(summary="Inherit the system's default again")
 def forget_default(document_id: UUID) -> str:
     selections.set_default(*context.caller(), document_id, None)
     return ""
@@ -107,9 +103,7 @@ def forget_default(document_id: UUID) -> str:
 @blueprint.get("/conversations/<uuid:conversation_id>/document-overrides")
 @blueprint.input(SwitchQuery, location="query")
 @blueprint.output(OverrideList)
-@blueprint.doc(
-    summary="What is switched on in a conversation, and why",
-)
+@blueprint.doc(summary="What is switched on in a conversation, and why")
 def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
     page = selections.list_switches(
         *context.caller(),
@@ -124,9 +118,7 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")
 @blueprint.input(AllBody, location="json")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Switch all documents in a conversation",
-)
+@blueprint.doc(summary="Switch all documents in a conversation")
 def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
     selections.set_all_overrides(*context.caller(), conversation_id, json_data.enabled)
     return ""
@@ -135,9 +127,7 @@ def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 @blueprint.input(SwitchBody, location="json")
 @blueprint.output(OverrideModel)
-@blueprint.doc(
-    summary="Switch a document in one conversation",
-)
+@blueprint.doc(summary="Switch a document in one conversation")
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
     return _override(
         selections.set_override(*context.caller(), conversation_id, document_id, json_data.enabled)
@@ -146,9 +136,7 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
 
 @blueprint.delete("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Inherit one's own default again",
-)
+@blueprint.doc(summary="Inherit one's own default again")
 def forget_override(conversation_id: UUID, document_id: UUID) -> str:
     selections.set_override(*context.caller(), conversation_id, document_id, None)
     return ""

@@ -260,8 +260,7 @@ class SimilarModel(FoundModel):
 
 class TextModel(FoundModel):
     relevance_score: float = Field(
-        description="BM25 as a share of the best passage's, 0 to 1: the best has 1",
-        examples=[1.0],
+        description="BM25 as a share of the best passage's, 0 to 1: the best has 1", examples=[1.0]
     )
     bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
     highlighted_content: str | None = Field(

@@ -26,9 +26,7 @@ class SemanticSearchBody(RequestModel):
         description="text and nothing else; an empty one finds nothing",
     )
     limit: int = Field(
-        DEFAULT_LIMIT,
-        le=MAX_RESULTS,
-        description="most results; less than 1 counts as 5",
+        DEFAULT_LIMIT, le=MAX_RESULTS, description="most results; less than 1 counts as 5"
     )
     threshold: Similarity | None = Field(
         None, description="least cosine similarity; unset: no result is too far"

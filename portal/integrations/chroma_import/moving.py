@@ -10,13 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portal.domain.vector_collections import (
-    Distance,
-    NewRecord,
-    Page,
-    RecordFilter,
-    StoredRecord,
-)
+from portal.domain.vector_collections import Distance, NewRecord, Page, RecordFilter, StoredRecord
 from portal.errors import InvalidInput, NotFound
 from portal.integrations.chroma_import.reading import (
     BrokenIndex,

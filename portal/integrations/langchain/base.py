@@ -61,7 +61,7 @@ class CollectionStore(VectorStore):
         _warn_of_ignored(
             persist_directory=persist_directory, host=host, port=port, headers=headers,
             chroma_cloud_api_key=chroma_cloud_api_key, tenant=tenant, database=database,
-            client_settings=client_settings, client=client, ssl=ssl or None,
+            client_settings=client_settings, client=client, ssl=ssl or None
         )  # fmt: skip
         opened, self._settings = connect(connection)
         self._collections = Collections(opened, self._settings.search, compared_one_by_one)
@@ -109,7 +109,7 @@ class CollectionStore(VectorStore):
         if wanted is not None and handle.distance != wanted:
             log.warning(
                 "the collection keeps the distance that it was made with",
-                collection=name, distance=handle.distance, wanted=wanted,
+                collection=name, distance=handle.distance, wanted=wanted
             )  # fmt: skip
         self._opened = Collection(
             self._collections, handle, lambda: self.embeddings, self._document_key

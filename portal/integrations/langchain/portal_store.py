@@ -76,21 +76,13 @@ class PortalVectorStore(VectorStore):
     # --- searching ------------------------------------------------------------------------------
 
     def similarity_search(
-        self,
-        query: Question,
-        k: int = DEFAULT_K,
-        filter: Where | None = None,
-        **kwargs: Any,
+        self, query: Question, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the `k` chunks of the highest cosine with a query or a vector."""
         return self._documents(self._nearest(query, k, filter, **kwargs))
 
     def similarity_search_with_score(
-        self,
-        query: Question,
-        k: int = DEFAULT_K,
-        filter: Where | None = None,
-        **kwargs: Any,
+        self, query: Question, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
     ) -> Scored:
         """Return the nearest chunks with 1 - cosine: lower is nearer."""
         found = self._nearest(query, k, filter, **kwargs)
@@ -98,11 +90,7 @@ class PortalVectorStore(VectorStore):
         return list(zip(self._documents(found), distances, strict=True))
 
     def similarity_search_by_vector(
-        self,
-        embedding: Any,
-        k: int = DEFAULT_K,
-        filter: Where | None = None,
-        **kwargs: Any,
+        self, embedding: Any, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
     ) -> list[Document]:
         return self.similarity_search(embedding, k, filter, **kwargs)
 
@@ -133,12 +121,7 @@ class PortalVectorStore(VectorStore):
     ) -> list[Document]:
         return self.max_marginal_relevance_search(embedding, *args, **kwargs)
 
-    def hybrid_search(
-        self,
-        query: str,
-        k: int = DEFAULT_K,
-        filter: Where | None = None,
-    ) -> Scored:
+    def hybrid_search(self, query: str, k: int = DEFAULT_K, filter: Where | None = None) -> Scored:
         """Return the best chunks by meaning and words with their scores: higher is better."""
         found = self._search(query, k, filter, one_hit_per=Unit.CHUNK)
         scores = [one.hit.score for one in found if one.hit]

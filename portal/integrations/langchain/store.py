@@ -11,12 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables.config import run_in_executor
 
-from portal.integrations.langchain.searching import (
-    DEFAULT_K,
-    Question,
-    Scored,
-    Where,
-)
+from portal.integrations.langchain.searching import DEFAULT_K, Question, Scored, Where
 from portal.integrations.langchain.writing import WritingStore
 
 __all__ = ["PostgresVectorStore"]

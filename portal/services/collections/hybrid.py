@@ -58,7 +58,7 @@ def hybrid_search(
             weights = Weights(1.0, 0.0)
         found = _by_words(
             session, collections, collection, words, resolved,
-            state=state, backend=state.backend, limit=offered, enough=offered // 2,
+            state=state, backend=state.backend, limit=offered, enough=offered // 2
         )  # fmt: skip
         near = nearest(
             session,
@@ -108,7 +108,7 @@ def search_by_words(
         resolved = resolve_filter(session, collections.options, collection, wanted)
         found = _by_words(
             session, collections, collection, words, resolved,
-            state=state, backend=state.alone, limit=limit, enough=limit,
+            state=state, backend=state.alone, limit=limit, enough=limit
         )  # fmt: skip
         records = reads.records_of_chunks(session, [one.chunk_id for one in found])
     return [

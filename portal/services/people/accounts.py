@@ -90,10 +90,7 @@ def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
         if account_store.has_users(session):
             return None
         row = account_store.add_user(
-            session,
-            name=FIRST_ADMINISTRATOR,
-            password_hash=_hasher.hash(password),
-            is_admin=True,
+            session, name=FIRST_ADMINISTRATOR, password_hash=_hasher.hash(password), is_admin=True
         )
         _record_created(session, row, by="first_start")
     _warn_of_weak_password(services, password)

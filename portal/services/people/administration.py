@@ -36,12 +36,7 @@ def set_role(services: Services, user: User, user_id: UUID, *, is_admin: bool) -
 
 
 def change_account(
-    services: Services,
-    user: User,
-    user_id: UUID,
-    *,
-    is_admin: bool | None,
-    disabled: bool | None,
+    services: Services, user: User, user_id: UUID, *, is_admin: bool | None, disabled: bool | None
 ) -> None:
     """Change what is not None, all or nothing. Administrators only. Raises NotFound, Conflict."""
     require_admin(user)

@@ -41,7 +41,7 @@ def invite(services: Services, user: User) -> Invitation:
 def _to_invitation(row: InvitationRow, invited_by: str, secret: str | None = None) -> Invitation:
     return Invitation(
         id=row.id, expires_at=row.expires_at, invited_by=invited_by, secret=secret,
-        used_at=row.used_at,
+        used_at=row.used_at
     )  # fmt: skip
 
 

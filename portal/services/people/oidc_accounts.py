@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from portal.domain.people import (
-    OutsideIdentity,
-    SignedIn,
-    SignInMethod,
-    User,
-    VerifiedUser,
-)
+from portal.domain.people import OutsideIdentity, SignedIn, SignInMethod, User, VerifiedUser
 from portal.errors import (
     AccountClosed,
     LinkedElsewhere,

@@ -11,14 +11,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from portal.domain.people import TokenKind
-from portal.errors import (
-    N_,
-    InvalidInput,
-    InvalidSetting,
-    InvalidToken,
-    NameTaken,
-    UnknownSubject,
-)
+from portal.errors import N_, InvalidInput, InvalidSetting, InvalidToken, NameTaken, UnknownSubject
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import oidc_sign_ins

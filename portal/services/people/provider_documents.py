@@ -135,12 +135,7 @@ def request(
     deadline = time.monotonic() + timeout_s
     body = bytearray()
     with httpx.stream(
-        method,
-        address,
-        headers=headers,
-        content=content,
-        timeout=timeout_s,
-        follow_redirects=False,
+        method, address, headers=headers, content=content, timeout=timeout_s, follow_redirects=False
     ) as response:
         for part in response.iter_bytes():
             body += part

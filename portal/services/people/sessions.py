@@ -150,11 +150,7 @@ def sign_in(
     if code is not None and second_factors.has_any(services, user.id):
         methods.append(second_factors.check_code(services, user.id, code))
     started = start_session(
-        services,
-        user,
-        kind=SessionKind.API,
-        methods=methods,
-        client=client or Client(),
+        services, user, kind=SessionKind.API, methods=methods, client=client or Client()
     )
     return TokenPair(started.access_token, started.refresh_token or "", started.expires_in_s)
 

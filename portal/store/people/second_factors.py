@@ -121,8 +121,7 @@ def replace_recovery_codes(session: Session, user_id: UUID, digests: Iterable[by
     """Make these the only recovery codes."""
     delete_recovery_codes(session, user_id)
     session.execute(
-        insert(RecoveryCodeRow),
-        [{"user_id": user_id, "code_sha256": digest} for digest in digests],
+        insert(RecoveryCodeRow), [{"user_id": user_id, "code_sha256": digest} for digest in digests]
     )
 
 

@@ -76,11 +76,7 @@ def renew_authentication(
 
 
 def end_sessions(
-    session: Session,
-    user_id: UUID,
-    *,
-    only: UUID | None = None,
-    all_but: UUID | None = None,
+    session: Session, user_id: UUID, *, only: UUID | None = None, all_but: UUID | None = None
 ) -> int:
     """End live sessions of a user with their tokens: all, one, or all but one. Return how many."""
     statement = update(SessionRow).where(_is_live(user_id))

@@ -88,10 +88,7 @@ def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
                     services, user, detail.summary.id, citation.revision_id
                 )
             return Focus(
-                citation=citation,
-                quoted=quoted,
-                quoted_number=number,
-                conversation_id=came_from(),
+                citation=citation, quoted=quoted, quoted_number=number, conversation_id=came_from()
             )
         chunk = _chunk_of(detail.summary.id, citation)
     except NotFound:

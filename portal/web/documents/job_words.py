@@ -32,12 +32,12 @@ def stage_words(job: Job) -> str:
     elif job.stage is JobStage.READING:
         words = ngettext(
             "Reading: %(done)s of %(num)s page", "Reading: %(done)s of %(num)s pages",
-            job.total, done=job.done,
+            job.total, done=job.done
         )  # fmt: skip
     elif job.stage is JobStage.EMBEDDING:
         words = ngettext(
             "Embedding: %(done)s of %(num)s passage", "Embedding: %(done)s of %(num)s passages",
-            job.total, done=job.done,
+            job.total, done=job.done
         )  # fmt: skip
     else:
         words = ""

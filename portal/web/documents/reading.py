@@ -133,11 +133,7 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
         before = library.count_chunks_before(services, user, document_id, focus.chunk)
         part = before // CHUNKS_PER_PAGE + 1
     chunks, total_count = library.list_chunks(
-        services,
-        user,
-        document_id,
-        limit=CHUNKS_PER_PAGE,
-        offset=(part - 1) * CHUNKS_PER_PAGE,
+        services, user, document_id, limit=CHUNKS_PER_PAGE, offset=(part - 1) * CHUNKS_PER_PAGE
     )
     return {
         **_state(detail),

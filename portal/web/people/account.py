@@ -10,14 +10,7 @@ from flask import render_template, request, session, url_for
 from flask_babel import gettext
 
 from portal.domain.people import SCOPES, DocumentFate, Scope, SignInMethod
-from portal.errors import (
-    N_,
-    Conflict,
-    InvalidInput,
-    PortalError,
-    TooManyTokens,
-    WrongCredentials,
-)
+from portal.errors import N_, Conflict, InvalidInput, PortalError, TooManyTokens, WrongCredentials
 from portal.http import context, cookies, recent_sign_in
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import (

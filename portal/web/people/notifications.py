@@ -185,8 +185,7 @@ def notification_words(item: Notification) -> str:
         )
     elif item.beside is Beside.REREAD:
         words = gettext(
-            "Re-reading “%(title)s” failed. The previous text is still searchable.",
-            title=title,
+            "Re-reading “%(title)s” failed. The previous text is still searchable.", title=title
         )
     else:
         words = gettext("“%(title)s” failed.", title=title)

@@ -82,15 +82,20 @@ def _storable(value: Any) -> Any:
 CleanText = Annotated[str, BeforeValidator(_storable)]
 
 
-class PageQuery(RequestModel):
-    """The place in a list to continue from; each list has its own limit."""
-
-    cursor: CleanText | None = Field(
+def cursor_field(pattern: str, *, max_length: int = 300) -> Any:
+    """Return the field with the place in a list to continue from."""
+    return Field(
         None,
-        max_length=300,
+        max_length=max_length,
         description="`next_cursor` of the page before; empty: the first page",
-        json_schema_extra={"pattern": TIME_CURSOR},
+        json_schema_extra={"pattern": pattern},
     )
+
+
+class PageQuery(RequestModel):
+    """The query of a list in order of time; each list has its own limit."""
+
+    cursor: CleanText | None = cursor_field(TIME_CURSOR)
 
 
 PageLabel = Annotated[

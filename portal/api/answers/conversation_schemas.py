@@ -7,7 +7,14 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from portal.api.documents.job_schemas import FailureModel, failure_model
-from portal.api.schemas import TIME_CURSOR, CleanText, PageLabel, RequestModel, ResponseModel
+from portal.api.schemas import (
+    TIME_CURSOR,
+    CleanText,
+    PageLabel,
+    RequestModel,
+    ResponseModel,
+    cursor_field,
+)
 from portal.domain.conversations import (
     MAX_MESSAGE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
@@ -36,12 +43,7 @@ class RenameBody(RequestModel):
 
 class ConversationQuery(RequestModel):
     q: CleanText = Field("", max_length=200, description="words of a title or a message")
-    cursor: str | None = Field(
-        None,
-        max_length=2000,
-        description="`next_cursor` of the page before; empty: the first page",
-        json_schema_extra={"pattern": TIME_CURSOR},
-    )
+    cursor: str | None = cursor_field(TIME_CURSOR, max_length=2000)
     limit: int = Field(50, ge=1, le=200, description="conversations a page")
 
 

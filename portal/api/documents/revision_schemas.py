@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, PageQuery, RequestModel, ResponseModel
+from portal.api.schemas import CleanText, PageQuery, RequestModel, ResponseModel, cursor_field
 from portal.domain.documents import MediaType
 from portal.domain.revisions import MAX_NUMBER
 from portal.text.stretches import StretchKind
@@ -42,12 +42,7 @@ class RevisionListResponse(ResponseModel):
 
 
 class RevisionQuery(PageQuery):
-    cursor: CleanText | None = Field(
-        None,
-        max_length=300,
-        description="`next_cursor` of the page before; empty: the first page",
-        json_schema_extra={"pattern": "^[0-9]{1,9}$"},
-    )
+    cursor: CleanText | None = cursor_field("^[0-9]{1,9}$")
     limit: int = Field(50, ge=1, le=200, description="revisions a page")
 
 

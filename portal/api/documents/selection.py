@@ -7,7 +7,7 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from pydantic import Field, StrictBool
 
-from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel
+from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel, cursor_field
 from portal.domain.selection import DocumentSwitch, SelectionPage, SelectionSource
 from portal.http import context
 from portal.services.documents import selections
@@ -24,12 +24,7 @@ blueprint = APIBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
 
 class SwitchQuery(RequestModel):
     q: CleanText = Field("", max_length=200, description="only titles that contain this")
-    cursor: str | None = Field(
-        None,
-        max_length=2000,
-        description="`next_cursor` of the page before; empty: the first page",
-        json_schema_extra={"pattern": TEXT_CURSOR},
-    )
+    cursor: str | None = cursor_field(TEXT_CURSOR, max_length=2000)
     limit: int = Field(MAX_SWITCHES, ge=1, le=MAX_SWITCHES, description="documents a page")
 
 

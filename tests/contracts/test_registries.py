@@ -64,7 +64,7 @@ def test_every_error_speaks_chinese() -> None:
         assert catalog.gettext(message) != message, code
 
 
-def test_error_codes_are_told_apart() -> None:
+def test_error_codes_are_unique() -> None:
     ours = [error for error in tree(PortalError) if error.__module__ == "portal.errors"]
     words = {}
     for error in ours:

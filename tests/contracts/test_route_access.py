@@ -318,7 +318,7 @@ OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
     *("token_id", "user_id", "notification_id", "session_id", "passkey_id"),
 }
-# What the answers to a stranger and about nothing may differ in.
+# What the answers about a foreign and a missing thing may differ in.
 _VARIABLE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b"
     r"|[\w-]{40,}\.[\w-]{6}\.[\w-]{27}"  # What proves that a form is ours.
@@ -504,7 +504,7 @@ def test_views_say_of_themselves_what_their_rows_say(world: World) -> None:
             assert context.scope_of(view, _method(rule)) is row.scope, rule.endpoint
 
 
-def test_nobody_gets_in_without_a_token_that_counts(world: World) -> None:
+def test_every_route_refuses_requests_without_a_valid_token(world: World) -> None:
     """With everything else right: the object is there and the request would be answered."""
     identities: dict[str, dict[str, str]] = {
         "no token": {},
@@ -525,7 +525,7 @@ def test_nobody_gets_in_without_a_token_that_counts(world: World) -> None:
 
 
 def _is_turned_away(rule: Rule, row: Row, answer: TestResponse, *, has_bearer: bool) -> bool:
-    """Whether a stranger was answered as the row says."""
+    """Return whether an anonymous request was refused as the row says."""
     code = answer.status_code
     if row.who is ALL:
         return code == row.ok or (code == 403 and not has_bearer and _method(rule) == "POST")
@@ -536,15 +536,15 @@ def _is_turned_away(rule: Rule, row: Row, answer: TestResponse, *, has_bearer: b
     return code == 403 and not has_bearer and _method(rule) == "POST"
 
 
-def test_what_belongs_to_someone_else_is_answered_as_what_is_not_there(world: World) -> None:
-    strangers: dict[Who, dict[str, User]] = {
+def test_foreign_objects_answer_like_missing_ones(world: World) -> None:
+    others: dict[Who, dict[str, User]] = {
         SEEING: {"other person": world.eve},
         OWN: {"other person": world.eve, "administrator": world.portal.admin},
     }
     wrong = []
     for rule, row in rows_of(world.app):
         there = world.objects(rule, row)
-        for who, user in strangers.get(row.who, {}).items():
+        for who, user in others.get(row.who, {}).items():
             headers = world.portal.headers(user)
             missing = _plain(world.call(rule, row, dict.fromkeys(there, uuid4()), headers))
             foreign = _plain(world.call(rule, row, there, headers))

@@ -311,7 +311,7 @@ def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:
     assert "The quote matches the stored text." in replay
 
 
-def test_citation_page_tells_a_quote_that_no_longer_matches(
+def test_citation_page_marks_a_quote_that_no_longer_matches(
     chat: Chat, portal: Portal, office: DocumentSummary
 ) -> None:
     address = chat.begin()

@@ -68,7 +68,7 @@ def test_a_proxy_is_believed_when_the_settings_say_so(portal: Portal, tmp_path: 
 
 
 @pytest.mark.parametrize("bind", ["tcp", "unix"])
-def test_server_itself_takes_none_of_them(
+def test_web_server_ignores_forwarded_headers(
     bind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What gunicorn would otherwise believe, from everywhere.

@@ -39,7 +39,7 @@ def test_json_nested_without_end_is_the_senders_mistake(
 
 
 @pytest.mark.parametrize("path", ["/login", "/api/auth/token", "/api/auth/refresh"])
-def test_strangers_send_little(client: FlaskClient, path: str) -> None:
+def test_anonymous_body_is_small(client: FlaskClient, path: str) -> None:
     answer = client.post(path, data=LONG, content_type="application/json")
     assert answer.status_code == 413
     assert "64 kB" in answer.text
@@ -51,12 +51,12 @@ def test_a_refusal_says_what_a_value_takes(client: FlaskClient) -> None:
     assert error["details"] == {"json": {"password": ["is required"]}}
 
 
-def test_strangers_send_no_files(client: FlaskClient) -> None:
+def test_anonymous_files_are_refused(client: FlaskClient) -> None:
     file = {"name": "admin", "file": (io.BytesIO(LONG), "long.json")}
     assert client.post("/login", data=file).status_code == 413
 
 
-def test_json_of_a_person_is_bound_and_an_upload_only_by_the_setting(
+def test_json_body_is_limited_and_an_upload_only_by_the_setting(
     client: FlaskClient, portal: Portal
 ) -> None:
     headers = portal.headers()
@@ -101,7 +101,9 @@ def admin(portal: Portal) -> User:
     return portal.admin
 
 
-def test_a_file_without_a_name_is_told_as_that(client: FlaskClient, portal: Portal) -> None:
+def test_file_without_a_name_is_refused_with_the_reason(
+    client: FlaskClient, portal: Portal
+) -> None:
     def send(parameter: str) -> Any:
         disposition = f'Content-Disposition: form-data; name="file"{parameter}'
         part = f"--x\r\n{disposition}\r\n\r\nLeave.\r\n--x--\r\n"

@@ -100,7 +100,7 @@ def test_the_address_that_a_connection_came_to_is_taken(client: FlaskClient) -> 
     assert status(client, EVIL, **unix) == 400
 
 
-def test_health_is_told_to_load_balancers_that_ask_by_any_name(client: FlaskClient) -> None:
+def test_health_answers_load_balancers_under_any_host_name(client: FlaskClient) -> None:
     assert status(client, "10.1.2.3:8000", "/health") == 200
     assert status(client, EVIL, "/health/live") in {200, 404}
 

@@ -145,7 +145,7 @@ def test_each_of_them_is_the_limit_of_its_endpoint(open_portal) -> None:
     }.items() <= marked.items()
 
 
-def test_an_endpoint_allows_what_the_table_says_and_tells_how_much_is_left(open_portal) -> None:
+def test_endpoint_allows_its_limit_and_says_how_much_is_left(open_portal) -> None:
     portal, client = open_portal()
     headers = portal.headers()
     answers = [client.get(PROBE, headers=headers) for _ in range(31)]
@@ -170,7 +170,7 @@ def test_people_and_endpoints_are_counted_apart(open_portal) -> None:
     assert client.get(LIST, headers=ann).status_code == 200
 
 
-def test_another_token_of_the_same_person_has_no_allowance_of_its_own(open_portal) -> None:
+def test_tokens_of_one_user_share_a_limit(open_portal) -> None:
     portal, client = open_portal(rate_limits=ON | {"search_semantic": "2 per minute"})
     answers = [client.get(PROBE, headers=portal.headers()).status_code for _ in range(3)]
     assert answers == [200, 200, 429]
@@ -194,7 +194,7 @@ def test_a_page_that_is_refused_is_a_page(open_portal) -> None:
     assert int(refused.headers["Retry-After"]) >= 1
 
 
-def test_strangers_are_counted_although_they_are_turned_away(open_portal) -> None:
+def test_anonymous_requests_count_although_they_are_refused(open_portal) -> None:
     _, client = open_portal(rate_limits=ON | {"default": "3 per minute"})
     assert [client.get(LIST).status_code for _ in range(5)] == [401] * 3 + [429] * 2
 
@@ -269,14 +269,14 @@ def test_a_network_of_ipv6_is_one_address(open_portal) -> None:
 # --- sign-in --------------------------------------------------------------------------------------
 
 
-def test_other_names_from_one_address_are_no_way_round(open_portal) -> None:
+def test_other_names_from_one_address_share_its_limit(open_portal) -> None:
     _, client = open_portal(rate_limits={"enabled": False, "sign_in_address": "15 per minute"})
     answers = [sign_in(client, f"name {n}", "guess").status_code for n in range(20)]
     assert answers == [401] * 15 + [429] * 5
     assert sign_in(client, "admin", PASSWORD, "192.0.2.7").status_code == 200
 
 
-def test_other_addresses_at_one_name_are_no_way_round(open_portal) -> None:
+def test_other_addresses_at_one_name_share_its_limit(open_portal) -> None:
     _, client = open_portal(rate_limits={"enabled": False, "sign_in_name": "15 per hour"})
     answers = [sign_in(client, "admin", "guess", f"192.0.2.{n}").status_code for n in range(20)]
     assert answers == [401] * 15 + [429] * 5
@@ -291,21 +291,21 @@ def by_form(browser: FlaskClient, password: str) -> int:
     return browser.post("/login", data=form).status_code
 
 
-def test_strangers_do_not_lock_a_person_out_of_their_own_browser(open_portal) -> None:
+def test_attackers_do_not_lock_a_user_out_of_a_known_browser(open_portal) -> None:
     _, theirs = open_portal(rate_limits={"enabled": False, "sign_in_name": "15 per hour"})
-    stranger = theirs.application.test_client()
+    anonymous = theirs.application.test_client()
     assert by_form(theirs, PASSWORD) == 303
     # From everywhere, the person's own address included.
-    assert 429 in guesses(stranger, 12)
+    assert 429 in guesses(anonymous, 12)
     for n in range(20):
-        sign_in(stranger, "admin", "guess", f"192.0.2.{n}")
-    assert by_form(stranger, PASSWORD) == 429
+        sign_in(anonymous, "admin", "guess", f"192.0.2.{n}")
+    assert by_form(anonymous, PASSWORD) == 429
     assert by_form(theirs, PASSWORD) == 303
     # The browser bears guessing no better than anyone.
     assert [by_form(theirs, "guess") for _ in range(12)] == [401] * 10 + [429] * 2
 
 
-def test_strangers_do_not_lock_out_whoever_comes_from_where_they_signed_in_before(
+def test_attackers_do_not_lock_a_user_out_of_a_known_address(
     open_portal,
 ) -> None:
     few = {"enabled": False, "sign_in_name": "2 per hour", "sign_in": "100 per minute"}
@@ -330,7 +330,7 @@ def test_a_note_that_was_made_up_is_worth_nothing(open_portal) -> None:
     assert answers == [401] * 5 + [429]
 
 
-def test_success_is_not_counted_and_a_refusal_does_not_prolong_itself(open_portal) -> None:
+def test_success_is_not_counted_and_a_refusal_is_not_prolonged(open_portal) -> None:
     _, client = open_portal()
     assert guesses(client, 9) == [401] * 9
     assert {sign_in(client, "admin", PASSWORD).status_code for _ in range(5)} == {200}

@@ -47,7 +47,7 @@ SLACK_S = 2.0
 # --- places ---------------------------------------------------------------------------------------
 
 
-def test_a_few_wait_for_their_turn_and_the_rest_are_told_at_once() -> None:
+def test_few_requests_wait_and_the_rest_are_refused_at_once() -> None:
     places = Places(WebSettings(requests_at_once=2, requests_waiting=1, patience_s=30))
     assert places.take()
     assert places.take()
@@ -63,14 +63,14 @@ def test_a_few_wait_for_their_turn_and_the_rest_are_told_at_once() -> None:
     assert places.waiting == 0
 
 
-def test_nobody_waits_longer_than_that() -> None:
+def test_waiting_requests_are_refused_after_their_patience() -> None:
     places = Places(WebSettings(requests_at_once=1, requests_waiting=5, patience_s=0.05))
     assert places.take()
     assert not places.take()
     assert places.waiting == 0
 
 
-def test_every_way_out_of_a_request_gives_its_place_back(
+def test_every_end_of_a_request_frees_its_place(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})

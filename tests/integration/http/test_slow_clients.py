@@ -116,7 +116,7 @@ def test_stalled_connections_stop_no_answers(patient: str, portal: Portal) -> No
         "idle": NOTHING,
         "head": PART_OF_A_HEAD,
         "body": part_of_a_body,
-        "body of a stranger": head("/login", JSON, "Content-Length: 1000") + b"{",
+        "body of an anonymous client": head("/login", JSON, "Content-Length: 1000") + b"{",
         "body that waits to be asked for": head(
             SEARCH, JSON, token, "Content-Length: 1000", "Expect: 100-continue"
         ),

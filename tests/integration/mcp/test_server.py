@@ -141,9 +141,7 @@ def test_what_is_found_can_be_read_whole(
     go(door, portal.token(portal.admin), visit, mode=mode)
 
 
-def test_a_document_is_found_once_whatever_its_length(
-    portal: Portal, environment: dict[str, str]
-) -> None:
+def test_document_of_any_length_is_found_once(portal: Portal, environment: dict[str, str]) -> None:
     chapters = [f"## Chapter {n}\n\nRefunds, case {n}. " + "More words. " * 120 for n in range(12)]
     portal.add("# Refunds\n\n" + "\n\n".join(chapters), name="book.md", title="Book")
     portal.add(HANDBOOK, title="Handbook")
@@ -175,7 +173,7 @@ def test_of_a_long_document_the_part_around_the_passage_is_read(
     go(Door(short), reading_token(portal), visit)
 
 
-def test_nothing_foreign_is_found_or_told_from_what_is_missing(portal: Portal, door: Door) -> None:
+def test_foreign_document_answers_like_a_missing_one(portal: Portal, door: Door) -> None:
     ada, bob = portal.user("ada"), portal.user("bob")
     private = portal.add(HANDBOOK, owner=bob, visibility=Visibility.PRIVATE, title="Bob's")
     off = portal.add(f"{HANDBOOK} Off.", title="Switched off")
@@ -273,9 +271,7 @@ def test_a_token_that_is_revoked_opens_nothing_more(
     go(Door(environment), token, visit)
 
 
-def test_each_person_may_call_each_tool_so_often(
-    portal: Portal, environment: dict[str, str]
-) -> None:
+def test_each_user_has_a_limit_for_each_tool(portal: Portal, environment: dict[str, str]) -> None:
     document = portal.add(HANDBOOK, title="Handbook")
     limits = {
         "PORTAL_RATE_LIMITS__ENABLED": "true",
@@ -349,7 +345,7 @@ def test_http_answers_only_to_its_own_names(portal: Portal, environment: dict[st
         assert post(url, token, Origin=PUBLIC_URL).status_code == 200
 
 
-def test_http_tells_a_database_that_is_away_from_a_wrong_token(
+def test_http_answers_503_without_a_database_and_401_for_a_wrong_token(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     away = make_services(database_url="postgresql://nobody@127.0.0.1:1/none")

@@ -47,7 +47,7 @@ def test_event_is_recorded_with_actor_subject_and_origin(portal: Portal) -> None
     assert found.user_agent == "Mozilla/5.0 (x)"
 
 
-def test_event_is_rolled_back_with_what_it_tells_about(portal: Portal) -> None:
+def test_event_is_rolled_back_with_its_change(portal: Portal) -> None:
     before = len(rows(portal.services))
 
     def fail() -> None:

@@ -134,7 +134,7 @@ def test_link_sets_a_password_once_and_ends_every_session(portal: Portal, admin:
     assert link not in admin.get(f"/admin/users/{ada.id}").text
 
 
-def test_link_leads_to_the_public_address_whatever_the_request_names(
+def test_link_uses_the_public_address_not_the_host_header(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(public_url="https://portal.example.org")
@@ -153,13 +153,13 @@ def test_expired_replaced_and_disabled_links_are_not_there(portal: Portal, admin
     ada = portal.user("ada")
     first = reset_link(admin, ada)
     second = reset_link(admin, ada)
-    stranger = Browser(admin.client.application)
-    assert [stranger.get(link).status_code for link in (first, second)] == [404, 200]
+    anonymous = Browser(admin.client.application)
+    assert [anonymous.get(link).status_code for link in (first, second)] == [404, 200]
     accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=True)
-    assert stranger.get(second).status_code == 404
+    assert anonymous.get(second).status_code == 404
     accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=False)
     rows(portal, "UPDATE password_resets SET expires_at = now() RETURNING 1")
-    assert stranger.get(second).status_code == 404
+    assert anonymous.get(second).status_code == 404
 
 
 def test_link_used_twice_at_once_counts_once(portal: Portal) -> None:

@@ -91,10 +91,10 @@ def test_browsers_stay_signed_in_with_their_forms_and_devices(portals: list[Serv
         assert answer.status_code == 303
         assert answer.location.startswith(goes_to)
     # Guesses from elsewhere do not lock this browser out: its device cookie counts on.
-    stranger = during.client.application.test_client()
+    anonymous = during.client.application.test_client()
     for number in range(101):
         body = {"username": "admin", "password": "guess"}
-        stranger.post(TOKEN, json=body, environ_base={"REMOTE_ADDR": f"198.51.100.{number}"})
+        anonymous.post(TOKEN, json=body, environ_base={"REMOTE_ADDR": f"198.51.100.{number}"})
     during.client.delete_cookie(cookies.SESSION)
     assert during.sign_in("admin", PASSWORD).status_code == 303
 

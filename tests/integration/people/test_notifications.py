@@ -87,7 +87,7 @@ def messages(answer) -> list[str]:
     return [message.replace("&#39;", "'") for message in found]
 
 
-def test_each_end_is_told_exactly_once_whatever_is_killed(
+def test_each_end_notifies_exactly_once_despite_kills(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal, "report")
@@ -123,7 +123,7 @@ def test_each_end_is_told_exactly_once_whatever_is_killed(
     assert kinds(portal)[1:] == [("flaky", FAILED), ("flaky", FAILED), ("flaky", READY)]
 
 
-def test_failing_beside_a_text_is_told_as_such_and_unseen_ones_stay_unread(
+def test_failed_version_is_named_as_such_and_unseen_notes_stay_unread(
     portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal, "policy")
@@ -158,7 +158,7 @@ def test_failing_beside_a_text_is_told_as_such_and_unseen_ones_stay_unread(
     assert [item.id for item in listed(portal, unread_only=True)] == [late.id]
 
 
-def test_nobody_is_told_of_what_was_cancelled_or_deleted_or_is_a_programs(portal: Portal) -> None:
+def test_cancelled_deleted_and_program_documents_notify_no_user(portal: Portal) -> None:
     cancelled, deleted, programs = (store(portal, name) for name in ("one", "two", "three"))
     jobs.cancel(portal.services, portal.admin, cancelled.id)
     read(portal, cancelled)
@@ -177,7 +177,7 @@ def test_nobody_is_told_of_what_was_cancelled_or_deleted_or_is_a_programs(portal
     assert count(portal) == 0
 
 
-def test_owner_and_uploader_are_told_and_nobody_else(portal: Portal, client: FlaskClient) -> None:
+def test_only_owner_and_uploader_are_notified(portal: Portal, client: FlaskClient) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")
     document = store(portal, "shared", ada)
     read(portal, document)
@@ -216,7 +216,7 @@ def test_owner_and_uploader_are_told_and_nobody_else(portal: Portal, client: Fla
     assert count(portal) == 0
 
 
-def test_two_pages_at_once_tell_each_thing_once(portal: Portal, client: FlaskClient) -> None:
+def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClient) -> None:
     ada = portal.user("ada")
     headers = portal.headers(ada)
     calm = client.get("/notifications/state?known=0.30", headers=headers | HTMX)
@@ -303,7 +303,7 @@ def test_list_is_paged_filtered_and_read(
     assert notifications.take(portal.services, ada) == ()
 
 
-def test_old_ones_go_and_those_of_a_person_who_does(
+def test_old_notifications_and_those_of_deleted_users_go(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")

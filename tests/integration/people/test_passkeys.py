@@ -228,10 +228,10 @@ _ALMOST = json.dumps(
     ids=range(8),
 )
 def test_nonsense_is_refused_in_words(owner: Browser, app: Flask, credential: str) -> None:
-    stranger = Browser(app)
-    options(stranger, f"{ALONE}/options", page="/login")
+    anonymous = Browser(app)
+    options(anonymous, f"{ALONE}/options", page="/login")
     form: dict[str, object] = {"credential": credential.encode("utf-8", "surrogatepass")}
-    assert stranger.post(ALONE, form, page="/login").status_code == 401
+    assert anonymous.post(ALONE, form, page="/login").status_code == 401
     options(owner, f"{PAGE}/passkeys/options", page=PAGE)
     answer = owner.post(f"{PAGE}/passkeys", {**form, "name": "Key"}, page=PAGE)
     assert answer.status_code == 422
@@ -301,7 +301,7 @@ def page_at(portal: Portal, address: str) -> str:
     return client.get(PAGE, base_url=address).text
 
 
-def test_ip_address_is_told_what_to_open_instead(portal: Portal) -> None:
+def test_ip_address_names_the_address_to_open_instead(portal: Portal) -> None:
     page = page_at(portal, "http://127.0.0.1:8000")
     assert "not for IP addresses; open http://localhost:8000" in page
     assert "passkey-create" not in page
@@ -318,7 +318,7 @@ def test_public_url_names_the_site_of_passkeys(make_services) -> None:
     assert "work at https://portal.example" in page_at(portal, "http://localhost:8000")
 
 
-def test_plain_http_elsewhere_is_told_so(make_services) -> None:
+def test_plain_http_on_another_host_is_refused_with_the_reason(make_services) -> None:
     services = make_services(public_url="http://portal.example")
     accounts.ensure_first_administrator(services)
     portal = Portal(services, accounts.find_user(services, "admin"))

@@ -117,7 +117,7 @@ def test_breached_passwords_are_found_by_bisection(tmp_path: Path) -> None:
     assert passwords._has_line(path, digest("x").encode())
 
 
-def test_a_breached_password_is_refused_and_a_list_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_breached_password_is_refused_and_a_missing_list_is_reported(tmp_path: Path) -> None:
     path = breached_file(tmp_path, LEAKED)
     with_list = load_settings(passwords={"breached_file": str(path)})
     with pytest.raises(BreachedPassword):

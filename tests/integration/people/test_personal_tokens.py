@@ -141,7 +141,7 @@ def test_writing_token_writes_and_does_not_administer(portal: Portal, client: Fl
 
 
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.WRITE])
-def test_administrator_without_the_scope_sees_as_an_ordinary_person_does(
+def test_administrator_without_the_scope_sees_what_users_see(
     portal: Portal, client: FlaskClient, scope: Scope
 ) -> None:
     private = portal.add(
@@ -166,7 +166,7 @@ def test_only_administrators_give_the_scope_of_administration(
     assert make(client, portal.headers(), scopes=["admin"]).status_code == 201
 
 
-def test_token_of_an_ordinary_person_never_administers(portal: Portal, client: FlaskClient) -> None:
+def test_token_of_an_ordinary_user_never_administers(portal: Portal, client: FlaskClient) -> None:
     """The scope bounds what a person may do; it adds nothing to that."""
     ada = portal.user("ada", is_admin=True)
     headers = personal(portal, Scope.ADMIN, ada)
@@ -199,7 +199,7 @@ def test_every_token_may_end_itself(portal: Portal, client: FlaskClient, scope: 
     assert client.get(DOCUMENTS, headers=headers).status_code == 401
 
 
-def test_nobody_sees_or_revokes_another_persons_tokens(portal: Portal, client: FlaskClient) -> None:
+def test_user_cannot_see_or_revoke_tokens_of_another(portal: Portal, client: FlaskClient) -> None:
     headers = personal(portal, Scope.READ, portal.user("ada"))
     (theirs,) = client.get(TOKENS, headers=headers).get_json()["tokens"]
     assert client.get(TOKENS, headers=portal.headers()).get_json()["tokens"] == []
@@ -208,7 +208,7 @@ def test_nobody_sees_or_revokes_another_persons_tokens(portal: Portal, client: F
     assert client.get(DOCUMENTS, headers=headers).status_code == 200
 
 
-def test_last_use_is_told_to_the_minute(portal: Portal, client: FlaskClient) -> None:
+def test_last_use_is_shown_to_the_minute(portal: Portal, client: FlaskClient) -> None:
     headers = personal(portal, Scope.READ)
     before = datetime.now(UTC) - timedelta(minutes=1)
     client.get(DOCUMENTS, headers=headers)
@@ -221,9 +221,7 @@ def test_last_use_is_told_to_the_minute(portal: Portal, client: FlaskClient) -> 
     assert before < datetime.fromisoformat(listed["last_used_at"])
 
 
-def test_token_without_a_word_on_scopes_keeps_what_it_could_do(
-    portal: Portal, client: FlaskClient
-) -> None:
+def test_token_from_before_scopes_keeps_its_rights(portal: Portal, client: FlaskClient) -> None:
     """Rows from before there were scopes have the column's default."""
     headers = personal(portal, Scope.READ)
     with portal.services.database.begin() as session:
@@ -279,9 +277,7 @@ def test_page_offers_administration_to_administrators_alone(
     assert forced.status_code == 403
 
 
-def test_form_that_misses_its_name_keeps_what_was_chosen(
-    portal: Portal, client: FlaskClient
-) -> None:
+def test_form_without_a_name_keeps_the_chosen_scope(portal: Portal, client: FlaskClient) -> None:
     form = {"name": " ", "scope": "write"}
     answer = client.post("/account/tokens", data=form, headers=portal.headers())
     page = answer.get_data(as_text=True)

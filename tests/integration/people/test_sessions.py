@@ -292,7 +292,7 @@ def test_held_form_is_offered_again_after_another_method(stale: Browser) -> None
 NEW_PASSWORD = "a quite different password"
 
 
-def test_guesses_at_the_password_lock_nobody_out(make_services: Callable[..., Services]) -> None:
+def test_password_guesses_lock_out_no_user(make_services: Callable[..., Services]) -> None:
     services = make_services(rate_limits={"enabled": False, "sign_in_confirmation": "3 per minute"})
     accounts.ensure_first_administrator(services)
     portal = Portal(services, accounts.find_user(services, "admin"))
@@ -435,7 +435,7 @@ def events(portal: Portal, event: str) -> list[dict[str, Any]]:
         return list(found.scalars())
 
 
-def test_new_browser_is_told_of_and_a_known_one_is_not(portal: Portal, client: FlaskClient) -> None:
+def test_new_browser_notifies_and_a_known_one_does_not(portal: Portal, client: FlaskClient) -> None:
     home = Browser(client.application)
     home.sign_in("admin", PASSWORD)
     assert notices(home) == []
@@ -468,7 +468,9 @@ def test_thief_cannot_hide_the_notice_of_their_own_device(client: FlaskClient) -
     assert 'data-unread="0"' in owner.get("/documents").text
 
 
-def test_program_with_a_stolen_password_is_told_of(portal: Portal, client: FlaskClient) -> None:
+def test_program_with_a_stolen_password_notifies_the_user(
+    portal: Portal, client: FlaskClient
+) -> None:
     owner = Browser(client.application)
     owner.sign_in("admin", PASSWORD)
     body = {"username": "admin", "password": PASSWORD}

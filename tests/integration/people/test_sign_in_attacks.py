@@ -37,7 +37,7 @@ OTHER_TYPES = [
 
 
 @pytest.fixture
-def stranger(make_services: Callable[..., Services]) -> FlaskClient:
+def anonymous(make_services: Callable[..., Services]) -> FlaskClient:
     """A client that has not signed in; limits are as they are by default."""
     services = make_services(rate_limits={"enabled": True})
     accounts.ensure_first_administrator(services)
@@ -73,32 +73,32 @@ def is_locked(client: FlaskClient) -> bool:
 
 
 @pytest.mark.parametrize("content_type", JSON_TYPES)
-def test_every_spelling_of_json_is_counted(stranger: FlaskClient, content_type: str) -> None:
-    answers = [send(stranger, body("admin", f"{n}"), content_type) for n in range(GUESSES)]
+def test_every_spelling_of_json_is_counted(anonymous: FlaskClient, content_type: str) -> None:
+    answers = [send(anonymous, body("admin", f"{n}"), content_type) for n in range(GUESSES)]
     assert answers == [401] * 10 + [429] * (GUESSES - 10)
-    assert is_locked(stranger)
+    assert is_locked(anonymous)
 
 
 @pytest.mark.parametrize("content_type", OTHER_TYPES)
-def test_other_types_check_no_password(stranger: FlaskClient, content_type: str) -> None:
-    answers = {send(stranger, body("admin", f"{n}"), content_type) for n in range(3)}
+def test_other_types_check_no_password(anonymous: FlaskClient, content_type: str) -> None:
+    answers = {send(anonymous, body("admin", f"{n}"), content_type) for n in range(3)}
     assert answers == {415}
-    assert send(stranger, body("admin", PASSWORD), content_type) == 415
-    assert "portal_device" not in str(stranger.get(TOKEN).headers)
+    assert send(anonymous, body("admin", PASSWORD), content_type) == 415
+    assert "portal_device" not in str(anonymous.get(TOKEN).headers)
 
 
 @pytest.mark.parametrize(
     "path", [TOKEN, "/api/auth/refresh", "/api/auth/revoke", "/api/auth/tokens"]
 )
-def test_addresses_of_tokens_take_json_only(stranger: FlaskClient, path: str) -> None:
-    answer = stranger.post(path, data=b"{}", content_type="text/plain")
+def test_addresses_of_tokens_take_json_only(anonymous: FlaskClient, path: str) -> None:
+    answer = anonymous.post(path, data=b"{}", content_type="text/plain")
     assert answer.status_code == 415
     assert "application/json" in answer.json["error"]["message"]
 
 
-def test_a_body_without_a_length_is_held_to_its_type(stranger: FlaskClient) -> None:
+def test_a_body_without_a_length_is_held_to_its_type(anonymous: FlaskClient) -> None:
     environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
-    answer = stranger.post(
+    answer = anonymous.post(
         TOKEN,
         data=body("admin", PASSWORD),
         content_type="text/plain",
@@ -120,42 +120,42 @@ def test_a_body_without_a_length_is_held_to_its_type(stranger: FlaskClient) -> N
     ids=["duplicate", "order", "escapes", "byte-order-mark", "case-and-nul", "spaces"],
 )
 def test_every_spelling_of_a_body_is_counted_as_it_is_read(
-    stranger: FlaskClient, spelling: str
+    anonymous: FlaskClient, spelling: str
 ) -> None:
     for n in range(GUESSES):
-        send(stranger, (spelling % n).encode(), "application/json")
-    assert is_locked(stranger)
+        send(anonymous, (spelling % n).encode(), "application/json")
+    assert is_locked(anonymous)
 
 
-def test_json_with_a_byte_order_mark_is_counted(stranger: FlaskClient) -> None:
+def test_json_with_a_byte_order_mark_is_counted(anonymous: FlaskClient) -> None:
     for n in range(GUESSES):
-        send(stranger, body("admin", f"{n}").decode().encode("utf-8-sig"), "application/json")
-    assert is_locked(stranger)
+        send(anonymous, body("admin", f"{n}").decode().encode("utf-8-sig"), "application/json")
+    assert is_locked(anonymous)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
-def test_json_in_other_encodings_signs_nobody_in(stranger: FlaskClient, encoding: str) -> None:
+def test_json_in_other_encodings_signs_no_user_in(anonymous: FlaskClient, encoding: str) -> None:
     right = body("admin", PASSWORD).decode().encode(encoding)
-    assert send(stranger, right, "application/json") == 400
+    assert send(anonymous, right, "application/json") == 400
 
 
 @pytest.mark.parametrize("name", ["ADMİN", "admİn"])  # PostgreSQL's lower() makes both "admin".
 def test_a_name_that_only_the_database_takes_for_another_opens_nothing(
-    stranger: FlaskClient, name: str
+    anonymous: FlaskClient, name: str
 ) -> None:
-    assert send(stranger, body(name, PASSWORD), "application/json") == 401
+    assert send(anonymous, body(name, PASSWORD), "application/json") == 401
 
 
-def test_json_sent_to_the_sign_in_page_locks_nobody_out(stranger: FlaskClient) -> None:
-    headers = {"X-CSRFToken": csrf_token(stranger)}
+def test_json_sent_to_the_sign_in_page_locks_no_user_out(anonymous: FlaskClient) -> None:
+    headers = {"X-CSRFToken": csrf_token(anonymous)}
     guess = {"username": "admin", "password": "guess"}
-    answers = [stranger.post("/login", json=guess, headers=headers).status_code for _ in range(12)]
+    answers = [anonymous.post("/login", json=guess, headers=headers).status_code for _ in range(12)]
     assert answers == [401] * 10 + [429] * 2  # Counted under no name.
-    assert not is_locked(stranger)
+    assert not is_locked(anonymous)
 
 
-def test_a_duplicate_field_is_counted_as_it_is_read(stranger: FlaskClient) -> None:
-    answers = [by_form(stranger, ["admin", f"other{n}"], "x") for n in range(12)]
+def test_a_duplicate_field_is_counted_as_it_is_read(anonymous: FlaskClient) -> None:
+    answers = [by_form(anonymous, ["admin", f"other{n}"], "x") for n in range(12)]
     assert answers == [401] * 10 + [429] * 2
 
 
@@ -163,26 +163,26 @@ def test_a_duplicate_field_is_counted_as_it_is_read(stranger: FlaskClient) -> No
 @pytest.mark.parametrize("method", ["OPTIONS", "HEAD", "GET", "PUT"])
 @pytest.mark.parametrize("kind", ["json", "data"])
 def test_only_a_sign_in_earns_a_device_cookie(
-    stranger: FlaskClient, path: str, method: str, kind: str
+    anonymous: FlaskClient, path: str, method: str, kind: str
 ) -> None:
     values = {"username": "admin", "name": "admin", "password": "guess"}
-    answer = stranger.open(path, method=method, **{kind: values})  # type: ignore[arg-type]
+    answer = anonymous.open(path, method=method, **{kind: values})  # type: ignore[arg-type]
     assert cookies.DEVICE not in str(answer.headers.getlist("Set-Cookie"))
 
 
-def test_asking_for_options_makes_no_address_known(stranger: FlaskClient) -> None:
+def test_asking_for_options_makes_no_address_known(anonymous: FlaskClient) -> None:
     """100 guesses an hour from everywhere close a name; an address gets more only by signing in."""
     for n in range(100):
-        send(stranger, body("admin", f"{n}"), "application/json", f"192.0.2.{n}")
+        send(anonymous, body("admin", f"{n}"), "application/json", f"192.0.2.{n}")
     json_data = {"username": "admin", "password": "x"}
-    stranger.options(TOKEN, json=json_data, environ_base={"REMOTE_ADDR": "192.0.2.200"})
-    assert send(stranger, body("admin", "x"), "application/json", "192.0.2.200") == 429
+    anonymous.options(TOKEN, json=json_data, environ_base={"REMOTE_ADDR": "192.0.2.200"})
+    assert send(anonymous, body("admin", "x"), "application/json", "192.0.2.200") == 429
 
 
-def test_a_device_cookie_counts_for_the_name_that_earned_it_alone(stranger: FlaskClient) -> None:
-    assert by_form(stranger, ["eve"], PASSWORD) == 303
-    assert stranger.get_cookie(cookies.DEVICE) is not None
+def test_a_device_cookie_counts_for_the_name_that_earned_it_alone(anonymous: FlaskClient) -> None:
+    assert by_form(anonymous, ["eve"], PASSWORD) == 303
+    assert anonymous.get_cookie(cookies.DEVICE) is not None
     # As many guesses as without the cookie: ten at one name, sixty from one address.
-    assert [by_form(stranger, ["admin"], "x") for n in range(15)] == [401] * 10 + [429] * 5
-    others = [by_form(stranger, [f"name {n}"], "x") for n in range(60)]
+    assert [by_form(anonymous, ["admin"], "x") for n in range(15)] == [401] * 10 + [429] * 5
+    others = [by_form(anonymous, [f"name {n}"], "x") for n in range(60)]
     assert others == [401] * 50 + [429] * 10

@@ -51,7 +51,7 @@ def test_wrong_name_and_wrong_password_answer_alike(client: FlaskClient) -> None
     assert bodies[0] == bodies[1]
 
 
-def test_guessing_is_slowed_down_and_the_right_person_is_not(client: FlaskClient) -> None:
+def test_guessing_is_slowed_down_and_the_owner_is_not(client: FlaskClient) -> None:
     answers = [sign_in(client, "admin", f"guess number {n}").status_code for n in range(12)]
     assert answers == [401] * 10 + [429] * 2
     refused = sign_in(client, "admin", "one more guess")
@@ -197,9 +197,9 @@ def test_personal_token_opens_until_it_is_revoked(portal: Portal) -> None:
     )
     assert tokens.authenticate(portal.services, token).user == portal.admin
     (listed,) = sessions.list_personal_tokens(portal.services, portal.admin)
-    stranger = portal.user("eve")
+    other_user = portal.user("eve")
     with pytest.raises(NotFound):
-        sessions.revoke_personal_token(portal.services, stranger, listed.id)
+        sessions.revoke_personal_token(portal.services, other_user, listed.id)
     sessions.revoke_personal_token(portal.services, portal.admin, listed.id)
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, token)

@@ -53,7 +53,7 @@ def test_a_distance_that_is_unknown_is_refused() -> None:
         distance_of({"hnsw:space": "manhattan"}, {})
 
 
-def test_what_can_be_kept_is_kept_and_what_cannot_is_told() -> None:
+def test_storable_records_are_kept_and_others_reported() -> None:
     metadata = {"n": 1, "f": 0.5, "b": True, "s": "é中", "tags": ["a", "b"], "resource_hash": "h"}
     record, notes = to_record(ChromaRecord("1", "text", metadata, VECTOR), "resource_hash")
     assert (record.id, record.content, record.metadata) == ("1", "text", metadata)

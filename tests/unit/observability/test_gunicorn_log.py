@@ -50,7 +50,7 @@ def log(
             handler.close()
 
 
-def test_access_log_holds_no_query_whatever_its_format(log: GunicornLog, tmp_path: Path) -> None:
+def test_access_log_of_any_format_holds_no_query(log: GunicornLog, tmp_path: Path) -> None:
     environ = {
         "REQUEST_METHOD": "GET",
         "RAW_URI": f"/search?{QUERY}",

@@ -103,7 +103,7 @@ def test_many_that_come_and_go_leave_a_bounded_number_of_files(tmp_path: Path) -
     stays.end()
 
 
-def test_a_forked_process_counts_for_itself(tmp_path: Path) -> None:
+def test_forked_process_has_its_own_counters(tmp_path: Path) -> None:
     one = Counting(tmp_path)
     one.tell("answered", "forked", "answered", "forked")
     assert read(tmp_path)["answered"] == 4

@@ -111,7 +111,7 @@ def assert_no_leak(lines: str) -> None:
 
 
 @pytest.mark.parametrize("fail", FAILURES)
-def test_exceptions_are_told_without_their_messages(written: Read, fail) -> None:
+def test_exceptions_are_logged_without_their_messages(written: Read, fail) -> None:
     try:
         fail()
     except Exception as error:
@@ -128,7 +128,7 @@ def test_exceptions_are_told_without_their_messages(written: Read, fail) -> None
     assert_no_leak(lines)
 
 
-def test_codes_of_exceptions_are_told(written: Read) -> None:
+def test_codes_of_exceptions_are_logged(written: Read) -> None:
     for fail in (psycopg_error, openai_error):
         try:
             fail()
@@ -159,7 +159,7 @@ def test_values_are_redacted_by_name_and_by_shape(written: Read, values) -> None
     assert_no_leak(written())
 
 
-def test_of_a_librarys_message_only_the_first_line_is_told(written: Read) -> None:
+def test_only_the_first_line_of_a_librarys_message_is_logged(written: Read) -> None:
     message = (
         f"Task exception was never retrieved\nfuture: <Task exception=ValueError('{QUESTION}')>"
     )
@@ -190,7 +190,7 @@ def test_ids_of_request_and_trace_are_in_each_line(written: Read) -> None:
         assert "4bf92f3577b34da6a3ce929d0e0e4736" in line
 
 
-def test_what_an_operator_has_to_set_is_told() -> None:
+def test_settings_an_operator_must_fix_are_logged() -> None:
     error = InvalidSetting(name="PORTAL_LOG_LEVEL", got="'loud'", takes="'info'")
     assert "PORTAL_LOG_LEVEL" in "\n".join(format_exception(error))
     assert "ada" not in "\n".join(format_exception(NoSuchAccount(name="ada")))
@@ -213,7 +213,7 @@ def test_secrets_inside_a_text_are_scrubbed(given: str, scrubbed: str) -> None:
     assert scrub(given) == scrubbed
 
 
-def test_bound_parameters_of_a_failing_statement_are_not_told(written: Read) -> None:
+def test_bound_parameters_of_a_failing_statement_are_not_logged(written: Read) -> None:
     engine = create_engine("sqlite://")
     try:
         with engine.connect() as connection:

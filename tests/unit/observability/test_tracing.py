@@ -52,7 +52,7 @@ def test_malformed_headers_are_ignored(header):
 
 
 @given(st.text(max_size=80))
-def test_whatever_is_read_can_be_written_again(header):
+def test_parsed_header_can_be_written_again(header):
     found = tracing.parse(header)
     assert found is None or tracing.parse(found.traceparent()) is not None
 
@@ -70,7 +70,7 @@ def test_a_request_goes_on_in_its_callers_trace_as_a_part_of_its_own():
     assert first["tracestate"] == "vendor=1"
 
 
-def test_a_request_without_a_trace_begins_one_that_nobody_records():
+def test_request_without_a_trace_begins_an_unsampled_one():
     tracing.begin("a-request-id", "nonsense")
     assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-00", tracing.outgoing()["traceparent"])
 
@@ -81,7 +81,7 @@ def test_a_state_that_could_break_a_header_is_dropped(state):
     assert "tracestate" not in tracing.outgoing()
 
 
-def test_a_job_goes_on_in_the_trace_of_whoever_enqueued_it():
+def test_job_continues_the_trace_that_enqueued_it():
     tracing.begin("a-request-id", f"00-{TRACE}-{SPAN}-01")
     origin = tracing.origin()
     with ThreadPoolExecutor(1) as pool:
@@ -98,6 +98,6 @@ def test_a_job_goes_on_in_the_trace_of_whoever_enqueued_it():
 
 
 @pytest.mark.parametrize("origin", [{}, {"request_id": "bad\nid", "traceparent": "x"}])
-def test_a_job_of_nobody_gets_ids_of_its_own(origin):
+def test_job_without_an_origin_gets_new_ids(origin):
     tracing.resume(origin)
     assert re.fullmatch(r"[0-9a-f]{32}", tracing.outgoing()["X-Request-ID"])

@@ -72,7 +72,7 @@ def test_nothing_remote_and_no_tag_of_the_text_is_ever_shown(content: str) -> No
 
 
 @given(st.text(alphabet="[]()!<>`*_#|-\n 1ab\"'‹›:/=\\", max_size=60))
-def test_whatever_is_written_has_no_attribute_but_ours(content: str) -> None:
+def test_answer_html_has_no_attribute_but_ours(content: str) -> None:
     html = render(content)
     assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {'class="marker"', 'start="1"'}
 

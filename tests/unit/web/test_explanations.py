@@ -28,7 +28,7 @@ def test_each_code_has_its_sentence_and_an_unknown_one_is_named(app: Flask, loca
     assert all(code not in notice for code, notice in zip(codes[:-1], notices, strict=False))
 
 
-def test_weights_are_told_as_shares_of_their_sum(app: Flask) -> None:
+def test_weights_are_shown_as_shares_of_their_sum(app: Flask) -> None:
     explained = {"fusion": "weighted", "weights": {"vector": 0.2, "text": 0.6}}
     with app.test_request_context(), force_locale("en"):
         blend = explanations.blend(explained)
@@ -68,7 +68,7 @@ def test_explanation_puts_the_legs_side_by_side(app: Flask) -> None:
     assert steps.rows == (("Searching", "3.142"), ("a new step", "1"))
 
 
-def test_where_the_constants_of_confidence_come_from_is_told_in_words(app: Flask) -> None:
+def test_origin_of_confidence_constants_is_shown_in_words(app: Flask) -> None:
     with app.test_request_context(), force_locale("en"):
         for source in get_args(Source):
             [table] = explanations.tables({"confidence_constants": source})

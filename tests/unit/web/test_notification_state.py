@@ -18,7 +18,7 @@ from portal.domain.notifications import MANY_IN_WORK, MAX_HELD_S, NotificationSt
         (MANY_IN_WORK, MAX_HELD_S, True),
     ],
 )
-def test_many_in_work_hold_back_what_is_told_but_not_for_ever(
+def test_jobs_in_work_delay_notes_but_not_for_ever(
     in_work: int, waiting_s: float | None, is_due: bool
 ) -> None:
     assert NotificationState(unread=3, in_work=in_work, waiting_s=waiting_s).is_due is is_due

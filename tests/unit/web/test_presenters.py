@@ -20,7 +20,7 @@ from portal.web import presenters
     st.text(max_size=60),
     st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70)), max_size=8),
 )
-def test_segments_together_are_the_text_whatever_the_spans(text, pairs):
+def test_segments_of_any_spans_join_to_the_text(text, pairs):
     pieces = presenters.segments(text, [Span(start, end) for start, end in pairs if start >= 0])
     assert "".join(piece.text for piece in pieces) == text
 
@@ -59,7 +59,7 @@ def test_sizes_read_as_people_say_them(app: Flask, size_bytes, words):
         assert presenters.file_size(size_bytes) == words
 
 
-def test_a_failure_is_told_in_the_readers_language(app: Flask):
+def test_failure_is_shown_in_the_readers_language(app: Flask):
     advice = page_recognition.INSTALL
     failure = Failure(
         "no_text_in_pdf",

@@ -95,13 +95,13 @@ def test_a_switch_sets_its_cookie_and_goes_back(app):
     assert "登录" in page
 
 
-def test_a_stranger_is_sent_to_sign_in_and_back(app):
+def test_anonymous_reader_is_sent_to_sign_in_and_back(app):
     answer = app.test_client().get("/search?q=水")
     assert answer.status_code == 303
     assert answer.headers["Location"].startswith("/login?next=/search?q%3D")
 
 
-def test_a_fragment_for_a_stranger_redirects_the_page(app):
+def test_anonymous_fragment_request_redirects_the_page(app):
     headers = {"HX-Request": "true", "HX-Current-URL": "http://localhost/documents?q=a"}
     answer = app.test_client().get("/documents/progress", headers=headers)
     assert answer.status_code == 401

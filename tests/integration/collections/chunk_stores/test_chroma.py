@@ -51,7 +51,7 @@ def rewrite(theirs: Any, key: str, text: str) -> None:
 # --- a BM25 index of its own --------------------------------------------------------------------
 
 
-def test_1_1_to_1_4_collection_is_made_with_an_index_that_fills_itself(chroma: Chroma) -> None:
+def test_1_1_to_1_4_collection_gets_an_index_that_chroma_fills(chroma: Chroma) -> None:
     world = chroma.world(native=True)
     store = world.filled()
     made = chroma.client.get_collection("content_chunks", embedding_function=None)
@@ -209,7 +209,7 @@ def test_what_goes_through_the_store_is_not_read_again(
     assert by_words(store, "annual") == {"new"}
 
 
-def test_where_nothing_tells_of_changes_all_is_read_again_after_a_while(
+def test_collection_without_change_signals_is_read_again_in_time(
     chroma: Chroma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = stored(chroma, lexical="own")
@@ -229,7 +229,7 @@ def test_where_nothing_tells_of_changes_all_is_read_again_after_a_while(
     assert by_words(store, "leave") == {"office", "report"}
 
 
-def test_what_others_change_while_it_is_read_again_hides_itself_alone(
+def test_record_changed_during_a_reread_hides_only_that_record(
     chroma: Chroma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = stored(chroma, lexical="own")

@@ -79,7 +79,7 @@ def test_texts_of_any_kind_are_kept_and_found(world: World) -> None:
     assert store.semantic_search(QUESTION, content_type="x" * 10_000) == []
 
 
-def test_what_cannot_be_kept_is_refused_whole(world: World) -> None:
+def test_batch_with_an_unstorable_chunk_is_refused_whole(world: World) -> None:
     store = world.filled()
     refused = [
         [chunk("other", "of two dimensions", (1, 0))],

@@ -63,7 +63,7 @@ def looks_up(query: str) -> list[Status]:
     return said({"content": None, "tool_calls": [call]})
 
 
-def test_the_agent_looks_up_what_the_model_asks_for(environment: dict[str, str]) -> None:
+def test_agent_searches_for_what_the_model_asks(environment: dict[str, str]) -> None:
     call = looks_up("canteen opens at noon")
     with fake_chat(call, said({"content": "At noon [canteen.md]."})) as chat:
         environment |= {"OPENAI_BASE_URL": chat.url, "OPENAI_API_KEY": "k"}

@@ -89,7 +89,7 @@ def test_what_differs_is_replaced_unless_it_is_to_stay(
     assert store.get("mine")["ids"] == ["mine"]
 
 
-def test_what_cannot_come_over_is_skipped_and_told_and_the_rest_comes(
+def test_unusable_records_are_skipped_and_reported_and_the_rest_is_imported(
     collections: Collections, shelf: Shelf, make_store: MakeStore
 ) -> None:
     vector = shelf.records[0].vector
@@ -147,7 +147,7 @@ def test_a_collection_that_does_not_fit_is_refused_and_left_alone(
     assert (opened.count(), opened._collection.configuration["hnsw"]["space"]) == (0, "l2")
 
 
-def test_what_is_lost_on_the_way_is_found_afterwards(
+def test_lost_records_are_reported_after_the_import(
     collections: Collections, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lose(session, collection, model, records) -> None:
@@ -169,7 +169,7 @@ def test_what_chroma_counts_and_does_not_give_is_not_whole(
         assert "shelf: Chroma counts 26 records and gave 25" in _remarks([tally], SMALL)
 
 
-def test_what_ends_it_midway_is_told_apart_from_what_never_began(
+def test_stopped_import_is_reported_apart_from_a_refused_one(
     collections: Collections, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def erase(done: int, _total: int) -> None:

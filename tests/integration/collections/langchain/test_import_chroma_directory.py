@@ -241,7 +241,7 @@ def _make_old(directory: Path) -> None:
         )
 
 
-def test_odd_records_of_an_old_directory_are_told_apart(
+def test_odd_records_of_an_old_directory_are_reported_by_reason(
     run: Run, tmp_path: Path, make_store: MakeStore
 ) -> None:
     path = tmp_path / "old"
@@ -308,7 +308,7 @@ def _example(directory: Path, environment: dict[str, str]) -> subprocess.Complet
     )
 
 
-def test_the_example_leaves_a_directory_of_somebodys_alone(
+def test_example_leaves_existing_directories_alone(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "chroma").mkdir()

@@ -195,7 +195,7 @@ def test_what_a_filter_leaves_few_of_is_compared_one_by_one(make_store: MakeStor
             assert [document.id for document in found] == nearest, where
 
 
-def test_hybrid_search_finds_the_same_whichever_way_it_looks(make_store: MakeStore) -> None:
+def test_hybrid_search_finds_the_same_with_and_without_the_index(make_store: MakeStore) -> None:
     looks_up = _many(make_store, "cosine")
     walks = make_store(looks_up.name, compared_one_by_one=20)
     asked = np.random.default_rng(7).normal(size=(COUNT, SIZE))[77]

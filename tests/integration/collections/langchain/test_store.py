@@ -127,7 +127,7 @@ def test_what_others_deleted_is_said(make_store: MakeStore) -> None:
 # --- constructors ---------------------------------------------------------------------------------
 
 
-def test_what_tells_chroma_where_its_data_lies_is_ignored_with_a_warning(
+def test_arguments_that_locate_chromas_data_are_ignored_with_a_warning(
     make_store: MakeStore,
 ) -> None:
     with pytest.warns(UserWarning, match="persist_directory, host, client") as warned:
@@ -230,7 +230,7 @@ def test_another_collection_s_document_is_not_deleted(
     assert make_store("theirs").count() == 1
 
 
-def test_writing_to_the_trash_makes_a_document_anew(
+def test_writing_to_a_trashed_document_recreates_it(
     store: PostgresVectorStore, database: Database
 ) -> None:
     resource = [{"resource_hash": "r"}]

@@ -116,7 +116,7 @@ def test_code_that_was_used_is_refused(provider: Provider, make_portal: MakePort
     assert (answer.status_code, is_out(second)) == (403, True)
 
 
-def test_code_of_another_person_is_refused(provider: Provider, make_portal: MakePortal) -> None:
+def test_code_of_another_user_is_refused(provider: Provider, make_portal: MakePortal) -> None:
     """A code that leaks from one browser is worth nothing in another: its nonce is the other's."""
     portal = make_portal(provider.issuer, create_accounts=True)
     victim, attacker = browser_of(portal), browser_of(portal)
@@ -177,18 +177,18 @@ def test_signatures_of_others_and_of_no_key_are_refused(
 ) -> None:
     """Although the discovery document allows `none` and HS256."""
     let_in = []
-    for words in ("none", "public key as secret", "client secret", "ours", "stranger", "ES256"):
+    for words in ("none", "public key as secret", "client secret", "ours", "foreign", "ES256"):
         browser = browser_of(portal)
         begun = begin(browser)
         body = claims(iss=liar.issuer, aud=CLIENT, nonce=query(begun)["nonce"])
-        stranger = rsa_key("stranger")
+        foreign = rsa_key("foreign")
         liar.id_token = {
             "none": jwt.encode(body, None, algorithm="none", headers={"kid": "one"}),
             "public key as secret": _hmac(body, public_pem(rsa_key("one"))),
             "client secret": _hmac(body, b"a client's secret"),
             "ours": _hmac(body, portal.services.secret_key.encode()),
-            "stranger": sign(body, stranger, headers={"jwk": jwk(stranger, "one")}),
-            "ES256": sign(body, ec_key("stranger"), algorithm="ES256"),
+            "foreign": sign(body, foreign, headers={"jwk": jwk(foreign, "one")}),
+            "ES256": sign(body, ec_key("foreign"), algorithm="ES256"),
         }[words]
         answer = callback(browser, begun)
         if answer.status_code != 403 or not is_out(browser):
@@ -217,7 +217,9 @@ def test_answer_of_another_provider_is_refused(portal: Portal, liar: LyingProvid
     assert not any(asked[0] == "/token" for asked in liar.requests)
 
 
-def test_provider_that_names_itself_has_to(make_portal: MakePortal, liar: LyingProvider) -> None:
+def test_provider_that_sends_its_issuer_must_always_send_it(
+    make_portal: MakePortal, liar: LyingProvider
+) -> None:
     liar.discovery["authorization_response_iss_parameter_supported"] = True
     browser = browser_of(make_portal(liar.issuer, create_accounts=True))
     begun = begin(browser)
@@ -237,7 +239,7 @@ ELSEWHERE = (
 )
 
 
-def test_nobody_is_sent_elsewhere_afterwards(portal: Portal, liar: LyingProvider) -> None:
+def test_sign_in_never_redirects_to_another_site(portal: Portal, liar: LyingProvider) -> None:
     for after in ELSEWHERE:
         browser = browser_of(portal)
         begun = begin(browser, after)
@@ -277,7 +279,7 @@ USELESS = (
 )
 
 
-def test_useless_answers_of_the_token_endpoint_are_told_and_never_a_500(
+def test_useless_token_endpoint_answer_is_reported_without_a_500(
     portal: Portal, liar: LyingProvider
 ) -> None:
     met = []

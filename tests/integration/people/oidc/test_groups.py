@@ -122,7 +122,9 @@ def test_who_is_in_no_allowed_group_is_refused_and_signed_out(
     assert sign_in(browser_of(portal), provider, "chief").status_code == 303
 
 
-def test_refused_stranger_gets_no_account(provider: Provider, make_portal: MakePortal) -> None:
+def test_unlinked_user_outside_allowed_groups_gets_no_account(
+    provider: Provider, make_portal: MakePortal
+) -> None:
     portal = make_portal(provider.issuer, allowed_groups="staff", create_accounts=True)
     provider.set_user("visitor", groups=[])
     assert sign_in(browser_of(portal), provider, "visitor").status_code == 403

@@ -113,7 +113,9 @@ def test_only_way_in_is_not_taken_away(provider: Provider, make_portal: MakePort
     assert sign_in(browser_of(portal), provider, "lonely").status_code == 409
 
 
-def test_nobody_takes_away_the_link_of_another(provider: Provider, make_portal: MakePortal) -> None:
+def test_user_cannot_remove_the_link_of_another(
+    provider: Provider, make_portal: MakePortal
+) -> None:
     portal = make_portal(provider.issuer, create_accounts=True)
     sign_in(browser_of(portal), provider, "victim")
     portal.user("eve")

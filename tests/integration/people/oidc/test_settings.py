@@ -78,7 +78,7 @@ def test_emergency_password_is_an_administrators(
     assert browser_of(portal).sign_in("admin", PASSWORD).status_code == 403
 
 
-def test_invitations_make_no_accounts_that_nobody_could_use(
+def test_invitation_makes_no_account_without_a_way_to_sign_in(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer, only=True)

@@ -47,7 +47,7 @@ def test_linked_user_signs_in_and_lands_where_they_were_going(
     assert "sign_in" in events(portal)
 
 
-def test_stranger_gets_no_account_unless_the_settings_say_so(
+def test_unknown_user_gets_an_account_only_if_the_settings_say_so(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     provider.set_user("new", preferred_username="grace")
@@ -101,7 +101,7 @@ CLIENTS: tuple[tuple[str | None, list[str] | None, str | None, str | None], ...]
 )
 
 
-def test_client_proves_itself_as_the_provider_wants_it(
+def test_client_authenticates_as_the_provider_requires(
     liar: LyingProvider, make_portal: MakePortal
 ) -> None:
     for secret, methods, header, field in CLIENTS:
@@ -121,7 +121,7 @@ def test_client_proves_itself_as_the_provider_wants_it(
         assert query(begun)["code_challenge"] == challenge
 
 
-def test_person_who_cancels_is_told_so(provider: Provider, make_portal: MakePortal) -> None:
+def test_cancelled_sign_in_says_so(provider: Provider, make_portal: MakePortal) -> None:
     browser = browser_of(make_portal(provider.issuer))
     address = begin(browser)
     denied = provider.deny(address)

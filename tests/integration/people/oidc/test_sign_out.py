@@ -98,7 +98,7 @@ def test_forged_logout_tokens_end_nothing(portal: Portal, liar: LyingProvider) -
     browser = come_in(portal, liar, "grace", "s1")
     now = int(time.time())
     wrong: tuple[dict[str, Any], ...] = (
-        {"key": rsa_key("stranger")},
+        {"key": rsa_key("foreign")},
         {"aud": "another-client"},
         {"iss": "https://evil.example.org"},
         {"events": None},

@@ -34,7 +34,7 @@ from tests.integration.people.outside_tokens.asking import (
 )
 
 
-def test_subject_that_nobody_is_linked_to_is_told_so(portal: Portal) -> None:
+def test_unlinked_subject_is_reported(portal: Portal) -> None:
     client = client_of(portal)
     headers = {"Authorization": f"Bearer {sign(claims('somebody', preferred_username='ada'))}"}
     answer = client.get(DOCUMENTS, headers=headers)
@@ -57,7 +57,7 @@ def test_signature_in_another_spelling_brings_no_ended_token_back(portal: Portal
     assert status(client, sign(claims(jti="another"))) == 200
 
 
-def test_token_of_theirs_can_be_ended_by_whoever_holds_it(portal: Portal) -> None:
+def test_outside_token_can_be_revoked_by_its_holder(portal: Portal) -> None:
     token, client = sign(claims()), client_of(portal)
     body = {"token": token}
     assert client.post("/api/auth/revoke", json=body, headers=portal.headers()).status_code == 204
@@ -97,7 +97,7 @@ def test_link_that_is_taken_away_or_given_to_another_counts_at_once(portal: Port
     assert not outside_accounts.unlink(portal.services, subject="7f3a")
 
 
-def test_stranger_called_admin_gets_an_account_of_their_own(make_portal: MakePortal) -> None:
+def test_outside_user_named_admin_gets_a_separate_account(make_portal: MakePortal) -> None:
     portal = make_portal(create_accounts=True)
     body = claims("evil", preferred_username="admin", roles=["portal-admin"], is_admin=True)
     who = tokens.authenticate(portal.services, sign(body))
@@ -116,7 +116,7 @@ def test_stranger_called_admin_gets_an_account_of_their_own(make_portal: MakePor
     assert tokens.authenticate(portal.services, sign(renamed)).user.id == who.user.id
 
 
-def test_nobody_signs_in_with_a_password_to_an_account_without_one(
+def test_account_without_a_password_accepts_none(
     make_portal: MakePortal,
 ) -> None:
     portal = make_portal(create_accounts=True)
@@ -188,7 +188,7 @@ def test_without_that_claim_the_account_decides(portal: Portal) -> None:
     assert status(client, sign(claims("7f3a", roles=["portal-admin"])), "/admin") == 403
 
 
-def test_unknown_person_cannot_be_linked(portal: Portal) -> None:
+def test_unknown_user_cannot_be_linked(portal: Portal) -> None:
     with pytest.raises(NoSuchAccount):
         outside_accounts.link(portal.services, name=f"nobody {uuid4()}", subject="x")
     with pytest.raises(UnknownSubject):

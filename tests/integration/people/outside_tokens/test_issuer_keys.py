@@ -136,7 +136,7 @@ def test_issuer_that_publishes_nothing_useful_is_a_503_and_never_a_500(
     assert status(client, portal.token(portal.admin)) == 200
 
 
-def test_issuer_that_hangs_holds_nobody_longer_than_two_seconds(
+def test_hanging_issuer_delays_a_request_by_two_seconds_at_most(
     portal: Portal, server: JwksServer
 ) -> None:
     server.is_held = True

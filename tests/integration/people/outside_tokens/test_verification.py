@@ -105,11 +105,11 @@ def test_no_key_but_theirs_opens_and_no_algorithm_but_the_one_that_is_set(portal
         ),
         "their key, our issuer": sign(own_claims(portal)),
         "their key, our issuer, their audience": sign(claims(iss="portal")),
-        "another key": sign(claims(), rsa_key("stranger")),
-        "another key, no name": sign(claims(), rsa_key("stranger"), kid=None),
+        "another key": sign(claims(), rsa_key("foreign")),
+        "another key, no name": sign(claims(), rsa_key("foreign"), kid=None),
         "another algorithm of the same key": sign(claims(), algorithm="RS512"),
         "the same, other padding": sign(claims(), algorithm="PS256"),
-        "another kind of key": sign(claims(), ec_key("stranger"), algorithm="ES256"),
+        "another kind of key": sign(claims(), ec_key("foreign"), algorithm="ES256"),
     }
     met = {words: outcome(portal.services, token) for words, token in forged.items()}
     assert met == dict.fromkeys(forged, InvalidToken)
@@ -127,7 +127,7 @@ def _hmac(body: dict[str, Any], secret: bytes, kid: str | None) -> str:
     return (signed + b"." + part(digest)).decode()
 
 
-# What a token of a stranger may say of the key that it wants to be checked with.
+# What a foreign token may say of the key that it wants to be checked with.
 HEADERS: tuple[dict[str, Any], ...] = (
     {"kid": "../../etc/passwd"},
     {"kid": "one\0"},
@@ -145,17 +145,17 @@ HEADERS: tuple[dict[str, Any], ...] = (
 
 
 def test_header_never_says_which_key_counts(portal: Portal, server: JwksServer) -> None:
-    stranger = rsa_key("stranger")
+    foreign = rsa_key("foreign")
     with jwks_server() as evil:
-        evil.publish(jwk(stranger, "two"))
-        words = {"URL": f"{evil.url}/keys", "KEY": jwk(stranger, "two")}
+        evil.publish(jwk(foreign, "two"))
+        words = {"URL": f"{evil.url}/keys", "KEY": jwk(foreign, "two")}
         let_in = []
         for headers in HEADERS:
             filled = {
                 name: words.get(value, value) if isinstance(value, str) else value
                 for name, value in headers.items()
             }
-            token = sign(claims(), stranger, headers=filled)
+            token = sign(claims(), foreign, headers=filled)
             if outcome(portal.services, token) is not InvalidToken:
                 let_in.append(headers)
         assert let_in == []

@@ -88,7 +88,7 @@ class CitationModel(ResponseModel):
     confidence: float
     low_confidence: bool
     source: SearchMode
-    state: SourceState = Field(description="what became of the document since")
+    state: SourceState = Field(description="state of the document since then")
     url: str | None = Field(description="opens the document at the quoted words; null: not there")
     quote_sha256: str
 
@@ -110,11 +110,11 @@ class ReplayModel(ResponseModel):
         description="what was searched for beside the question as asked",
         examples=["年假有多少天？"],
     )
-    further_queries: list[str] = Field(
-        description="what the model searched for itself", examples=[[]]
-    )
+    further_queries: list[str] = Field(description="queries that the model chose", examples=[[]])
     search_method: str = Field(examples=["hybrid"])
-    degraded: list[str] = Field(description="what the search did without", examples=[[]])
+    degraded: list[str] = Field(
+        description="unavailable parts of the search, as codes", examples=[[]]
+    )
     embedding_model: str | None
     chat_provider: str = Field(examples=["extractive"])
     chat_model: str = Field(examples=["extractive"])
@@ -130,13 +130,13 @@ class MessageModel(ResponseModel):
     created_at: AwareDatetime
     citations: list[CitationModel] = Field(description="what the answer cites")
     consulted: list[CitationModel] = Field(
-        description="what it was given beside that", examples=[[]]
+        description="passages that it was given but did not cite", examples=[[]]
     )
-    support: list[SupportModel] = Field(description="each sentence against what it cites")
+    support: list[SupportModel] = Field(description="each sentence compared with its citations")
     feedback: Feedback | None = Field(examples=[None])
     feedback_reason: FeedbackReason | None = Field(examples=[None])
     error: FailureModel | None = Field(
-        None, description="why there is no answer, or no more", examples=[None]
+        None, description="why there is no answer, or an incomplete one", examples=[None]
     )
     replay: ReplayModel | None = Field(None, description="what the answer was made from")
 

@@ -56,7 +56,7 @@ _EVENTS: Any = {
 @blueprint.get("/conversations")
 @blueprint.input(schemas.ConversationQuery, location="query")
 @blueprint.output(schemas.ConversationListResponse)
-@blueprint.doc(summary="List one's conversations")
+@blueprint.doc(summary="List your conversations")
 def list_conversations(query_data: schemas.ConversationQuery) -> schemas.ConversationListResponse:
     page = conversations.list_conversations(
         *context.caller(), contains=query_data.q, cursor=query_data.cursor, limit=query_data.limit
@@ -71,7 +71,7 @@ def list_conversations(query_data: schemas.ConversationQuery) -> schemas.Convers
 @body_may_be_missing(schemas.ConversationBody)
 @blueprint.input(schemas.ConversationBody, location="json")
 @blueprint.output(schemas.ConversationModel, status_code=201)
-@blueprint.doc(summary="Begin a conversation")
+@blueprint.doc(summary="Create a conversation")
 def create_conversation(json_data: schemas.ConversationBody) -> schemas.ConversationModel:
     made = conversations.create(*context.caller(), json_data.title)
     return schemas.conversation_model(made)
@@ -79,7 +79,7 @@ def create_conversation(json_data: schemas.ConversationBody) -> schemas.Conversa
 
 @blueprint.get("/conversations/<uuid:conversation_id>")
 @blueprint.output(schemas.ConversationDetailModel)
-@blueprint.doc(summary="One conversation with its messages")
+@blueprint.doc(summary="Get a conversation with its messages")
 def get_conversation(conversation_id: UUID) -> schemas.ConversationDetailModel:
     services, user = context.caller()
     summary = conversations.get(services, user, conversation_id)
@@ -91,7 +91,7 @@ def get_conversation(conversation_id: UUID) -> schemas.ConversationDetailModel:
 @blueprint.patch("/conversations/<uuid:conversation_id>")
 @blueprint.input(schemas.RenameBody, location="json")
 @blueprint.output(schemas.ConversationModel)
-@blueprint.doc(summary="Rename")
+@blueprint.doc(summary="Rename a conversation")
 def rename_conversation(
     conversation_id: UUID, json_data: schemas.RenameBody
 ) -> schemas.ConversationModel:
@@ -101,7 +101,7 @@ def rename_conversation(
 
 @blueprint.delete("/conversations/<uuid:conversation_id>")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Delete for good")
+@blueprint.doc(summary="Delete a conversation permanently")
 def delete_conversation(conversation_id: UUID) -> str:
     conversations.delete(*context.caller(), conversation_id)
     return ""
@@ -109,7 +109,7 @@ def delete_conversation(conversation_id: UUID) -> str:
 
 @blueprint.get("/conversations/<uuid:conversation_id>/export")
 @blueprint.doc(
-    summary="The conversation as Markdown, with its sources",
+    summary="Export a conversation as Markdown",
     responses=file_response_doc("the conversation as a file", "text/markdown"),
 )
 def export_conversation(conversation_id: UUID) -> Response:
@@ -118,7 +118,7 @@ def export_conversation(conversation_id: UUID) -> Response:
 
 @blueprint.post("/conversations/<uuid:conversation_id>/messages")
 @blueprint.input(schemas.MessageBody, location="json")
-@blueprint.doc(summary="Ask", description=_ANSWERS, responses=_EVENTS)
+@blueprint.doc(summary="Ask a question", description=_ANSWERS, responses=_EVENTS)
 @blueprint.output(schemas.MessageModel)
 def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.MessageModel | Response:
     stream = answering.ask(
@@ -131,7 +131,7 @@ def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.Messag
 @body_may_be_missing(schemas.RetryBody)
 @blueprint.input(schemas.RetryBody, location="json")
 @blueprint.doc(
-    summary="Answer the same question again",
+    summary="Regenerate an answer",
     description=f"Instead of this answer and all that follows it. {_ANSWERS}",
     responses=_EVENTS,
 )
@@ -149,14 +149,14 @@ def _answer(stream: AnswerStream, *, as_events: bool) -> schemas.MessageModel | 
 
 @blueprint.post("/messages/<uuid:message_id>/stop")
 @blueprint.output(schemas.MessageModel)
-@blueprint.doc(summary="Stop an answer that is being written")
+@blueprint.doc(summary="Stop an answer")
 def stop(message_id: UUID) -> schemas.MessageModel:
     return schemas.message_model(answering.stop(*context.caller(), message_id))
 
 
 @blueprint.get("/messages/<uuid:message_id>")
 @blueprint.output(schemas.MessageModel)
-@blueprint.doc(summary="One message, and what it was made from")
+@blueprint.doc(summary="Get a message")
 def get_message(message_id: UUID) -> schemas.MessageModel:
     return schemas.message_model(conversations.get_message(*context.caller(), message_id))
 
@@ -164,7 +164,7 @@ def get_message(message_id: UUID) -> schemas.MessageModel:
 @blueprint.put("/messages/<uuid:message_id>/feedback")
 @blueprint.input(schemas.FeedbackBody, location="json")
 @blueprint.output(schemas.MessageModel)
-@blueprint.doc(summary="Say whether an answer was useful")
+@blueprint.doc(summary="Rate an answer")
 def set_feedback(message_id: UUID, json_data: schemas.FeedbackBody) -> schemas.MessageModel:
     return schemas.message_model(
         conversations.set_feedback(
@@ -175,13 +175,13 @@ def set_feedback(message_id: UUID, json_data: schemas.FeedbackBody) -> schemas.M
 
 @blueprint.get("/citations/<uuid:citation_id>")
 @blueprint.output(schemas.CitationModel)
-@blueprint.doc(summary="One citation")
+@blueprint.doc(summary="Get a citation")
 def get_citation(citation_id: UUID) -> schemas.CitationModel:
     return schemas.citation_model(citing.get_citation(*context.caller(), citation_id))
 
 
 @blueprint.get("/citations/<uuid:citation_id>/verify")
 @blueprint.output(schemas.VerificationModel)
-@blueprint.doc(summary="Whether the quoted words still stand in the stored revision")
+@blueprint.doc(summary="Verify a quote")
 def verify(citation_id: UUID) -> schemas.VerificationModel:
     return schemas.VerificationModel.of(citing.verify(*context.caller(), citation_id))

@@ -47,7 +47,7 @@ class ChunkModel(ResponseModel):
 
 class ChunkQuery(RequestModel):
     limit: int = Field(20, ge=1, le=100, description="passages a page")
-    offset: int = Field(0, ge=0, le=MAX_CHUNK_INDEX, description="passages to leave out before")
+    offset: int = Field(0, ge=0, le=MAX_CHUNK_INDEX, description="number of passages to skip")
     sort_by: ChunkOrder = Field(ChunkOrder.CHUNK_INDEX, description="what orders them")
     sort_order: Literal["asc", "desc"] = Field("asc", description="which way")
 
@@ -76,14 +76,14 @@ class NewChunkModel(RequestModel):
     content: CleanText = Field(
         min_length=1,
         max_length=MAX_CONTENT_CHARACTERS,
-        description="what is searched and cited",
+        description="the text that is searched and cited",
         examples=["Part-time staff earn leave by the hour."],
     )
     chunk_index: int | None = Field(
         None, ge=0, le=MAX_CHUNK_INDEX, description="its place; unset: behind the last"
     )
     metadata: dict[str, Any] = Field(
-        default_factory=dict, description="what metadata_filter asks about", examples=[_METADATA]
+        default_factory=dict, description="values for metadata_filter", examples=[_METADATA]
     )
 
 
@@ -117,7 +117,7 @@ class DeleteChunksQuery(RequestModel):
 
 
 class DeletedModel(ResponseModel):
-    deleted: int = Field(description="how many passages that were", examples=[1])
+    deleted: int = Field(description="number of deleted passages", examples=[1])
 
 
 class DeletedResponse(Envelope):

@@ -87,7 +87,7 @@ def delete_chunks(job_id: UUID, query_data: schemas.DeleteChunksQuery) -> schema
 
 @blueprint.get("/<uuid:chunk_id>")
 @blueprint.output(schemas.ChunkResponse)
-@blueprint.doc(summary="One passage")
+@blueprint.doc(summary="Get a passage")
 @limited("get_chunk")
 def get_chunk(job_id: UUID, chunk_id: UUID) -> schemas.ChunkResponse:
     chunk = chunks.get_chunk(*context.caller(), job_id, chunk_id)

@@ -56,7 +56,7 @@ def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPag
 @blueprint.get("/documents/<uuid:document_id>")
 @blueprint.output(schemas.StoredDocumentModel)
 @blueprint.doc(
-    summary="A document as stored",
+    summary="Get a document as stored",
     description="Its title and its text as indexed. One that is still being read, or that could "
     "not be, has no text yet and is not found.",
 )
@@ -163,9 +163,9 @@ def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
 @blueprint.input(schemas.EmbedBody, location="json")
 @blueprint.output(schemas.EmbedResponse)
 @blueprint.doc(
-    summary="Embed passages that have no vector",
-    description="By the model that serves, one batch, all of it or nothing. Two callers at once "
-    "take turns: neither embeds what the other did.",
+    summary="Embed passages without a vector",
+    description="Embeds one batch with the active model, all or nothing. Concurrent callers take "
+    "turns and embed no passage twice.",
     responses=error_responses(409),
 )
 def embed(json_data: schemas.EmbedBody) -> schemas.EmbedResponse:

@@ -90,14 +90,14 @@ class DocumentHitModel(ResponseModel):
     page: int | None
     page_label: PageLabel
     heading: str | None
-    confidence: float = Field(description="calibrated chance that the passage is relevant")
+    confidence: float = Field(description="calibrated probability that the passage is relevant")
     low_confidence: bool
     source: SearchMode = Field(description="what found it: words, meaning or both")
     url: str = Field(description="opens the document at the passage")
 
 
 class DegradedModel(ResponseModel):
-    degraded: bool = Field(description="whether something was done without")
+    degraded: bool = Field(description="whether part of the search was unavailable")
     reasons: list[str] = Field(
         description="what, in codes such as `embedder_unavailable`: words alone were searched",
         examples=[[]],
@@ -107,7 +107,7 @@ class DegradedModel(ResponseModel):
 class DocumentSearchResponse(DegradedModel):
     query: str
     hits: list[DocumentHitModel]
-    weights: UsedWeightsModel = Field(description="those that `final_score` was made with")
+    weights: UsedWeightsModel = Field(description="the weights of `final_score`")
 
 
 class AnswerBody(RequestModel):
@@ -123,7 +123,7 @@ class AnswerResponse(DegradedModel):
         examples=["每年十五天 [1]。"],
     )
     citations: list[UUID] = Field(description="documents that the answer cites, by first use")
-    hits: list[DocumentHitModel] = Field(description="what it was answered from, best first")
+    hits: list[DocumentHitModel] = Field(description="the passages used, best first")
     status: AnswerStatus = Field(
         description="`abstained`: what was found holds no answer, and `answer` says so"
     )
@@ -131,7 +131,9 @@ class AnswerResponse(DegradedModel):
 
 
 class EmbedBody(RequestModel):
-    batch_size: int = Field(DEFAULT_BATCH, ge=1, le=1000, description="most passages to embed now")
+    batch_size: int = Field(
+        DEFAULT_BATCH, ge=1, le=1000, description="maximum number of passages to embed"
+    )
 
 
 class EmbedResponse(ResponseModel):

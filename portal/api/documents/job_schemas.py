@@ -28,20 +28,20 @@ class JobModel(ResponseModel):
     document_id: UUID
     status: JobStatus = Field(examples=[JobStatus.PROCESSING])
     stage: JobStage | None = Field(
-        description="what it is at, or was at when it ended; null: nothing yet",
+        description="current stage, or the stage when it ended; null: not started",
         examples=[JobStage.EMBEDDING],
     )
     done: int = Field(description="pages while it reads, passages while it embeds", examples=[340])
-    total: int = Field(description="of so many; 0: not counted yet", examples=[900])
-    attempts: int = Field(description="attempts begun, the one under way included", examples=[1])
+    total: int = Field(description="the total of `done`; 0: not counted yet", examples=[900])
+    attempts: int = Field(description="attempts started, including the current one", examples=[1])
     error: FailureModel | None = Field(
-        description="why the last attempt failed, also while another is to come", examples=[None]
+        description="why the last attempt failed, even if another is due", examples=[None]
     )
     queued_at: AwareDatetime
     started_at: AwareDatetime | None
     finished_at: AwareDatetime | None
     retry_at: AwareDatetime | None = Field(
-        description="when the next attempt is due, after one that failed", examples=[None]
+        description="time of the next attempt, after a failed one", examples=[None]
     )
 
     @classmethod
@@ -59,10 +59,12 @@ def listed_model(listed: ListedJob) -> ListedJobModel:
 
 
 class QueueModel(ResponseModel):
-    queued: int = Field(description="documents that wait")
-    processing: int = Field(description="documents that are being read")
-    failed: int = Field(description="failed documents that one may try again")
-    waiting_since: AwareDatetime | None = Field(description="when the first that waits was queued")
+    queued: int = Field(description="queued documents")
+    processing: int = Field(description="documents being processed")
+    failed: int = Field(description="failed documents that you may retry")
+    waiting_since: AwareDatetime | None = Field(
+        description="when the oldest queued document was queued"
+    )
 
 
 class JobListResponse(ResponseModel):
@@ -77,4 +79,4 @@ class JobQuery(PageQuery):
 
 
 class RetriedResponse(ResponseModel):
-    count: int = Field(description="documents that were queued again", examples=[3])
+    count: int = Field(description="number of documents queued again", examples=[3])

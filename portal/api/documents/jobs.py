@@ -28,7 +28,7 @@ blueprint = APIBlueprint("jobs", __name__, url_prefix="/api/knowledge", tag=TAG)
 @blueprint.output(JobListResponse)
 @blueprint.doc(
     summary="List jobs",
-    description="Each is one ingestion of a document that one may see, newest first.",
+    description="Each job is one ingestion of a document visible to you, newest first.",
 )
 def list_jobs(query_data: JobQuery) -> JobListResponse:
     services, user = context.caller()
@@ -44,7 +44,7 @@ def list_jobs(query_data: JobQuery) -> JobListResponse:
 
 @blueprint.get("/jobs/<uuid:job_id>")
 @blueprint.output(ListedJobModel)
-@blueprint.doc(summary="One job")
+@blueprint.doc(summary="Get a job")
 def get_job(job_id: UUID) -> ListedJobModel:
     return listed_model(jobs.get_job(*context.caller(), job_id))
 
@@ -52,7 +52,7 @@ def get_job(job_id: UUID) -> ListedJobModel:
 @blueprint.post("/documents/<uuid:document_id>/cancel")
 @blueprint.output(DocumentModel)
 @blueprint.doc(
-    summary="Cancel preparing a document",
+    summary="Cancel processing a document",
     description="What is stored of it is kept for another try; it is not searched.",
     responses=error_responses(409),
 )
@@ -64,8 +64,8 @@ def cancel(document_id: UUID) -> DocumentModel:
 @blueprint.post("/documents/<uuid:document_id>/retry")
 @blueprint.output(DocumentModel, status_code=202)
 @blueprint.doc(
-    summary="Try a document again that failed or was cancelled",
-    description="409 also when its file is another document of its owner by now.",
+    summary="Retry a failed or cancelled document",
+    description="409 also when the owner has another document with the same file.",
     responses=error_responses(409),
 )
 def retry(document_id: UUID) -> DocumentModel:
@@ -77,9 +77,8 @@ def retry(document_id: UUID) -> DocumentModel:
 @blueprint.output(RetriedResponse, status_code=202)
 @blueprint.doc(
     summary="Retry all failed documents",
-    description="Administrators: everybody's. New versions and files read again that failed are "
-    "among them, what was cancelled is not; those whose file is another document of their owner "
-    "by now stay as they are.",
+    description="For administrators, those of all users. Includes new versions and re-read files, "
+    "but not cancelled ones. Skips documents whose file the owner has in another document.",
 )
 def retry_failed() -> RetriedResponse:
     return RetriedResponse(count=jobs.retry_failed(*context.caller()))

@@ -36,11 +36,11 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 @blueprint.input(schemas.SearchBody, location="json")
 @blueprint.output(schemas.SearchResponse)
 @blueprint.doc(
-    summary="Search by meaning and by words",
+    summary="Search by meaning and keywords",
     description="`threshold` cuts `confidence` in hybrid and vector mode and `score` in keyword "
     "mode; where too few passages reach it, those that words find fill up and have `source` "
     "`keyword`, so that an exact match never disappears. With `explain` each result has `parts`, "
-    "whose sum is its `score`. `used` says which weights and fusion the search went by.",
+    "whose sum is its `score`. `used` has the weights and the fusion.",
     responses=error_responses(404),
 )
 @context.reads
@@ -92,7 +92,7 @@ def _result(hit: SearchHit, query: str, is_explained: bool) -> schemas.ResultMod
 @blueprint.input(schemas.WhyQuery, location="query")
 @blueprint.output(schemas.WhyResponse)
 @blueprint.doc(
-    summary="Why a document is not among the results",
+    summary="Explain why a document is missing from the results",
     description="The one reason, and the real rank of a document that is searched. Takes what "
     "the search takes; a document that one may not see is not found.",
     responses=error_responses(404),
@@ -224,7 +224,7 @@ def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:
 
 @blueprint.get("/documents/<uuid:document_id>")
 @blueprint.output(schemas.DocumentDetailModel)
-@blueprint.doc(summary="One document")
+@blueprint.doc(summary="Get a document")
 def get_document(document_id: UUID) -> schemas.DocumentDetailModel:
     detail = library.get_document(*context.caller(), document_id)
     return schemas.DocumentDetailModel.of(detail, **dict(document_model(detail.summary)))
@@ -242,7 +242,7 @@ def delete_document(document_id: UUID, query_data: schemas.DeleteQuery) -> str:
 
 @blueprint.post("/documents/<uuid:document_id>/restore")
 @blueprint.output(schemas.DocumentModel)
-@blueprint.doc(summary="Take out of the trash", responses=error_responses(409))
+@blueprint.doc(summary="Restore a document", responses=error_responses(409))
 def restore_document(document_id: UUID) -> schemas.DocumentModel:
     library.restore_document(*context.caller(), document_id)
     return document_model(library.get_summary(*context.caller(), document_id))
@@ -253,10 +253,10 @@ def restore_document(document_id: UUID) -> schemas.DocumentModel:
 @blueprint.input(schemas.ReindexRequest)
 @blueprint.output(schemas.DocumentModel, status_code=202)
 @blueprint.doc(
-    summary="Read a document again",
-    description="In another encoding, or with what was installed since. Its present text is "
-    "searched until the new one is ready; 409 while it is being prepared, and when its file is "
-    "another document of its owner by now.",
+    summary="Reindex a document",
+    description="Reads the file again, in another encoding or with newly installed parts. The "
+    "current text is searched until the new one is ready. 409 while it is being processed, and when "
+    "the owner has another document with the same file.",
     responses=error_responses(404, 409),
 )
 def reindex_document(document_id: UUID, json_data: schemas.ReindexRequest) -> schemas.DocumentModel:
@@ -267,7 +267,7 @@ def reindex_document(document_id: UUID, json_data: schemas.ReindexRequest) -> sc
 
 @blueprint.get("/documents/<uuid:document_id>/content")
 @blueprint.output(schemas.ContentResponse)
-@blueprint.doc(summary="The text as indexed")
+@blueprint.doc(summary="Get the indexed text")
 def get_content(document_id: UUID) -> schemas.ContentResponse:
     revision_id, text = library.read_text(*context.caller(), document_id)
     return schemas.ContentResponse(id=document_id, revision_id=revision_id, text=text)
@@ -275,7 +275,7 @@ def get_content(document_id: UUID) -> schemas.ContentResponse:
 
 @blueprint.get("/documents/<uuid:document_id>/file")
 @blueprint.doc(
-    summary="The original file",
+    summary="Download the original file",
     responses=file_response_doc("the file as it was uploaded", *MediaType),
 )
 def get_file(document_id: UUID) -> Response:

@@ -64,7 +64,7 @@ class SearchBody(RequestModel):
 
 
 class PartsModel(ResponseModel):
-    """What was added up to a score."""
+    """The addends of a score."""
 
     vector: float = Field(description="what meaning added", examples=[0.42])
     text: float = Field(description="what words added", examples=[0.3])
@@ -91,7 +91,7 @@ class ResultModel(ResponseModel):
     vector_score: float | None = Field(description="cosine similarity")
     text_score: float = Field(description="BM25 as a share of the best passage's, in [0, 1]")
     bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
-    confidence: float = Field(description="calibrated chance that the passage is relevant")
+    confidence: float = Field(description="calibrated probability that the passage is relevant")
     low_confidence: bool
     source: SearchMode
     vector_rank: int | None = Field(description="place by meaning, from 1; null: not found by it")
@@ -100,7 +100,7 @@ class ResultModel(ResponseModel):
     matched_words: list[str] = Field(
         description="words of the question as the passage has them", examples=[["年假"]]
     )
-    duplicate_count: int = Field(description="near-identical passages that this one stands for")
+    duplicate_count: int = Field(description="number of near-identical passages it represents")
     url: str = Field(description="opens the document at the passage")
 
 
@@ -109,11 +109,11 @@ class CorrectionModel(ResponseModel):
     replaced: list[tuple[str, str]] = Field(
         description="[as asked, as corrected]", examples=[[["anual", "annual"]]]
     )
-    is_applied: bool = Field(description="whether it was searched for, or is a suggestion")
+    is_applied: bool = Field(description="true: applied; false: a suggestion")
 
 
 class SearchParametersModel(ResponseModel):
-    """What a search went by, whether the request or the configuration said so."""
+    """The parameters of a search, from the request or the configuration."""
 
     top_n: int = Field(examples=[5])
     fusion: Fusion
@@ -134,16 +134,18 @@ class SearchResponse(ResponseModel):
     results: list[ResultModel]
     total_count: int
     search_method: SearchMode
-    degraded: list[str] = Field(description="what the search did without", examples=[[]])
+    degraded: list[str] = Field(
+        description="unavailable parts of the search, as codes", examples=[[]]
+    )
     correction: CorrectionModel | None = Field(
         None, description="another spelling of the query", examples=[None]
     )
-    off_topic: bool = Field(description="nothing found looks like an answer")
+    off_topic: bool = Field(description="no result looks like an answer")
     explanation: dict[str, Any] | None = Field(
         None, description="with `explain`: plan and times", examples=[None]
     )
     used: SearchParametersModel | None = Field(
-        None, description="what the search went by; null: nothing was searched"
+        None, description="the parameters used; null: nothing was searched"
     )
 
 
@@ -182,10 +184,10 @@ class WhyResponse(ResponseModel):
     document_id: UUID
     title: str
     reason: Absence = Field(
-        description="the one reason; `in_results`: it is there, at `rank`",
+        description="`in_results`: it is among them, at `rank`",
         examples=[Absence.IN_RESULTS],
     )
-    message: str = Field(description="what it is and what to do, in the reader's language")
+    message: str = Field(description="the reason and what to do, in the reader's language")
     rank: int | None = Field(description="place of its best passage among all, from 1")
     ranked_beyond: int | None = Field(description="with `ranked`, it comes after so many")
     shown_count: int | None = Field(description="how many results the search gives")
@@ -228,12 +230,12 @@ class DocumentModel(ResponseModel):
     domain: str | None
     owner: str
     job_id: UUID | None = Field(description="its last ingestion")
-    job: JobModel | None = Field(description="how far that is")
+    job: JobModel | None = Field(description="its progress")
     chunk_count: int
     created_at: AwareDatetime
     url: str
     warnings: list[str] = Field(
-        description="what could not be read of it, such as pages without text", examples=[[]]
+        description="parts that could not be read, such as pages without text", examples=[[]]
     )
 
 
@@ -306,7 +308,7 @@ IDEMPOTENCY_HEADER = {
 
 
 class DeleteQuery(RequestModel):
-    purge: bool = Field(False, description="erase for good instead of moving to the trash")
+    purge: bool = Field(False, description="delete permanently instead of moving to the trash")
 
 
 class ReindexRequest(RequestModel):

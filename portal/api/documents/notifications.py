@@ -21,7 +21,7 @@ blueprint = APIBlueprint("notifications_api", __name__, url_prefix="/api/notific
 
 
 class NotificationQuery(PageQuery):
-    unread: bool = Field(False, description="true: only what was not read yet")
+    unread: bool = Field(False, description="true: only unread notifications")
     limit: int = Field(50, ge=1, le=200, description="notifications a page")
 
 
@@ -53,7 +53,7 @@ class NotificationModel(ResponseModel):
         examples=[None],
     )
     error: FailureModel | None = Field(description="why it failed", examples=[None])
-    warnings: list[str] = Field(description="what of it could not be read", examples=[[]])
+    warnings: list[str] = Field(description="parts that could not be read", examples=[[]])
     created_at: AwareDatetime
     read_at: AwareDatetime | None = Field(description="null: not read yet", examples=[None])
 
@@ -67,7 +67,9 @@ class NotificationListResponse(ResponseModel):
 
 
 class ReadBody(RequestModel):
-    ids: list[UUID] = Field(default_factory=list, max_length=_MAX_IDS, description="these are read")
+    ids: list[UUID] = Field(
+        default_factory=list, max_length=_MAX_IDS, description="ids to mark as read"
+    )
     all: bool = Field(False, description="true: mark all as read and ignore `ids`", examples=[True])
 
 
@@ -81,9 +83,9 @@ class ReadResponse(ResponseModel):
 @blueprint.input(NotificationQuery, location="query")
 @blueprint.output(NotificationListResponse)
 @blueprint.doc(
-    summary="List one's notifications",
-    description="One for each document of one's own that became ready or failed, newest first. "
-    "Asking changes nothing: pages still show what they have not shown.",
+    summary="List your notifications",
+    description="One for each of your documents that became ready or failed, newest first. "
+    "Listing them does not mark them as shown.",
 )
 def list_notifications(query_data: NotificationQuery) -> NotificationListResponse:
     services, user = context.caller()

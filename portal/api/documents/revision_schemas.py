@@ -65,7 +65,7 @@ class StretchModel(ResponseModel):
         description="`removed` stands in `against` alone, `added` in `number` alone, `same` and "
         "`folded` in both"
     )
-    text: str | None = Field(description="null: `folded` and too long to be told here")
+    text: str | None = Field(description="null: `folded`, and too long to include")
     characters: int
 
 

@@ -34,11 +34,10 @@ def describe_upload(spec: dict[str, Any]) -> None:
 @blueprint.output(UploadedModel, status_code=202)
 @blueprint.doc(
     summary="Upload a new version of a document",
-    description="Its present text is searched until the new one is read, and takes its place at "
-    "once then; it stays readable for what cites it. A version that is being read gives way to "
-    "this one. With `is_duplicate` the document has these very bytes and nothing was queued; where "
-    "they are its present text's, a version that is being read is taken back. 409 when another "
-    "document of its owner has them.",
+    description="The current text is searched until the new one is ready and replaces it; it stays "
+    "readable for its citations. A version that is being read is superseded. With `is_duplicate` "
+    "the document already has this file and nothing was queued; if it is the current version, a "
+    "pending one is withdrawn. 409 when another document of the owner has this file.",
     responses=error_responses(404, 409),
 )
 @accepts_files
@@ -99,7 +98,7 @@ def discard_unread(document_id: UUID) -> str:
 
 @blueprint.get(f"{_PATH}/<int:number>/content")
 @blueprint.output(schemas.RevisionContentResponse)
-@blueprint.doc(summary="The text of a revision", responses=error_responses(404))
+@blueprint.doc(summary="Get the text of a revision", responses=error_responses(404))
 def get_revision_content(document_id: UUID, number: int) -> schemas.RevisionContentResponse:
     revision, text = revisions.read_text(*context.caller(), document_id, number)
     return schemas.RevisionContentResponse(
@@ -109,7 +108,7 @@ def get_revision_content(document_id: UUID, number: int) -> schemas.RevisionCont
 
 @blueprint.get(f"{_PATH}/<int:number>/file")
 @blueprint.doc(
-    summary="The file that a revision was read from",
+    summary="Download the file of a revision",
     responses=file_response_doc("the file as it was uploaded", *MediaType) | error_responses(404),
 )
 def get_revision_file(document_id: UUID, number: int) -> Response:
@@ -120,7 +119,7 @@ def get_revision_file(document_id: UUID, number: int) -> Response:
 @blueprint.input(schemas.DifferencesQuery, location="query")
 @blueprint.output(schemas.DifferencesResponse)
 @blueprint.doc(
-    summary="What tells a revision from another one",
+    summary="Compare two revisions",
     description="By lines, and by words inside of changed ones; what is far from any change is "
     "`folded`. Long differences come in parts; 413 where two texts are too long to be compared, "
     "503 while others are.",

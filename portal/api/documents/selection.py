@@ -35,8 +35,8 @@ class SwitchBody(RequestModel):
 class SwitchModel(ResponseModel):
     document_id: UUID
     title: str
-    enabled: bool = Field(description="what holds")
-    source: SelectionSource = Field(description="which tier decides it")
+    enabled: bool = Field(description="the effective state")
+    source: SelectionSource = Field(description="the tier that decides it")
     user_default: bool | None = Field(description="the user's own switch; null: none")
 
 
@@ -45,7 +45,7 @@ class OverrideModel(SwitchModel):
 
 
 class _SwitchList(ResponseModel):
-    enabled_count: int = Field(description="of all documents that the user may see")
+    enabled_count: int = Field(description="of all documents visible to the user")
     total_count: int
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
@@ -66,8 +66,8 @@ class AllBody(RequestModel):
 @blueprint.input(SwitchQuery, location="query")
 @blueprint.output(DefaultList)
 @blueprint.doc(
-    summary="One's own switches",
-    description="Every document that one may see; those without a switch are on.",
+    summary="List your document switches",
+    description="All documents visible to you; those without a switch are on.",
 )
 def list_defaults(query_data: SwitchQuery) -> DefaultList:
     page = selections.list_defaults(
@@ -82,14 +82,14 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
 @blueprint.input(SwitchBody, location="json")
 @blueprint.output(SwitchModel)
-@blueprint.doc(summary="Switch a document in all conversations")
+@blueprint.doc(summary="Switch a document on or off for all conversations")
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     return _default(selections.set_default(*context.caller(), document_id, json_data.enabled))
 
 
 @blueprint.delete("/user/document-defaults/<uuid:document_id>")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Inherit the system's default again")
+@blueprint.doc(summary="Reset a document to the system default")
 def forget_default(document_id: UUID) -> str:
     selections.set_default(*context.caller(), document_id, None)
     return ""
@@ -98,7 +98,7 @@ def forget_default(document_id: UUID) -> str:
 @blueprint.get("/conversations/<uuid:conversation_id>/document-overrides")
 @blueprint.input(SwitchQuery, location="query")
 @blueprint.output(OverrideList)
-@blueprint.doc(summary="What is switched on in a conversation, and why")
+@blueprint.doc(summary="List the document switches of a conversation")
 def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
     page = selections.list_switches(
         *context.caller(),
@@ -113,7 +113,7 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")
 @blueprint.input(AllBody, location="json")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Switch all documents in a conversation")
+@blueprint.doc(summary="Switch all documents on or off in a conversation")
 def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
     selections.set_all_overrides(*context.caller(), conversation_id, json_data.enabled)
     return ""
@@ -122,7 +122,7 @@ def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 @blueprint.input(SwitchBody, location="json")
 @blueprint.output(OverrideModel)
-@blueprint.doc(summary="Switch a document in one conversation")
+@blueprint.doc(summary="Switch a document on or off in a conversation")
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
     return _override(
         selections.set_override(*context.caller(), conversation_id, document_id, json_data.enabled)
@@ -131,7 +131,7 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
 
 @blueprint.delete("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Inherit one's own default again")
+@blueprint.doc(summary="Reset a document to your default")
 def forget_override(conversation_id: UUID, document_id: UUID) -> str:
     selections.set_override(*context.caller(), conversation_id, document_id, None)
     return ""

@@ -57,7 +57,7 @@ class VectorStoreBody(ResponseModel):
     """The parts of search. With status `unavailable` only `reason` is given."""
 
     status: Literal["ok", "degraded", "disabled", "unavailable"]
-    reason: str | None = Field(None, description="why nothing is known")
+    reason: str | None = Field(None, description="why the state is unknown")
     enabled: bool | None = None
     extensions: dict[str, str] | None = Field(
         None,
@@ -65,7 +65,7 @@ class VectorStoreBody(ResponseModel):
         examples=[{"postgresql": "18.1", "vector": "0.8.1", "pg_textsearch": "1.4.0"}],
     )
     keyword_backend: Literal["pg_textsearch", "tsvector", "off"] | None = Field(
-        None, description="what ranks words where they alone are searched for"
+        None, description="what ranks keyword searches"
     )
     hybrid: bool | None = Field(
         None, description="whether hybrid search uses words too, or is semantic only"
@@ -142,7 +142,7 @@ def _answer(status: dict[str, Any], *, is_well: bool) -> Response:
 @blueprint.get("/health")
 @blueprint.output(HealthBody, description="they do")
 @blueprint.doc(
-    summary="Whether the portal and its database answer",
+    summary="Check the portal and its database",
     description="Answers within a second, even without the database. Nothing private.",
     responses=_not_well("they do not", HealthBody, _NOT_READY),
 )
@@ -155,7 +155,7 @@ def show_health() -> Response:
 @blueprint.get("/health/live")
 @blueprint.output(LiveBody, description="it is alive")
 @blueprint.doc(
-    summary="Whether the process is alive",
+    summary="Check that the process is alive",
     description="Checks nothing else: restarting this process would not repair a database.",
 )
 @context.public
@@ -166,7 +166,7 @@ def show_live() -> Response:
 @blueprint.get("/health/ready")
 @blueprint.output(HealthBody, description="it can")
 @blueprint.doc(
-    summary="Whether the portal can serve requests",
+    summary="Check that the portal can serve requests",
     description="The same as `/health`, under the name that orchestrators ask for.",
     responses=_not_well("it cannot", HealthBody, _NOT_READY),
 )
@@ -178,7 +178,7 @@ def show_ready() -> Response:
 @blueprint.get("/health/vector_store")
 @blueprint.output(VectorStoreBody, description="what search is made of")
 @blueprint.doc(
-    summary="Extensions, indexes and counts behind search",
+    summary="Show extensions, indexes and counts of search",
     description="Answers within a second, even without the database. Counts are of shared "
     "documents; for administrators, of all.",
     responses=_not_well("the database does not answer", VectorStoreBody, _NO_STORE),
@@ -208,7 +208,7 @@ def _may_read_metrics() -> bool:
 
 @blueprint.get("/metrics")
 @blueprint.doc(
-    summary="Metrics for Prometheus",
+    summary="Get metrics for Prometheus",
     description="Of all processes of this portal together, reused for a second. For "
     "administrators, and for the bearer token in `PORTAL_METRICS__TOKEN`. "
     "`PORTAL_METRICS__FROM_THIS_MACHINE` and `PORTAL_METRICS_PUBLIC` open it further.",

@@ -83,7 +83,7 @@ def create_token(json_data: Credentials) -> TokenResponse:
 @blueprint.input(RefreshRequest, location="json")
 @blueprint.output(TokenResponse)
 @blueprint.doc(
-    summary="Renew",
+    summary="Refresh a token",
     description="A refresh token counts once: the answer has the next one.",
     responses=error_responses(401),
 )

@@ -23,7 +23,7 @@ blueprint = APIBlueprint("personal_tokens", __name__, url_prefix="/api/auth/toke
 
 class TokenBody(RequestModel):
     name: CleanText = Field(
-        min_length=1, max_length=100, examples=["nightly import"], description="what it is for"
+        min_length=1, max_length=100, examples=["nightly import"], description="its purpose"
     )
     scopes: list[Scope] = Field(
         [Scope.READ],
@@ -32,7 +32,7 @@ class TokenBody(RequestModel):
         description="`write` brings `read` with it, and `admin`, which only administrators can "
         "give, brings both",
     )
-    expires_in_days: Literal[7, 30, 90, 365] = Field(30, description="how long it is good")
+    expires_in_days: Literal[7, 30, 90, 365] = Field(30, description="lifetime")
 
 
 class PersonalTokenModel(ResponseModel):
@@ -45,11 +45,11 @@ class PersonalTokenModel(ResponseModel):
 
 
 class MadeTokenModel(PersonalTokenModel):
-    token: str = Field(description="the token itself, in this answer only")
+    token: str = Field(description="the token; shown once")
 
 
 class PersonalTokenList(ResponseModel):
-    tokens: list[PersonalTokenModel] = Field(description="that are still good, newest first")
+    tokens: list[PersonalTokenModel] = Field(description="live tokens, newest first")
 
 
 def _model(token: PersonalToken) -> PersonalTokenModel:
@@ -58,7 +58,7 @@ def _model(token: PersonalToken) -> PersonalTokenModel:
 
 @blueprint.get("")
 @blueprint.output(PersonalTokenList)
-@blueprint.doc(summary="List one's personal access tokens")
+@blueprint.doc(summary="List your personal access tokens")
 def list_tokens() -> PersonalTokenList:
     listed = sessions.list_personal_tokens(*context.caller())
     return PersonalTokenList(tokens=[_model(token) for token in listed])
@@ -68,8 +68,8 @@ def list_tokens() -> PersonalTokenList:
 @blueprint.input(TokenBody, location="json")
 @blueprint.output(MadeTokenModel, status_code=201)
 @blueprint.doc(
-    summary="Make a personal access token",
-    description="Needs a token from signing in: none that was made here makes another. "
+    summary="Create a personal access token",
+    description="Requires a token from signing in; personal tokens cannot create tokens. "
     f"A user has at most {sessions.MAX_PERSONAL_TOKENS}; one more is 409.",
     responses=error_responses(403, 409),
 )
@@ -89,7 +89,7 @@ def create_token(json_data: TokenBody) -> MadeTokenModel:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="Revoke a personal access token",
-    description="At once. Needs a token from signing in; any token can end itself by "
+    description="At once. Requires a token from signing in; any token can end itself by "
     "`POST /api/auth/revoke`.",
     responses=error_responses(403, 404),
 )

@@ -78,7 +78,7 @@ def show() -> SecondFactorsModel:
 @blueprint.output(EnrolmentModel, status_code=201)
 @blueprint.doc(
     summary="Begin to set up an authenticator app",
-    description="The secret counts once `…/totp/confirm` gets a code. Needs a recent sign-in.",
+    description="The secret counts once `…/totp/confirm` gets a code. Requires a recent sign-in.",
     responses=error_responses(403, 409),
 )
 @context.while_enrolling
@@ -109,7 +109,7 @@ def confirm_totp(json_data: CodeBody) -> RecoveryCodesModel:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="Remove the authenticator app",
-    description="Needs a recent sign-in.",
+    description="Requires a recent sign-in.",
     responses=error_responses(403, 404),
 )
 @require_recent_sign_in
@@ -122,7 +122,7 @@ def remove_totp() -> str:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="Remove a passkey",
-    description="Needs a recent sign-in. Passkeys are added in the browser.",
+    description="Requires a recent sign-in. Passkeys are added in the browser.",
     responses=error_responses(403, 404),
 )
 @require_recent_sign_in
@@ -135,7 +135,7 @@ def remove_passkey(passkey_id: UUID) -> str:
 @blueprint.output(RecoveryCodesModel, status_code=201)
 @blueprint.doc(
     summary="Replace the recovery codes",
-    description="Ten new ones; the old ones stop working. Needs a recent sign-in.",
+    description="Ten new ones; the old ones stop working. Requires a recent sign-in.",
     responses=error_responses(403, 409),
 )
 @require_recent_sign_in
@@ -149,7 +149,7 @@ def replace_recovery_codes() -> RecoveryCodesModel:
 @admin_blueprint.doc(
     summary="Remove a user's two-step verification",
     description="For a user who has lost phone, passkeys and recovery codes. The password alone "
-    "then signs them in. Needs a recent sign-in.",
+    "then signs them in. Requires a recent sign-in.",
     responses=error_responses(403, 404),
 )
 @context.for_administrators

@@ -25,12 +25,12 @@ class DeviceModel(ResponseModel):
 class SessionModel(ResponseModel):
     id: UUID
     kind: SessionKind
-    device: DeviceModel = Field(description="what the client says of itself")
+    device: DeviceModel = Field(description="as reported by the client")
     address: str | None = Field(description="of its last use", examples=["192.0.2.1"])
     created_at: datetime
     last_used_at: datetime = Field(description="to the minute")
     expires_at: datetime
-    methods: list[SignInMethod] = Field(description="what proved who the user is")
+    methods: list[SignInMethod] = Field(description="how the user signed in")
     current: bool = Field(description="the session of this request")
 
 
@@ -40,7 +40,7 @@ class SessionList(ResponseModel):
 
 @blueprint.get("")
 @blueprint.output(SessionList)
-@blueprint.doc(summary="List one's sessions", description="Sign-ins of browsers and programs.")
+@blueprint.doc(summary="List your sessions", description="Sign-ins of browsers and programs.")
 def list_sessions() -> SessionList:
     listed = sessions.list_sessions(context.services(), context.require_signed_in())
     return SessionList(sessions=[SessionModel.of(one, current=one.is_current) for one in listed])
@@ -50,7 +50,7 @@ def list_sessions() -> SessionList:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="End all other sessions",
-    description="At once, in every process. Personal access tokens stay. Needs a token from "
+    description="At once, in every process. Personal access tokens stay. Requires a token from "
     "signing in.",
     responses=error_responses(403),
 )
@@ -64,7 +64,7 @@ def end_others() -> str:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="End a session",
-    description="At once, in every process. Needs a token from signing in.",
+    description="At once, in every process. Requires a token from signing in.",
     responses=error_responses(403, 404),
 )
 def end_session(session_id: UUID) -> str:

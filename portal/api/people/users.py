@@ -42,7 +42,7 @@ class UserChange(RequestModel):
 
 
 class PasswordResetModel(ResponseModel):
-    url: str = Field(description="sets a new password, once; in this answer only")
+    url: str = Field(description="single-use link that sets a new password; shown once")
     expires_at: datetime
 
 
@@ -133,8 +133,8 @@ def end_sessions(user_id: UUID) -> str:
 @blueprint.doc(
     summary="Delete an account",
     description="With its conversations, tokens and settings, all or nothing. `transfer` is 404 "
-    "when there is no such user, and 422 from one's own account or to the account itself. The last "
-    "administrator stays: 409.",
+    "for an unknown user, and 422 from your own account or to the account itself. 409 for the last "
+    "administrator.",
     responses=error_responses(403, 404, 409),
 )
 @context.for_administrators
@@ -153,8 +153,8 @@ def delete_user(user_id: UUID, query_data: UserDeletion) -> str:
 @blueprint.input(OwnDeletion, location="json")
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
-    summary="Delete one's own account",
-    description="Needs a token from signing in, and the password.",
+    summary="Delete your account",
+    description="Requires a token from signing in, and the password.",
     responses=error_responses(401, 403, 409),
 )
 @confirms_password

@@ -44,8 +44,7 @@ _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 @blueprint.output(schemas.SemanticResponse)
 @blueprint.doc(
     summary="Search passages by meaning",
-    description="By cosine similarity, highest first. Every passage stands for itself; the "
-    "query is text and nothing else, whatever it looks like.",
+    description="By cosine similarity, highest first. The query is plain text, without operators.",
     responses=error_responses(404),
 )
 @limited("search_semantic")
@@ -62,10 +61,9 @@ def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse
 @blueprint.input(schemas.BatchBody, location="json")
 @blueprint.output(schemas.BatchResponse)
 @blueprint.doc(
-    summary="Search passages by meaning, several queries at once",
-    description="Each as /semantic answers it; when one cannot be answered, none is. All together "
-    "have the time of one search: those that it does not suffice for stand in `errors`, and their "
-    "results are empty.",
+    summary="Search passages by meaning, in a batch",
+    description="Each query is answered as by /semantic; an invalid one refuses all. They share "
+    "the time of one search: queries that exceed it are listed in `errors`, with empty results.",
     responses=error_responses(404),
 )
 @limited("search_batch")
@@ -89,7 +87,7 @@ def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
 @blueprint.input(schemas.TextBody, location="json")
 @blueprint.output(schemas.TextResponse)
 @blueprint.doc(
-    summary="Search passages by words",
+    summary="Search passages by keywords",
     description="By BM25, best first.",
     responses=error_responses(404),
 )
@@ -125,10 +123,10 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
 @blueprint.input(schemas.HybridBody, location="json")
 @blueprint.output(schemas.HybridResponse)
 @blueprint.doc(
-    summary="Search passages by meaning and by words",
+    summary="Search passages by meaning and keywords",
     description="combined_score follows from what each result shows: the mean of its two scores "
-    "by the weights, or the sum over its two ranks; `parts` are its addends. What the request "
-    "leaves out is as administrators configured it; `used` says what the search went by.",
+    "by the weights, or the sum over its two ranks; `parts` are its addends. Omitted "
+    "parameters take the configured values; `used` has those that were used.",
     responses=error_responses(404),
 )
 @limited("search_hybrid")
@@ -164,8 +162,8 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
 @blueprint.input(schemas.SimilarQuery, location="query")
 @blueprint.output(schemas.SimilarResponse)
 @blueprint.doc(
-    summary="Passages like a passage",
-    description="By cosine similarity to the passage's own vector, without itself.",
+    summary="Find similar passages",
+    description="By cosine similarity to the passage's vector, without the passage.",
     responses=error_responses(409),
 )
 @limited("search_similar")

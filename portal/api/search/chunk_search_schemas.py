@@ -130,7 +130,7 @@ _ONE_QUESTION: JsonDict = {
 
 
 class WithinBody(RequestModel):
-    """What a search is kept to."""
+    """Limits of a search."""
 
     job_id: UUID | None = Field(None, description="only passages of this job")
     metadata_filter: FilterJson = None
@@ -160,7 +160,7 @@ class SemanticBody(WithinBody):
     top_k: TopK = None
     similarity_threshold: Threshold = Field(
         None,
-        description="the least cosine similarity; 0 sets no bound; left out: "
+        description="minimum cosine similarity; 0: none; left out: "
         "PORTAL_SEARCH__SIMILARITY_THRESHOLD, 0 unless it is set",
     )
 
@@ -178,8 +178,8 @@ class TextBody(WithinBody):
     top_k: TopK = None
     language: Literal["auto", "simple", "english", "chinese", "en", "zh"] = Field(
         "auto",
-        description="taken for the sake of other servers; every word is read by its own script, "
-        "so that one question finds passages of both languages",
+        description="accepted for compatibility and ignored: each word is analysed by its script, "
+        "so that one query finds passages in both languages",
     )
     highlight: bool = Field(True, description="give highlighted_content")
     fuzzy: bool = Field(
@@ -211,8 +211,8 @@ class HybridBody(WithinBody):
     )
     similarity_threshold: Threshold = Field(
         None,
-        description="the least cosine similarity for a passage that no word of the question "
-        "found; 0 sets no bound; left out: PORTAL_SEARCH__SIMILARITY_THRESHOLD",
+        description="minimum cosine similarity of a passage that no word of the query "
+        "found; 0: none; left out: PORTAL_SEARCH__SIMILARITY_THRESHOLD",
     )
 
     @model_validator(mode="after")
@@ -297,7 +297,7 @@ class HybridModel(FoundModel):
 
 
 class HybridParametersModel(ResponseModel):
-    """What a hybrid search went by, whether the request or the configuration said so."""
+    """The parameters of a hybrid search, from the request or the configuration."""
 
     top_k: int
     fusion_method: Literal["weighted_sum", "rrf"]
@@ -310,7 +310,9 @@ class HybridParametersModel(ResponseModel):
 class ResultsModel(ResponseModel):
     total: int = Field(description="how many results there are here")
     top_k: int = Field(description="how many there could be", examples=[10])
-    degraded: list[str] = Field(description="what the search did without", examples=[[]])
+    degraded: list[str] = Field(
+        description="unavailable parts of the search, as codes", examples=[[]]
+    )
 
 
 class SemanticResultsModel(ResultsModel):
@@ -331,7 +333,7 @@ class HybridResultsModel(ResultsModel):
         examples=[FusionMethod.WEIGHTED_SUM],
     )
     used: HybridParametersModel | None = Field(
-        description="what the search went by; null: nothing was searched"
+        description="the parameters used; null: nothing was searched"
     )
 
 

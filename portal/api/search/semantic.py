@@ -26,10 +26,12 @@ class SemanticSearchBody(RequestModel):
         description="text and nothing else; an empty one finds nothing",
     )
     limit: int = Field(
-        DEFAULT_LIMIT, le=MAX_RESULTS, description="most results; less than 1 counts as 5"
+        DEFAULT_LIMIT,
+        le=MAX_RESULTS,
+        description="maximum number of results; less than 1 counts as 5",
     )
     threshold: Similarity | None = Field(
-        None, description="least cosine similarity; unset: no result is too far"
+        None, description="minimum cosine similarity; unset: no minimum"
     )
     content_type: CleanText | None = Field(
         None,
@@ -100,7 +102,7 @@ def search(json_data: SemanticSearchBody) -> SemanticSearchResponse:
 @blueprint.get("")
 @blueprint.input(SemanticSearchBody, location="query")
 @blueprint.output(SemanticSearchResponse)
-@blueprint.doc(summary="Search passages by meaning, by address", description=_DESCRIPTION)
+@blueprint.doc(summary="Search passages by meaning (GET)", description=_DESCRIPTION)
 def search_by_address(query_data: SemanticSearchBody) -> SemanticSearchResponse:
     return _search(query_data)
 
@@ -130,6 +132,6 @@ def _result(result: SemanticResult, query: str) -> SemanticResultModel:
 
 @blueprint.get("/status")
 @blueprint.output(HybridStatusModel)
-@blueprint.doc(summary="Whether semantic search is hybrid right now")
+@blueprint.doc(summary="Show whether semantic search is hybrid")
 def show_status() -> HybridStatusModel:
     return HybridStatusModel.of(portal_semantic.status(context.services()))

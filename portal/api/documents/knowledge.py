@@ -254,9 +254,9 @@ def restore_document(document_id: UUID) -> schemas.DocumentModel:
 @blueprint.output(schemas.DocumentModel, status_code=202)
 @blueprint.doc(
     summary="Reindex a document",
-    description="Reads the file again, in another encoding or with newly installed parts. Until the "
-    "new text is ready, the current one is searched. 409 while it is being processed, and when the "
-    "owner has another document with the same file.",
+    description="Reads the file again, in another encoding or with newly installed parts. Until "
+    "the new text is ready, the current one is searched. 409 while it is being processed, and when "
+    "the owner has another document with the same file.",
     responses=error_responses(404, 409),
 )
 def reindex_document(document_id: UUID, json_data: schemas.ReindexRequest) -> schemas.DocumentModel:

@@ -79,7 +79,7 @@ class ChromaChunks:
                 where=_of_type(content_type),
                 include=_WITH_VECTORS,
             )
-            return chunks_of(result, there.hidden_keys, question=0)
+            return chunks_of(result, there.hidden_keys, query_index=0)
 
         return nearest_first(self._on_collection(near), query_vector)
 
@@ -114,7 +114,7 @@ class ChromaChunks:
             rank=chromadb.Knn(query=query_text, key=there.sparse_key, limit=limit),
             limit=limit,
         ).select(key.DOCUMENT, key.METADATA, key.SCORE)
-        return chunks_of(there.collection.search(search), there.hidden_keys, question=0)
+        return chunks_of(there.collection.search(search), there.hidden_keys, query_index=0)
 
     # --- keeping --------------------------------------------------------------------------------
 

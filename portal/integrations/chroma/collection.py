@@ -99,18 +99,18 @@ def plain_errors() -> Iterator[None]:
 
 
 def chunks_of(
-    result: Mapping[str, Any], hidden_keys: frozenset[str], question: int | None = None
+    result: Mapping[str, Any], hidden_keys: frozenset[str], query_index: int | None = None
 ) -> list[SemanticChunk]:
     """Convert a result of Chroma's, a list per field; of a nested one the lists of query
-    `question`."""
+    `query_index`."""
 
     def values(field: str) -> Sequence[Any]:
         listed = result.get(field)
-        if question is not None and listed is not None:
-            listed = listed[question]
+        if query_index is not None and listed is not None:
+            listed = listed[query_index]
         return [None] * len(ids) if listed is None else listed
 
-    ids: Sequence[str] = result["ids"] if question is None else result["ids"][question]
+    ids: Sequence[str] = result["ids"] if query_index is None else result["ids"][query_index]
     fields = zip(ids, values("documents"), values("metadatas"), values("embeddings"), strict=True)
     return [
         SemanticChunk(

@@ -124,9 +124,9 @@ class LexicalIndex:
         if place is not None:
             self._base.is_live[place] = False
 
-    def best(self, question: str, limit: int, content_type: str | None) -> list[str]:
+    def best(self, query: str, limit: int, content_type: str | None) -> list[str]:
         """Return the ids of the best texts of this type that contain a query term, best first."""
-        words = query_terms(question)
+        words = query_terms(query)
         segments = self._segments()
         holders = {
             word: sum(int(each.is_live[each.postings.holders(word)].sum()) for each in segments)

@@ -49,16 +49,16 @@ class OwnWords:
         self._read_at = 0.0
 
     def best(
-        self, there: OpenCollection, question: str, limit: int, content_type: str | None
+        self, there: OpenCollection, query: str, limit: int, content_type: str | None
     ) -> list[SemanticChunk]:
         """Return the chunks of this type that BM25 ranks first, best first."""
         with self._lock:
             if not self._is_in_step(there):
                 self._read(there)
-            found = self._find(there, question, limit, content_type)
+            found = self._find(there, query, limit, content_type)
             if found is None:
                 self._read(there)
-                found = self._find(there, question, limit, content_type, is_last=True)
+                found = self._find(there, query, limit, content_type, is_last=True)
             return found or []
 
     @contextmanager
@@ -84,7 +84,7 @@ class OwnWords:
     def _find(
         self,
         there: OpenCollection,
-        question: str,
+        query: str,
         limit: int,
         content_type: str | None,
         *,
@@ -92,7 +92,7 @@ class OwnWords:
     ) -> list[SemanticChunk] | None:
         """Return the best chunks as stored, or None if the index is outdated; on the last attempt
         only those that are current."""
-        keys = self._index.best(question, limit, content_type)
+        keys = self._index.best(query, limit, content_type)
         if not keys:
             return []
         result = there.collection.get(ids=keys, include=["documents", "metadatas"])

@@ -20,7 +20,7 @@ from portal.domain.people import User
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchRequest
 from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.integrations.connection import Connection, open_services
-from portal.integrations.langchain.searching import Question, Where
+from portal.integrations.langchain.searching import Query, Where
 from portal.integrations.values import record_filter, vector_of
 from portal.services import Services
 from portal.services.collections.portal_reader import PortalReader, ReadChunk
@@ -52,7 +52,7 @@ def plain_errors(reader: PortalReader) -> Iterator[None]:
         raise ValueError(f"the user has no conversation {reader.conversation_id}") from error
 
 
-def search_request(query: Question, k: int | None, where: Where | None = None) -> SearchRequest:
+def search_request(query: Query, k: int | None, where: Where | None = None) -> SearchRequest:
     """Return the search for a query or a vector. The query is plain text, without operators."""
     fields = {name: value for name, value in (where or {}).items() if name in _DOCUMENT_FIELDS}
     for name, value in fields.items():

@@ -29,7 +29,7 @@ from portal.integrations.langchain.results import as_result, checked_include
 from portal.integrations.langchain.searching import (
     DEFAULT_FETCH_K,
     DEFAULT_K,
-    Question,
+    Query,
     Scored,
     Where,
     k_in_search_kwargs,
@@ -76,13 +76,13 @@ class PortalVectorStore(VectorStore):
     # --- searching ------------------------------------------------------------------------------
 
     def similarity_search(
-        self, query: Question, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
+        self, query: Query, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the `k` chunks of the highest cosine with a query or a vector."""
         return self._documents(self._nearest(query, k, filter, **kwargs))
 
     def similarity_search_with_score(
-        self, query: Question, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
+        self, query: Query, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
     ) -> Scored:
         """Return the nearest chunks with 1 - cosine: lower is nearer."""
         found = self._nearest(query, k, filter, **kwargs)
@@ -96,7 +96,7 @@ class PortalVectorStore(VectorStore):
 
     def max_marginal_relevance_search(
         self,
-        query: Question,
+        query: Query,
         k: int = DEFAULT_K,
         fetch_k: int = DEFAULT_FETCH_K,
         lambda_mult: float = 0.5,
@@ -104,12 +104,12 @@ class PortalVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Return `k` of the `fetch_k` nearest chunks that differ from each other, nearest first."""
-        question = self.embeddings.embed_query(query) if isinstance(query, str) else query
-        found = self._nearest(question, fetch_k, filter, **kwargs)
+        vector = self.embeddings.embed_query(query) if isinstance(query, str) else query
+        found = self._nearest(vector, fetch_k, filter, **kwargs)
         vectors = self._reader.vectors(found)
         found = [one for one in found if one.chunk.id in vectors]
         chosen = maximal_marginal_relevance(
-            np.asarray(question, dtype=np.float32),
+            np.asarray(vector, dtype=np.float32),
             [vectors[one.chunk.id].tolist() for one in found],
             lambda_mult=lambda_mult,
             k=k,
@@ -184,17 +184,13 @@ class PortalVectorStore(VectorStore):
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _nearest(
-        self, query: Question, k: int, where: Where | None, **kwargs: Any
-    ) -> list[ReadChunk]:
+    def _nearest(self, query: Query, k: int, where: Where | None, **kwargs: Any) -> list[ReadChunk]:
         refuse_unknown(kwargs)
         return self._search(
             query, k, where, mode=SearchMode.VECTOR, one_hit_per=Unit.CHUNK, as_shown=True
         )
 
-    def _search(
-        self, query: Question, k: int, where: Where | None, **options: Any
-    ) -> list[ReadChunk]:
+    def _search(self, query: Query, k: int, where: Where | None, **options: Any) -> list[ReadChunk]:
         with plain_errors(self._reader):
             return self._reader.search(replace(search_request(query, k, where), **options))
 

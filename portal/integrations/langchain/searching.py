@@ -17,7 +17,7 @@ from portal.integrations.langchain.base import CollectionStore
 DEFAULT_K = 4
 DEFAULT_FETCH_K = 20
 
-Question = str | Sequence[float] | Vector
+Query = str | Sequence[float] | Vector
 Where = Mapping[str, Any]
 Scored = list[tuple[Document, float]]
 
@@ -28,7 +28,7 @@ class SearchingStore(CollectionStore):
 
     def similarity_search(
         self,
-        query: Question,
+        query: Query,
         k: int = DEFAULT_K,
         filter: Where | None = None,
         where_document: Where | None = None,
@@ -40,7 +40,7 @@ class SearchingStore(CollectionStore):
 
     def similarity_search_with_score(
         self,
-        query: Question,
+        query: Query,
         k: int = DEFAULT_K,
         filter: Where | None = None,
         where_document: Where | None = None,
@@ -81,7 +81,7 @@ class SearchingStore(CollectionStore):
 
     def similarity_search_with_vectors(
         self,
-        query: Question,
+        query: Query,
         k: int = DEFAULT_K,
         filter: Where | None = None,
         where_document: Where | None = None,
@@ -96,7 +96,7 @@ class SearchingStore(CollectionStore):
 
     def max_marginal_relevance_search(
         self,
-        query: Question,
+        query: Query,
         k: int = DEFAULT_K,
         fetch_k: int = DEFAULT_FETCH_K,
         lambda_mult: float = 0.5,
@@ -125,13 +125,13 @@ class SearchingStore(CollectionStore):
             embedding, fetch_k, filter, where_document, with_vectors=True
         )
         vectors: list[Any] = [one.vector for one in records]
-        question = np.array(embedding, dtype=np.float32)
-        chosen = set(maximal_marginal_relevance(question, vectors, lambda_mult=lambda_mult, k=k))
+        vector = np.array(embedding, dtype=np.float32)
+        chosen = set(maximal_marginal_relevance(vector, vectors, lambda_mult=lambda_mult, k=k))
         return [to_document(one) for place, one in enumerate(records) if place in chosen]
 
     def hybrid_search(
         self,
-        query_embedding: Question,
+        query_embedding: Query,
         query_text: str | None = None,
         k: int = DEFAULT_K,
         filter: Where | None = None,
@@ -145,7 +145,7 @@ class SearchingStore(CollectionStore):
         """
         if query_text is None:
             if not isinstance(query_embedding, str):
-                raise ValueError("hybrid_search needs the words of the question: query_text")
+                raise ValueError("hybrid_search needs the words of the query: query_text")
             query_text = query_embedding
         records = self._collection.near_by_both(
             self._vector(query_embedding), query_text, k, filter, where_document
@@ -156,8 +156,8 @@ class SearchingStore(CollectionStore):
         """Return a retriever; `k` may be given beside `search_kwargs` too."""
         return super().as_retriever(**k_in_search_kwargs(kwargs))
 
-    def _vector(self, question: Question) -> Any:
-        return self._collection.embed_query(question) if isinstance(question, str) else question
+    def _vector(self, query: Query) -> Any:
+        return self._collection.embed_query(query) if isinstance(query, str) else query
 
 
 def to_document(record: StoredRecord) -> Document:

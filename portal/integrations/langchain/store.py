@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables.config import run_in_executor
 
-from portal.integrations.langchain.searching import DEFAULT_K, Question, Scored, Where
+from portal.integrations.langchain.searching import DEFAULT_K, Query, Scored, Where
 from portal.integrations.langchain.writing import WritingStore
 
 __all__ = ["PostgresVectorStore"]
@@ -38,7 +38,7 @@ def _embedding_first(method: Callable[..., Result]) -> Callable[..., Coroutine[A
     """Return the asynchronous twin of a search, which awaits the embedding of the query first."""
 
     @wraps(method)
-    async def twin(self: PostgresVectorStore, query: Question, *args: Any, **kwargs: Any) -> Result:
+    async def twin(self: PostgresVectorStore, query: Query, *args: Any, **kwargs: Any) -> Result:
         return await _apart(method, self, await self._avector(query), *args, **kwargs)
 
     return twin
@@ -133,7 +133,7 @@ class PostgresVectorStore(WritingStore):
 
     async def ahybrid_search(
         self,
-        query_embedding: Question,
+        query_embedding: Query,
         query_text: str | None = None,
         k: int = DEFAULT_K,
         filter: Where | None = None,
@@ -155,7 +155,7 @@ class PostgresVectorStore(WritingStore):
     adelete_collection = _on_thread(WritingStore.delete_collection)
     areset_collection = _on_thread(WritingStore.reset_collection)
 
-    async def _avector(self, question: Question) -> Any:
-        if isinstance(question, str):
-            return await self.embeddings.aembed_query(question)
-        return question
+    async def _avector(self, query: Query) -> Any:
+        if isinstance(query, str):
+            return await self.embeddings.aembed_query(query)
+        return query

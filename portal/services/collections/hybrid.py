@@ -36,7 +36,7 @@ _OFFERED_FACTOR = 5
 def hybrid_search(
     collections: Collections,
     collection_id: UUID,
-    question: Vector,
+    query_vector: Vector,
     words: str,
     wanted: RecordFilter,
     *,
@@ -64,13 +64,13 @@ def hybrid_search(
             session,
             collections.options,
             collection,
-            question,
+            query_vector,
             resolved,
             limit=offered,
             read=by_vector.read_chunks,
         )
         offers = list({*near, *(one.chunk_id for one in found)})
-        cosines = by_vector.cosines(session, collection, question, offers)
+        cosines = by_vector.cosines(session, collection, query_vector, offers)
         bm25 = {one.chunk_id: one.bm25 for one in found}
         # Chunk ids are ordered as they were added: of equals the first added comes first.
         fused = fuse(

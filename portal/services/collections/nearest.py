@@ -65,7 +65,7 @@ def nearest(
     session: Session,
     options: SearchOptions,
     collection: VectorCollection,
-    question: Vector,
+    query_vector: Vector,
     resolved: ResolvedFilter,
     *,
     limit: int | None,
@@ -77,7 +77,7 @@ def nearest(
     """
     if collection.model is None:
         return []
-    require_dimensions(collection.model, len(question))
+    require_dimensions(collection.model, len(query_vector))
     shape = collection.index_shape
     if (
         limit is not None
@@ -85,13 +85,18 @@ def nearest(
         and _are_many(session, options, collection, resolved)
     ):
         by_index = by_vector.by_index(
-            collection, shape, question, wanted=resolved.wanted, limit=limit, search=options.search
+            collection,
+            shape,
+            query_vector,
+            wanted=resolved.wanted,
+            limit=limit,
+            search=options.search,
         )
         found = read(session, by_index)
         if len(found) >= limit:
             return found
     compared = by_vector.by_comparing(
-        collection, question, wanted=resolved.wanted, limit=limit, named=resolved.named
+        collection, query_vector, wanted=resolved.wanted, limit=limit, named=resolved.named
     )
     return read(session, compared)
 

@@ -168,7 +168,7 @@ class Collections:
             return reads.list_records(session, collection, wanted, page)
 
     def nearest(
-        self, collection_id: UUID, question: Vector, wanted: RecordFilter, page: Page
+        self, collection_id: UUID, query_vector: Vector, wanted: RecordFilter, page: Page
     ) -> list[StoredRecord]:
         """Return the records nearest to a vector (dimensions,), with their distances.
 
@@ -182,7 +182,13 @@ class Collections:
             if not wanted.is_empty:
                 resolved = resolve_filter(session, self.options, collection, wanted)
             return nearest(
-                session, self.options, collection, question, resolved, limit=page.limit, read=read
+                session,
+                self.options,
+                collection,
+                query_vector,
+                resolved,
+                limit=page.limit,
+                read=read,
             )
 
     # --- inside ---------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ from portal.store.vector_parameters import VectorParameter
 
 # Of the cosine with a vector of no length pgvector says NaN; it is as far as what stands upright.
 _DISTANCES = {
-    "cosine": "COALESCE(NULLIF({vector} <=> CAST(:question AS vector), 'NaN'), 1)",
-    "l2": "vector_l2_squared_distance({vector}, CAST(:question AS vector))",
-    "ip": "1 + ({vector} <#> CAST(:question AS vector))",
+    "cosine": "COALESCE(NULLIF({vector} <=> CAST(:query_vector AS vector), 'NaN'), 1)",
+    "l2": "vector_l2_squared_distance({vector}, CAST(:query_vector AS vector))",
+    "ip": "1 + ({vector} <#> CAST(:query_vector AS vector))",
 }
 # The planner cannot know how few rows of an ordered scan are needed, and prefers to join everything
 # and sort.
@@ -46,7 +46,7 @@ _FILTERED_FACTOR = 4
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """A search: the statement `near` gives candidates with vectors, to be ordered by distance to
-    the bind `question`, under the planner's `settings`."""
+    the bind `query_vector`, under the planner's `settings`."""
 
     collection: VectorCollection
     near: str
@@ -56,7 +56,7 @@ class Nearest:
 
 def by_comparing(
     collection: VectorCollection,
-    question: Vector,
+    query_vector: Vector,
     *,
     wanted: RecordFilter,
     limit: int | None,
@@ -64,7 +64,7 @@ def by_comparing(
 ) -> Nearest:
     """Compare all matching records: the chunks in the array `named`, if they were looked up, or
     else those that match the filter."""
-    binds: dict[str, Any] = {"question": VectorParameter(question), "limit": limit}
+    binds: dict[str, Any] = {"query_vector": VectorParameter(query_vector), "limit": limit}
     if named is None:
         return Nearest(collection, _vectors(collection, wanted, binds), binds, _COMPARING)
     binds["named"] = named
@@ -78,7 +78,7 @@ def by_comparing(
 def by_index(
     collection: VectorCollection,
     shape: IndexShape,
-    question: Vector,
+    query_vector: Vector,
     *,
     wanted: RecordFilter,
     limit: int,
@@ -86,7 +86,7 @@ def by_index(
 ) -> Nearest:
     """Ask the collection's index. It may miss a few, and return fewer than `limit` if a filter
     rejects nearly all that is near."""
-    binds: dict[str, Any] = {"question": VectorParameter(question), "limit": limit}
+    binds: dict[str, Any] = {"query_vector": VectorParameter(query_vector), "limit": limit}
     factor = 1 if wanted.is_empty else _FILTERED_FACTOR
     factor *= _HALF_PRECISION_FACTOR if shape.vector_type == "halfvec" else 1
     binds["candidates"] = limit * factor
@@ -101,7 +101,7 @@ def index_statement(
     built on. Values of the filter are added to `binds`."""
     if collection.model is None:
         raise ValueError("the collection has no vectors")
-    order = shape.distance("e.embedding", ":question", collection.model.dimensions)
+    order = shape.distance("e.embedding", ":query_vector", collection.model.dimensions)
     return f"{_vectors(collection, wanted, binds)} ORDER BY {order} LIMIT :candidates"
 
 
@@ -148,7 +148,7 @@ def _best(search: Nearest, *, with_vectors: bool) -> str:
 
 
 def cosines(
-    session: Session, collection: VectorCollection, question: Vector, ids: Sequence[UUID]
+    session: Session, collection: VectorCollection, query_vector: Vector, ids: Sequence[UUID]
 ) -> dict[UUID, float]:
     """Return the cosine of each chunk with a vector."""
     if collection.model is None:
@@ -157,7 +157,7 @@ def cosines(
         SELECT e.chunk_id, 1 - {_DISTANCES["cosine"].format(vector="e.embedding")}
         FROM {collection.model.partition} e WHERE e.chunk_id = ANY(CAST(:ids AS uuid[]))
     """
-    binds = {"question": VectorParameter(question), "ids": list(ids)}
+    binds = {"query_vector": VectorParameter(query_vector), "ids": list(ids)}
     return dict(_fetch(session, Nearest(collection, "", binds, _COMPARING), statement))
 
 

@@ -19,7 +19,7 @@ from portal.services.search import engine, explaining
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, wants_fragment
 from portal.web.search import explanations
-from portal.web.search.question import Question
+from portal.web.search.query import SearchQuery
 
 RESULTS_A_STEP = 10
 MAX_TITLES = 8
@@ -55,17 +55,17 @@ class Absentee:
 
 @blueprint.get("/search")
 def show() -> Answer:
-    question, status = _question(), 200
+    query, status = _query(), 200
     outcome: SearchOutcome | None = None
     error: str | None = None
-    if question.text:
+    if query.text:
         try:
-            outcome = engine.search_or_words(*context.caller(), question.request())
+            outcome = engine.search_or_words(*context.caller(), query.request())
         except NotSignedIn:
             raise
         except PortalError as problem:
             error, status = error_message(problem), problem.status
-    values = {**_values(question), "outcome": outcome, "error": error}
+    values = {**_values(query), "outcome": outcome, "error": error}
     if outcome is not None:
         values["more_count"] = _more_count(outcome)
         values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
@@ -75,24 +75,24 @@ def show() -> Answer:
     if not wants_fragment("search-results"):
         return render_template("pages/search.html", **values), status
     response = make_response(render_template("fragments/search/_results.html", **values), status)
-    response.headers["HX-Push-Url"] = url_for("search.show", **question.arguments())
+    response.headers["HX-Push-Url"] = url_for("search.show", **query.arguments())
     return response
 
 
 @blueprint.get("/search/why")
 def show_why_not() -> Answer:
     """Explain why a document, named by part of its title or by id, is not in the results."""
-    question = _question()
-    values = {**_values(question), "absentee": _absentee(question)}
+    query = _query()
+    values = {**_values(query), "absentee": _absentee(query)}
     is_fragment = wants_fragment("why-not")
     name = "fragments/search/_why_not.html" if is_fragment else "pages/search_why.html"
     return render_template(name, **values)
 
 
-def _values(question: Question) -> dict[str, Any]:
+def _values(query: SearchQuery) -> dict[str, Any]:
     services, user = context.caller()
     return {
-        "question": question,
+        "query": query,
         "domains": library.list_domains(services, user),
         "fusions": FUSION_WORDS if user.is_admin else {},
         "modes": MODE_WORDS,
@@ -110,17 +110,17 @@ def _more_count(outcome: SearchOutcome) -> int | None:
     return count if count > outcome.used.top_n else None
 
 
-def _absentee(question: Question) -> Absentee:
+def _absentee(query: SearchQuery) -> Absentee:
     title = request.args.get("title", "").strip()
     chosen = as_uuid(request.args.get("document"))
     matches: tuple[DocumentSummary, ...] = ()
     if chosen is None and title:
         matches = _titled(title)
         chosen = matches[0].id if len(matches) == 1 else None
-    if chosen is None or not question.text:
+    if chosen is None or not query.text:
         return Absentee(title, matches)
     try:
-        why = explaining.why_not(*context.caller(), question.request(), chosen)
+        why = explaining.why_not(*context.caller(), query.request(), chosen)
     except NotSignedIn:
         raise
     except PortalError as problem:
@@ -145,5 +145,5 @@ def _titled(title: str) -> tuple[DocumentSummary, ...]:
     return exact if len(exact) == 1 else found[:MAX_TITLES]
 
 
-def _question() -> Question:
-    return Question.read(request.args, may_tune=context.user().is_admin)
+def _query() -> SearchQuery:
+    return SearchQuery.read(request.args, may_tune=context.user().is_admin)

@@ -9,7 +9,7 @@ from portal.domain.documents import DocumentStatus, MediaType
 from portal.domain.search import SearchMode
 from portal.web.documents import listing, reading
 from portal.web.layout import wants_fragment
-from portal.web.search.question import Question
+from portal.web.search.query import SearchQuery
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_watched_rows_are_few_and_well_formed(app):
 )
 def test_a_search_shows_a_bounded_number(app, address, count):
     with app.test_request_context(f"/search?q=x{address}"):
-        assert Question.read(request.args, may_tune=False).count == count
+        assert SearchQuery.read(request.args, may_tune=False).count == count
 
 
 def test_a_searchs_address_is_its_shortest(app):
     with app.test_request_context("/search?q=水&mode=hybrid&domain="):
-        assert Question.read(request.args, may_tune=False).arguments() == {"q": "水"}
+        assert SearchQuery.read(request.args, may_tune=False).arguments() == {"q": "水"}
     with app.test_request_context("/search?q=水&mode=vector&domain=law"):
-        question = Question.read(request.args, may_tune=False)
+        question = SearchQuery.read(request.args, may_tune=False)
     assert question.mode is SearchMode.VECTOR
     assert question.arguments(n=20) == {"q": "水", "mode": "vector", "domain": "law", "n": 20}
 

@@ -151,7 +151,7 @@ def test_much_is_searched_by_an_index(
         session.execute(text(f"ANALYZE {collection.model.partition}"))
         session.execute(text("SET LOCAL enable_sort = off"))
         question = VectorParameter(questions[0].astype(np.float32))
-        binds: dict[str, Any] = {"question": question, "candidates": 10}
+        binds: dict[str, Any] = {"query_vector": question, "candidates": 10}
         statement = by_vector.index_statement(
             collection, collection.index_shape, RecordFilter(), binds
         )

@@ -15,7 +15,7 @@ _NAMES = {"q": "text", "mode": "mode", "domain": "domain", "meta": "metadata", "
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SearchQuery:
     """A search as its address describes it.
 
     Without a `count` the configured number of results is shown. `fusion` and `vector_percent`
@@ -32,7 +32,7 @@ class Question:
     vector_percent: int | None = None
 
     @classmethod
-    def read(cls, arguments: Mapping[str, str], *, may_tune: bool) -> Question:
+    def read(cls, arguments: Mapping[str, str], *, may_tune: bool) -> SearchQuery:
         """Parse the arguments of an address; unknown values count as absent.
 
         So do fusion and weights unless the user `may_tune`.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from portal.answering.events import lacks_event
 from portal.answering.kinds import Wanted, can_hold, find_wanted
 from portal.answering.meaning import Likeness, Meaning, read_meaning
 from portal.answering.questions import Word, asks_for_list, find_dates, telling_words
@@ -52,6 +53,7 @@ _MUST_MATCH = re.compile(
 )
 # A place in the question has to be in the source, by its name or one with the same meaning.
 _MIN_PLACE = 0.4
+_OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
 _FIRST_HAN = "\u4e00"
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
@@ -141,6 +143,7 @@ class _ReadSource:
         self.source = source
         self.question = question
         self.words = words
+        self.wanted = wanted
         self.compared: set[int] = set()
         self.same_language = (source.language or detect_language(source.text)) == language
         self.statements = statements(source)
@@ -206,7 +209,8 @@ class _ReadSource:
         )
 
     def judged(self, question: str) -> Judged:
-        required = frozenset(_MUST_MATCH.findall(fold(question).text))
+        asked = fold(question).text
+        required = frozenset(_MUST_MATCH.findall(asked))
         in_range = rows_in_range(question, self.statements)
         for place in in_range or ():
             # A number of the question is in the row's range.
@@ -240,6 +244,7 @@ class _ReadSource:
                 self.holds[place]
                 and (not required or any(one in known or one in before for one in required))
                 and not lacks_place
+                and not (self.wanted in _OF_EVENTS and lacks_event(asked, known))
                 and (in_range is None or statement.group is None or place in in_range)
             )
             apart = _mean(self.apart[place], self.weights)

@@ -125,3 +125,15 @@ def test_month_answers_when_and_the_sentence_beside_it_does_not(portal: Portal) 
     assert excerpts(answer_to(portal, "When are the quince trees pruned?")) == [
         "The quince trees are pruned in March."
     ]
+
+
+def test_place_of_another_event_is_no_answer(portal: Portal) -> None:
+    portal.add(
+        "Nikola Tesla's biography was chosen for the book club. "
+        "Tesla invented the induction motor and died in New York in 1943.",
+        name="club.md",
+    )
+    assert excerpts(answer_to(portal, "Where was Tesla born?")) == []
+    assert excerpts(answer_to(portal, "特斯拉是在哪里出生的？")) == []
+    [died] = excerpts(answer_to(portal, "Where did Tesla die?"))
+    assert "died in New York" in died

@@ -1,0 +1,31 @@
+"""Events that a question may ask about: who is born somewhere did not die there.
+
+Vectors place such words close together, because they are said of the same people and things.
+"""
+
+from __future__ import annotations
+
+import re
+
+# One event a line, in both languages; texts are folded.
+_EVENTS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\bborn\b|\bbirth|出生|诞生|生于|生日",
+        r"\bdied?\b|\bdies\b|\bdeath|passed away|去世|逝世|死于|死亡|过世",
+        r"\bmarr(?:y|ie)|\bwedding|结婚|婚礼|嫁给|娶",
+        r"\bgraduat|毕业",
+        r"\bfounde[dr]|\bfounding|\bestablished|\bset up\b|创立|创办|成立|创建|创始",
+        r"\binvent|发明",
+        r"\bdiscover(?:ed|y|er)|发现",
+        r"\b(?:wrote|written|writer|author)|\bdrafted|撰写|编写|起草|作者|写[了的下]|写[^一-龥]",
+        r"\bdesigned|\bdesigner|设计",
+        r"\bpainted|\bpainter|绘制|画[了的]",
+        r"\bw[io]ns?\b|\bwinn|\bchampion|获胜|赢得|夺冠|冠军|获奖|荣获",
+    )
+)
+
+
+def lacks_event(asked: str, said: str) -> bool:
+    """Tell whether a question names an event that a text does not. Both are folded."""
+    return any(event.search(asked) and not event.search(said) for event in _EVENTS)

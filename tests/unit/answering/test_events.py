@@ -1,0 +1,36 @@
+"""Events that a question names must be in the statement that answers it."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.events import lacks_event
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("where was tesla born?", "tesla died in new york in 1943."),
+        ("特斯拉是在哪里出生的？", "tesla died in new york in 1943."),
+        ("who wrote the security policy?", "report it to the security desk."),
+        ("who designed the bridge?", "the bridge was painted by mara lind."),
+    ],
+)
+def test_statement_of_another_event_lacks_the_one_asked_for(question: str, statement: str) -> None:
+    assert lacks_event(question, statement)
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("where was tesla born?", "tesla, born in smiljan, moved to new york."),
+        ("特斯拉是在哪里出生的？", "nikola tesla was born in smiljan."),
+        ("who wrote the security policy?", "written by the security team."),
+        ("公司是什么时候创立的？", "公司成立于 2015 年。"),
+        ("when does the office open?", "the office opens at nine."),
+    ],
+)
+def test_same_event_in_other_words_or_another_language_counts(
+    question: str, statement: str
+) -> None:
+    assert not lacks_event(question, statement)

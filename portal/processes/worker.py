@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -108,6 +109,8 @@ def _index(services: Services, job_id: UUID, context: JobContext) -> None:
 
 def run(services: Services, *, concurrency: int = 1) -> None:
     """Work until a signal; a running job is left to the next worker, with what it stored."""
+    if hasattr(os, "nice"):  # Windows has none.
+        os.nice(_NICENESS)
     asyncio.run(_run(services, concurrency))
 
 

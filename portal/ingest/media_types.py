@@ -36,7 +36,7 @@ SUFFIXES: Mapping[MediaType, tuple[str, ...]] = {
     MediaType.CSV: (".csv", ".tsv", ".tab"),
 }
 # Read by the extra `ocr` alone.
-_PICTURES: Mapping[MediaType, tuple[tuple[bytes, ...], tuple[str, ...]]] = {
+PICTURES: Mapping[MediaType, tuple[tuple[bytes, ...], tuple[str, ...]]] = {
     MediaType.PNG: ((b"\x89PNG\r\n\x1a\n",), (".png",)),
     MediaType.JPEG: ((b"\xff\xd8\xff",), (".jpg", ".jpeg")),
     MediaType.TIFF: ((b"II*\0", b"MM\0*"), (".tif", ".tiff")),
@@ -182,14 +182,14 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
 
 def known_suffixes() -> tuple[str, ...]:
     """Return the endings of files that can be read here."""
-    pictures = (suffixes for _, suffixes in _PICTURES.values()) if is_installed() else ()
+    pictures = (suffixes for _, suffixes in PICTURES.values()) if is_installed() else ()
     return tuple(chain.from_iterable((*SUFFIXES.values(), *pictures)))
 
 
 def _picture_type(head: bytes, suffix: str) -> MediaType | None:
     if not is_installed():
         return None
-    for media_type, (signatures, suffixes) in _PICTURES.items():
+    for media_type, (signatures, suffixes) in PICTURES.items():
         if suffix in suffixes and head.startswith(signatures):
             return media_type
     return None

@@ -16,7 +16,7 @@ from portal.domain.search import Fusion, Normalisation
 from portal.embeddings import create_embedder
 from portal.errors import MESSAGES, PortalError, tree
 from portal.ingest.formats import FORMATS
-from portal.ingest.media_types import SUFFIXES
+from portal.ingest.media_types import PICTURES, SUFFIXES
 from portal.settings import EmbeddingSettings
 from portal.web import translations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_media_type_has_an_extractor_and_suffixes() -> None:
-    assert set(FORMATS) == set(SUFFIXES) == set(MediaType)
+    assert set(FORMATS) == {*SUFFIXES, *PICTURES} == set(MediaType)
 
 
 def test_every_media_type_is_listed_by_the_api_and_the_docs() -> None:

@@ -258,7 +258,21 @@ class DocumentQuery(PageQuery):
     status: DocumentStatus | None = Field(None, description="only documents in this state")
     type: (
         Annotated[
-            Literal["pdf", "txt", "md", "html", "docx", "xlsx", "csv", "pptx", "epub", "eml"],
+            Literal[
+                "pdf",
+                "txt",
+                "md",
+                "html",
+                "docx",
+                "xlsx",
+                "csv",
+                "pptx",
+                "epub",
+                "eml",
+                "png",
+                "jpeg",
+                "tiff",
+            ],
             BeforeValidator(_lower),
         ]
         | None

@@ -45,7 +45,7 @@ _NUMBER_WORD = (
     r"|forty|fifty|sixty|ninety|hundred|thousand|half|none|unlimited)\b"
 )
 _HAN_NUMERAL = r"[零〇一二两三四五六七八九十百千万半]"
-_NUMERAL = rf"(?:\d|{_HAN_NUMERAL}|{_NUMBER_WORD})"
+_NUMERAL = rf"(?:\d[\d,.]*|{_HAN_NUMERAL}+|{_NUMBER_WORD})"
 _TIME_UNIT = (
     r"(?:秒|分钟|小时|钟头|天|(?:自然|工作)?日|周|星期|礼拜|个月|月|季度|年"
     r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b"
@@ -75,7 +75,7 @@ _ASKED = (
     (
         Wanted.PERCENT,
         _any(
-            r"百分之几|百分比|几折|多少折|[率例]是多少|占多少",
+            r"百分之几|百分比|几折|多少折|[率例](?:是|为|有)?多少|占多少|(?:多少|什么|多大)(?:的)?比[例率]|几成",
             r"(?:what|which) (?:percentage|percent|share|proportion|discount)|how many percent",
         ),
     ),
@@ -239,7 +239,8 @@ _HELD = {
         r"\b(?:morning|afternoon|evening|tonight|dai?ly|weekly|monthly|annually|quarter|spring|summer"
         r"|autumn|winter|before|after|until|within|by the end|every|once|always|never|immediately)\b",
     ),
-    Wanted.CONTACT: _any(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,}\d"),
+    Wanted.CONTACT: _any(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,}\d"
+        r"|(?<![\d.,])\d{3,8}(?![\d.,]*\s*(?:[元%]|[天日年月]))"),
     Wanted.PLACE: _any(
         rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交]在|[交寄送提]到|[在于到至](?!\d)[^,，。;；]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台)"
         r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取",
@@ -261,6 +262,7 @@ _HELD = {
 _NOT_COUNTS = _any(
     _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,}\d",
     r"\d+\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|[a-z]+[-_]?\d[\w-]*"
+    r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|\broom|#)\s*[:：]?\s*[\d-]+"
     r"|\d[\d ]*(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
 _HELD[Wanted.NUMBER] = _any(_NUMERAL)
@@ -275,6 +277,10 @@ _NAMING_TAGS = {
 }
 # Not folded, because a capital letter inside a sentence marks a name.
 _NAME = re.compile(r"(?<=[\w,;:|] )[A-Z][a-zà-ÿ’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
+_CALENDAR = re.compile(
+    r"january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+)
 
 
 # What answers these has no signs of its own; 因为 and "because" are often left out.
@@ -298,7 +304,8 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     if wanted not in (*_NAMING_TAGS, Wanted.CODE):
         return _HELD[wanted].search(folded) is not None
     held = [match.group().strip(" ,.，。") for match in _HELD[wanted].finditer(folded)]
-    held += [name.lower() for name in _NAME.findall(statement)]
+    names = (name.lower() for name in _NAME.findall(statement))
+    held += [name for name in names if not _CALENDAR.fullmatch(name)]
     if any(one not in asked for one in held):
         return True
     tags = _NAMING_TAGS.get(wanted)

@@ -157,3 +157,23 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
     assert find_wanted(question) is Wanted.DURATION
     assert can_hold(Wanted.DURATION, statement, question)
     assert not can_hold(Wanted.DURATION, "Report it to the desk.", question)
+
+
+@pytest.mark.parametrize(
+    ("question", "statement", "holds"),
+    [
+        ("财务部的分机是多少？", "财务部：李静，分机 8020", True),
+        ("Which number do I call?", "Call 119 in an emergency.", True),
+        ("How many employees are there?", "每年带薪病假不超过 12 天。", False),
+        ("How many employees are there?", "人力资源部：王小明，分机 8012", False),
+        ("How many employees are there?", "The company has 158 employees.", True),
+        ("病假工资按多少比例发放？", "每年带薪病假不超过 12 天。", False),
+        ("病假工资按多少比例发放？", "病假工资按 80% 发放。", True),
+        ("Who chaired the meeting?", "Minutes of the meeting, 12 November 2026", False),
+        ("Who chaired the meeting?", "Present: Anna Schmidt (chair), Tom Baker", True),
+    ],
+)
+def test_statement_holds_the_kind_that_is_asked_for(
+    question: str, statement: str, holds: bool
+) -> None:
+    assert can_hold(find_wanted(question), statement, question) is holds

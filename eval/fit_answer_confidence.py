@@ -1,8 +1,8 @@
 """Fit the confidence of an answer: `python -m eval.fit_answer_confidence --data DIR`.
 
-`portal.answering.relevance` judges statements by a chance that says which is best, not how often it
-is right. This fits two numbers that make a confidence of it (Platt, 1999), for documents in the
-question's language and in another one, on quoted answers to questions of the tune half of
+`portal.answering.quoting.relevance` judges statements by a chance that says which is best, not how
+often it is right. This fits two numbers that make a confidence of it (Platt, 1999), for documents
+in the question's language and in another one, on quoted answers to questions of the tune half of
 eval/data/team and of the sets in DIR: with an answer, without one, and about other subjects. Prints
 the numbers, and the calibration error on each set of numbers that were fitted without it.
 """
@@ -19,7 +19,8 @@ from eval import answer_quality, answer_sets, answers
 from eval.answer_sets import Expected
 from eval.fit_confidence import Floats, logistic
 from eval.measures import calibration_error
-from portal.answering import create_chat_model, relevance
+from portal.answering import create_chat_model
+from portal.answering.quoting import relevance
 from portal.embeddings import create_embedder
 from portal.settings import ChatSettings, EmbeddingSettings
 

@@ -1,4 +1,4 @@
-"""Fit the weights of `portal.answering.relevance`: `python -m eval.fit_answers`.
+"""Fit the weights of `portal.answering.quoting.relevance`: `python -m eval.fit_answers`.
 
 A logistic regression over the passages found for questions of every set in one language, each by
 its best statement, with and without an answer; each set weighs the same. Prints the weights, and
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eval.answers import World, asked, read_world, retrieved
-from portal.answering.relevance import MIN_CHANCE, Judged, judge
+from portal.answering.quoting.relevance import MIN_CHANCE, Judged, judge
 from portal.embeddings import create_embedder
 from portal.settings import EmbeddingSettings
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from portal.answering.measured import MeasuredChatModel
+from portal.answering.writing.measured import MeasuredChatModel
 from portal.domain.answering import ChatModel
 from portal.domain.embedding import Embedder
 from portal.settings import ChatSettings
 
 
 def _extractive(_settings: ChatSettings, embedder: Embedder | None) -> ChatModel:
-    from portal.answering.extractive import ExtractiveChatModel
+    from portal.answering.quoting.extractive import ExtractiveChatModel
 
     return ExtractiveChatModel(embedder)
 
 
 def _openai(settings: ChatSettings, _embedder: Embedder | None) -> ChatModel:
-    from portal.answering.openai import OpenAIChatModel
+    from portal.answering.writing.openai import OpenAIChatModel
 
     return OpenAIChatModel(
         model=settings.model,

@@ -11,8 +11,8 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-from portal.answering.prompt import within_budget
-from portal.answering.questions import asks, telling_words
+from portal.answering.quoting.questions import asks, telling_words
+from portal.answering.writing.prompt import within_budget
 from portal.domain.answering import ChatModel, ChatRequest, TextDelta, Turn
 from portal.errors import ChatUnavailable
 from portal.text.analyser import analyse, index_terms

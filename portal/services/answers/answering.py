@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from portal.answering import prompt
-from portal.answering.prompt import Prompt
+from portal.answering.writing import prompt
+from portal.answering.writing.prompt import Prompt
 from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, MessageStatus, Replay, Role
 from portal.domain.people import User
 from portal.errors import N_, InvalidInput, NotFound

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from portal.answering import replies
-from portal.answering.rendering import as_markdown
+from portal.answering.quoting.rendering import as_markdown
 from portal.answering.replies import Task
 from portal.domain.people import User
 from portal.store.answers import sources as source_store

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import structlog
 
-from portal.answering import prompt
 from portal.answering.markers import MarkerStream
-from portal.answering.prompt import Prompt
 from portal.answering.replies import reply_to, understand
+from portal.answering.writing import prompt
+from portal.answering.writing.prompt import Prompt
 from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Role
 from portal.domain.people import User

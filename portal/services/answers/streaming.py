@@ -14,9 +14,9 @@ from typing import Any
 
 import structlog
 
-from portal.answering import prompt
-from portal.answering.extractive import ExtractiveChatModel
-from portal.answering.prompt import Prompt
+from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.answering.writing import prompt
+from portal.answering.writing.prompt import Prompt
 from portal.domain.answering import (
     Abstained,
     ChatRequest,

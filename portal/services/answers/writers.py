@@ -14,7 +14,8 @@ from uuid import UUID
 
 from pydantic import SecretStr
 
-from portal.answering import create_chat_model, endpoints, prompt
+from portal.answering import create_chat_model
+from portal.answering.writing import endpoints, prompt
 from portal.domain.answering import ChatModel, ChatRequest, Source, TextDelta, Turn
 from portal.domain.people import User, require_admin
 from portal.domain.search import SearchMode

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from uuid import UUID
 
-from portal.answering.prompt import without_markers_of_its_own
+from portal.answering.writing.prompt import without_markers_of_its_own
 from portal.domain.answering import SentenceSupport
 from portal.store.answers import messages as message_store
 from portal.store.answers import quotations

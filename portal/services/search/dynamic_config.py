@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from portal.answering.prompt import MIN_TOKEN_BUDGET
+from portal.answering.writing.prompt import MIN_TOKEN_BUDGET
 from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation
 from portal.errors import Forbidden, InvalidInput, verbatim

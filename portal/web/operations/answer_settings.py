@@ -8,7 +8,7 @@ from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
-from portal.answering.endpoints import SERVERS
+from portal.answering.writing.endpoints import SERVERS
 from portal.errors import ChatUnavailable, PortalError
 from portal.http import context
 from portal.http.messages import error_message

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from portal.answering import prompt
+from portal.answering.writing import prompt
 from portal.domain.answering import ChatEvent, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Message
 from portal.domain.people import User

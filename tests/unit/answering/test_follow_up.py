@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.answering.follow_up import rewritten, search_query
-from portal.answering.scripted import ScriptedChatModel
+from portal.answering.writing.scripted import ScriptedChatModel
 from portal.domain.answering import Heartbeat, Turn
 from portal.errors import ChatUnavailable
 from portal.text.token_bound import token_bound

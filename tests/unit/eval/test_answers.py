@@ -8,8 +8,8 @@ import pytest
 from eval.answers import Outcome, corpora, first_cited, report
 from eval.fit_answers import _features, fit, shares
 from eval.sets import Chunk, QuestionSet
-from portal.answering.relevance import judge
-from portal.answering.scripted import ScriptedChatModel
+from portal.answering.quoting.relevance import judge
+from portal.answering.writing.scripted import ScriptedChatModel
 from portal.domain.answering import Abstained
 from tests.unit.answering.sources import source
 

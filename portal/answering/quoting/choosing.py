@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.answering.questions import asks_for_list, defines
-from portal.answering.relevance import Candidate, Judged, as_confidence
-from portal.answering.statements import Statement
+from portal.answering.quoting.questions import asks_for_list, defines
+from portal.answering.quoting.relevance import Candidate, Judged, as_confidence
+from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
 
 # Further sentences are quoted when their chance is close to that of the best.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from portal.answering.statements import Statement
+from portal.answering.quoting.statements import Statement
 from portal.text.folding import fold
 
 _FIGURES = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.answering.choosing import Quotation
-from portal.answering.statements import Statement, statements
+from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 
 _MAX_SECTIONS = 20

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from portal.answering import outlines, wording
-from portal.answering.choosing import Quotation, choose
-from portal.answering.questions import standalone_parts
-from portal.answering.relevance import MIN_CHANCE, MIN_ON_TOPIC, Judged, judge
-from portal.answering.rendering import as_markdown, render
+from portal.answering.quoting import outlines, wording
+from portal.answering.quoting.choosing import Quotation, choose
+from portal.answering.quoting.questions import standalone_parts
+from portal.answering.quoting.relevance import MIN_CHANCE, MIN_ON_TOPIC, Judged, judge
+from portal.answering.quoting.rendering import as_markdown, render
 from portal.domain.answering import (
     Abstained,
     ChatEvent,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.events import lacks_event
+from portal.answering.quoting.events import lacks_event
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from portal.answering.choosing import Quotation
-from portal.answering.prompt import without_markers_of_its_own
+from portal.answering.quoting.choosing import Quotation
+from portal.answering.writing.prompt import without_markers_of_its_own
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
 _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)]))")

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from portal.answering.events import lacks_event
-from portal.answering.kinds import Wanted, can_hold, find_wanted
-from portal.answering.meaning import Likeness, Meaning, read_meaning
-from portal.answering.questions import Word, asks_for_list, find_dates, telling_words
-from portal.answering.ranges import has_figure, rows_in_range
-from portal.answering.statements import Statement, statements
+from portal.answering.quoting.events import lacks_event
+from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
+from portal.answering.quoting.meaning import Likeness, Meaning, read_meaning
+from portal.answering.quoting.questions import Word, asks_for_list, find_dates, telling_words
+from portal.answering.quoting.ranges import has_figure, rows_in_range
+from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 from portal.domain.embedding import Embedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding

@@ -7,9 +7,9 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from portal.answering import prompt
-from portal.answering.extractive import ExtractiveChatModel, as_markdown
 from portal.answering.markers import MarkerStream, shown_markers
+from portal.answering.quoting.extractive import ExtractiveChatModel, as_markdown
+from portal.answering.writing import prompt
 from portal.domain.answering import ChatRequest, TextDelta, Turn
 from tests.unit.answering.sources import source
 

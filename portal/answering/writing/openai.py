@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from portal.answering.chat_stream import (
+from portal.answering.writing.chat_stream import (
     ChatStreamReader,
     Malformed,
     Refused,
@@ -21,7 +21,7 @@ from portal.answering.chat_stream import (
     start_of,
     storable,
 )
-from portal.answering.prompt import SEARCH_TOOL
+from portal.answering.writing.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
 from portal.errors import N_, ChatUnavailable, Message
 from portal.event_loop import EventLoop

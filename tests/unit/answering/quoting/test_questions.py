@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.kinds import Wanted, can_hold, find_wanted
-from portal.answering.questions import find_parts
+from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
+from portal.answering.quoting.questions import find_parts
+from portal.answering.quoting.statements import statements
 from portal.answering.replies import understand
-from portal.answering.statements import statements
 from tests.unit.answering.sources import source
 
 HANDBOOK = """第一章 休假

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from portal.answering.questions import Word
+from portal.answering.quoting.questions import Word
 from portal.domain.embedding import Embedder, TokenEmbedder, TokenVectors
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 

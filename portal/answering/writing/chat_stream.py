@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from portal.answering.prompt import SEARCH_TOOL
+from portal.answering.writing.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, Heartbeat, SearchCall, TextDelta
 
 _MAX_CALLS = 2

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from portal.answering import prompt
+from portal.answering.writing import prompt
 from portal.domain.answering import SearchCall, Turn
 from portal.text.token_bound import token_bound
 from tests.unit.answering.sources import source

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from portal.answering.markers import MarkerStream
-from portal.answering.openai import HEARTBEAT_S, OpenAIChatModel
+from portal.answering.writing.openai import HEARTBEAT_S, OpenAIChatModel
 from portal.domain.answering import ChatRequest, Heartbeat, SearchCall, TextDelta, Turn
 from portal.errors import ChatUnavailable
 from tests.factories.chat import Call, Die, Hangup, Pause, Raw, Status, Whole, fake_chat

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from portal.answering import PROVIDERS, create_chat_model, extractive, relevance
-from portal.answering.extractive import ExtractiveChatModel
+from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
+from portal.answering.quoting import extractive, relevance
+from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
 from portal.settings import ChatSettings
 from tests.unit.answering.sources import source

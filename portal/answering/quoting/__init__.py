@@ -1,0 +1,1 @@
+"""Answers without a language model: the statements of documents that answer a question."""

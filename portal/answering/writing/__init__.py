@@ -1,0 +1,1 @@
+"""Answers by a language model behind an OpenAI-compatible endpoint."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Flask
 
-from portal.api.openapi import components, operations
+from portal.api.openapi import components, operations, routes
 
 INFO = {
     "summary": "Upload documents, search them and get cited answers, in Chinese and English.",
@@ -46,7 +46,7 @@ def complete(spec: dict[str, Any], app: Flask) -> dict[str, Any]:
     spec["tags"] = list({tag["name"]: tag for tag in spec["tags"]}.values())
     components.name_schemas(spec)
     components.add_shared(spec)
-    for route in operations.routes(app):
+    for route in routes.list_routes(app):
         operation = spec["paths"].get(route.path, {}).get(route.method)
         if operation is not None:
             operations.complete(operation, route, spec["components"]["schemas"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from portal.api.openapi.routes import Route
 from portal.api.schemas import ENVELOPE_PREFIX, ERROR_WORDS
 from portal.errors import (
     N_,
@@ -24,9 +25,6 @@ from portal.errors import (
     UnsupportedMediaType,
     verbatim,
 )
-
-if TYPE_CHECKING:
-    from portal.api.openapi.operations import Route
 
 # One error a status, as it would read: the classes themselves, so that no example can drift.
 EXAMPLES: tuple[PortalError, ...] = (

@@ -2,69 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
-
-from flask import Flask
-from werkzeug.routing import Rule
 
 from portal.api.openapi import components, errors
 from portal.api.openapi.examples import example_of, request_example
+from portal.api.openapi.routes import Route
 from portal.domain.revisions import MAX_NUMBER
-from portal.http import context
 
 _TEXTUAL = ("application/json", "multipart/form-data")
 _LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-
-
-@dataclass(frozen=True)
-class Route:
-    """One method of one address."""
-
-    path: str
-    method: str
-    endpoint: str
-    uuid_arguments: frozenset[str]
-    is_public: bool
-    shares_view: bool
-    scope: str
-    body_is_optional: bool
-    needs_recent_sign_in: bool
-
-    @property
-    def is_limited(self) -> bool:
-        """Return whether the request is counted. Public reads, such as health, are not."""
-        return not (self.is_public and self.method == "get")
-
-
-def routes(app: Flask) -> Iterator[Route]:
-    """Yield every method of every rule, with its path as OpenAPI writes it."""
-    for rule in app.url_map.iter_rules():
-        view = app.view_functions[rule.endpoint]
-        methods = sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
-        for method in methods:
-            yield Route(
-                path=openapi_path(rule),
-                method=method.lower(),
-                endpoint=rule.endpoint,
-                uuid_arguments=frozenset(
-                    name
-                    for name, converter in rule._converters.items()  # noqa: SLF001 - no other way
-                    if type(converter).__name__ == "UUIDConverter"
-                ),
-                is_public=bool(getattr(view, "is_public", False)),
-                shares_view=len(methods) > 1,
-                scope=context.scope_of(view, method).value,
-                body_is_optional=bool(getattr(view, "body_is_optional", False)),
-                needs_recent_sign_in=bool(getattr(view, "needs_recent_sign_in", False)),
-            )
-
-
-def openapi_path(rule: Rule) -> str:
-    """Return `/documents/{document_id}` for `/documents/<uuid:document_id>`."""
-    return re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"{\1}", rule.rule)
 
 
 def complete(operation: dict[str, Any], route: Route, schemas: dict[str, Any]) -> None:

@@ -38,10 +38,11 @@ from portal.services.search.dynamic_config import DynamicConfig
 from portal.settings import SearchSettings
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import SearchContext
-from portal.store.search.enabled_sets import Scope
 from portal.store.search.keyword_index import KeywordState
-from portal.store.search.legs import KeywordQuery, Legs, Trace, VectorQuery
+from portal.store.search.legs import Trace
+from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.query_filters import narrowing
+from portal.store.search.scope import Scope
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.analyser import query_terms, tsquery_or
 from portal.text.query_syntax import ParsedQuery

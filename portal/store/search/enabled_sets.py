@@ -8,13 +8,11 @@ process reads other versions and computes the set again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
 from typing import Any, cast
-from uuid import UUID
 
 from cachetools import LRUCache
 from psycopg.errors import QueryCanceled
@@ -22,48 +20,15 @@ from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
 
 from portal.domain.deadlines import Deadline
-from portal.domain.people import User
 from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
-from portal.store.search.query_filters import Narrowing
+from portal.store.search.scope import Scope, Versions
 from portal.store.search.term_postings import KeptPostings, KeptWeights
 from portal.store.search.tuning import Reader, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpora
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The user who searches, the conversation, and the filters of the search."""
-
-    user: User
-    conversation_id: UUID | None = None
-    narrowing: Narrowing = field(default_factory=Narrowing)
-
-    def key(self) -> Hashable:
-        """Return a key that distinguishes scopes whose documents may differ. It is short however
-        long the conditions are, because the cache does not count the size of its keys."""
-        narrowing, user = self.narrowing, self.user
-        binds = sorted((name, repr(value)) for name, value in narrowing.binds.items())
-        conditions = repr((narrowing.documents, narrowing.chunks, binds))
-        digest = hashlib.sha256(conditions.encode("utf-8", "surrogatepass")).digest()
-        return user.id, user.is_admin, self.conversation_id, digest
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """Versions that an enabled set depends on; equal versions mean an equal set.
-
-    They are read before the set itself: after a change in between the set looks older than it is,
-    and the next search computes it again.
-    """
-
-    collection_id: UUID
-    documents: int
-    defaults: int
-    overrides: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from portal.store.search import keyword_candidates
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets
 from portal.store.search.keyword_candidates import KEYWORD_ARRAYS, CachedPostings, Scored
+from portal.store.search.queries import Legs
 from portal.store.search.term_postings import Bm25Shape, WordWeights
 from portal.store.search.tuning import Planner, Reader
-
-if TYPE_CHECKING:
-    from portal.store.search.legs import Legs
 
 # Up to this many of a user's private chunks are listed; only hits among more can be lost.
 _MAX_PRIVATE_CHUNKS = 100_000

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from portal.settings.search import PlanSettings
 from portal.store.embedding_models.vector_index import scan_settings
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS
+from portal.store.search.queries import Legs
 from portal.store.search.statement import KeywordLeg, KeywordPlan, VectorLeg, VectorPlan
-
-if TYPE_CHECKING:
-    from portal.store.search.legs import Legs
 
 # A corrected query is unlike the chunks that the graph was built from, and needs a larger
 # ef_search. Recall@10 of 100 rows at 50,000 chunks: .979 at 100, .994 at 150.

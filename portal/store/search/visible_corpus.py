@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cachetools import LRUCache
 from psycopg.rows import tuple_row
 from sqlalchemy import text
 
+from portal.store.search.scope import Versions
 from portal.store.search.tuning import Reader, fetch
-
-if TYPE_CHECKING:
-    from portal.store.search.enabled_sets import Versions
 
 _CACHE_BYTES = 8 * 1024 * 1024
 _ENTRY_BYTES = 300

@@ -16,8 +16,8 @@ from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import chunks
 from portal.store.search import enabled_sets
-from portal.store.search.enabled_sets import Scope
 from portal.store.search.query_filters import narrowing
+from portal.store.search.scope import Scope
 from portal.text.query_syntax import parse_query
 from tests.conftest import Portal
 

@@ -18,7 +18,7 @@ _STYLE = """
   .goal { stroke: currentColor; stroke-dasharray: 2 4 }
   .line { fill: none; stroke-width: 2 } .dashed { stroke-dasharray: 6 4 }
 """
-# Told apart in both themes, and by those who do not see all colours (Okabe and Ito).
+# Distinguishable in both themes and with colour blindness (Okabe and Ito).
 _COLOURS = {
     "portal": "#0072b2",
     "langchain-postgres": "#d55e00",

@@ -68,7 +68,7 @@ def alternate(
         contender.search(questions[0])
     rounds = max(3, round(seconds / _ROUND_S))
     for number in range(rounds):
-        # Forward and back, so that nobody always comes after the same neighbour.
+        # Reverse the order every other round, so that no contender always follows the same one.
         order = list(contenders)[:: 1 if number % 2 == 0 else -1]
         for name in order:
             samples[name].rounds.append(

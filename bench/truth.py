@@ -153,7 +153,8 @@ class Truth:
         with psycopg.connect(
             self._corpus.services.database.conninfo, prepare_threshold=None
         ) as connection:
-            # Asked for all of it, the planner would score each row by itself, which takes minutes.
+            # Without a limit the planner prefers a sequential scan that scores every row on its
+            # own, which takes minutes.
             connection.execute("SET LOCAL enable_seqscan = off")
             cursor = connection.cursor(binary=True)
             rows = cursor.execute(statement.encode(), {"words": words, "again": words}).fetchall()

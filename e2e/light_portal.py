@@ -69,7 +69,7 @@ def library(documents: dict[str, str]) -> Iterator[Library]:
         portal = Portal(services, accounts.find_user(services, "admin"))
         for name, text in documents.items():
             portal.add(text, name=name)
-        # No test is about being told of these.
+        # No test is about the notifications of these documents.
         notifications.take(services, portal.admin)
         yield made
 

@@ -1,4 +1,4 @@
-"""Whatever the endpoint that writes the answers does, the page stays right and nothing is left."""
+"""The chat page stays correct, and leaves nothing running, when the model endpoint misbehaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Being told that a document is ready, or has failed: on whatever page one is, once, and later."""
+"""Notifications that a document is ready or has failed: shown once, on any page, also later."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def bell(portal: PortalPages) -> Locator:
 
 
 def wait_until_failed(plain: PortalPages, title: str) -> None:
-    """As somebody without scripts waits."""
+    """Wait by reloading the list, as a user without JavaScript does."""
     for _ in range(INDEXING_TIMEOUT_MS // 1000):
         if plain.row(title).get_attribute("data-status") == "failed":
             return
-        plain.page.wait_for_timeout(1000)  # A person without JavaScript reloads now and then.
+        plain.page.wait_for_timeout(1000)
         plain.page.goto("/documents")
     expect(plain.row(title)).to_have_attribute("data-status", "failed")
 
@@ -67,8 +67,8 @@ def test_one_is_told_once_on_whatever_page_one_is_and_also_later(
     blank.write_text("\n \n", encoding="utf-8")
     invite(open_portal, name)
 
-    # Told on another page than that of the upload, and left where one writes. A window without
-    # scripts tells nobody.
+    # The message appears on a page other than the upload's and does not take the focus. A window
+    # without JavaScript does not mark it as shown.
     plain = open_portal("zh-CN", javascript=False)
     plain.sign_in(name, PASSWORD)
     here = open_portal("en", viewport={"width": 360, "height": 740})
@@ -88,7 +88,7 @@ def test_one_is_told_once_on_whatever_page_one_is_and_also_later(
     _stays_when_its_session_ends(here)
     here.page.close()
 
-    # What ended while no page was there to tell is told when one is, in its reader's language.
+    # A job that ends while no page is open is announced on the next one, in the user's language.
     plain.upload(blank)
     wait_until_failed(plain, blank.stem)
     back = open_portal("zh-CN", color_scheme="dark", viewport={"width": 360, "height": 740})
@@ -106,7 +106,7 @@ def test_one_is_told_once_on_whatever_page_one_is_and_also_later(
 
 
 def _stays_when_its_session_ends(portal: PortalPages) -> None:
-    """What somebody was about to write is still there."""
+    """Keep the text being typed when the session ends."""
     field = portal.page.get_by_test_id("preferred-domain")
     field.fill("tides")
     portal.page.context.clear_cookies()

@@ -84,7 +84,7 @@ def test_passkey_is_registered_and_signs_in_without_a_password(
     page.get_by_role("button", name="Use a passkey").click()
     expect(page.get_by_test_id("document-list")).to_be_attached()
 
-    # Whoever is not verified by the authenticator does not get in with it alone.
+    # Without user verification a passkey is no substitute for the password.
     page.context.clear_cookies()
     unverified = {"authenticatorId": authenticator, "isUserVerified": False}
     devtools.send("WebAuthn.setUserVerified", unverified)

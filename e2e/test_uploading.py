@@ -61,7 +61,7 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     expect(failed).to_have_count(BAD)
     expect(failed.nth(0)).to_contain_text("PNG")
     assert_accessible(page)
-    # What is done folds away, what failed stays, whatever else is uploaded.
+    # Finished uploads collapse; failed ones stay listed while others are uploaded.
     more = tmp_path / "one more.txt"
     more.write_text(f"One more in {tmp_path.name}.", encoding="utf-8")
     choose(portal, [more])
@@ -92,7 +92,7 @@ def test_forty_files_of_which_three_fail_by_keyboard(
 
 
 def _trouble(page: Page) -> list[str]:
-    """The first upload's answer is lost after it was stored, and the fifth is told to wait."""
+    """Drop the response to the first upload after it is stored; answer the fifth with 429."""
     met: list[str] = []
     count = 0
 
@@ -158,7 +158,7 @@ def test_signing_out_while_files_wait_is_said_and_they_can_be_sent_again(
     expect(failed).to_have_count(5)
     expect(failed.first).to_contain_text("signed out")
     page.unroute("**/documents")
-    # The page, which holds the files, stays, whatever it asks.
+    # The chosen files live in the page, so no response may navigate away from it.
     page.context.clear_cookies(name="portal_session")
     again = page.get_by_test_id("retry-all-uploads")
     again.press("Enter")
@@ -178,7 +178,7 @@ def test_signing_out_while_files_wait_is_said_and_they_can_be_sent_again(
     choose(portal, write_texts(tmp_path, "later", 2))
     expect(failed).to_have_count(2)
     expect(failed.first).to_contain_text("session has changed")
-    # Whatever else the page asks meanwhile brings a token too: the last one counts.
+    # Other requests of the page bring a CSRF token too; the latest one must be used.
     page.wait_for_timeout(1_500)
     again.press("Enter")
     expect(failed).to_have_count(0)
@@ -288,6 +288,6 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
     page.unroute("**/documents")
     words = page.get_by_test_id("upload-summary").locator("p")
     expect(words).to_have_text("105 of 105 stored", timeout=60_000)
-    # With nothing on its way any more, leaving is left to whoever leaves.
+    # With all uploads finished, leaving the page needs no confirmation.
     away.click()
     expect(page).to_have_url(re.compile("/search"))

@@ -19,8 +19,8 @@ from portal.observability import tracing
 
 
 class EventLoop:
-    """A thread `name` that turns a loop, with one client in it; begun at first use, and anew in a
-    forked child, which has its parent's loop without the thread."""
+    """An asyncio loop with one HTTP client, in a thread called `name`; started at first use, and
+    again in a forked child, which inherits the loop without its thread."""
 
     def __init__(self, name: str, make_client: Callable[[], httpx.AsyncClient]) -> None:
         self._name = name

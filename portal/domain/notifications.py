@@ -11,9 +11,9 @@ from uuid import UUID
 from portal.domain.documents import Failure
 
 MANY_IN_WORK = 5
-"""From so many documents on, notes are merged: it is an import."""
+"""From this many documents on, notifications are merged as one import."""
 MAX_HELD_S = 300.0
-"""After so long an import is told of in part."""
+"""Announce an unfinished import in part after this time."""
 MAX_UNREAD_COUNTED = 100
 """Above it, the exact number does not matter."""
 

@@ -110,7 +110,7 @@ class OpenAIEmbedder:
             vectors = self._request([_capped(self._question, text)], self._timeout_s)
             vector: Vector = self._checked(vectors, 1)[0]
         except (EmbedderUnavailable, InvalidEmbedding) as error:
-            # Callers during the pause are told this reason.
+            # Calls during the pause fail with this reason.
             self._failure = error.params["reason"]
             self._breaker.failed()
             raise

@@ -69,7 +69,7 @@ def init_app(app: Flask, services: Services) -> None:
     """Give every request its services, its id and its user."""
     app.extensions["portal"] = services
     login_manager.init_app(app)
-    # Who someone is stands in their token; flask-login must not keep a second copy.
+    # The token identifies the user; flask-login must not keep a second copy.
     login_manager.session_protection = None
     app.before_request(_name_request)
     app.before_request(hosts.check_host)

@@ -25,7 +25,7 @@ _PRIVATE_WORDS = frozenset(
         *("q", "query", "question", "quote", "snippet", "text", "title"),
     }
 )
-# What stands in a text and is a secret wherever it stands.
+# Patterns of secrets, wherever they occur in a text.
 _SECRETS = (
     # A name and a password in an address; also one with an @ in the password.
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/]*@", re.IGNORECASE), rf"\1{REDACTED}@"),

@@ -17,7 +17,7 @@ from portal.services.operations import scraping
 from tests.conftest import Portal
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-# What Prometheus adds by itself.
+# Labels that Prometheus itself adds.
 ADDED_LABELS = {"le", "instance", "job"}
 
 

@@ -33,7 +33,7 @@ def spec(client: FlaskClient) -> dict[str, Any]:
 
 
 def operations(spec: dict[str, Any]) -> Iterator[tuple[str, str, Operation]]:
-    """(name, path, operation): the name is what a failure is told with."""
+    """Yield (name, path, operation) of every operation; the name is for failure messages."""
     for path, methods in spec["paths"].items():
         for method, operation in methods.items():
             yield f"{method.upper()} {path}", path, operation
@@ -176,7 +176,7 @@ def test_every_change_of_rights_shows_that_it_may_ask_for_the_password(
 
 
 def test_a_model_has_one_name(spec: dict[str, Any]) -> None:
-    """A generated client has one class for a passage, not one for each list it stands in."""
+    """A generated client has one class for a passage, not one for each list that contains it."""
     assert [name for name in spec["components"]["schemas"] if "." in name] == []
 
 

@@ -603,7 +603,7 @@ def test_ordinary_people_are_no_administrators(world: World) -> None:
 
 @pytest.mark.parametrize("scope", [READ, WRITE])
 def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> None:
-    """Of whoever is let in with a session: of ada, and of an administrator."""
+    """Check the tokens of ada and of an administrator on every route that a session may use."""
     ours, administrators = (world.personal(user, scope) for user in (world.ada, world.portal.admin))
     allowed = {READ} if scope is READ else {READ, WRITE}
     wrong = []

@@ -184,7 +184,6 @@ def loaded(app: Flask, portal: Portal, user: User) -> Iterator[OpenApiSchema]:
 
 
 class Quiet(WSGIRequestHandler):
-    # A server of tests that keeps no connection open ends when it is told to.
     def log(self, *_arguments: Any) -> None: ...
 
 

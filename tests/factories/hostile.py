@@ -14,9 +14,12 @@ Make = Callable[[Path], Path]
 
 
 class Hostile(NamedTuple):
-    """`outcome` is READY, or the code of the error that the upload or the document ends with.
-    `says` stands in the text of what is ready, `never` does not. `stored_as` is the name that is
-    shown, where it is not the one that was sent."""
+    """A hostile file and what becomes of it.
+
+    `outcome` is READY, or the error code that the upload or the document ends with. The text of a
+    ready document contains `says` and does not contain `never`. `stored_as` is the name shown, if
+    it differs from the one sent.
+    """
 
     name: str
     content: bytes | Make

@@ -45,7 +45,7 @@ class Provider:
 @contextmanager
 def whole_provider() -> Iterator[Provider]:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        # Its Authlib tells of an import that it will lose one day.
+        # Authlib warns of an import that it is going to remove.
         warnings.simplefilter("ignore")
         patch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
         from oidc_provider_mock import run_server_in_thread

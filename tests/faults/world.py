@@ -134,7 +134,7 @@ class World:
     # --- what is there ----------------------------------------------------------------------
 
     def upload(self, name: str, content: bytes, *, until: threading.Event) -> str:
-        """The id of a document, acknowledged: whoever hears nothing asks again, as clients do."""
+        """Upload until acknowledged, repeating lost requests as clients do; return the id."""
         while not until.is_set():
             with contextlib.suppress(httpx.TransportError):
                 answer = self.client.post(

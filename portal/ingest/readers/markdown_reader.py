@@ -4,10 +4,10 @@ Records are lists of events, each `[kind, value]`, in reading order:
 
     {"events": [["heading", [2, parts]], ["paragraph", parts], ["list", 1], ["item", null], …]}
 
-`parts` are `["text", "…"]`, `["link", address]` and `["/link", null]`. `paragraph` is what stands
-in a cell too, `list` has its first number (null for bullets), `row` whether it is a header, `code`
-is as written, `block` what is left of HTML. `list`, `table` and `row` have an end with a slash;
-`item` stands alone.
+`parts` are `["text", "…"]`, `["link", address]` and `["/link", null]`. A table cell's text is a
+`paragraph` too; `list` has its first number (null for bullets), `row` whether it is a header,
+`code` is verbatim, `block` is the text of an HTML block. `list`, `table` and `row` have an end
+event with a slash; `item` has none.
 
 Blocks nested deeper than the parser goes would be lost: a single record, `{"is_nested": true}`,
 then tells the caller to use the text unchanged.

@@ -30,7 +30,7 @@ BATCH_SIZE = 500
 _EXAMPLES = 5
 
 Advance = Callable[[int, int], None]
-"""Told how many records were just done, of how many in all."""
+"""Called with the number of records just done, and of all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _text_around(
         session, chunk.document_id, start=start, end=start + max_characters + 1
     )
     if chunk.revision_id is None or stored is None:
-        # What a program added stands in no text but its own.
+        # A chunk added by a program is part of no longer text.
         return chunk.content[:max_characters], 0, len(chunk.content) > max_characters
     text = stored[1]
     return text[:max_characters], start, start > 0 or len(text) > max_characters

@@ -39,8 +39,8 @@ _PAST_MESSAGES = 40
 # Retries when documents change between the search and the reading of chunks: a new version of a
 # document has other chunks.
 _MAX_RETRIES = 3
-# Stands in for an answer that cites documents which are switched off by now: turns still alternate,
-# and the model knows that there was an answer.
+# Replaces an answer that cites documents which are disabled by now: turns still alternate, and the
+# model knows that there was an answer.
 _WITHHELD = {
     "zh": "（此处的回答所依据的文档现已不在可用范围内，内容略去。）",
     "en": "(This answer is left out: it rests on documents that do not count any more.)",

@@ -56,7 +56,7 @@ def normalise_name(name: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """Return what a normalised name is told apart by: limits count by it, sign-ins compare it."""
+    """Return the case-folded form of a normalised name, the key of limits and sign-ins."""
     return name.casefold()
 
 

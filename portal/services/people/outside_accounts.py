@@ -119,7 +119,7 @@ def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bo
 
 
 def _issuer(services: Services, given: str | None) -> str:
-    """Return the issuer that is meant: the given one, or the only one in the settings."""
+    """Return the given issuer, or the only one in the settings."""
     settings = services.settings
     known = list(dict.fromkeys(filter(None, (settings.jwt.outside.issuer, settings.oidc.issuer))))
     if not known:

@@ -32,7 +32,7 @@ class UserRow(Base):
 
     __table_args__ = (
         CheckConstraint("length(name) BETWEEN 1 AND 100", name="name_length"),
-        # Names are told apart without regard to case, so that no one poses as "Admin".
+        # Names are unique without regard to case, so that no one poses as "Admin".
         Index("uq_users_name_lower", func.lower(name), unique=True),
     )
 

@@ -53,7 +53,7 @@ class DocumentChunkRow(Base):
     context: Mapped[str | None] = mapped_column(Text)
     # As in document_revisions, counted from the beginning of `content`.
     blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
-    # Where it stands in the text of its job's revision; None when a program added it.
+    # Offset in the text of its job's revision; None when a program added it.
     char_start: Mapped[int | None]
     char_end: Mapped[int | None]
     # "metadata" is taken on declarative classes; the column keeps the contract's name.
@@ -154,7 +154,7 @@ class EmbeddingModelRow(Base):
         ),
         CheckConstraint("index_method IN ('hnsw', 'ivfflat')", name="index_method_known"),
         CheckConstraint("vector_type IN ('halfvec', 'vector', 'bit')", name="vector_type_known"),
-        # It stands in statements.
+        # The name is interpolated into SQL.
         CheckConstraint("index_axis ~ '^m[0-9]+_[0-9a-f]{12}$'", name="index_axis_plain"),
         CheckConstraint(
             "stage IN ('queued', 'embedding', 'indexing', 'comparing', 'failed')",

@@ -156,7 +156,7 @@ class NotificationRow(Base):
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     kind: Mapped[str] = mapped_column(Text)
     document_id: Mapped[UUID | None] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
-    # The end of a job that it tells of: one that is tried again ends more than once.
+    # The ended job that it announces: a job that is retried ends more than once.
     job_id: Mapped[UUID | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     attempt: Mapped[int | None]
     payload: Mapped[JsonObject]

@@ -1,7 +1,6 @@
-"""Who may find what, told once more in plain Python: what searches are checked against.
+"""A plain Python model of who may find which document, as an oracle for searches.
 
-Nothing of `portal.store` is used here, and nothing of it may be: an oracle that shares code with
-what it judges shares its faults.
+It must not import `portal.store`: an oracle that shares code with what it checks shares its bugs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Headers by which a proxy tells of its clients: a client that sends them itself changes nothing.
+"""Forwarded headers are ignored when a client sends them itself.
 
-Against a real gunicorn: it is the server that reads some of them, before the application.
+Runs against a real gunicorn, which reads some of them before the application does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What somebody sends to tire the portal: it is refused early, or costs no more than an answer."""
+"""Input crafted to exhaust the portal is refused early, or costs no more than an error page."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_the_address_that_a_connection_came_to_is_taken(client: FlaskClient) -> 
     assert status(client, "192.0.2.8:8000", **here) == 400
     mapped = {"gunicorn.socket": Connection(("::ffff:192.0.2.7", 8000, 0, 0))}
     assert status(client, "192.0.2.7", **mapped) == 200
-    # At a Unix socket gunicorn calls the server whatever the client does.
+    # On a Unix socket gunicorn takes SERVER_NAME from the Host header.
     unix = {"gunicorn.socket": Connection("/run/portal.sock"), "SERVER_NAME": EVIL}
     assert status(client, EVIL, **unix) == 400
 

@@ -246,7 +246,7 @@ def test_forged_forwarding_gains_nothing_without_a_proxy(open_portal) -> None:
 
 def test_forged_forwarding_gains_nothing_behind_a_proxy(open_portal) -> None:
     _, client = open_portal(trusted_proxies=1)
-    # The proxy adds whom it has really seen behind whatever the client made up.
+    # The proxy appends the real address to the one that the client made up.
     answers = [
         sign_in(client, "admin", "x", **{"X-Forwarded-For": f"10.0.0.{n}, 203.0.113.9"}).status_code
         for n in range(12)

@@ -214,7 +214,7 @@ def test_stuck_and_overrun_it_refuses_quickly_says_how_it_is_and_recovers(
 
         assert ask(0)[0] == httpx.codes.OK
         with portal.services.database.begin() as session:
-            # Whoever gets to searching is stuck, with the connection that they hold.
+            # Every search now blocks while holding its connection.
             session.execute(text("LOCK TABLE documents IN ACCESS EXCLUSIVE MODE"))
             asked = [threads.submit(ask, n) for n in range(CLIENTS)]
             looks = [look(n) for n in range(5)]

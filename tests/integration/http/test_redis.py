@@ -1,4 +1,4 @@
-"""A real Redis: shared by processes, and missed by nobody when it is killed, frozen or a hole."""
+"""With a real Redis, processes share state; requests still work when it is killed or frozen."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIST = "/api/user/document-defaults"
 SEARCH = "/api/knowledge/search"
 BACK_WITHIN_S = 10.0
 ADDED_S = 0.2
-# What a busy machine may add to any request by itself.
+# Tolerance for a busy machine.
 SLACK_S = 0.8
 
 
@@ -49,7 +49,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> CapturingLogger:
-    """What is told of Redis."""
+    """Capture the log of the Redis store."""
     log = CapturingLogger()
     monkeypatch.setattr(redis_store, "log", log)
     return log

@@ -183,7 +183,7 @@ def test_an_error_keeps_nothing_of_the_body(
         answer = client.post(SEARCH, json=body, headers=headers)
         assert answer.status_code == 422
         values = json.dumps(answer.json, ensure_ascii=False)
-        # The name of a field is told, so that it can be corrected; what it held is not.
+        # The message names the field, so that it can be corrected, but does not echo its value.
         assert secret not in values or secret in body
     assert secret not in caplog.text
 

@@ -1,4 +1,4 @@
-"""Clients that stall, crawl or never read: whatever they do, others are answered."""
+"""Clients that stall, send slowly or never read do not keep others from being answered."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PATIENT = IMPATIENT | {
 }
 # More than an address has threads, and than it may have connections.
 MANY, TOO_MANY = 100, 230
-# What a busy machine may need for an answer that waits for nobody.
+# Longest time for a response that waits for no other client, on a busy machine.
 PROMPTLY_S = 5.0
 
 pytestmark = pytest.mark.slow

@@ -64,7 +64,7 @@ def test_query_vector_of_another_length_falls_back_to_words(
         assert health.check_vector_store(portal.services)["embedder"] == "unavailable"
         said = [lack["remedy"] for lack in setup.diagnose(portal.services)["lacks"]]
         assert any("expected 1 × 128 numbers, got 1 × 256" in one for one in said)
-        # Left alone, it is still told why.
+        # During the pause after repeated failures, the error still gives the reason.
         for number in range(3):
             ask(portal, f"coral {number}")
         with pytest.raises(EmbedderUnavailable, match=r"paused.*got 1 × 256"):

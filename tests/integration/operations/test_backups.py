@@ -533,7 +533,7 @@ def test_a_connection_with_tls_is_not_dumped_without_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BackupRefused, match="with TLS"):
         client_programs.find_program("pg_dump", major=18, over_tls=True)
-    (tmp_path / "pg_dump").symlink_to(own)  # Stands in for PostgreSQL's own.
+    (tmp_path / "pg_dump").symlink_to(own)  # Replaces PostgreSQL's own.
     found, _ = client_programs.find_program("pg_dump", major=18, over_tls=True)
     assert found == tmp_path / "pg_dump"
 

@@ -265,7 +265,7 @@ def test_scrapes_have_limits_of_their_own(
         try:
             first = pool.submit(scrape)
             assert held.wait(30)
-            # One is being computed and four wait: the others are told to come back at once.
+            # One is being computed and four wait; the others are refused at once.
             scrapes = as_completed([pool.submit(scrape) for _ in range(10)], timeout=30)
             refused = [next(scrapes).result() for _ in range(6)]
             assert {answer.status_code for answer in refused} == {503}

@@ -122,7 +122,7 @@ def test_link_sets_a_password_once_and_ends_every_session(portal: Portal, admin:
     assert theirs.get("/documents").status_code == 303
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, personal)
-    # Whoever knows the old password does not get in before the owner.
+    # The old password no longer works, even before the new one is set.
     assert theirs.sign_in("ada", PASSWORD).status_code == 401
     assert set_password(theirs, link, "short") == 422
     assert set_password(theirs, link) == 303
@@ -234,7 +234,7 @@ def test_change_of_an_account_is_made_whole_or_not_at_all(portal: Portal, admin:
     ada = portal.user("ada", is_admin=True)
     answer = admin.call("PATCH", f"/api/users/{ada.id}", is_admin=False, disabled=True)
     assert (answer.get_json()["is_admin"], bool(answer.get_json()["disabled_at"])) == (False, True)
-    # Nobody is left who could enable it again.
+    # No other administrator could enable it again.
     own = f"/api/users/{portal.admin.id}"
     assert admin.call("PATCH", own, is_admin=True, disabled=True).status_code == 409
     assert admin.call("PATCH", own, is_admin=False).status_code == 409
@@ -351,7 +351,7 @@ def test_conversations_tokens_and_names_go_and_the_audit_log_keeps_the_name(
     assert deleted == ("admin", "ada", "trash")
     signed_in = rows(shelf.portal, "SELECT 1 FROM audit_log WHERE actor_name = 'ada'")
     assert signed_in
-    # The name is free again, and whoever takes it gets nothing of before.
+    # The name is free again, and a new account of that name inherits nothing.
     again = shelf.portal.user("ada")
     assert again.id != ada.id
 

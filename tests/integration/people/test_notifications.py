@@ -1,4 +1,4 @@
-"""Notifications: exactly one for each end, told once, and only of what their reader may see."""
+"""Notifications: exactly one for each ended job, shown once, only of documents the user may see."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_failed_version_is_named_as_such_and_unseen_notes_stay_unread(
     newer = Upload(upload("Other words."), "policy.txt")
     version = revisions.add_version(portal.services, portal.admin, document.id, newer)
     read(portal, version.document)
-    # As it was when they ended, whatever came of the document since.
+    # Notifications record the state when the job ended, not the document's current state.
     besides = [(item.kind, item.beside) for item in reversed(listed(portal))]
     assert besides == [
         (FAILED, None),
@@ -184,7 +184,7 @@ def test_only_owner_and_uploader_are_notified(portal: Portal, client: FlaskClien
     newer = Upload(upload("Other words."), "shared.txt")
     version = revisions.add_version(portal.services, portal.admin, document.id, newer)
     read(portal, version.document)
-    # Whoever has the file read once more, it is the uploader's.
+    # Rereading by another user still notifies the uploader.
     rereading.reread(portal.services, ada, document.id)
     read(portal, library.get_summary(portal.services, ada, document.id))
     assert kinds(portal, ada) == [("shared", READY)] * 3
@@ -193,7 +193,7 @@ def test_only_owner_and_uploader_are_notified(portal: Portal, client: FlaskClien
     latest = "(SELECT max(created_at) FROM notifications)"
     change(portal, f"DELETE FROM notifications WHERE created_at < {latest}")
 
-    # Its title is the one that it has; a document that is not to be seen is not told of.
+    # Notifications show the current title, and none of a document that became invisible.
     library.change_document(portal.services, ada, document.id, title="Renamed")
     assert kinds(portal, ada) == [("Renamed", READY)]
     (mine,) = listed(portal, ada)
@@ -228,7 +228,7 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     told = [item.title for one in taken for item in one.result()]
     assert sorted(told) == [f"note {number}" for number in range(4)]
 
-    # A few are named; of many it is said how many, and a failure always by itself.
+    # A few are named, many are counted, and each failure gets its own message.
     change(portal, "UPDATE notifications SET delivered_at = NULL")
     read(portal, store(portal, "bl<a>nk", ada, "\n \n"))
     page = client.get("/documents", headers=headers).get_data(as_text=True)
@@ -245,7 +245,7 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
         as_text=True
     )
 
-    # An import is told of together, when most of it is done.
+    # An import is announced in one message, once most of it is done.
     waiting = [store(portal, f"import {number}", ada) for number in range(MANY_IN_WORK + 1)]
     read(portal, waiting[0])
     bell = client.get("/notifications/state?known=5.30", headers=headers | HTMX)
@@ -261,7 +261,7 @@ def test_list_is_paged_filtered_and_read(
 ) -> None:
     ada = portal.user("ada")
     headers = portal.headers(ada)
-    # Queued they lie in the trash, before whatever comes later.
+    # Deleted while queued, these stay ahead of later jobs in the queue.
     for name in ("thrown away", "this one too"):
         library.delete_document(portal.services, portal.admin, store(portal, name).id)
     monkeypatch.setattr(notification_store, "_MAX_JOBS_CHECKED", 1)
@@ -294,12 +294,12 @@ def test_list_is_paged_filtered_and_read(
     page = client.get("/notifications", headers=headers).get_data(as_text=True)
     assert page.count('data-testid="notification"\n      data-document-id') == 3
     assert page.count("is-unread") == 1
-    # A moment that is out of time in UTC is none, as any other that nobody can read.
+    # A time outside the range of UTC is treated like an unreadable one.
     for crafted in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "x"):
         form = {"until": crafted}
         assert client.post("/notifications/read", data=form, headers=headers).status_code == 303
     assert notifications.state(portal.services, ada).unread == 0
-    # What was read is not told.
+    # Read notifications are not announced.
     assert notifications.take(portal.services, ada) == ()
 
 

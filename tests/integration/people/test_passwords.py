@@ -158,7 +158,7 @@ def test_a_simple_password_of_the_operator_is_taken_with_a_warning(
     said = capsys.readouterr().err
     assert "weak_admin_password" in said
     assert "password12" not in said
-    # An existing password goes on, whatever it is.
+    # An existing password keeps working even if it breaks the new rules.
     client = create_app(services).test_client()
     body = {"username": "admin", "password": "password12"}
     assert client.post("/api/auth/token", json=body).status_code == 200

@@ -150,7 +150,7 @@ def test_administrator_without_the_scope_sees_what_users_see(
     address, headers = f"{DOCUMENTS}/{private.id}", personal(portal, Scope.ADMIN)
     assert client.get(address, headers=headers).status_code == 200
     found = client.post(SEARCH, json={"query": "quince"}, headers=headers).get_json()
-    assert len(found["results"]) == 1  # Whatever keeps it must not give it to the next.
+    assert len(found["results"]) == 1  # No cache may return this to the next token.
     headers = personal(portal, scope)
     assert client.get(address, headers=headers).status_code == 404
     assert client.get(DOCUMENTS, headers=headers).get_json()["total_count"] == 0

@@ -102,7 +102,7 @@ def test_form_token_of_another_session_is_refused(portal: Portal, client: FlaskC
     victim.client.set_cookie("portal_form", attacker.cookie("portal_form") or "")
     form = {"csrf_token": planted, "language": "en"}
     assert victim.client.post("/preferences/language", data=form).status_code == 403
-    # Their own page still works, whatever was planted.
+    # The victim's own page still works with the planted cookie.
     assert victim.post("/preferences/language", {"language": "en"}).status_code == 303
 
 

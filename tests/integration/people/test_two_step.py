@@ -360,7 +360,7 @@ def test_token_of_a_password_needs_a_code_where_the_account_has_a_second_factor(
     portal: Portal, client: FlaskClient
 ) -> None:
     body = {"username": "admin", "password": PASSWORD}
-    # The request of the contract, and the same with a code that nobody asks for.
+    # The request of the contract, without and with a code that is not required.
     assert client.post(TOKEN, json=body).status_code == 200
     assert client.post(TOKEN, json=body | {"otp": "123456"}).status_code == 200
     phone, codes = set_up_totp(portal, portal.admin)

@@ -58,7 +58,7 @@ class SyntheticCorpus:
         return _unit(targets + _SPREAD * _unit(rng.normal(size=targets.shape)))
 
     def user_with(self, name: str, enabled: npt.NDArray[np.bool_]) -> User:
-        """Somebody who has switched off all but the `enabled` documents (documents,)."""
+        """Create a user who has enabled only the `enabled` documents, a mask (documents,)."""
         user = accounts.create_user(self.services, name=name, password="correct horse battery")
         off = [document_id(place) for place in np.flatnonzero(~enabled).tolist()]
         with psycopg.connect(self.services.database.conninfo) as connection:

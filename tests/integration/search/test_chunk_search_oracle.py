@@ -23,7 +23,7 @@ from tests.conftest import Portal
 
 CHUNKS = 6
 STEPS = 24
-# Every search by the index, whatever is switched off.
+# Use the vector index for every search, however few chunks are enabled.
 NEVER = {"exact_always_chunks": 0, "exact_chunks": 0, "exact_share": 0.0}
 KINDS = {"semantic": "query_text", "text": "query", "hybrid": "query_text"}
 Metadata = Mapping[str, Any]
@@ -76,7 +76,7 @@ class World:
         return is_shared or user.is_admin or user == self.owners[place]
 
     def counts(self, user: User, place: int, *, in_conversation: bool) -> bool:
-        """The rule, told once more."""
+        """Restate the rule for which documents are searched."""
         if not self.sees(user, place):
             return False
         if user != self.ann:

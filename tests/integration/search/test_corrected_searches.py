@@ -154,7 +154,7 @@ def test_why_reads_the_corrected_question(library: Portal) -> None:
 
 
 def test_words_of_titles_are_looked_up_in_titles(library: Portal) -> None:
-    # A part of a title is known, and what stands in texts alone is no title.
+    # Parts of titles are known words; words found only in texts are not title words.
     for known in ("title:annua", "title:leave", "title:note", "title:向量"):
         assert search(library, known, fuzzy=True).correction is None
     assert search(library, "title:emploee", fuzzy=True).correction is None

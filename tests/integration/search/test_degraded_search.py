@@ -1,4 +1,4 @@
-"""Whatever breaks, a search answers with what is left, says what it did without, and heals."""
+"""When a component fails, search uses the rest, reports what is missing and recovers later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kept set of what is switched on is never stale: whatever changes it changes its version."""
+"""A cached set of enabled documents is never stale: every change to it changes its version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALWAYS = {"exact_always_chunks": 1_000_000, "exact_chunks": 1_000_000, "exact_sh
 
 @dataclass(frozen=True)
 class Shelf:
-    """Two documents of Ann's, whom nobody else is; Ben has a conversation of his own too."""
+    """Two documents owned by Ann, and a conversation each for Ann and Ben."""
 
     portal: Portal
     ann: User
@@ -223,7 +223,7 @@ def test_what_changes_no_result_bumps_nothing(shelf: Shelf) -> None:
     "owner", ["users WHERE id = :ann", "conversations WHERE id = :conversation"]
 )
 def test_owner_of_switches_can_be_erased(shelf: Shelf, owner: str) -> None:
-    """The switches go too, and their trigger finds nobody to tell."""
+    """Switches are deleted with their owner, although their trigger finds no row to update."""
     shelf.commit(DEFAULT_OFF, OVERRIDE_OFF)
     shelf.commit(f"DELETE FROM {owner}")
     with shelf.services.database.begin() as session:

@@ -35,7 +35,7 @@ MAX_DEVIATION = 4.0
 # So many words are guessed at with one question.
 PAIRS = 10
 WORDS_A_ROUND = {"few": 20, "many": 100}
-# What differs between two answers to the same question, whatever is stored.
+# Fields that differ between two responses to the same query.
 VOLATILE = {"milliseconds", "request_id", "duration_ms", "rebuilt_at", "meta", "took_ms"}
 
 
@@ -175,7 +175,7 @@ def test_guesses_at_hidden_words_are_right_by_chance(
             "call", what, f"{right} of {total} right, {deviation:+.2f} standard deviations"
         )
         assert abs(deviation) < MAX_DEVIATION, (what, right, total)
-        # Stronger: whatever is hidden, the attacker sees the very same.
+        # A stronger claim: the attacker's results do not depend on hidden documents at all.
         assert all(len({value for value, _ in pairs}) == 1 for pairs in by_word.values()), what
 
 

@@ -1,4 +1,4 @@
-"""A kept result is always what a search would give: never stale, never somebody else's."""
+"""A cached result equals what a search would return: never stale, never another user's."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def differing(found: object, expected: object) -> list[object]:
 def test_whatever_changes_every_answer_is_the_one_of_a_search(
     make_services: Callable[..., Services], stores: list[RedisStore | None]
 ) -> None:
-    # Whoever measures a model's background keeps it shortened; all others read that.
+    # The first process measures the model's background and stores it shortened; others read that.
     make_services()
     processes = [counting(make_services(), store) for store in stores]
     plain = make_services(search=OFF)
@@ -168,7 +168,7 @@ def test_whatever_changes_every_answer_is_the_one_of_a_search(
         world.let_go()
 
     live()
-    # Of the two processes at least the second is told each time.
+    # At least the second process finds each result in the cache.
     assert hits(processes[1]) > STEPS
 
 

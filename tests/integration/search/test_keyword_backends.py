@@ -1,4 +1,4 @@
-"""Whatever ranks words, searches obey the same rules and say what they did without."""
+"""Searches follow the same rules with every keyword backend and report what is missing."""
 
 from __future__ import annotations
 

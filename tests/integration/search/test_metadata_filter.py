@@ -152,7 +152,7 @@ def test_joined_conditions_hold_as_in_the_oracle(
             inner = {key: inner}
         written[joined].append({one["field"][0]: inner})
     if any(one["field"][0].startswith("$") or "." in one["field"][0] for one in conditions):
-        return  # Such a first name can only be told apart in a list.
+        return  # Only the list form can express such a first key.
     if any(key.startswith("$") for one in conditions for key in one["field"]):
         return
     assert found_by_postgresql(services, documents, written) == expected

@@ -1,4 +1,4 @@
-"""The same words are embedded once, wherever that tells nobody of what they may not see."""
+"""Identical text is embedded once, unless that would reveal a document the user may not see."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_words_are_embedded_once_for_those_who_may_see_them(portal: Portal) -> N
     index(services, WORDS + "A last word.", ada, visibility=Visibility.PRIVATE)
     assert len(embedder.chunks) <= 1
     embedder.chunks.clear()
-    # To somebody else a private document saves nothing, not even time.
+    # A private document must not speed up another user's upload: timing would reveal it.
     index(services, WORDS, portal.user("eve"))
     assert embedder.chunks == first
     embedder.chunks.clear()

@@ -22,7 +22,7 @@ from portal.store.search.tuning import fetch_under
 from tests.conftest import Portal
 
 PATIENCE_S = 1.0
-# What a busy machine adds by itself.
+# Tolerance for a busy machine.
 SLACK_S = 1.0
 LATE = text("SELECT pg_sleep(60)")
 IsLate = Callable[[Shape], bool]

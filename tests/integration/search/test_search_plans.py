@@ -1,4 +1,4 @@
-"""Whatever way a search looks, it finds the same: recall at every selectivity, and equal scores."""
+"""Every search plan keeps its recall at every selectivity and returns the same scores."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ CHINESE = [
 
 
 def synthetic_terms(size: int) -> list[str]:
-    """Texts of a few words to a few hundred, English and Chinese in turn. The words are of very
-    unequal frequency; `common` stands in three of four, most often where the number is even."""
+    """Return texts of a few to a few hundred words, alternating English and Chinese. Word
+    frequencies are skewed; `common` is in three of four, most often in even-numbered ones."""
     rng = random.Random(1)
     texts = []
     for place in range(size):
@@ -122,7 +122,7 @@ def corpus(
 
 @pytest.fixture(scope="module")
 def selections(corpus: SyntheticCorpus) -> dict[float, tuple[User, npt.NDArray[np.bool_]]]:
-    """For each share somebody who has so much switched on, and which documents these are."""
+    """Return, for each share, a user with that share enabled and the mask of those documents."""
     rng = np.random.default_rng(5)
     count = corpus.size // CHUNKS_A_DOCUMENT
     made = {}

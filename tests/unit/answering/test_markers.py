@@ -1,4 +1,4 @@
-"""Markers come from a register that the server owns, whatever a model writes."""
+"""Citation markers come from a register that the server owns, never from the model's text."""
 
 from __future__ import annotations
 

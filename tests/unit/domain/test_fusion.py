@@ -83,7 +83,7 @@ def test_preferred_chunk_passes_equals_and_near_equals_alone() -> None:
     assert preferred([0.5, 0.5], {1}) == [1, 0]
     assert preferred([0.53, 0.5], {1}) == [1, 0]
     assert preferred([0.53, 0.5], {1}, boost=0.02) == [0, 1]
-    # A tenth of a chunk's own merit is the most, whatever the setting says.
+    # The boost is capped at a tenth of the chunk's own score.
     assert preferred([0.9, 0.5], {1}, boost=0.5) == [0, 1]
     assert preferred([0.9, 0.5, 0.49], {2}) == [0, 2, 1]
 

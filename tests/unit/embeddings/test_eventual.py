@@ -1,4 +1,4 @@
-"""A model that does not answer stops nobody from starting, and is calibrated when it is back."""
+"""The portal starts while a model is unreachable, and calibrates it when it is back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody waits for a model longer than they want, and a missing one is not sought each time."""
+"""Callers wait for a model no longer than they ask to; a missing one is not retried each time."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_half_sentences_are_detected(quoted, is_cut):
 
 
 class Portal:
-    """Quotes what it is told to quote, and remembers what it was asked."""
+    """Quote the given passages, and record the questions asked."""
 
     def __init__(self, text: str, *quoted: str) -> None:
         self._text, self._quoted = text, quoted

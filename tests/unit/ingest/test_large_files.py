@@ -1,4 +1,4 @@
-"""Files that are large, or want to be: read within their limits, or told to be too much."""
+"""Large files, and small ones that expand, are read within the limits or refused."""
 
 from __future__ import annotations
 

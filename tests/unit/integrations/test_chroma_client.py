@@ -1,4 +1,4 @@
-"""Without the extra `chroma`, whoever wants it is told how to get it."""
+"""Without the extra `chroma`, the error says how to install it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ VECTOR = [0.5, -1.0]
         (None, None, "l2"),
         ({"hnsw:space": "ip"}, None, "ip"),
         (None, "cosine", "cosine"),
-        # Before 1.0 the configuration says l2 whatever the index was made for.
+        # Before 1.0 the configuration says l2 for every index.
         ({"hnsw:space": "cosine"}, "l2", "cosine"),
         ({"hnsw:space": "l2"}, "ip", "ip"),
         ({"note": "x"}, "l2", "l2"),
@@ -212,7 +212,7 @@ def test_the_copy_holds_what_is_chromas_and_goes_afterwards(
         # As a killed import leaves it: its lock went with its process.
         (data / "chroma-import-left" / "chroma").mkdir(parents=True)
         (data / "chroma-import-left" / "portal-import.lock").touch()
-        # As somebody might call a directory of theirs.
+        # A user's own directory with a similar name.
         (data / "chroma-import-mine").mkdir()
         with snapshot.snapshot(directory, data):
             assert not (data / "chroma-import-left").exists()

@@ -12,7 +12,7 @@ from runpy import run_path
 
 from portal.observability import metric_files, metrics
 
-# Counts as told on its standard input, and says so, until it is ended.
+# Records the metrics named on standard input and confirms each, until it is killed.
 PROCESS = """
 import os, pathlib, sys
 from portal.observability import metric_files, metrics
@@ -54,7 +54,7 @@ class Counting:
 
 
 def read(data_dir: Path) -> dict[str, float]:
-    """Requests answered and in flight, as whoever is scraped would tell."""
+    """Return the requests answered and in flight, as a scrape of any process would."""
     shared = metric_files._SharedFiles(data_dir / "metrics")
     samples = [sample for metric in shared.collect() for sample in metric.samples]
     wanted = {"_count": "answered", "in_flight_requests": "in flight"}

@@ -1,4 +1,4 @@
-"""What an installation takes is what the README says, and files that nobody uses are deleted."""
+"""An installation takes the space that the README says, and unused files are deleted."""
 
 from __future__ import annotations
 

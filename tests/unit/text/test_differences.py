@@ -57,7 +57,7 @@ def test_changed_lines_are_compared_by_word() -> None:
     assert words("员工每年享有十五天年假。", "员工每年享有二十天年假。") == [
         ("same", "员工每年享有"), ("removed", "十五"), ("added", "二十"), ("same", "天年假。"),
     ]  # fmt: skip
-    # What has nothing in common is not told in shreds.
+    # Sentences with nothing in common are not compared word by word.
     assert words("A cat sat.\n", "Profits of 2024 rose\n") == [
         ("removed", "A cat sat.\n"), ("added", "Profits of 2024 rose\n"),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""How a search ran is told in words, also where the words are not known yet."""
+"""Codes of how a search ran have sentences, and codes without one are shown as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a person is told: at once of a few documents, of an import together."""
+"""A few documents are announced at once, an import together."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_1_1_to_1_4_collection_gets_an_index_that_chroma_fills(chroma: Chroma) -
     assert config["source_key"] == "#document"
     assert config["bm25"] is True
     assert config["embedding_function"]["name"] == PortalBm25.name()
-    # Each document has both vectors, and nobody is shown the sparse one.
+    # Each document has both vectors; the sparse one is never returned.
     kept = chroma.server._vectors[made.id]
     assert set(kept) == {one.id for one in CHUNKS}
     assert all(len(each[SPARSE_KEY].indices) > 1 for each in kept.values())

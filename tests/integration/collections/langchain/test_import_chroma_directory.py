@@ -1,5 +1,5 @@
-"""`portal import-chroma` on directories that Chroma made: everything comes over once, whatever
-happens on the way, and the directory stays as it was."""
+"""`portal import-chroma` on directories written by Chroma: each record is imported once, also
+after an interruption, and the directory is left unchanged."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_an_import_that_was_killed_goes_on_where_it_was(
     assert not list((tmp_path / "data").glob("chroma-import-*")), "the copy that was left goes"
 
 
-# What Chroma 0.5 and 0.6 stored of every collection, whatever distance it was made with.
+# Chroma 0.5 and 0.6 stored this configuration for every collection, whichever distance it used.
 OLD_CONFIGURATION = {
     "hnsw_configuration": {
         "space": "l2",

@@ -1,4 +1,4 @@
-"""What nobody gets in by: each a known attack on sign-in through another site."""
+"""Known attacks on sign-in through an OpenID provider fail."""
 
 from __future__ import annotations
 

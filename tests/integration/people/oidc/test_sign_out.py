@@ -1,4 +1,4 @@
-"""Signing out here and at the provider, and what the provider ends by itself."""
+"""Signing out here and at the provider, and back-channel logout by the provider."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_provider_ends_one_session_or_all_of_a_subject(portal: Portal, liar: Lyi
     other = come_in(portal, liar, "ada", "s3")
     assert tell(portal, logout_token(liar, sub=None, sid="s1")) == 200
     assert [name_of(b) for b in (first, second, other)] == [None, "grace", "ada"]
-    # A session of somebody else is not meant.
+    # A session id of another user ends nothing.
     assert tell(portal, logout_token(liar, sub="grace", sid="s3")) == 200
     assert name_of(other) == "ada"
     assert tell(portal, logout_token(liar, sub="grace")) == 200

@@ -104,14 +104,14 @@ def test_outside_user_named_admin_gets_a_separate_account(make_portal: MakePorta
     assert who.user.id != portal.admin.id
     assert who.user.name == "admin (sign-in.example.org)"
     assert not who.user.is_admin
-    # Nor by being called like somebody's identifier, nor by another spelling of the name.
+    # Neither an identifier as a name nor another spelling of a name reaches an existing account.
     spelt = {str(portal.admin.id): "ADMIN", "admin": "ａｄｍｉｎ", "x": " admin "}
     for subject, name in spelt.items():
         token = sign(claims(subject, preferred_username=name))
         other = tokens.authenticate(portal.services, token)
         assert other.user.id not in {portal.admin.id, who.user.id}
         assert not other.user.is_admin
-    # Once made it stays theirs, whatever they are called later.
+    # The account stays the same when the user's name changes.
     renamed = claims("evil", preferred_username="ada", jti="2")
     assert tokens.authenticate(portal.services, sign(renamed)).user.id == who.user.id
 

@@ -35,7 +35,7 @@ from tests.integration.people.outside_tokens.asking import MakePortal, client_of
 
 
 class Clock:
-    """Monotonic seconds that go when they are told to."""
+    """A monotonic clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -82,7 +82,7 @@ def test_no_document_leaves_its_place_in_the_prompt(name):
     # Rules before it and the next passage behind it, with nothing of the document in either.
     assert FACT not in head
     assert rest.strip().startswith(f"[2] {code}\n")
-    # Once in the rules, twice a passage: nobody else knows it.
+    # Once in the rules and twice for each passage; the code occurs nowhere else.
     assert made.system.count(code) == 5
 
 

@@ -31,7 +31,7 @@ def test_files_come_while_folders_are_still_gone_through(tmp_path: Path) -> None
         (tmp_path / name / "1.txt").write_bytes(b"x")
     found = find_files([tmp_path])
     next(found)
-    # What is gone by the time that its turn comes is told, and what comes late is found.
+    # A file added to a folder that is not yet listed is still found.
     (tmp_path / "b" / "2.txt").write_bytes(b"x")
     assert [path.name for path in found] == ["1.txt", "2.txt"]
 
@@ -59,6 +59,6 @@ def test_folders_may_be_nested_more_deeply_than_calls(
     Path("end.txt").write_bytes(b"x")
     assert [path.name for path in find_files([tmp_path])] == ["end.txt"]
     Path("end.txt").unlink()
-    for _ in range(1200):  # Whoever cleans up later may call itself for each folder.
+    for _ in range(1200):  # Pytest's own cleanup may be recursive.
         os.chdir("..")
         Path("d").rmdir()

@@ -30,7 +30,7 @@ SWITCHES_MEASURED = 20
 
 @dataclass(frozen=True)
 class Words:
-    """What is in the library and on the page, in one language."""
+    """The documents and the page's words in one language."""
 
     title: str
     text: str
@@ -85,8 +85,11 @@ def running_portal(documents: Library, browser: Browser) -> Iterator[LightPortal
 
 @pytest.fixture
 def portal_with(running_portal: LightPortal) -> Iterator[OpenPortal]:
-    """A portal whose endpoint plays these scripts, one a request. After each test no answer may go
-    on, no script may have failed, and no window may have asked for anything elsewhere."""
+    """Yield a function that opens a portal whose endpoint plays these scripts, one a request.
+
+    Check after each test that no answer is still being written, no script failed and no window
+    requested anything from another host.
+    """
 
     def make(*scripts: list[Step]) -> LightPortal:
         running_portal.plays(*scripts)
@@ -100,7 +103,7 @@ def portal_with(running_portal: LightPortal) -> Iterator[OpenPortal]:
 
 
 def expect_unavailable(answer: Locator, words: Words, kept: str = "") -> None:
-    """The answer says that it is none, keeps what had come, and shows what was found."""
+    """Expect the error, the text received so far and the search results."""
     expect(answer).to_have_attribute("data-status", "unavailable")
     notice = answer.get_by_test_id("answer-unavailable")
     expect(notice).to_contain_text(words.unavailable)
@@ -171,7 +174,7 @@ def test_endpoint_that_says_nothing_gives_way_to_the_hits(
     expect_unavailable(answer, words)
     waited_s = time.monotonic() - began
     print(f"unavailable after {waited_s:.2f} s")  # noqa: T201
-    # Three are promised; the rest is what a busy machine may add.
+    # Three seconds are promised; two more are tolerance for a busy machine.
     assert waited_s < 3 + 2
     portal.expect_nothing_to_go_on()
     chat.page.reload()
@@ -245,7 +248,7 @@ def test_false_markers_and_addresses_reach_nobody(portal_with: OpenPortal) -> No
 
 
 def expect_nothing_foreign(answer: Locator) -> None:
-    """No tag that could fetch or lead anywhere, and no marker that names nothing."""
+    """Expect no tag that could load or link to anything, and no marker without a source."""
     text = answer.locator(".answer-text")
     expect(text.locator("img, iframe, script, link, object, svg image, [style]")).to_have_count(0)
     expect(text.locator("a:not([href^='#source-'])")).to_have_count(0)
@@ -277,7 +280,7 @@ def test_stop_keeps_what_was_written_and_ends_the_request(
 
 @dataclass
 class SlowSearch:
-    """A search that goes on until the test lets it end."""
+    """A search that blocks until the test releases it."""
 
     is_under_way: threading.Event
     may_end: threading.Event
@@ -331,7 +334,7 @@ def test_what_is_typed_after_an_early_stop_is_not_lost(
     chat.page.evaluate("document.body.dataset.stays = 'yes'")
     chat.field.fill("Something else")
     chat.page.clock.fast_forward(60_000)
-    # By the time that the server has answered, a page that was to be left would be.
+    # Wait for a response: a pending navigation would have happened by then.
     chat.open_switches()
     expect(chat.page.locator("body[data-stays]")).to_be_attached()
     expect(chat.field).to_have_value("Something else")
@@ -397,7 +400,7 @@ def test_first_token_is_on_the_page_as_soon_as_it_arrives(portal_with: OpenPorta
     for name in ("inDocument", "onScreen"):
         waits = [note[name] - at for note, at in zip(noted, sent, strict=True)]
         print(f"first token {name}: {in_words(waits)}")  # noqa: T201
-        # How long is measured, not tested: a machine may have other things to do.
+        # The time is reported, not tested: the machine may be busy.
         assert 0 < statistics.median(waits) < 1000
 
 
@@ -421,6 +424,6 @@ def test_switch_of_a_conversation_answers_at_once(portal_with: OpenPortal) -> No
 
 
 def in_words(waits: list[float]) -> str:
-    """Median and 95th percentile of milliseconds."""
+    """Return the median and the 95th percentile in words."""
     p95 = statistics.quantiles(waits, n=20, method="inclusive")[-1]
     return f"median {statistics.median(waits):.1f} ms, p95 {p95:.1f} ms of {len(waits)}"

@@ -1,4 +1,4 @@
-"""Many files at once: a row each, what failed stays until it is dismissed, and nothing doubles."""
+"""Uploading many files: a row for each, failed ones stay until dismissed, no duplicates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD, BAD = 37, 3
 
 
 def write_files(folder: Path) -> list[Path]:
-    """Forty, of which the third, the tenth and the last cannot be taken."""
+    """Write forty files, of which the third, the tenth and the last cannot be stored."""
     paths = []
     for number in range(GOOD):
         path = folder / f"note {number:02}.txt"
@@ -33,7 +33,7 @@ def write_files(folder: Path) -> list[Path]:
 
 
 def choose(portal: PortalPages, paths: list[Path]) -> None:
-    """With the keyboard: from the button to the files."""
+    """Choose files by keyboard."""
     button = portal.page.get_by_test_id("upload-button")
     button.focus()
     with portal.page.expect_file_chooser() as chooser:
@@ -54,8 +54,8 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     words = page.get_by_test_id("upload-summary").locator("p")
     expect(words).to_have_text(summary, timeout=60_000)
     expect(page.locator("#upload-spoken")).to_contain_text(summary)
-    # One answer was lost on its way and one came too late: each was asked for again, under the
-    # same key, and is there once.
+    # One response was lost and one was 429: both uploads were repeated with the same key, and each
+    # file is stored once.
     assert trouble == ["lost", "busy"]
     failed = page.get_by_test_id("upload-item").filter(has=page.get_by_test_id("upload-error"))
     expect(failed).to_have_count(BAD)
@@ -82,7 +82,7 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     expect(page.get_by_test_id("upload-button")).to_be_focused()
     page.reload()
     expect(page.get_by_test_id("upload-progress")).to_be_hidden()
-    # The same bytes again are said to be there, with a link.
+    # A duplicate is reported with a link to the stored document.
     choose(portal, [more])
     known = page.locator("[data-testid=upload-item][data-state=known]")
     expect(known.get_by_role("link", name="one more")).to_be_visible()
@@ -139,7 +139,7 @@ def write_texts(folder: Path, name: str, count: int) -> list[Path]:
 
 
 def sign_in_elsewhere(portal: PortalPages) -> None:
-    """In another tab, which makes a new token for forms."""
+    """Sign in in another tab, which issues a new form token."""
     other = PortalPages(portal.page.context.new_page())
     other.sign_in("admin", PASSWORD)
     other.page.close()
@@ -164,14 +164,14 @@ def test_signing_out_while_files_wait_is_said_and_they_can_be_sent_again(
     again.press("Enter")
     expect(failed).to_have_count(5)
     sign_in_elsewhere(portal)
-    # What was changed meanwhile is not what was chosen.
+    # A file changed since it was chosen must be chosen again.
     paths[2].write_text("Something else.", encoding="utf-8")
     again.press("Enter")
     words = page.get_by_test_id("upload-summary").locator("p")
     expect(words).to_have_text("4 of 5 stored, 1 failed")
     expect(failed).to_contain_text("Choose it again.")
     page.get_by_test_id("dismiss-all-uploads").press("Enter")
-    # As after a sign-in elsewhere while nothing was under way here: the page's token is void.
+    # Invalidate the page's token, as a sign-in in another tab does between two uploads.
     page.evaluate(
         "() => document.querySelectorAll('input[name=csrf_token]').forEach(f => { f.value = 'x' })"
     )
@@ -231,7 +231,7 @@ def test_list_of_many_files_is_fetched_when_all_are_sent_and_leaves_no_history(
     assert "hx-push-url" not in refreshed.value.headers
     expect(portal.row("list 51")).to_be_visible()
     assert page.evaluate("history.length") == before
-    # Afterwards each is listed as it comes again.
+    # Later uploads are listed one by one again.
     choose(portal, write_texts(tmp_path, "after", 1))
     expect(portal.row("after 00")).to_be_visible()
 
@@ -251,7 +251,7 @@ def test_answer_of_somebody_between_is_no_upload(open_portal: OpenPortal, tmp_pa
 
 
 def drop(page: Page, path: Path) -> None:
-    """As a person drags it from the desktop onto the form."""
+    """Drop a file or folder onto the form."""
     box = page.locator("form[data-upload]").bounding_box()
     assert box is not None
     place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
@@ -269,7 +269,7 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
     portal.sign_in("admin", PASSWORD)
     page = portal.page
     folder = tmp_path / "dropped"
-    # More than the browser gives of a folder at once, and a folder in it.
+    # More files than the browser lists at once, and a nested folder.
     (folder / "inner").mkdir(parents=True)
     write_texts(folder, "outer", 103)
     write_texts(folder / "inner", "inner", 2)

@@ -1,4 +1,4 @@
-"""What an answer is written from, how it is kept while it grows, and what becomes of it."""
+"""What an answer is based on, how it is stored while it is streamed, and how it ends."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_answer_is_stored_with_its_question_and_what_it_cites(portal: Portal, ta
     assert answer.content == "Fifteen days of annual leave [1]. More [1]."
     cited = [one for one in answer.citations if one.was_cited]
     assert [(one.marker, one.title) for one in cited] == [(1, "Leave policy")]
-    # The words that the answer rests on, not all of the passage.
+    # The excerpt is the sentence that supports the answer, not the whole passage.
     assert cited[0].excerpt == "Employees may take fifteen days of annual leave."
     question, stored = conversations.messages(portal.services, portal.admin, talk)
     assert (question.role, question.content) == (Role.USER, QUESTION)
@@ -101,7 +101,7 @@ def test_prompt_holds_what_is_on_and_nothing_else(portal: Portal, talk) -> None:
 def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
     portal: Portal, talk
 ) -> None:
-    """The earlier answer quotes the document: sent along, it would be read after all."""
+    """The earlier answer quotes the document: in the history, it would reach the model again."""
     services = saying(portal.services, "Fifteen days of annual leave [1].", "Well.")
     first = ask(services, portal.admin, talk, QUESTION)
     (cited,) = (one for one in first.citations if one.was_cited)
@@ -113,14 +113,14 @@ def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
     everything = request.system + "".join(turn.content for turn in request.turns)
     assert "ifteen days" not in everything
     assert [turn.role for turn in request.turns] == ["user", "assistant"] * 2 + ["user"]
-    # What was already shown stays.
+    # Answers already shown stay in the conversation.
     assert conversations.messages(services, portal.admin, talk)[1].content == first.content
 
 
 def test_answer_of_a_model_that_was_shown_what_is_off_by_now_is_kept_out_too(
     portal: Portal, talk
 ) -> None:
-    """It may say again what it read in the history, and cite something else."""
+    """The model may repeat what it read in the history while citing another document."""
     services = saying(
         portal.services,
         "Fifteen days of annual leave [1].",
@@ -138,7 +138,7 @@ def test_answer_of_a_model_that_was_shown_what_is_off_by_now_is_kept_out_too(
     ask(services, portal.admin, talk, "On which floor does the printer stand?")
     turns = asked(services)[-1].turns
     assert not any("ifteen days" in turn.content for turn in turns)
-    # What was written without it is there again.
+    # Answers that do not depend on the document are in the history again.
     ask(services, portal.admin, talk, "Where do people find printer paper?")
     turns = asked(services)[-1].turns
     assert "On the third floor" in turns[-2].content
@@ -245,7 +245,7 @@ def test_endpoint_that_fails_leaves_the_hits(portal: Portal, talk, broken_after:
     assert answer.status is MessageStatus.UNAVAILABLE
     if broken_after:
         assert answer.content == "".join(broken_after)
-    else:  # What the documents say is quoted instead.
+    else:  # The documents are quoted instead.
         assert "> Employees may take fifteen days of annual leave. [1]" in answer.content
         assert answer.citations[0].was_cited
     assert {one.title for one in answer.citations} >= {"Leave policy"}
@@ -421,7 +421,7 @@ def test_retry_answers_the_same_question_again(portal: Portal, talk) -> None:
     second = answer_of(answering.retry(services, portal.admin, first.id))
     question, answer = conversations.messages(services, portal.admin, talk)
     assert (question.content, answer.id) == (QUESTION, second.id)
-    # The answer that is replaced is not part of what the new one is made from.
+    # The answer being replaced is not part of the new prompt.
     assert [turn.content for turn in asked(services)[-1].turns] == [QUESTION]
     assert conversations.get_message(services, portal.admin, first.id).content == "Ten [1]."
     with pytest.raises(NotFound):
@@ -497,7 +497,7 @@ def test_sentences_are_checked_against_what_they_cite(portal: Portal, talk) -> N
 
 
 def test_answers_in_many_conversations_do_not_mix(portal: Portal, talk) -> None:
-    """Several at once, in threads, each with its own register."""
+    """Concurrent answers each have their own citation register."""
     talks = [conversations.create(portal.services, portal.admin).id for _ in range(4)]
     services = saying(portal.services, "Fifteen [1].")
     answers: dict[object, object] = {}

@@ -1,4 +1,4 @@
-"""POST /v1/answer: an answer that cites documents, and hits in any case."""
+"""POST /v1/answer returns an answer that cites documents, and always the hits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_extractive_answer_cites_the_document_it_quotes(
     assert given["citations"][0] == ids["leave"]
     assert set(given["citations"]) <= set(documents(given))
     assert (given["status"], given["degraded"], given["reasons"]) == ("done", False, [])
-    # The same each time: nothing in it is random, and nothing is kept between two answers.
+    # Repeated requests give the same answer: nothing is random or kept between two answers.
     assert answer(portal, portal.services) == given
 
 
@@ -180,7 +180,7 @@ def test_dead_chat_endpoint_is_reported_in_the_readers_language(
     services = make_services(chat={"provider": "openai", "api_base": url})
     english = answer(portal, services, headers={"Accept-Language": "en"})
     chinese = answer(portal, services, headers={"Accept-Language": "zh-CN"})
-    # What programs compare with is the same for all; why stands beside it.
+    # The code for programs is the same in every language; the reason beside it is translated.
     assert is_unavailable(english)
     assert is_unavailable(chinese)
     assert english["message"] != chinese["message"]

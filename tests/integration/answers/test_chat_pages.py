@@ -1,4 +1,4 @@
-"""Conversations and switches as pages: without scripts, as fragments, and as a stream of events."""
+"""Conversation pages and document switches: without JavaScript, as fragments, and streamed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>"
 
 
 def text_of(answer: TestResponse) -> str:
-    """What a reader sees, in one line."""
+    """Return the visible text in one line."""
     page = re.sub(r"<noscript>.*?</noscript>", " ", answer.get_data(as_text=True), flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
@@ -47,7 +47,7 @@ def events_of(answer: TestResponse) -> list[tuple[str, dict[str, str]]]:
 
 
 class Chat:
-    """A browser of one user, without scripts unless a test says so."""
+    """A user's browser, without JavaScript unless a test says otherwise."""
 
     def __init__(self, app: Flask, portal: Portal, user: User) -> None:
         self.client: FlaskClient = app.test_client()
@@ -61,7 +61,7 @@ class Chat:
         return self.client.post(path, data=form, headers=self.headers | (headers or {}))
 
     def begin(self) -> str:
-        """An empty conversation; its address."""
+        """Create an empty conversation; return its address."""
         answer = self.post("/chat")
         assert answer.status_code == 303
         return str(answer.headers["Location"])
@@ -508,7 +508,7 @@ def test_objects_of_other_users_are_not_found(
     ]
     for path, form in writes:
         assert other.post(path, **form).status_code == 404, path
-    # One's own message under another of one's own conversations is not there either.
+    # A message is not found under another conversation, even of the same user.
     assert chat.get(f"{mine}/messages/{message.id}/sources").status_code == 404
     assert chat.post(f"{mine}/messages/{message.id}/retry").status_code == 404
     assert len(chat.messages(address)) == 2

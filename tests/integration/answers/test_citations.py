@@ -1,4 +1,4 @@
-"""Citations outlive their documents: replaced, trashed, purged, or no longer shared."""
+"""Citations of documents that were replaced, deleted, purged or unshared."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ QUESTION = "How many days of annual leave may employees take?"
 
 
 def cite(portal: Portal, said: str = f"{SENTENCE} [1]", user: Any = None) -> Message:
-    """An answer to the question, in a conversation of its own."""
+    """Ask the question in a new conversation and return the answer."""
     user = user or portal.admin
     talk = conversations.create(portal.services, user)
     return ask(saying(portal.services, said), user, talk.id, QUESTION)
 
 
 def again(portal: Portal, answer: Message, user: Any = None) -> Citation:
-    """Its first citation as it reads now."""
+    """Load the answer again and return its first citation."""
     stored = conversations.get_message(portal.services, user or portal.admin, answer.id)
     return stored.citations[0]
 
 
 def replace_text(portal: Portal, document_id: UUID, content: str) -> None:
-    """Another file of the same document, read to its end."""
+    """Upload a new version of the document and index it."""
     with portal.services.database.begin() as session:
         file_id = files.add_file(session, upload(content))
         job_id = jobs.add_job(session, document_id=document_id, file_id=file_id)
@@ -136,7 +136,7 @@ def test_purge_leaves_that_it_was_cited_and_none_of_its_words(
 
 
 def test_purge_finds_what_was_quoted_without_a_model(portal: Portal) -> None:
-    """Quotations change numbers in brackets, and shorten what is very long."""
+    """Quotations change numbers in brackets and shorten long texts."""
     long = "The annual leave of employees is fifteen days, " + "as agreed with the council, " * 30
     document = portal.add(f"{long}so it is [3].\n\nNothing else [4] is said of fifteen days.")
     talk = conversations.create(portal.services, portal.admin)
@@ -159,7 +159,7 @@ def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
 
     def store_meanwhile(*arguments: Any) -> None:
         calls.append(1)
-        if len(calls) == 2:  # First the passages, before the model is asked; then the answer.
+        if len(calls) == 2:  # The first call stores the passages, the second the answer.
             purges.append(threading.Thread(target=purge))
             purges[0].start()
             wait_until_somebody_waits(portal)
@@ -179,11 +179,11 @@ def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
 def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
     portal: Portal, act: str
 ) -> None:
-    """In any other order the two could wait for each other."""
+    """In any other order the two could deadlock."""
     portal.add(LEAVE)
     services = saying(portal.services, f"{SENTENCE} [1]")
     ids: list[UUID] = []
-    while not ids or min(ids) == ids[0]:  # What is stored first is not to be held first by chance.
+    while not ids or min(ids) == ids[0]:  # The first stored must not have the lowest id by chance.
         talk = conversations.create(portal.services, portal.admin).id
         for _ in range(2):
             ask(services, portal.admin, talk, QUESTION)
@@ -208,7 +208,7 @@ def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
 
 
 def wait_until_somebody_waits(portal: Portal) -> None:
-    """Until another transaction of this database waits for a lock."""
+    """Wait until another transaction of this database waits for a lock."""
     waiting = text(
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -222,7 +222,7 @@ def wait_until_somebody_waits(portal: Portal) -> None:
 
 
 def words_left(portal: Portal) -> list[str]:
-    """Tables with a word of the document anywhere in them."""
+    """Return the tables that contain a word of the document."""
     with portal.services.database.begin() as session:
         tables = session.scalars(
             text(
@@ -258,7 +258,7 @@ def test_document_made_private_is_gone_for_who_may_not_see_it(portal: Portal) ->
     citation = again(portal, answer, ada)
     assert (citation.state, citation.excerpt, citation.document_id) == (SourceState.GONE, "", None)
     assert citation.heading is citation.chunk_id is citation.revision_id is None
-    # Neither when it was hidden nor that it exists may show.
+    # Neither its existence nor the time of its hiding may be visible.
     assert citation.gone_at is None
     assert citing.verify(portal.services, ada, citation.id).stands is None
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""Conversations by the API: begin, ask, name, search, delete, export, judge; and as they stream."""
+"""The conversations API: create, ask, rename, search, delete, export, rate, and stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ API = "/api/conversations"
 
 @pytest.fixture
 def client_saying(portal: Portal) -> Callable[..., FlaskClient]:
-    """A client of a portal whose chat model says these."""
+    """Return a function that makes a client of a portal whose chat model says these."""
 
     def make(*scripts: Script, **more: Any) -> FlaskClient:
         app = create_app(saying(portal.services, *scripts, **more))
@@ -47,7 +47,7 @@ def post(client: FlaskClient, portal: Portal, path: str, **body: Any) -> Any:
 
 
 def events_of(answer: Any) -> list[tuple[str, dict[str, Any]]]:
-    """What a reader of server-sent events sees; comments are none."""
+    """Parse server-sent events, without comments."""
     found = []
     for block in answer.get_data(as_text=True).split("\n\n"):
         if block.startswith("event: "):
@@ -349,7 +349,7 @@ def test_history_is_sent_along_and_bounded(
     path = f"{API}/{talk['id']}/messages"
     for number in range(8):
         answer = post(client, portal, path, content=f"Question {number} of leave")
-        assert answer.get_json()["role"] == "assistant"  # Read to its end, it gives its place back.
+        assert answer.get_json()["role"] == "assistant"  # Reading it all frees its slot.
     services: Services = client.application.extensions["portal"]
     turns = asked(services)[-1].turns
     assert turns[-1].content == "Question 7 of leave"

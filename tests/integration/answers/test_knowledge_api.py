@@ -1,4 +1,4 @@
-"""The knowledge API as programs use it."""
+"""The knowledge API, as programs use it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_idempotency_key_repeats_the_answer(client: FlaskClient, portal: Portal)
     assert (first.status_code, first.json) == (second.status_code, second.json)
     other = post(client, headers, (b"different", "a.txt"))
     assert (other.status_code, other.json["error"]["code"]) == (409, "idempotency_mismatch")
-    with portal.services.database.begin() as session:  # As older versions answered.
+    with portal.services.database.begin() as session:  # As stored by older versions.
         session.execute(
             text(
                 "UPDATE idempotency_keys SET response = jsonb_set(response, '{documents,0}', "
@@ -144,7 +144,7 @@ def test_repeated_request_conflicts_only_while_the_first_runs(
         busy = post(client, headers, (b"text", "a.txt"))
         assert (busy.status_code, busy.json["error"]["code"]) == (409, "idempotency_in_flight")
     first = post(client, headers, (b"text", "a.txt"))
-    with portal.services.database.begin() as session:  # As if it had died before it answered.
+    with portal.services.database.begin() as session:  # As if the process died before responding.
         session.execute(text("UPDATE idempotency_keys SET response = NULL"))
     again = post(client, headers, (b"text", "a.txt"))
     assert (first.status_code, again.status_code) == (202, 202)

@@ -1,7 +1,7 @@
-"""A small portal that changes at random, step by step the same in PostgreSQL and in the oracle.
+"""A small portal that changes at random, in step with the oracle in plain Python.
 
-Changes go through the portal's use cases where there is one, and through plain SQL where there is
-none. Several processes serve the same database, each with a memory of its own.
+Changes go through the portal's use cases, or through plain SQL where there is no use case. Several
+processes serve the same database, each with its own caches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.integration.documents.selection_model import Asker, Chunk, Document, 
 from tests.integration.search import chunk_search
 
 PASSWORD = "correct horse battery"
-# Each is one word to the analyser, and no form of another.
+# To the analyser each is a single word, and no inflection of another.
 WORDS = ("maple", "copper", "violin", "glacier", "lantern", "合同", "年假", "报销", "门户", "发票")
 TITLES = ("Ledger", "Atlas", "手册")
 TYPES = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
@@ -48,9 +48,9 @@ WHOLE_SEARCH_EVERY = 4
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One random change and the search that follows it. `user` is whom the change concerns,
-    who asked last where no user has that number; with `moves` another user asks from now on.
-    `seed` decides all that is left open."""
+    """A random change and the search after it. `user` is the number of the user concerned; if there
+    is none, the last one who searched. With `moves` another user searches from now on. `seed`
+    decides the rest."""
 
     change: str
     process: int
@@ -66,8 +66,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Who searches, where, and by which process. It is kept for some steps, because a set that
-    a process remembers can only be stale for a user who asks again."""
+    """Who searches, in which conversation and process. It lasts for several steps, because a cached
+    set can only be stale for a user who searches again."""
 
     user: int = 0
     in_conversation: bool = False
@@ -76,7 +76,7 @@ class Seat:
 
 @dataclass(slots=True)
 class World:
-    """The oracle's library, and how to do to the database what is done to it."""
+    """The oracle's library and the database, kept in step."""
 
     processes: tuple[Services, ...]
     users: list[User]
@@ -91,7 +91,7 @@ class World:
 
     @classmethod
     def of(cls, *processes: Services) -> World:
-        """An administrator and two others; no document yet."""
+        """Create an administrator and two other users, without documents."""
         accounts.ensure_first_administrator(processes[0])
         users = [accounts.find_user(processes[0], "admin")]
         users += [
@@ -136,7 +136,7 @@ class World:
         )
 
     def _new_chunks(self, rng: random.Random) -> tuple[Chunk, ...]:
-        """Texts that no two share: each has a number of its own."""
+        """Return chunks with unique texts: each contains its own number."""
         return tuple(
             Chunk(
                 id=_uuid(rng, number := self._next()),
@@ -151,7 +151,7 @@ class World:
         return self._made
 
     def _insert(self, session: Session, documents: Sequence[Document]) -> None:
-        """Documents with their published text, as indexing leaves them."""
+        """Insert documents with published text, as indexing does."""
         session.execute(_DOCUMENTS, [_document_row(document) for document in documents])
         for document in documents:
             self.model.documents[document.id] = document
@@ -170,7 +170,7 @@ class World:
     def _insert_text(
         self, session: Session, texts: Sequence[tuple[UUID, str, tuple[Chunk, ...]]]
     ) -> list[UUID]:
-        """Jobs with their chunks and vectors, not published; the jobs' ids."""
+        """Insert unpublished jobs with chunks and vectors; return the jobs' ids."""
         rng = random.Random(self._next())
         jobs = [_uuid(rng, self._next()) for _ in texts]
         owned = [
@@ -201,14 +201,14 @@ class World:
     # --- changes ----------------------------------------------------------------------------------
 
     def apply(self, step: Step) -> None:
-        """Do one change, in the database and in the model."""
+        """Apply a change to the database and to the model."""
         self.let_go()
         if step.user >= len(self.users):
             step = replace(step, user=self._seat.user)
         CHANGES[step.change](self, step)
 
     def let_go(self) -> None:
-        """Commit what a step left open."""
+        """Commit the change that a step holds back."""
         self._held.close()
 
     def _begin(self, process: int) -> AbstractContextManager[Session]:
@@ -242,7 +242,7 @@ class World:
         self.model.defaults.pop((user, document), None)
 
     def switch_all_defaults(self, step: Step) -> None:
-        """All on or all off, in one statement."""
+        """Enable or disable all documents in one statement."""
         user, enabled = self.users[step.user].id, _decides(step, 0.3)
         with self._begin(step.process) as session:
             session.execute(_ALL_DEFAULTS, {"owner": user, "enabled": enabled})
@@ -300,7 +300,7 @@ class World:
         }
 
     def remake_conversation(self, step: Step) -> None:
-        """Delete a user's conversation; if it was deleted before, begin another."""
+        """Delete a user's conversation, or create one if it is deleted."""
         conversation = self.conversations[step.user]
         with self._begin(step.process) as session:
             if conversation is None:
@@ -311,7 +311,7 @@ class World:
         self._drop_overrides(conversation)
 
     def trash(self, step: Step) -> None:
-        """Into the trash, or out of it."""
+        """Move a document to the trash, or restore it."""
         document = self._document(step)
         if document.is_purged:
             return
@@ -320,7 +320,7 @@ class World:
         document.is_deleted = not document.is_deleted
 
     def purge(self, step: Step) -> None:
-        """Erase a document, or where that was done before, put a new one in its place."""
+        """Purge a document, or replace one that is purged."""
         document = self._document(step)
         if document.is_purged:
             new = self._new_document(random.Random(step.seed))
@@ -347,7 +347,7 @@ class World:
         document.is_shared = is_shared
 
     def give_away(self, step: Step) -> None:
-        """Another owner, or none at all."""
+        """Change or remove a document's owner."""
         document = self._document(step)
         owner = random.Random(step.seed).choice([*(user.id for user in self.users), None])
         with self._begin(step.process) as session:
@@ -358,7 +358,7 @@ class World:
         document.owner = owner
 
     def rename(self, step: Step) -> None:
-        """Another title and another domain."""
+        """Change a document's title and domain."""
         document = self._document(step)
         if document.is_deleted:
             return
@@ -374,7 +374,7 @@ class World:
         document.title, document.domain = title, domain
 
     def read_again(self, step: Step) -> None:
-        """Store new text beside what is published, unseen; where there is some, publish it."""
+        """Store unpublished text beside the published one; if there already is some, publish it."""
         document = self._document(step)
         if document.is_purged:
             return
@@ -388,7 +388,7 @@ class World:
         self.staged[document.id] = job, chunks
 
     def fail(self, step: Step) -> None:
-        """A second reading that fails leaves what was published."""
+        """Fail a second reading, which leaves the published text in place."""
         document = self._document(step)
         if document.id not in self.staged:
             return
@@ -400,7 +400,7 @@ class World:
         attempts.fail(self.processes[step.process], job, EmptyFile(name=document.title))
 
     def withdraw(self, step: Step) -> None:
-        """The job is deleted, and with it the text that it published."""
+        """Delete a job, and with it the text that it published."""
         document = self._document(step)
         with self._begin(step.process) as session:
             session.execute(text("DELETE FROM jobs WHERE document_id = :id"), {"id": document.id})
@@ -408,7 +408,7 @@ class World:
         self.staged.pop(document.id, None)
 
     def lose_vectors(self, step: Step) -> None:
-        """A document's vectors are gone; where some were missing, they are made up for."""
+        """Delete a document's vectors, or restore the missing ones."""
         document = self._document(step)
         is_whole = all(chunk.has_vector for chunk in document.chunks)
         with self._begin(step.process) as session:
@@ -431,7 +431,7 @@ class World:
         )
 
     def promote(self, step: Step) -> None:
-        """Give a user the role of administrator, or take it away."""
+        """Toggle a user's administrator role."""
         place = 1 + step.user % 2
         user = replace(self.users[place], is_admin=not self.users[place].is_admin)
         with self._begin(step.process) as session:
@@ -442,7 +442,7 @@ class World:
         self.users[place] = user
 
     def roll_back(self, step: Step) -> None:
-        """Changes that never were."""
+        """Make changes and roll them back."""
         before = dict(self.model.defaults), dict(self.model.overrides)
         with self._begin(step.process) as session:
             self._write_default(session, step)
@@ -452,7 +452,7 @@ class World:
         self.model.defaults, self.model.overrides = before
 
     def hold_back(self, step: Step) -> None:
-        """A change that is not committed while the step's search runs, but right after it."""
+        """Hold a change uncommitted during the step's search; commit right after it."""
         before = dict(self.model.defaults), dict(self.model.overrides)
         session = self._held.enter_context(self._begin(step.process))
         self._write_default(session, step)
@@ -463,11 +463,11 @@ class World:
         def committed() -> None:
             self.model.defaults, self.model.overrides = after
 
-        # Called before the session's own end; no search runs in between.
+        # Called before the session ends; no search runs in between.
         self._held.callback(committed)
 
     def shuffle(self, step: Step) -> None:
-        """Many switches and trash at random, in one transaction."""
+        """Switch and trash many documents at random, in one transaction."""
         rng = random.Random(step.seed)
         user = self.users[step.user].id
         with self._begin(step.process) as session:
@@ -483,7 +483,7 @@ class World:
     # --- searches ---------------------------------------------------------------------------------
 
     def check(self, step: Step) -> None:
-        """Search, in the process that made the change or in the other, and compare what is found
+        """Search in the process that made the change or in another one, and compare the results
         with the oracle."""
         if step.moves:
             self._seat = Seat(step.asks, step.in_conversation, step.seed % len(self.processes))
@@ -511,7 +511,7 @@ class World:
         question: Question,
         mode: SearchMode,
     ) -> list[UUID]:
-        """By the use case."""
+        """Search through the use case."""
         request = SearchRequest(
             question.text,
             top_n=SLOTS * MAX_CHUNKS,
@@ -529,7 +529,7 @@ class World:
         question: Question,
         mode: SearchMode,
     ) -> list[UUID]:
-        """By the store alone, in half the time."""
+        """Search through the store alone, which takes half the time."""
         candidates, _ = chunk_search.find_chunks(
             services,
             user,
@@ -552,7 +552,7 @@ class World:
         return self._registered
 
     def check_strangers(self) -> None:
-        """Expect that no user can ask in another's conversation, nor in a deleted one."""
+        """Check that no user can search in another's conversation, nor in a deleted one."""
         for place, conversation in enumerate(self.conversations):
             request = SearchRequest("maple", conversation_id=conversation or self.slots[0])
             other = self.users[(place + 1) % len(self.users)]
@@ -611,12 +611,12 @@ def _question(rng: random.Random, *, is_narrow: bool) -> Question:
 
 
 def _uuid(rng: random.Random, number: int) -> UUID:
-    """An id that is the same in every run and unlike all others; `number` makes sure of it."""
+    """Return a reproducible id, made unique by `number`."""
     return UUID(int=rng.getrandbits(96) << 32 | number)
 
 
 def _direction(key: UUID) -> Vector:
-    """A unit vector (dimensions,) of a chunk's own."""
+    """Return the chunk's own unit vector (dimensions,)."""
     values = np.random.default_rng(key.int).normal(size=DEFAULT_DIMENSIONS).astype(np.float32)
     direction: Vector = values / np.linalg.norm(values)
     return direction

@@ -1,4 +1,4 @@
-"""Passages under their job: who lists, adds and deletes them, and what then is found and cited."""
+"""The API of a job's chunks: listing, adding and deleting them, then searching and citing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ADDED = "Zeppelin pilots earn leave by the hour."
 
 
 class Api:
-    """What tests do with the passages of one job."""
+    """A client for the chunks of one job."""
 
     def __init__(self, client: FlaskClient, headers: dict[str, str], job_id: object) -> None:
         self.client, self.headers = client, headers
@@ -43,7 +43,7 @@ class Api:
         return self.client.get(self.path + rest, headers=self.headers)
 
     def post(self, body: Any) -> Any:
-        # Written out here, so that what is no character can be sent too.
+        # Serialised here, so that lone surrogates can be sent too.
         return self.client.post(
             self.path,
             data=json.dumps(body),
@@ -52,7 +52,7 @@ class Api:
         )
 
     def add(self, content: str = ADDED, **more: Any) -> dict[str, Any]:
-        """The one passage that was added."""
+        """Add one chunk and return it."""
         answer = self.post({"content": content, **more})
         assert answer.status_code == 201, answer.json
         (chunk,) = answer.json["data"]["chunks"]
@@ -73,7 +73,7 @@ def api(client: FlaskClient, portal: Portal, document: DocumentSummary) -> Api:
 
 
 def found(services: Services, user: User, query: str) -> list[UUID]:
-    """The passages that a search finds by words."""
+    """Return the ids of the chunks that a keyword search finds."""
     outcome = engine.search(services, user, SearchRequest(query, top_n=50))
     return [hit.chunk_id for hit in outcome.hits if hit.text_rank]
 
@@ -370,7 +370,7 @@ def test_all_can_go_or_only_what_programs_added(
 
 
 def cite(portal: Portal) -> Citation:
-    """A citation of the added passage."""
+    """Return a citation of the added chunk."""
     talk = conversations.create(portal.services, portal.admin)
     said = saying(portal.services, f"{ADDED} [1]")
     answer = ask(said, portal.admin, talk.id, "What do zeppelin pilots earn?")

@@ -135,8 +135,8 @@ def test_list_pages_through_exactly_the_documents_that_have_a_text_to_give(
 def recomputed(
     services: Services, user: User, query: str, *, w_text: float, w_vec: float
 ) -> list[tuple[float, float, float, UUID]]:
-    """(final, text, vector, document) by PostgreSQL's own distance and BM25, best first, with
-    nothing of the portal's search in between."""
+    """Return (final, text, vector, document) rows, best first, computed with PostgreSQL's own
+    distance and BM25, without the portal's search."""
     vector = HashingEmbedder().embed_query(query)
     statement = text(
         """
@@ -214,7 +214,7 @@ def test_equal_documents_are_both_there_and_always_in_the_same_order(
     for number in range(4):
         portal.add(DOCUMENTS["leave"], name=f"copy-{number}.txt", owner=portal.user(f"p{number}"))
     found = search(client, portal)
-    # They differ in what says where they stand: nothing of that counts in a score.
+    # The documents differ only in name and owner, which do not affect scores.
     assert len(titles(found)) == 4
     assert search(client, portal) == found
     assert search(client, portal, limit=2)["hits"] == found["hits"][:2]

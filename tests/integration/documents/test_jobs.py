@@ -1,4 +1,4 @@
-"""Jobs: counted attempts, fair turns, cancelling, trying again, and who may do which."""
+"""Jobs: counted attempts, fair scheduling, cancelling, retrying, and who may do which."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def store(portal: Portal, content: str = LONG, owner: User | None = None, **how)
 
 
 def work(portal: Portal, document: DocumentSummary, queue: str = QUEUE_NAME) -> None:
-    """What a worker does with a job that it fetched."""
+    """Run a job as a worker that fetched it does."""
     context = SimpleNamespace(should_abort=lambda: False, job=SimpleNamespace(queue=queue))
     worker._index(portal.services, document.job_id, context)
 
@@ -64,7 +64,7 @@ def rows(portal: Portal, statement: str, **values) -> list:
 
 
 def in_turn(portal: Portal) -> list[UUID]:
-    """The documents that wait, in the order in which workers fetch them."""
+    """Return the waiting documents in the order in which workers fetch them."""
     return rows(
         portal,
         "SELECT j.document_id FROM procrastinate_jobs q "
@@ -87,7 +87,7 @@ def test_users_take_turns_document_by_document(portal: Portal) -> None:
     second = store(portal, "eve's second", eve).id
     assert in_turn(portal) == [many[0], first, many[1], second, *many[2:]]
 
-    # A finished turn raises the lowest, so no user waits for ever.
+    # Finished jobs raise the lowest turn, so no user waits for ever.
     for done in (many[0], first, many[1], second, many[2]):
         indexing.index_document(portal.services, _newest(portal, done))
     queued = [many[3], many[4], many[5]]
@@ -123,7 +123,7 @@ def test_long_document_yields_to_other_users_only(
     long = store(portal, LONG, ada)
     own_next = store(portal, "ada's next", ada)
 
-    # Alone it is read to its end, however long that takes.
+    # While no other user waits, a job is not interrupted, however long it takes.
     with portal.services.database.begin() as session:
         assert not worker.queue_store.others_wait(session, long.id)
     short = store(portal, "eve's short one", eve)
@@ -131,9 +131,9 @@ def test_long_document_yields_to_other_users_only(
     made_room = job_of(portal, long)
     assert (made_room.status, made_room.stage) == (JobStatus.QUEUED, JobStage.EMBEDDING)
     assert 0 < made_room.done < made_room.total
-    assert made_room.attempts == 0  # It was no failure.
+    assert made_room.attempts == 0  # Yielding does not count as a failure.
     assert status_of(portal, long) is DocumentStatus.PROCESSING
-    waiting = in_turn(portal)[1:]  # Without its first entry, which this test did by hand.
+    waiting = in_turn(portal)[1:]  # The first is the entry that this test ran by hand.
     assert waiting == [short.id, long.id, own_next.id]
 
     run_apart(worker.work_until_empty, portal.services)
@@ -146,7 +146,7 @@ def test_long_document_yields_to_other_users_only(
 def test_slow_file_uses_slow_queue_until_it_is_read(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reading has no slices: 300 pages would be read from the first one each time."""
+    """Extraction cannot be resumed: 300 pages would start at the first one each time."""
     ada, eve = portal.user("ada"), portal.user("eve")
     monkeypatch.setattr(worker, "_SLICE_S", 0.0)
     read: list[int] = []
@@ -199,7 +199,7 @@ def test_error_that_may_pass_is_tried_three_times_with_longer_waits(
     assert summary.failure
     assert summary.failure.code == "embedder_unavailable"
 
-    # Tried again by hand it goes on where it was, with all chances.
+    # A retry by hand resumes where the job stopped, with a fresh count of attempts.
     text_id = rows(portal, "SELECT id FROM document_revisions")
     jobs.retry(portal.services, portal.admin, document.id)
     indexing.index_document(portal.services, document.job_id)
@@ -243,7 +243,7 @@ def test_worker_that_seemed_dead_changes_nothing_any_more(portal: Portal) -> Non
 
 
 def die(portal: Portal, document: DocumentSummary) -> None:
-    """What the death of a worker leaves."""
+    """Leave a job as a worker that died does."""
     assert attempts.begin(portal.services, document.job_id) is not None
 
 
@@ -260,7 +260,7 @@ def test_deadly_file_fails_after_three_deaths_and_takes_no_worker_along(
         work(portal, document)
     assert _is_killer(portal, document)
 
-    # An innocent one, killed as often with workers that died of something else, is read alone.
+    # A harmless file whose workers died as often for other reasons is read in isolation.
     jobs.retry(portal.services, portal.admin, document.id)
     die(portal, document)
     die(portal, document)
@@ -288,7 +288,7 @@ def test_process_of_its_own_that_ends_otherwise_does_not_blame_the_file(
 def test_process_of_its_own_leaves_signals_to_the_worker(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C reaches all processes of a terminal."""
+    """Ctrl-C reaches every process of the terminal's group."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
     seen = []
@@ -344,7 +344,7 @@ def test_cancelled_job_stops_says_so_and_goes_on_when_tried_again(
     assert client.post(f"{address}/retry", headers=headers).status_code == 202
     assert client.post(f"{address}/retry", headers=headers).status_code == 409
     assert client.post(f"{address}/cancel", headers=headers).status_code == 200  # While it waits.
-    # Tried again with all that failed it is not: a user cancelled it.
+    # Retrying all failed jobs leaves it out, because a user cancelled it.
     again = client.post("/api/knowledge/documents/retry-failed", headers=headers)
     assert again.json == {"count": 0}
     assert client.post(f"{address}/retry", headers=headers).status_code == 202
@@ -382,7 +382,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
     )
     assert again.is_duplicate
 
-    # It is tried again like any other; once it went well, its earlier failures are over.
+    # It is retried like any other job; after a success, its earlier failures no longer count.
     def retry_buttons() -> int:
         return client.get("/admin/jobs", headers=headers).text.count('data-testid="retry-job"')
 
@@ -405,7 +405,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
 def test_cancelling_or_deleting_a_document_stops_its_reader(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, end: Callable[..., None]
 ) -> None:
-    """Pages of a scan take seconds each, and there are hundreds of them."""
+    """A scan has hundreds of pages, and each takes seconds."""
     read: list[int] = []
 
     def read_slowly(file, _media_type) -> ExtractedText:
@@ -562,4 +562,4 @@ def test_pages_show_how_far_documents_are_and_what_can_be_done(
     answer = client.post("/documents/retry-failed", headers=headers)
     assert "No document" in client.get("/documents", headers=headers).text
     assert answer.headers["Location"] == "/documents"
-    assert status_of(portal, document) is DocumentStatus.FAILED  # Cancelled it stays.
+    assert status_of(portal, document) is DocumentStatus.FAILED  # It stays cancelled.

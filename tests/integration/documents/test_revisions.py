@@ -1,4 +1,4 @@
-"""New versions of a document: swapped whole, refused in words, compared, and never lost."""
+"""New versions of a document: published atomically, refused with a reason, compared, never lost."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def send(
     name: str = "policy.txt",
     user: User | None = None,
 ) -> UploadReceipt:
-    """Upload a new version, and leave it waiting."""
+    """Upload a new version without processing it."""
     return revisions.add_version(
         portal.services, user or portal.admin, document_id, Upload(upload(content), name)
     )
 
 
 def read(portal: Portal, document_id: UUID) -> None:
-    """Do the document's newest job to its end."""
+    """Run the document's newest job to completion."""
     summary = library.get_summary(portal.services, portal.admin, document_id)
     assert summary.job_id is not None
     indexing.index_document(portal.services, summary.job_id)
@@ -99,7 +99,7 @@ def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
 
     receipt = send(portal, document.id, f"# Leave\n\n{SECOND}", "leave 2026.md")
     assert (receipt.is_duplicate, receipt.document.status) == (False, DocumentStatus.READY)
-    # While it waits all is as it was: text, name, original.
+    # While the version waits, text, name and original stay the same.
     assert library.get_document(portal.services, portal.admin, document.id).sha256 == before.sha256
     assert body(portal, document.id) == FIRST
     original = library.open_file(portal.services, portal.admin, document.id)
@@ -108,20 +108,20 @@ def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
 
     after = library.get_document(portal.services, portal.admin, document.id)
     assert SECOND in body(portal, document.id)
-    assert after.summary.title == "leave 2026"  # No user gave it another one.
+    assert after.summary.title == "leave 2026"  # No user has renamed it.
     assert (after.summary.file_name, after.summary.media_type.short) == ("leave 2026.md", "MD")
     assert after.sha256 != before.sha256
     hits = found(portal, "annual leave days")
     assert len(hits) == 1
     assert "twenty" in hits[0]
-    # What was cited stays, and says that there is other text now.
+    # Citations keep their text and say that there is a newer version.
     citation = conversations.get_message(portal.services, portal.admin, answer.id).citations[0]
     assert citation.state is SourceState.REPLACED
     assert citing.verify(portal.services, portal.admin, citation.id).stands is True
     page = client.get(f"/documents/{document.id}?citation={citation.id}", headers=portal.headers())
     assert "The document has changed" in page.text
     assert f"/documents/{document.id}/revisions/2?against=1" in page.text
-    # Both stay readable, with their files.
+    # Both versions stay readable and downloadable.
     listed = revisions.list_revisions(portal.services, portal.admin, document.id).items
     assert [(one.number, one.is_current, one.file_name) for one in listed] == [
         (2, True, "leave 2026.md"), (1, False, "leave 2025.txt"),
@@ -131,7 +131,7 @@ def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
     assert revisions.read_text(portal.services, portal.admin, document.id, 1)[1] == FIRST
     file = revisions.open_file(portal.services, portal.admin, document.id, 1)
     assert b"".join(file.parts) == FIRST.encode()
-    # Read again, it is the newest file that is read; a title given by a user stays.
+    # Rereading uses the newest file and keeps a title given by a user.
     library.change_document(portal.services, portal.admin, document.id, title="Leave")
     rereading.reread(portal.services, portal.admin, document.id)
     read(portal, document.id)
@@ -150,14 +150,14 @@ def test_same_bytes_and_other_documents_are_said(portal: Portal) -> None:
     document, other = portal.add(FIRST), portal.add("Another matter altogether.", title="Other")
     assert send(portal, document.id, FIRST).is_duplicate
     assert not send(portal, document.id, SECOND).is_duplicate
-    assert send(portal, document.id, SECOND).is_duplicate  # It is being read already.
+    assert send(portal, document.id, SECOND).is_duplicate  # It is already waiting.
     with pytest.raises(AlreadyElsewhere, match="“Other”"):
         send(portal, document.id, "Another matter altogether.")
-    # Nor does it become a document of its own meanwhile.
+    # Uploading the waiting file as a document of its own finds the same document.
     assert portal.add(SECOND).id == document.id
     with pytest.raises(EmptyFile):
         send(portal, document.id, "")
-    # Back to what is searched: nothing is on its way any more.
+    # Sending the published version again cancels the waiting one.
     send(portal, document.id, THIRD)
     assert send(portal, document.id, SECOND).is_duplicate
     assert revisions.find_unread(portal.services, portal.admin, document.id) is None
@@ -179,7 +179,7 @@ def test_newest_version_wins_over_one_that_is_being_read(
     job_id = send(portal, document.id, SECOND).document.job_id
     assert job_id is not None
 
-    # The third arrives while the second is being embedded.
+    # The third version arrives while the second is being embedded.
     publish = indexing._publish
 
     def late(*arguments: Any) -> None:
@@ -201,7 +201,7 @@ def test_newest_version_wins_over_one_that_is_being_read(
     assert numbers == [3, 1]
     assert rows(portal, "document_chunks") == 1
 
-    # A document that has never been read takes the new file at once.
+    # A document that could never be read takes the new file at once.
     broken = portal.add(b"%PDF-1.7 broken", name="broken.pdf")
     assert broken.status is DocumentStatus.FAILED
     again = send(portal, broken.id, "It can be read now.", "mended.txt").document
@@ -228,7 +228,7 @@ def test_version_that_fails_leaves_the_old_one_and_can_be_discarded(
     assert "is damaged and cannot be read" in page
     assert "discard-version" in page
     jobs.retry(portal.services, portal.admin, document.id)
-    with pytest.raises(Conflict):  # It waits again.
+    with pytest.raises(Conflict):  # It is waiting again.
         revisions.discard_unread(portal.services, portal.admin, document.id)
     read(portal, document.id)
     sent = client.post(f"/documents/{document.id}/revisions/discard", headers=headers)
@@ -238,7 +238,7 @@ def test_version_that_fails_leaves_the_old_one_and_can_be_discarded(
     with pytest.raises(Conflict):
         revisions.discard_unread(portal.services, portal.admin, document.id)
 
-    # Cancelled between two batches, it leaves no word behind.
+    # Cancelled between two batches, it leaves no words in the index.
     send(portal, document.id, "A zyzzyva is a weevil.")
     summary = library.get_summary(portal.services, portal.admin, document.id)
     assert summary.job_id is not None
@@ -246,7 +246,7 @@ def test_version_that_fails_leaves_the_old_one_and_can_be_discarded(
     jobs.cancel(portal.services, portal.admin, document.id)
     revisions.discard_unread(portal.services, portal.admin, document.id)
     assert rows(portal, "document_revisions") == 1
-    # Deleted while a version waits, it comes back as it was, and goes on.
+    # A document deleted while a version waits is restored unchanged, and the version continues.
     send(portal, document.id, SECOND)
     library.delete_document(portal.services, portal.admin, document.id)
     assert found(portal, "annual leave") == []
@@ -263,7 +263,7 @@ def test_search_in_the_very_moment_of_the_swap_finds_the_document(
     find_offers, coming = finding.find_offers, [SECOND]
 
     def late(*asked: Any) -> Offers:
-        # What counts is known by now, and the chunks are still to be looked for.
+        # The enabled documents are known by now; the chunks are not yet looked up.
         if coming:
             send(portal, document.id, coming.pop())
             read(portal, document.id)
@@ -374,7 +374,7 @@ def test_trash_is_purged_after_its_days_and_says_when(
     assert "Documents are permanently deleted after 30 days." in page
     assert page.count('data-testid="purged-on"') == 2
     assert "Show more" not in page
-    # What was deleted last comes first, in steps.
+    # The trash is listed newest first, in pages.
     monkeypatch.setattr(trash_pages, "PAGE_SIZE", 1)
     first = client.get("/trash", headers=headers).text
     assert (f'id="trash-{young.id}"' in first, f'id="trash-{old.id}"' in first) == (True, False)
@@ -403,11 +403,11 @@ def test_trash_is_purged_after_its_days_and_says_when(
         library.restore_document(services, portal.admin, old.id)
     assert tombstone(old.id) == ("old", True)
     assert rows(portal, "document_revisions") == rows(portal, "stored_files") == 2
-    # However little time there is, something is done in each round.
+    # Each round purges at least one document, even without time left.
     assert trash.purge_forgotten(services, seconds=0, now=now + timedelta(days=31)) == 1
     assert left() == []
     assert library.get_summary(services, portal.admin, kept.id).status is DocumentStatus.READY
-    # By hand as well it was deleted when it was put there.
+    # A purge by hand keeps the time of the deletion, too.
     delete(kept.id, days_ago=2)
     library.purge_document(services, portal.admin, kept.id)
     assert tombstone(kept.id) == ("kept", True)
@@ -439,7 +439,7 @@ def test_texts_that_would_take_too_long_are_not_compared(
         patch.setattr(comparisons, "MAX_UNITS", 5)
         send(portal, document.id, "a\rb\u2028d")
         read(portal, document.id)
-        # Read and published, with no count.
+        # Published without a count of changes.
         newest = revisions.list_revisions(portal.services, portal.admin, document.id).items[0]
         assert (newest.number, newest.characters_added) == (2, None)
         address = f"/api/knowledge/documents/{document.id}/revisions/2/differences"
@@ -451,7 +451,7 @@ def test_texts_that_would_take_too_long_are_not_compared(
         patch.setattr(comparisons, "MAX_CHARACTERS", 3)
         assert client.get(address, headers=headers).json["error"]["code"] == "texts_too_long"
 
-    # One at a time; what was compared is kept, and only for those who may see it.
+    # Comparisons run one at a time; results are cached, and shown only to those who may see them.
     monkeypatch.setattr(comparisons, "_PATIENCE_S", 0)
     with portal.services.comparisons._place:
         busy = client.get(address, headers=headers)
@@ -481,7 +481,7 @@ def test_text_is_published_even_if_counting_changes_fails(
     assert body(portal, document.id) == SECOND
     newest = revisions.list_revisions(portal.services, portal.admin, document.id).items[0]
     assert (newest.is_current, newest.characters_added) == (True, None)
-    # Purged between two statements.
+    # The document is purged between two statements.
     monkeypatch.setattr(revisions.revision_store, "read_body", lambda *_, **__: None)
     with pytest.raises(NotFound):
         revisions.read_text(portal.services, portal.admin, document.id, 1)
@@ -499,7 +499,7 @@ def test_retried_read_again_or_restored_a_file_is_one_document(portal: Portal) -
             again(services, admin, document.id)
     library.delete_document(services, admin, other.id)
     jobs.retry(services, admin, document.id)
-    # Deleted while it waits, and sent as a document of its own meanwhile.
+    # A deleted document whose waiting version has the same file as another one stays deleted.
     library.delete_document(services, admin, document.id)
     library.restore_document(services, admin, other.id)
     with pytest.raises(UploadedAgain, match="“Other”"):
@@ -509,7 +509,7 @@ def test_retried_read_again_or_restored_a_file_is_one_document(portal: Portal) -
     read(portal, document.id)
     assert body(portal, document.id) == SECOND
 
-    # Of two that failed with the same file, one is tried again.
+    # Of two documents that failed with the same file, only one is retried.
     for _ in range(2):
         portal.add(b"%PDF-1.7 broken", name="broken.pdf")
     assert jobs.count_failed(services, admin) == 2
@@ -650,7 +650,7 @@ def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
     assert back["characters_added"] == 7
     for missing in ("3/content", f"{10**12}/content", "1/differences", "0/file"):
         assert client.get(f"{address}/{missing}", headers=headers).status_code == 404, missing
-    # Pages, with text that would be markup.
+    # Text that looks like markup is escaped on the pages.
     post(f"{SECOND}\n<script>alert(1)</script>\n")
     read(portal, document.id)
     page = client.get(f"/documents/{document.id}/revisions/3?against=1", headers=headers)

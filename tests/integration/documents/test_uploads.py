@@ -43,7 +43,7 @@ def post(client: FlaskClient, headers: dict[str, str], *files: tuple[bytes, str]
 
 
 def send(client: FlaskClient, headers: dict[str, str], *files: tuple[bytes, str]) -> TestResponse:
-    """As the form of the page without a script does."""
+    """Upload as the form does without JavaScript."""
     data = {"file": [(io.BytesIO(content), name) for content, name in files]}
     return client.post("/documents", headers=headers, data=data)
 
@@ -58,7 +58,7 @@ def rows_of(portal: Portal, table: str) -> int:
 
 @pytest.fixture
 def bounded(make_services: Callable[..., Services]) -> Portal:
-    """A portal with a quota of one megabyte."""
+    """Return a portal with a quota of one megabyte."""
     services = make_services(quota_mb=1)
     accounts.ensure_first_administrator(services)
     return Portal(services, accounts.find_user(services, "admin"))
@@ -77,7 +77,7 @@ def test_quota_counts_what_is_kept_and_a_purge_frees_it(bounded: Portal) -> None
         "limit_bytes": MB,
     }
     assert all(word in error["message"] for word in ("b.txt", "1 MB", "0.6 MB", "trash"))
-    # The same bytes are there already, and cost nothing; everybody has a share of their own.
+    # A duplicate costs nothing, and each user has their own quota.
     assert post(client, headers, (b"a" * 600 * KB, "c.txt")).json["documents"][0]["is_duplicate"]
     assert post(client, bounded.headers(), (b"b" * 600 * KB, "b.txt")).status_code == 202
     page = send(client, headers | {"HX-Request": "true"}, (b"b" * 600 * KB, "b.txt"))
@@ -101,7 +101,7 @@ def test_quota_counts_what_is_kept_and_a_purge_frees_it(bounded: Portal) -> None
 def test_two_uploads_at_once_do_not_pass_the_quota_together(
     bounded: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both find room before either has stored anything."""
+    """Both check the quota before either has stored anything."""
     met = threading.Barrier(2)
     add_file = uploads.file_store.add_file
 
@@ -141,7 +141,7 @@ NO_ROOM = "RAISE 'could not extend file' USING ERRCODE = 'disk_full'"
 
 @contextmanager
 def full(portal: Portal, table: str) -> Iterator[None]:
-    """The database's disk is full as soon as something is written to this table."""
+    """Make writes to this table fail as if the database's disk were full."""
     name = f"full_{table}"
     with portal.services.database.begin() as session:
         session.execute(
@@ -172,7 +172,7 @@ def test_full_database_disk_is_reported_and_stores_nothing(
         for kept in ("stored_files", "stored_file_parts", "documents", "jobs"):
             assert rows_of(portal, kept) == 0, kept
         assert rows_of(portal, "procrastinate_jobs") == 0
-    # With room again the same request, under the same key, is stored.
+    # Once there is room, the same request with the same key succeeds.
     assert post(client, headers, (b"first", "a.txt"), (b"second", "b.txt")).status_code == 202
 
 
@@ -197,12 +197,12 @@ def test_uploads_stop_before_the_embedded_database_has_no_room(
     usage = type("usage", (), {"free": 64 * MB + 1999})
     monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
     headers = portal.headers()
-    # A database elsewhere has another disk.
+    # The disk is not checked for a database on another server.
     assert post(client, headers, (b"a" * 1000, "a.txt")).status_code == 202
     (portal.services.settings.data_dir / "postgres").mkdir()
     assert post(client, headers, (b"b" * 1000, "b.txt")).status_code == 507
     assert post(client, headers, (b"b" * 999, "b.txt")).status_code == 202
-    # What has no room even on its way is refused before it is there.
+    # A body that does not fit on the disk while it arrives is refused before it is read.
     file = Body(4 * MB)
     answer = file.post(client, headers)
     assert (answer.status_code, answer.json["error"]["code"]) == (507, "storage_full")
@@ -250,7 +250,7 @@ def test_job_on_a_full_disk_waits_fails_with_its_reason_and_is_tried_again(
     with full(portal, "document_chunks"):
         indexing.index_document(portal.services, job_id)
     assert (job().status, job().failure.code) == (JobStatus.QUEUED, "storage_full")
-    # Its own temporary files find no room either.
+    # The same for the job's temporary files.
     with monkeypatch.context() as patch:
         patch.setattr(indexing, "_copy_file", lambda *_: Path("/dev/full").write_bytes(b"x"))
         with portal.services.database.begin() as session:
@@ -273,7 +273,7 @@ def test_job_on_a_full_disk_waits_fails_with_its_reason_and_is_tried_again(
 
 
 class Body(io.RawIOBase):
-    """A multipart body with one file of so many bytes, made as it is read."""
+    """A multipart body with one file of the given size, generated as it is read."""
 
     BEGIN = (
         b"--x\r\nContent-Disposition: form-data; name=file; filename=big.txt\r\n"
@@ -329,7 +329,7 @@ def test_memory_does_not_grow_with_the_file(client: FlaskClient, portal: Portal)
 
 @pytest.fixture
 def small(make_services: Callable[..., Services]) -> Portal:
-    """A portal that takes files of a megabyte."""
+    """Return a portal that accepts files of up to a megabyte."""
     services = make_services(max_upload_mb=1)
     accounts.ensure_first_administrator(services)
     return Portal(services, accounts.find_user(services, "admin"))
@@ -384,7 +384,7 @@ def test_form_takes_the_good_files_and_says_of_each_what_came_of_it(
     all_bad = send(client, headers, (PNG, "picture.pdf"), (b"", "empty.txt"))
     assert all_bad.status_code == 415
     assert "0 of 2 stored, 2 failed" in " ".join(all_bad.text.split())
-    # What the form says of its files filters no list.
+    # The domain in the upload form does not filter the document list.
     wished = {"file": (io.BytesIO(PNG), "picture.pdf"), "domain": "law"}
     assert 'class="document-row"' in client.post("/documents", headers=headers, data=wished).text
     few = send(client, headers, (b"1", "1.txt"), (b"2", "2.txt"))
@@ -490,7 +490,7 @@ def test_idempotency_key_belongs_to_a_user_and_lives_a_day(
                 {"age": age},
             )
         assert post(client, mine | key, (b"another", "b.txt")).status_code == status
-    # Housekeeping drops the other's, which is a day old; mine was taken again.
+    # Cleanup deletes the other user's key, which is a day old; this user's was renewed.
     assert post(client, mine | key, (b"mine", "a.txt")).status_code == 409
     idempotency.forget_old(portal.services)
     assert rows_of(portal, "idempotency_keys") == 1

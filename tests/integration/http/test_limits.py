@@ -1,4 +1,4 @@
-"""How often whom is let in: the table of limits, addresses, sign-in, and how a refusal looks."""
+"""Rate limits: the table of limits, client addresses, sign-in, and what a refusal contains."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def guesses(client: FlaskClient, count: int, *, name: str = "admin", address: st
 
 @pytest.fixture
 def held_open(open_portal) -> Callable[..., tuple[list[int], list[int]]]:
-    """Statuses of requests to one endpoint: of so many that run side by side, and of one after."""
+    """Return a function that gives the statuses of concurrent requests, and of one after them."""
 
     def ask(count: int, **rate_limits: object) -> tuple[list[int], list[int]]:
         portal, client = open_portal(rate_limits=ON | rate_limits)
@@ -79,7 +79,7 @@ def held_open(open_portal) -> Callable[..., tuple[list[int], list[int]]]:
             let_go.wait(30)
             return jsonify(ok=True)
 
-        # Flask takes no more routes once it has served a request.
+        # Flask accepts no more routes once it has served a request.
         app = client.application
         app.add_url_rule(f"{PROBE}/slow", view_func=slow)
         headers = portal.headers()
@@ -92,7 +92,7 @@ def held_open(open_portal) -> Callable[..., tuple[list[int], list[int]]]:
         with ThreadPoolExecutor(count) as pool:
             running = [pool.submit(get) for _ in range(count)]
             for _ in range(count):
-                # Each has either begun or been refused.
+                # Each request has either begun or been refused.
                 assert begun.acquire(timeout=30)
             let_go.set()
             return sorted(one.result() for one in running), [get()]
@@ -283,7 +283,7 @@ def test_other_addresses_at_one_name_share_its_limit(open_portal) -> None:
 
 
 def by_form(browser: FlaskClient, password: str) -> int:
-    """Sign in as a browser does, signed out before."""
+    """Sign out, then sign in as a browser does."""
     browser.delete_cookie(cookies.SESSION)
     found = re.search(r'name="csrf_token" value="([^"]+)"', browser.get("/login").text)
     assert found is not None
@@ -295,13 +295,13 @@ def test_attackers_do_not_lock_a_user_out_of_a_known_browser(open_portal) -> Non
     _, theirs = open_portal(rate_limits={"enabled": False, "sign_in_name": "15 per hour"})
     anonymous = theirs.application.test_client()
     assert by_form(theirs, PASSWORD) == 303
-    # From everywhere, the person's own address included.
+    # Guesses come from everywhere, including the user's own address.
     assert 429 in guesses(anonymous, 12)
     for n in range(20):
         sign_in(anonymous, "admin", "guess", f"192.0.2.{n}")
     assert by_form(anonymous, PASSWORD) == 429
     assert by_form(theirs, PASSWORD) == 303
-    # The browser bears guessing no better than anyone.
+    # A known browser has a limit on guesses, too.
     assert [by_form(theirs, "guess") for _ in range(12)] == [401] * 10 + [429] * 2
 
 
@@ -315,7 +315,7 @@ def test_attackers_do_not_lock_a_user_out_of_a_known_address(
     answers = [sign_in(client, "admin", "guess", f"192.0.2.{n}").status_code for n in range(3)]
     assert answers == [401] * 2 + [429]
     assert sign_in(client, "admin", PASSWORD, "192.0.2.9").status_code == 429
-    # A program has no cookie; its address is known for that name alone.
+    # A program has no cookie; its address is trusted for that name only.
     assert sign_in(client, "admin", PASSWORD, home).status_code == 200
     assert guesses(client, 3, address=home) == [401] * 2 + [429]
     assert sign_in(client, "admin", PASSWORD, office).status_code == 200

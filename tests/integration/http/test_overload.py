@@ -1,4 +1,4 @@
-"""More than a portal can bear: 503 at once rather than late, and nothing is wrong afterwards."""
+"""Under overload the portal answers 503 at once, and recovers afterwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SMALL = {
     "PORTAL_SEARCH__STATEMENT_TIMEOUT_S": "2",
     "PORTAL_RATE_LIMITS__ENABLED": "false",
 }
-# What a busy machine may add, with all clients on it as well.
+# Tolerance for a busy machine that also runs all clients.
 SLACK_S = 2.0
 
 
@@ -111,7 +111,7 @@ def test_every_end_of_a_request_frees_its_place(
 
 
 class Watched:
-    """A body that tells when it is first read."""
+    """A request body that records when it is first read."""
 
     def __init__(self, body: Any, is_read: threading.Event) -> None:
         self._body, self._is_read = body, is_read
@@ -260,7 +260,7 @@ def test_an_endpoint_that_is_late_costs_two_seconds_and_is_named(
     assert late.json["degraded"] == ["embedder_unavailable"]
     assert late.json["results"]
     assert 1.9 < seconds < 2.5 + SLACK_S
-    # What it had to do without is not kept.
+    # Degraded results are not cached.
     assert in_time.json["search_method"] == "hybrid"
     assert in_time.json["degraded"] == []
 

@@ -1,4 +1,4 @@
-"""What AI clients see of the portal: the SDK's own client on `portal mcp`, over both transports."""
+"""`portal mcp` over both transports, used through the SDK's client."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def http_url(environment: dict[str, str]) -> Iterator[str]:
 
 
 def go(door: Door, token: str, visit: Visit, *, mode: str = "auto") -> None:
-    """Do something with a client that has entered by a door."""
+    """Run `visit` with a client connected over the given transport."""
 
     async def enter() -> None:
         async with door.enter(token, mode=mode) as client:
@@ -131,7 +131,7 @@ def test_what_is_found_can_be_read_whole(
             assert document["metadata"]["truncated"] is False
             by_document = await ask(mcp, "fetch", id=str(expected.id))
             assert by_document["text"] == words
-            # The address leads to the passage on the portal's own page.
+            # The link opens the passage on the portal's page.
             assert best["url"].startswith(f"{PUBLIC_URL}/documents/{expected.id}?chunk=")
             page = client.get(
                 best["url"].removeprefix(PUBLIC_URL), headers=portal.headers(portal.admin)
@@ -241,7 +241,7 @@ def test_calls_do_not_wait_for_one_another(portal: Portal, door: Door) -> None:
         await ask(client, "search", query="refunds")
         engine = portal.services.database.engine
         with engine.begin() as connection:
-            # Searches read it first of all; fetching does not need it.
+            # Searches read this table first; fetching does not need it.
             connection.execute(text("LOCK TABLE dynamic_config IN ACCESS EXCLUSIVE MODE"))
             held = asyncio.ensure_future(ask(client, "search", query="refunds in words of its own"))
             for _ in range(3):
@@ -281,7 +281,7 @@ def test_each_user_has_a_limit_for_each_tool(portal: Portal, environment: dict[s
 
     async def call_often(client: Client) -> None:
         await ask(client, "search", query="refunds")
-        # What is not understood counts too: it costs a look at the token.
+        # Invalid calls count too, because checking the token costs a query.
         assert "query" in await refusal(client, "search")
         words = await refusal(client, "search", query="refunds")
         seconds = next(int(word) for word in words.split() if word.isdigit())
@@ -293,7 +293,7 @@ def test_each_user_has_a_limit_for_each_tool(portal: Portal, environment: dict[s
     with http_process(environment | limits) as (url, _process):
         door = Door(environment, url)
         go(door, reading_token(portal), call_often)
-        # Another person has calls of their own; another token of the same person has not.
+        # Limits count by user, not by token.
         go(door, reading_token(portal, portal.user("ada")), call_often)
 
         async def call_again(client: Client) -> None:
@@ -317,7 +317,7 @@ def test_http_without_a_good_token_is_401(portal: Portal, http_url: str) -> None
     token = portal.token(portal.admin)
     assert post(http_url, token).status_code == 200
     with portal.services.database.begin() as session:
-        # It renews others, and is none for calls.
+        # A refresh token is not valid for calls.
         renewing = tokens.issue(
             portal.services,
             session,
@@ -393,7 +393,7 @@ def test_stdio_ends_with_its_input_or_at_a_signal(
             process.stdin.flush()
             assert '"knowledge-portal"' in process.stdout.readline()
             if number is not None:
-                # Its input stays open: nothing but the signal ends it.
+                # Standard input stays open, so that only the signal ends the process.
                 process.send_signal(number)
                 assert process.wait(20) == 0
             left, errors = process.communicate(timeout=20)

@@ -1,4 +1,4 @@
-"""Embedding models beside each other: built, compared, switched between, dropped."""
+"""Several embedding models: built, compared, switched, dropped."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(
             raise EmbedderUnavailable(reason="the endpoint does not answer")
         return embed(self, texts)
 
-    catalog.loaded(filled.services, model)  # Its calibration embeds, too.
+    catalog.loaded(filled.services, model)  # Load it first: calibration embeds texts too.
     monkeypatch.setattr(HashingEmbedder, "embed_chunks", fail_later)
     with pytest.raises(EmbedderUnavailable):
         list(builds.build(filled.services, NEW, batch_size=2))
@@ -423,7 +423,7 @@ def test_dropped_vector_index_is_rebuilt(portal: Portal) -> None:
 
 
 class Encoder:
-    """What sentence-transformers gives, in vectors in which texts that share words are near."""
+    """A fake sentence-transformers model; texts that share words get similar vectors."""
 
     def get_embedding_dimension(self) -> int:
         return 64
@@ -455,7 +455,7 @@ def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_
     threading.Timer(1.0, go_on.set).start()
     compared = comparison.compare(cold, OLD, "slow-model")
     assert compared.scores[1].hit_10 == 1
-    assert compared.scores[1].embed_ms < 500  # No question's time has the loading in it.
+    assert compared.scores[1].embed_ms < 500  # Loading the model is not counted.
 
 
 @pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere", "~/nowhere/model"])

@@ -48,14 +48,14 @@ from tests.factories.uploads import run_apart, upload
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
 OFFICE = "The office closes at six. Visitors must sign in at the front desk."
 SECRET = "The merger is called Kingfisher."
-# Two parts and a bit, which no compression makes small; and nothing that could be read.
+# Two full parts and a remainder; incompressible, and not a readable PDF.
 LARGE = b"%PDF-1.7\n" + os.urandom(2_200_000)
 KEY = "the key that this portal made and keeps, of good length"
 
 
 @pytest.fixture
 def blank_url(server_url: str) -> Iterator[str]:
-    """A database with nothing in it, as `createdb` leaves it."""
+    """Yield the address of an empty database, as `createdb` leaves it."""
     name = f"test_{uuid4().hex}"
     _execute(server_url, f"CREATE DATABASE {name} TEMPLATE template0")
     yield _with_name(server_url, name)
@@ -64,7 +64,7 @@ def blank_url(server_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The command line on the database and the data directory of this test, or on others."""
+    """Return a runner of commands, on this test's database and data directory by default."""
     monkeypatch.setenv("PORTAL_EMBEDDING__PROVIDER", "hashing")
     (tmp_path / "secret_key").write_text(KEY, encoding="ascii")
 
@@ -72,7 +72,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("DATABASE_URL", url)
         monkeypatch.setenv("PORTAL_DATA_DIR", str(data_dir))
         result = CliRunner().invoke(main, [str(each) for each in arguments], catch_exceptions=False)
-        gc.collect()  # A command's connections end with its process, and here that does not end.
+        gc.collect()  # Close the command's connections, which otherwise end with its process.
         return result
 
     return call
@@ -80,7 +80,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def full(portal: Portal, tmp_path: Path) -> Portal:
-    """A portal with something of everything; nothing of ours is connected to it."""
+    """Return a portal with data of every kind and no open connections."""
     ada = portal.user("ada")
     portal.user("bob")
     office = portal.add(OFFICE, name="handbook.md")
@@ -118,7 +118,7 @@ def titles(services: Services, name: str, query: str, mode: SearchMode) -> list[
 
 def everything_seen(services: Services) -> list[Any]:
     """Return the results of searches, and the originals byte for byte."""
-    # An index counts what was trashed until it is rebuilt; one that is restored is new.
+    # An index counts deleted rows until it is rebuilt; a restored index is new.
     setup.heal_keyword_index(services)
     found: list[Any] = []
     for name in ("admin", "ada"):
@@ -126,7 +126,7 @@ def everything_seen(services: Services) -> list[Any]:
         for query in ("年假有几天", "When does the office close?", "Kingfisher"):
             for mode in SearchMode:
                 hits = engine.search(services, user, SearchRequest(query=query, mode=mode))
-                # Confidence comes when it is there, and the order of equals with it.
+                # Confidence and the order of ties may differ until the model is calibrated.
                 found += sorted(
                     (str(hit.chunk_id), hit.text_score, hit.vector_score) for hit in hits.hits
                 )
@@ -145,7 +145,7 @@ def all_rows(url: str) -> dict[str, int]:
 
 
 def work_while_it_is_dumped(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the moment that the backup shows and the reading of the first row."""
+    """Change the portal after the backup's snapshot is taken, before its first row is read."""
     services, admin, dumped = portal.services, portal.admin, client_programs.dumped
 
     def meanwhile(*args: Any, **named: Any):
@@ -185,7 +185,7 @@ def test_the_same_portal_stands_on_another_server_as_of_one_moment(
     restored = run("restore", file, url=blank_url, data_dir=elsewhere)
     assert restored.exit_code == 0, restored.stderr
     assert "restored 6 documents" in restored.stdout
-    # Numbers of this server's transactions, so that it never comes by one of them again.
+    # Versions are ids of past transactions of this server, so that they cannot occur again.
     assert all(known[2] < version < versions(blank_url)[2] for version in versions(blank_url)[:2])
     assert stat.S_IMODE((elsewhere / "secret_key").stat().st_mode) == 0o600
 
@@ -196,7 +196,7 @@ def test_the_same_portal_stands_on_another_server_as_of_one_moment(
         assert titles(there, "ada", "Kingfisher", SearchMode.KEYWORD) == ["secret"]
         assert "secret" not in titles(there, "bob", SECRET, SearchMode.HYBRID)
         assert "handbook" not in titles(there, "ada", OFFICE, SearchMode.HYBRID)
-        # What waited to be read is read, and what is new finds its place behind what is there.
+        # Queued jobs are processed, and sequences continue after the restored rows.
         run_apart(work_until_empty, there)
         assert titles(there, "ada", "Read me later", SearchMode.KEYWORD) == ["later"]
     assert all_rows(blank_url).keys() == all_rows(database_url).keys()
@@ -218,7 +218,7 @@ def test_an_encrypted_portal_opens_with_its_identity_alone(
         before = originals(here)
 
     monkeypatch.setenv("PORTAL_BACKUP__RECIPIENTS", str(identity.to_public()))
-    taken = run("backup", file)  # The setting is enough.
+    taken = run("backup", file)  # The setting alone is enough.
     assert taken.exit_code == 0, taken.stderr
     assert "encrypted and checked" in taken.stdout
     written = file.read_bytes()
@@ -256,7 +256,7 @@ def own(directory: Path) -> tuple[str, Path]:
 
 
 def versions(url: str) -> list[int]:
-    """Under what caches keep what they know of the portal's documents, and the server's count."""
+    """Return the versions that are keys of caches, and the server's transaction counter."""
     query = """
         SELECT documents_version, corpus_version, CAST(CAST(pg_current_xact_id() AS text) AS bigint)
           FROM collections WHERE name = 'portal'
@@ -297,7 +297,7 @@ def test_restore_replaces_data_only_with_the_option(
 
 
 def forge(file: Path, forged: Path, *, change: Callable[[dict[str, Any]], None]) -> None:
-    """The same backup with another manifest, its checksums right."""
+    """Write the same backup with a changed manifest and valid checksums."""
     with tarfile.open(file) as tar, forged.open("wb") as target:
         told = json.loads(tar.extractfile(MANIFEST).read())
         change(told)
@@ -326,7 +326,7 @@ def half_of_the_dump(file: Path, broken: Path) -> None:
 
 
 def stopped_at_the_last_moment(monkeypatch: pytest.MonkeyPatch, raised: signal.Signals) -> None:
-    """When all is there and the key is changed, but nothing committed."""
+    """Stop a restore after everything is written and the key replaced, before the commit."""
     write_key = restoring._write_key
 
     def stop(path: Path, key: bytes) -> None:
@@ -352,16 +352,16 @@ def test_failed_restore_changes_nothing(
         before = everything_seen(here)
 
     def refused(backup: Path, status: int = 1) -> str:
-        """What the last line says."""
+        """Expect a restore to fail; return the last line of its output."""
         done = run("restore", backup, "--replace")
         assert done.exit_code == status, done.stderr
         with services_on(database_url, tmp_path) as here:
-            setup.heal_keyword_index(here)  # As each start does, and a worker now and then.
+            setup.heal_keyword_index(here)  # As every start does, and workers regularly.
             assert everything_seen(here) == before
             assert read_secret_key(here.settings) == younger
         return str(done.stderr.splitlines()[-1])
 
-    # Found at the very end, when the old tables are gone and all the new ones are there.
+    # Detected at the very end, when the new tables have replaced the old ones.
     forge(file, bad, change=one_document_more)
     assert "documents (6 of 7)" in refused(bad)
     forge(file, bad, change=newer_schema)
@@ -405,7 +405,7 @@ def test_neither_superuser_nor_pg_textsearch_is_needed(
     full: Portal, run, tmp_path: Path, server_url: str, blank_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A server of another operator, who installed the one extension."""
+    """A managed server, where only pgvector is installed."""
     run("backup", tmp_path / "portal.tar")
     role = f"plain_{uuid4().hex}"
     monkeypatch.setenv("PORTAL_SEARCH__KEYWORD_BACKEND", "tsvector")
@@ -444,7 +444,7 @@ def test_a_fresh_portal_counts_as_empty_and_a_key_that_is_set_is_not_in_the_back
     monkeypatch.delenv("PORTAL_SECRET_KEY")
     fresh = tmp_path / "fresh"
     assert run("migrate", url=blank_url, data_dir=fresh).exit_code == 0
-    assert all_rows(blank_url)["users"] == 1  # The administrator whom each start makes.
+    assert all_rows(blank_url)["users"] == 1  # The administrator that every start creates.
     restored = run("restore", tmp_path / "portal.tar", url=blank_url, data_dir=fresh)
     assert restored.exit_code == 0, restored.stderr
     assert "set PORTAL_SECRET_KEY to what it was" in restored.stderr
@@ -468,7 +468,7 @@ def test_a_backup_that_fails_leaves_what_was_there(
     assert (there.exit_code, "--force" in there.stderr) == (1, True)
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))  # A disk with room for half of it.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))  # Room for half of the backup.
     try:
         no_room = run("backup", file, "--force")
     finally:

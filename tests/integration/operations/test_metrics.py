@@ -1,4 +1,4 @@
-"""What Prometheus reads: names, labels and figures, in one process."""
+"""Prometheus metrics of one process: names, labels and values."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tests.conftest import PASSWORD, Portal
 
 @pytest.fixture
 def client(make_services: Callable[..., Services], portal: Portal) -> FlaskClient:
-    """Of a portal whose metrics everyone may read."""
+    """Return a client of a portal with public metrics."""
     return create_app(make_services(metrics_public=True)).test_client()
 
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
-# Base units, and nouns of what is counted where there is none.
+# Base units, or a noun for what is counted.
 UNITS = ("seconds", "total", "info", "up", "ready", "requests", "hits", "connections", "jobs")
 UNITS += ("documents", "workers", "chunks", "embeddings")
 
@@ -55,7 +55,7 @@ def series(client: FlaskClient) -> Series:
 
 
 def grown(before: Series, after: Series, name: str, **labels: str) -> float:
-    """By how much the series of a name grew, over all labels that are not given."""
+    """Return the growth of a metric, summed over the labels that are not given."""
 
     def total(of: Series) -> float:
         return sum(
@@ -154,7 +154,7 @@ def test_the_queue_and_the_documents_are_counted(client: FlaskClient, portal: Po
     found = series(client)
     assert found["portal_database_up", ()] == 1
     assert found["portal_stored_documents", (("status", "ready"),)] == 1
-    # The document was read by the test itself, so that its job still lies in the queue.
+    # The test itself indexed the document, so its job is still in the queue.
     assert found["portal_queue_jobs", (("queue", "ingest_small"), ("status", "todo"))] == 1
     assert found["portal_index_chunks", ()] == 1
     assert found["portal_index_missing_embeddings", ()] == 0
@@ -162,7 +162,7 @@ def test_the_queue_and_the_documents_are_counted(client: FlaskClient, portal: Po
 
 
 def test_unknown_addresses_and_methods_add_no_series(client: FlaskClient, portal: Portal) -> None:
-    # Each kind of answer once, so that what follows finds its series there.
+    # Get each kind of response once, so that its series exist.
     def ask(name: str) -> None:
         client.get(f"/{name}")
         client.get(f"/api/{name}?{name}={name}")
@@ -172,7 +172,7 @@ def test_unknown_addresses_and_methods_add_no_series(client: FlaskClient, portal
     for _ in range(2):
         ask(uuid4().hex)
         before = series(client)
-    for _ in range(250):  # A thousand addresses in all.
+    for _ in range(250):  # A thousand paths in all.
         ask(uuid4().hex)
     after = series(client)
     assert after.keys() == before.keys()
@@ -218,7 +218,7 @@ def test_programs_on_this_machine_need_no_token_where_a_setting_says_so(
     for address in ("192.0.2.7", "", "::ffff:192.0.2.7"):
         answer = client.get("/metrics", environ_base={"REMOTE_ADDR": address})
         assert answer.status_code == 401, address
-    # A proxy on this machine passes on what comes from anywhere.
+    # A proxy on this machine forwards requests from anywhere.
     for name in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Proto"):
         assert client.get("/metrics", headers={name: "127.0.0.1"}).status_code == 401, name
     trusting = {"metrics": {"from_this_machine": True}, "trusted_proxies": 1}

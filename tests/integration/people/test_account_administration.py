@@ -1,4 +1,4 @@
-"""Roles, password resets and deleted accounts: what administrators do, and what may go wrong."""
+"""Administration of accounts: roles, password resets and deletion."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_link_sets_a_password_once_and_ends_every_session(portal: Portal, admin:
     form = {"csrf_token": theirs.csrf_token(), "password": PASSWORD, "password_again": PASSWORD}
     assert theirs.client.post(link, data=form).status_code == 404
     assert theirs.sign_in("ada", NEW_PASSWORD).status_code == 303
-    # The page that made it does not show it again.
+    # The link is shown only once.
     assert link not in admin.get(f"/admin/users/{ada.id}").text
 
 
@@ -288,7 +288,7 @@ class Shelf:
         library.delete_document(portal.services, self.ada, self.trashed)
 
     def owners(self) -> dict[UUID, tuple[str | None, bool, bool]]:
-        """The owner's name, and whether each is in the trash and erased."""
+        """Return, by document, the owner's name and whether it is deleted and purged."""
         found = rows(
             self.portal,
             "SELECT d.id, u.name, d.deleted_at IS NOT NULL, d.purged_at IS NOT NULL "
@@ -439,7 +439,7 @@ def test_users_delete_no_account_of_others(shelf: Shelf, client: FlaskClient) ->
 
 
 def _upload_until_refused(data_dir: str, url: str, user: User) -> int:
-    """Upload as a process of its own does, until the account is gone; return how many were kept."""
+    """Upload in a separate process until the account is gone; return how many were stored."""
     services = build_services(make_settings(Path(data_dir), url))
     try:
         for number in range(2000):

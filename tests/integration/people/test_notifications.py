@@ -36,7 +36,7 @@ HTMX = {"HX-Request": "true"}
 
 
 class Killed(BaseException):
-    """What nothing catches: the process is gone, and its transaction with it."""
+    """An exception that nothing catches, like the death of the process."""
 
 
 def store(
@@ -61,7 +61,7 @@ def listed(portal: Portal, user: User | None = None, **which) -> list[Notificati
 
 
 def kinds(portal: Portal, user: User | None = None) -> list[tuple[str, NotificationKind]]:
-    """Titles and kinds, oldest first."""
+    """Return titles and kinds, oldest first."""
     return [(item.title, item.kind) for item in reversed(listed(portal, user))]
 
 
@@ -106,12 +106,12 @@ def test_each_end_notifies_exactly_once_despite_kills(
         assert library.get_summary(portal.services, portal.admin, document.id).status != "ready"
         assert kinds(portal) == []
     read(portal, document)
-    read(portal, document)  # As of a queue entry that came twice.
+    read(portal, document)  # As for a queue entry delivered twice.
     with portal.services.database.begin() as session:
         notification_store.add_ending(session, document.job_id, READY)
     assert kinds(portal) == [("report", READY)]
 
-    # An attempt that another follows is no end; and what is tried again ends again.
+    # A failed attempt that will be retried does not notify; a retried job notifies again.
     flaky = store(portal, "flaky")
     for error in (EmbedderUnavailable(reason="x"), EmptyFile(name="x"), EmptyFile(name="x"), None):
         with monkeypatch.context() as patch:
@@ -151,7 +151,7 @@ def test_failed_version_is_named_as_such_and_unseen_notes_stay_unread(
     assert "The new version of “policy” could not be read." in page
     assert "“policy” failed." in page
 
-    # What comes while one looks at the list is not read with it.
+    # Notifications that arrive while the list is open are not marked as read with it.
     late = listed(portal)[0]
     until = {"until": listed(portal)[1].created_at.isoformat()}
     assert client.post("/notifications/read", headers=headers, data=until).status_code == 303
@@ -280,7 +280,7 @@ def test_list_is_paged_filtered_and_read(
     assert "note 1.txt" in found[1]["error"]["message"]
     assert client.get(f"{path}?cursor=x", headers=headers).status_code == 400
 
-    # Opened, it was read; the others are when one says so.
+    # Opening a notification marks it as read; the others need a request.
     opened = client.post(f"/notifications/{found[0]['id']}/open", headers=headers)
     assert opened.headers["Location"] == f"/documents/{found[0]['document_id']}"
     unread = client.get(f"{path}?unread=true", headers=headers).get_json()

@@ -1,4 +1,4 @@
-"""Passkeys: registering them, signing in with one, and every lie that an authenticator can tell."""
+"""Passkeys: registration, sign-in, and forged authenticator responses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def app(client: FlaskClient) -> Flask:
 
 @pytest.fixture
 def owner(app: Flask, portal: Portal) -> Browser:
-    """A browser in which ada is signed in."""
+    """Return a browser in which ada is signed in."""
     portal.user("ada")
     browser = Browser(app)
     browser.sign_in("ada", PASSWORD)
@@ -40,14 +40,14 @@ def owner(app: Flask, portal: Portal) -> Browser:
 
 @pytest.fixture
 def key(owner: Browser) -> Authenticator:
-    """ada's authenticator, registered."""
+    """Return ada's registered authenticator."""
     authenticator = Authenticator()
     add_passkey(owner, authenticator)
     return authenticator
 
 
 def sign_in(browser: Browser, authenticator: Authenticator, path: str = ALONE):
-    """Sign in with a passkey: alone, or as the second step."""
+    """Sign in with a passkey, alone or as the second step."""
     page = "/login" if path == ALONE else STEP
     given = options(browser, f"{path}/options" if path == ALONE else f"{STEP}/passkey/options",
                     page=page)  # fmt: skip
@@ -150,7 +150,7 @@ def test_passkey_of_another_user_does_not_pass_the_second_step(
     browser = Browser(app)
     browser.sign_in("ada", PASSWORD)
     assert sign_in(browser, eves_key, STEP).status_code == 401
-    # Neither when the key claims to be ada's.
+    # The same if the key claims to be ada's.
     eves_key.user_handle = ada(portal).id.bytes
     assert sign_in(browser, eves_key, STEP).status_code == 401
     assert not is_signed_in(browser)
@@ -164,7 +164,7 @@ def test_answer_is_good_once_and_in_its_own_browser(app: Flask, key: Authenticat
     assert thief.post(ALONE, answer, page="/login").status_code == 401
     cookie = first.cookie("portal_form")
     assert first.post(ALONE, answer, page="/login").status_code == 303
-    # Sent again, with the very cookie of the first time.
+    # A replay fails, even with the original cookie.
     again = app.test_client()
     assert cookie
     again.set_cookie("portal_form", cookie)

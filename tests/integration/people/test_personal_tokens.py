@@ -1,4 +1,4 @@
-"""What a personal access token may do, and that it may do no more."""
+"""Personal access tokens allow what their scope says and no more."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_token_says_least_unless_asked(portal: Portal, client: FlaskClient) -> N
     assert life < timedelta(days=31)
 
 
-# Each makes a body wrong that is right without it.
+# Each makes a valid body invalid.
 WRONG: tuple[dict[str, Any], ...] = (
     {"scopes": []},
     {"scopes": ["root"]},
@@ -167,7 +167,7 @@ def test_only_administrators_give_the_scope_of_administration(
 
 
 def test_token_of_an_ordinary_user_never_administers(portal: Portal, client: FlaskClient) -> None:
-    """The scope bounds what a person may do; it adds nothing to that."""
+    """A scope limits the user's rights and never extends them."""
     ada = portal.user("ada", is_admin=True)
     headers = personal(portal, Scope.ADMIN, ada)
     assert client.get("/admin", headers=headers).status_code == 200
@@ -222,7 +222,7 @@ def test_last_use_is_shown_to_the_minute(portal: Portal, client: FlaskClient) ->
 
 
 def test_token_from_before_scopes_keeps_its_rights(portal: Portal, client: FlaskClient) -> None:
-    """Rows from before there were scopes have the column's default."""
+    """Rows older than scopes have the column's default."""
     headers = personal(portal, Scope.READ)
     with portal.services.database.begin() as session:
         session.execute(text("UPDATE tokens SET scopes = DEFAULT WHERE kind = 'personal'"))
@@ -256,7 +256,7 @@ def test_page_makes_shows_once_and_revokes(portal: Portal, client: FlaskClient) 
     shown = client.post("/account/tokens", data=form, headers=headers).get_data(as_text=True)
     assert "eyJ" in shown
     section = shown.partition('id="tokens"')[2].partition("</section>")[0]
-    assert '<a href="/docs">' in section  # Where a program finds what it can do with it.
+    assert '<a href="/docs">' in section  # The API reference.
     listed = client.get("/account", headers=headers).get_data(as_text=True)
     assert "backup" in listed
     assert "eyJ" not in listed

@@ -1,4 +1,4 @@
-"""Sessions: what starts one, what it is bound to, and what ends it."""
+"""Sessions: how they start, what they are bound to, and how they end."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def age_session(portal: Portal, *, minutes: int) -> None:
 
 @pytest.fixture
 def stale(portal: Portal, client: FlaskClient) -> Browser:
-    """An administrator's browser that signed in 16 minutes ago."""
+    """Return an administrator's browser that signed in 16 minutes ago."""
     browser = Browser(client.application)
     browser.sign_in("admin", PASSWORD)
     age_session(portal, minutes=16)
@@ -181,7 +181,7 @@ def test_stale_session_makes_no_token_until_the_password_is_given(
     asked = stale.post("/account/tokens", TOKEN_FORM)
     assert asked.status_code == 403
     assert 'data-testid="confirm-form"' in asked.text
-    # The page sends the same form again, with the password.
+    # The page repeats the same form, with a password field.
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
     assert TOKEN_FORM.items() <= fields.items()
     assert sessions.list_personal_tokens(portal.services, portal.admin) == ()
@@ -192,12 +192,12 @@ def test_stale_session_makes_no_token_until_the_password_is_given(
     assert done.status_code == 200
     (made,) = sessions.list_personal_tokens(portal.services, portal.admin)
     assert (made.name, made.level.value) == ("nightly import", "write")
-    # For a quarter of an hour nothing is asked.
+    # The password is not asked for again within 15 minutes.
     assert stale.post("/account/tokens", TOKEN_FORM).status_code == 200
 
 
 def test_stale_cookie_in_a_bearer_header_is_asked_too(portal: Portal, stale: Browser) -> None:
-    """A thief of a cookie chooses how to send it."""
+    """A stolen cookie can be sent in either way."""
     headers = {"Authorization": f"Bearer {stale.cookie('portal_session')}"}
     answer = stale.client.post("/api/auth/tokens", json={"name": "mine now"}, headers=headers)
     assert answer.status_code == 403
@@ -304,7 +304,7 @@ def test_password_guesses_lock_out_no_user(make_services: Callable[..., Services
 
     assert [change(thief, "a guess") for _ in range(4)] == [422, 422, 422, 429]
     assert change(thief, PASSWORD) == 429
-    # The attempts to sign in are others, and so are those of the owner's session.
+    # Sign-in and the owner's other session have limits of their own.
     body = {"username": "admin", "password": PASSWORD}
     assert client.post("/api/auth/token", json=body).status_code == 200
     assert change(owner, PASSWORD) == 303
@@ -376,7 +376,7 @@ def test_ended_session_is_out_at_once_in_every_process(
     portal: Portal, client: FlaskClient, make_services: Callable[..., Services]
 ) -> None:
     mine, lost = Browser(client.application), Browser(client.application)
-    # Another process has its own pool of connections, memory and caches.
+    # Another process has its own connection pool and caches.
     elsewhere = Browser(create_app(make_services()))
     for browser in (mine, lost):
         browser.sign_in("admin", PASSWORD)
@@ -455,7 +455,7 @@ def test_thief_cannot_hide_the_notice_of_their_own_device(client: FlaskClient) -
     owner.sign_in("admin", PASSWORD)
     thief.sign_in("admin", PASSWORD)
     thief.post("/logout")
-    thief.sign_in("admin", PASSWORD)  # The browser is known by now.
+    thief.sign_in("admin", PASSWORD)  # This browser is known by now.
     assert notices(thief) == []
     thief.post("/notifications/read")
     thief.call("POST", "/api/notifications/read", all=True)

@@ -1,4 +1,4 @@
-"""Two-step verification: setting it up, signing in with it, and getting past it, which fails."""
+"""Two-step verification: set-up, sign-in, and attempts to bypass it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_authenticator_app_is_set_up_in_the_browser_and_asked_for_from_then_on(
     assert secret in page
     assert "<svg" in page
     assert "style=" not in page
-    # Nothing counts before a code has shown that the app has the secret.
+    # The factor is inactive until a code proves that the app has the secret.
     assert not second_factors.has_any(portal.services, portal.admin.id)
     wrong = visitor.post(f"{PAGE}/totp/confirm", {"code": "000000"}, page=f"{PAGE}/totp")
     assert wrong.status_code == 422
@@ -123,7 +123,7 @@ def test_personal_token_cannot_change_second_factors(portal: Portal, client: Fla
     assert client.delete(f"{api}/totp", headers=headers).status_code == 403
     assert client.post(f"{api}/recovery-codes", headers=headers).status_code == 403
     assert client.post(f"{api}/totp", headers=headers).status_code == 403
-    # It goes on working for everything else: it was made after a full sign-in.
+    # The token still works for everything else: it was created after a full sign-in.
     assert client.get(DOCUMENTS, headers=headers).status_code == 200
 
 
@@ -199,7 +199,7 @@ def test_pending_sign_in_takes_five_codes(portal: Portal, visitor: Browser) -> N
     visitor.sign_in("admin", PASSWORD)
     answers = [step(visitor, f"{number:06}").status_code for number in range(5)]
     assert answers == [401] * 5
-    # Also the right code is too late now: it is back to the password.
+    # Even the right code is too late now: the user must enter the password again.
     late = step(visitor, phone.code())
     assert (late.status_code, late.headers["Location"]) == (303, "/login")
     assert not is_signed_in(visitor)
@@ -220,7 +220,7 @@ def test_starting_again_gives_no_more_guesses_and_leaves_other_methods_open(
     locked = step(owner, phone.code())
     assert locked.status_code == 429
     assert int(locked.headers["Retry-After"]) > 0
-    # The owner's recovery codes are counted apart.
+    # Recovery codes have a limit of their own.
     assert step(owner, codes[0]).status_code == 303
 
 
@@ -310,7 +310,7 @@ def test_pending_sign_in_of_another_user_signs_that_user_in_only_with_their_code
     victim, attacker = Browser(app), Browser(app)
     victim.sign_in("admin", PASSWORD)
     attacker.sign_in("eve", PASSWORD)
-    # With a stolen pending sign-in, the attacker's own code is still worth nothing.
+    # A code from the attacker's own app does not complete a stolen pending sign-in.
     stolen = victim.cookie("portal_sign_in")
     assert stolen
     attacker.client.set_cookie("portal_sign_in", stolen)
@@ -346,7 +346,7 @@ def test_session_from_before_has_to_take_the_second_step_after_a_new_password(
     portal: Portal, visitor: Browser
 ) -> None:
     visitor.sign_in("admin", PASSWORD)
-    set_up_totp(portal, portal.admin)  # In another visitor.
+    set_up_totp(portal, portal.admin)  # In another browser.
     new = "another long password"
     form = {"current": PASSWORD, "new": new, "new_again": new}
     assert visitor.post("/account/password", form).headers["Location"].startswith(STEP)
@@ -371,7 +371,7 @@ def test_token_of_a_password_needs_a_code_where_the_account_has_a_second_factor(
     for otp in (phone.code(), codes[0]):
         assert client.post(TOKEN, json=body | {"otp": otp}).status_code == 200
         assert client.post(TOKEN, json=body | {"otp": otp}).status_code == 401
-    # Without the password a code tells nothing, not even that there is a second factor.
+    # With a wrong password, the response does not reveal whether there is a second factor.
     guess = client.post(TOKEN, json={"username": "admin", "password": "wrong", "otp": codes[1]})
     assert guess.json["error"]["code"] == "wrong_credentials"
 
@@ -401,7 +401,7 @@ def test_api_lists_and_removes(portal: Portal, client: FlaskClient) -> None:
 
 @pytest.fixture
 def strict(make_services) -> tuple[Portal, Flask]:
-    """A portal that requires a second factor of administrators."""
+    """Return a portal that requires a second factor of administrators."""
     services = make_services(sign_in={"require_second_factor": "administrators"})
     accounts.ensure_first_administrator(services)
     app = create_app(services)
@@ -547,5 +547,5 @@ def test_rotated_secret_key_reads_what_the_old_one_sealed(portal: Portal, make_s
     new, old = "another key that is long enough for HS256, really", portal.services.secret_key
     rotated = make_services(secret_key=new, secret_key_old=old)
     second_factors.check_code(rotated, portal.admin.id, phone.code())
-    # Its use has sealed the secret with the new key: the old one is no longer needed.
+    # Using the factor re-encrypted its secret with the new key: the old one is no longer needed.
     second_factors.check_code(make_services(secret_key=new), portal.admin.id, phone.code(1))

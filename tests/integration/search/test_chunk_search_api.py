@@ -1,4 +1,4 @@
-"""Searches of passages as programs use them: scores that add up, filters, what never leaks."""
+"""The chunk search API: scores that add up, filters, and no leaks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def document(portal: Portal) -> DocumentSummary:
-    """One document whose passages are those of `TEXTS`, with metadata."""
+    """Return a document whose chunks are `TEXTS`, with metadata."""
     document = portal.add("An empty page, nearly.", name="base.txt", title="Base")
     new = [
         NewChunk(one, metadata={"page_number": place, "source_file": f"{place % 2}.pdf"})
@@ -315,7 +315,7 @@ def test_similar_passages_of_other_jobs_alone(
         portal.add(f"Annual leave, page {number} of another file.", name=f"{number}.txt")
     own = chunks.list_chunks(portal.services, portal.admin, document.job_id, limit=1).items[0]
     data = similar(client, portal.headers(), own.id, "?top_k=3&exclude_same_job=true").json["data"]
-    # Left out before the limit: the nearest would otherwise fill it.
+    # Excluded before the limit: otherwise the nearest would fill it.
     assert data["total"] == 3
     assert {one["chunk"]["job_id"] for one in data["results"]}.isdisjoint({str(document.job_id)})
 
@@ -481,7 +481,7 @@ def test_hybrid_search_is_limited_a_person(
 ) -> None:
     client = create_app(make_services(rate_limits={"enabled": True})).test_client()
     ann = portal.headers(portal.user("ann"))
-    body = {"query_text": ""}  # Refused, and counted all the same.
+    body = {"query_text": ""}  # Refused, but counted by the limit.
     statuses = [
         client.post("/api/v1/search/hybrid", json=body, headers=ann).status_code for _ in range(21)
     ]

@@ -35,7 +35,7 @@ QUESTION = "年假有几天"
 EMBEDDER = EmbedderUnavailable.code
 KEYWORDS = engine.KEYWORD_UNAVAILABLE
 DIMENSIONS = 64
-# What a search may take beyond the patience that it has for the model, on a busy machine.
+# Tolerance beyond the model's timeout, on a busy machine.
 SLACK_S = 1.5
 
 INDEX = bm25.ALL_CHUNKS.name
@@ -70,7 +70,7 @@ def filled(services: Services) -> Portal:
 
 
 def is_whole(outcome: SearchOutcome) -> bool:
-    """Both legs ran and both found the passage."""
+    """Tell whether both legs ran and found the passage."""
     return (
         outcome.degraded == ()
         and outcome.search_method is SearchMode.HYBRID
@@ -111,8 +111,7 @@ def test_search_goes_on_in_the_same_process_when_the_server_was_restarted(
     assert health.check(portal.services)["status"] == "unavailable"
     own_server.start()
 
-    # The pool still holds connections to the server that is gone: the very first search must
-    # get a living one.
+    # The pool still holds connections to the stopped server; the first search must get a live one.
     at_once = ask(portal)
     assert titles(at_once)[:1] == ["leave"]
     assert set(at_once.degraded) <= {KEYWORDS}
@@ -138,7 +137,7 @@ def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
     file = Path(str(path))
     size = file.stat().st_size
     damaged = {"zeros": bytes(size), "noise": b"\xa5" * size, "cut": b""}[damage]
-    with file.open("r+b") as pages:  # In place: the file stays the server's own.
+    with file.open("r+b") as pages:  # Written in place, so that the server keeps the file open.
         pages.truncate(len(damaged))
         pages.write(damaged)
     own_server.start()
@@ -186,7 +185,7 @@ def test_search_without_the_keyword_index_goes_by_meaning_says_so_and_heals(
 
 @needs_bm25
 def test_index_that_is_invalid_costs_no_result_and_is_made_anew(filled: Portal) -> None:
-    """What an interrupted CREATE INDEX CONCURRENTLY leaves behind."""
+    """An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index behind."""
     execute(
         filled,
         f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass",
@@ -288,7 +287,7 @@ def test_endpoint_at_two_and_a_half_seconds_costs_two_then_nothing_and_comes_bac
         assert len(endpoint.requests) == asked, "the breaker let questions through"
         with pytest.raises(EmbedderUnavailable, match="is paused for"):
             ask(portal, "带薪年假 by meaning alone", mode=SearchMode.VECTOR)
-        # What was asked before is remembered, so it is still answered in full.
+        # The vector of an earlier query is cached, so both legs still run.
         assert is_whole(ask(portal))
 
         endpoint.delay_s = 0
@@ -358,7 +357,7 @@ def unusable(fault: str) -> dict[str, str]:
 def test_process_starts_and_finds_words_when_its_model_cannot_be_used_any_more(
     make_services: Callable[..., Services], fault: str
 ) -> None:
-    # Documents were read while the model of this name was in order.
+    # The documents were indexed while the model still worked.
     before = fill(make_services(embedding={"provider": "hashing", "model": "some-model"}))
     services = make_services(embedding=unusable(fault))
     list(setup.prepare_database(services))
@@ -417,7 +416,7 @@ def test_re_ranking_model_that_is_not_there_leaves_the_order_and_doctor_says_so(
 
 
 class Preferring:
-    """A re-ranking model that likes passages with `word`, and waits for `gate` first."""
+    """A re-ranking model that waits for `gate` and then prefers passages with `word`."""
 
     name = "preferring"
 
@@ -437,7 +436,7 @@ class Preferring:
 def test_re_ranking_model_that_hangs_costs_its_time_once_and_leaves_the_order(
     make_services: Callable[..., Services],
 ) -> None:
-    # A kept result would do without the model that hangs.
+    # A cached result would not need the model that hangs.
     services = make_services(rerank={"timeout_s": 0.5}, search={"cache_ttl_s": 0})
     plain = fill(services)
     model = Preferring("front desk")

@@ -73,7 +73,7 @@ class Shelf:
             self.do(session, *statements)
 
     def versions(self) -> dict[str, int]:
-        """What a search of Ann's in her conversation depends on."""
+        """Return the versions that Ann's searches in her conversation depend on."""
         with self.services.database.begin() as session:
             read = read_context(
                 session, self.ann.id, self.conversation, keyword_backend="auto"
@@ -81,14 +81,14 @@ class Shelf:
         return {DOCUMENTS: read.documents, DEFAULTS: read.defaults, OVERRIDES: read.overrides}
 
     def changed(self, *statements: str) -> set[str]:
-        """Which versions some statements in one transaction change."""
+        """Run statements in one transaction; return the versions that they change."""
         before = self.versions()
         self.commit(*statements)
         after = self.versions()
         return {name for name in after if after[name] != before[name]}
 
     def find(self, services: Services | None = None, **wishes: Any) -> set[UUID]:
-        """The documents that Ann finds."""
+        """Return the documents that Ann finds."""
         request = SearchRequest("violin copper", conversation_id=self.conversation, **wishes)
         outcome = engine.search(services or self.services, self.ann, request)
         return {hit.document_id for hit in outcome.hits}
@@ -265,7 +265,7 @@ def test_rolled_back_change_bumps_nothing(shelf: Shelf, kind: str) -> None:
 
 
 def test_versions_never_come_back(shelf: Shelf) -> None:
-    """Else a set kept long ago would be taken for the present one."""
+    """A repeated version would make a set cached long ago look current."""
     shelf.commit(DEFAULT_OFF, OVERRIDE_OFF)
     seen = [shelf.versions()]
     for _ in range(5):
@@ -281,7 +281,7 @@ def test_versions_never_come_back(shelf: Shelf) -> None:
 
 
 def test_version_changes_when_an_older_transaction_commits_last(shelf: Shelf) -> None:
-    """A version is a transaction's id, and these are not committed in their order."""
+    """Versions are transaction ids, and transactions do not commit in the order of their ids."""
     seen = [shelf.versions()]
     with shelf.services.database.begin() as older:
         older.execute(text("SELECT pg_current_xact_id()"))
@@ -324,8 +324,8 @@ def test_a_thousand_documents_at_once_bump_once(shelf: Shelf, bumped: str, state
 
 
 def test_transactions_that_go_opposite_ways_do_not_deadlock(shelf: Shelf) -> None:
-    """One trashes a document and then turns a switch, the other the other way round: the row that
-    all documents share must be the last that either locks."""
+    """One deletes a document and then sets a switch, the other does the reverse: both must lock the
+    row shared by all documents last."""
     trash = "UPDATE documents SET deleted_at = now() WHERE id = {}"
     switch = (
         "INSERT INTO user_document_defaults VALUES (:ann, {}, FALSE)"
@@ -369,7 +369,7 @@ AT_ONCE = {
 
 @contextmanager
 def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
-    """Act once, right after a function of the search's has returned."""
+    """Call `act` once, right after this function of the search returns."""
     module = engine if hasattr(engine, function) else enabled_sets
     original = getattr(module, function)
     with pytest.MonkeyPatch.context() as patch:
@@ -388,8 +388,8 @@ def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
 def test_what_is_switched_off_during_a_search_is_not_shown(
     shelf: Shelf, make_services: Callable[..., Services], plan: dict[str, Any]
 ) -> None:
-    """Neither when it happens before the set is computed, nor after, nor with a set kept from
-    before; and the next search keeps nothing of it."""
+    """This holds for a change before or after the set is computed and with a cached set; the next
+    search uses no stale set either."""
     process = make_services(search={"plan": plan})
     for change, mode in product(AT_ONCE, SearchMode):
         for function, is_kept in (
@@ -397,7 +397,7 @@ def test_what_is_switched_off_during_a_search_is_not_shown(
             ("read_context", False),
             ("count_enabled", False),
         ):
-            # Without results of before, which hold for a search that began before the change.
+            # Start without cached results, which are valid for a search begun before the change.
             fresh = replace(process, enabled_sets=EnabledSets(), search_cache=SearchCache())
             if is_kept:
                 assert shelf.find(fresh, mode=mode) == {shelf.first, shelf.second}

@@ -1,4 +1,4 @@
-"""For any document the one reason why it is not among the results."""
+"""The reason why a document is not among the results."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def switch(portal: Portal, user: User, document_id: UUID, *, on: bool) -> None:
 
 
 def converse(portal: Portal, user: User, document_id: UUID, *, on: bool) -> UUID:
-    """A conversation of this person, in which the document is switched."""
+    """Create a conversation of this user with the document switched on or off."""
     conversation = execute(
         portal, "INSERT INTO conversations (user_id) VALUES (:p) RETURNING id", p=user.id
     )
@@ -124,7 +124,7 @@ def test_switches_are_told_apart_and_the_conversation_comes_first(
     answer = why(portal, "office", office, user, conversation_id=on)
     assert answer.reason is Absence.IN_RESULTS
     with pytest.raises(NotFound):
-        why(portal, "office", office, conversation_id=on)  # Another person's conversation.
+        why(portal, "office", office, conversation_id=on)  # Another user's conversation.
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_filters_that_no_one_passage_meets_are_named_together(portal: Portal) ->
 def test_document_without_vectors_waits_for_them(portal: Portal, office: UUID) -> None:
     execute(portal, "DELETE FROM chunk_embeddings WHERE document_id = :d", d=office)
     assert why(portal, "年假", office, mode=SearchMode.VECTOR).reason is Absence.NO_EMBEDDING_YET
-    # By its words it is found without any.
+    # Keywords find it without a vector.
     assert why(portal, "office", office).reason is Absence.IN_RESULTS
     answer = why(portal, "office", office, mode=SearchMode.KEYWORD)
     assert answer.reason is Absence.IN_RESULTS

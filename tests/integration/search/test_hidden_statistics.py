@@ -1,7 +1,7 @@
-"""What a user finds, and how it is scored, tells nothing about what others keep private.
+"""A user's results and scores reveal nothing about other users' private documents.
 
-The attacks go over HTTP, as an ordinary user: the attacker writes notes, asks, and compares
-answers. `--tries 10000` runs the first one in full.
+The attacks go over HTTP, as an ordinary user: the attacker uploads notes, searches and compares
+responses. `--tries 10000` runs the first attack in full.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tests.factories.uploads import needs_bm25
 pytestmark = needs_bm25
 
 SEARCH = "/api/knowledge/search"
-# A guess is right by chance half of the time. So far from that lies one run in 30,000.
+# In standard deviations from one half; one run in 30,000 exceeds it by chance.
 MAX_DEVIATION = 4.0
-# So many words are guessed at with one question.
+# Words guessed at with one query.
 PAIRS = 10
 WORDS_A_ROUND = {"few": 20, "many": 100}
 # Fields that differ between two responses to the same query.
@@ -55,7 +55,7 @@ class World:
     def upload(
         self, notes: dict[str, str], *, visibility: str = "private", **headers: str
     ) -> list[Any]:
-        """Upload the attacker's notes, and have them read."""
+        """Upload the attacker's notes and index them."""
         answer = self.client.post(
             "/api/knowledge/documents",
             headers=self.portal.headers(self.attacker) | headers,
@@ -71,7 +71,7 @@ class World:
         return list(answer.json["documents"])
 
     def hide(self, content: str, *, name: str = "diary.txt") -> DocumentSummary:
-        """Store a private file of the victim's."""
+        """Store a private file of the victim."""
         return self.portal.add(content, name=name, owner=self.victim, visibility=Visibility.PRIVATE)
 
     def erase(self, document: DocumentSummary) -> None:
@@ -124,7 +124,7 @@ def build(services: Services) -> World:
 
 
 def scrubbed(answer: Any) -> Any:
-    """An answer without what changes from one time to the next."""
+    """Return a response without the fields that change from one call to the next."""
     if isinstance(answer, dict):
         return {key: scrubbed(value) for key, value in answer.items() if key not in VOLATILE}
     return [scrubbed(one) for one in answer] if isinstance(answer, list) else answer
@@ -134,7 +134,7 @@ def scrubbed(answer: Any) -> Any:
 
 
 def words(count: int, *, seed: int) -> list[str]:
-    """Words that stand in no document yet, none near another."""
+    """Return words that occur in no document yet, none similar to another."""
     rng = random.Random(seed)
     syllables = [a + b for a in "bdfgklmnprtvz" for b in "aiou"]
     return ["".join(rng.sample(syllables, 5)) for _ in range(count)]
@@ -144,12 +144,12 @@ def words(count: int, *, seed: int) -> list[str]:
 def test_guesses_at_hidden_words_are_right_by_chance(
     world: World, request: pytest.FixtureRequest
 ) -> None:
-    """Each try: the victim's private file has a word or not, by the toss of a coin. The attacker
-    has a note with that word and one with a random word, asks for both, and takes the word for
-    hidden where its note scores lower than usual.
+    """In each try the victim's private file contains a word or not, by the toss of a coin. The
+    attacker has a note with that word and one with a random word, searches for both, and guesses
+    that the word is hidden if its note scores lower than usual.
 
-    The number of right guesses is binomial with p = 1/2 if nothing shows: its distance from the
-    mean in standard deviations must stay small, for each thing that the attacker sees.
+    If nothing leaks, the number of right guesses is binomial with p = 1/2: its distance from the
+    mean in standard deviations must stay small, for each value that the attacker sees.
     """
     tries = request.config.getoption("--tries")
     count = WORDS_A_ROUND["few" if tries < 1000 else "many"]
@@ -180,7 +180,7 @@ def test_guesses_at_hidden_words_are_right_by_chance(
 
 
 def compare(world: World, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], float]:
-    """What an attacker reads off the answers about two notes of each pair, in numbers."""
+    """Return the numbers that an attacker can read off the responses about each pair of notes."""
     seen: dict[tuple[str, str], float] = {}
     query = " ".join(word for pair in pairs for word in pair)
     for mode in ("keyword", "hybrid"):
@@ -203,8 +203,8 @@ def compare(world: World, pairs: list[tuple[str, str]]) -> dict[tuple[str, str],
 
 
 def count_right(pairs: list[tuple[float, bool]], rng: random.Random) -> int:
-    """How many guesses are right: hidden where the value is below the usual, not hidden where it is
-    above, a coin where it is as usual."""
+    """Count the right guesses: hidden if the value is below the usual one, not hidden if above, the
+    toss of a coin if equal."""
     usual = statistics.median(value for value, _ in pairs)
     return sum(
         (value < usual if value != usual else rng.random() < 0.5) == is_hidden
@@ -232,7 +232,7 @@ QUESTIONS = ("quokka", "quokka river", "quokak", "quokka budget 报销", "wombat
 
 
 def everything_seen(world: World, chunk_id: str, document_id: str) -> dict[str, Any]:
-    """All that the attacker can ask about, but for the time that answers take."""
+    """Return every response that the attacker can get, without its timing."""
     seen: dict[str, Any] = {}
     for question in QUESTIONS:
         for path, body in BODIES:
@@ -266,7 +266,7 @@ def test_no_answer_differs_where_a_hidden_document_comes_or_goes(any_world: Worl
 
 
 def test_shared_documents_and_ones_own_do_count(world: World) -> None:
-    """The statistics are not switched off: a word that many visible chunks hold weighs less."""
+    """Statistics still apply: a word in many visible chunks weighs less."""
     world.upload({"one.txt": "quokka alone here", "other.txt": "wombat alone here"})
     body = {"query": "quokka wombat", "mode": "keyword"}
 
@@ -283,8 +283,8 @@ def test_shared_documents_and_ones_own_do_count(world: World) -> None:
 
 @pytest.mark.parametrize("visibility", ["private", "shared"])
 def test_a_tie_at_the_edge_of_the_candidates_does_not_tip(world: World, visibility: str) -> None:
-    """The attacker fills all places of the keyword leg twice over with chunks that tie: one more
-    hidden occurrence of a word, and the index would offer only chunks with the other."""
+    """The attacker fills the keyword leg twice over with chunks that tie: with one more hidden
+    occurrence of a word, the index would offer only chunks with the other."""
     job = world.upload({"edge.txt": "edge"}, visibility=visibility)[0]["job_id"]
     for word in ("quokka", "wombat") * 2:
         added = world.client.post(
@@ -304,7 +304,7 @@ def test_a_tie_at_the_edge_of_the_candidates_does_not_tip(world: World, visibili
 def test_a_document_that_is_no_longer_shared_is_no_longer_counted_among_results(
     world: World,
 ) -> None:
-    """What was shared once loses its chunks in the index of shared ones in the same transaction."""
+    """Unsharing a document removes its chunks from the shared index in the same transaction."""
     shared = world.portal.add("quokka meeting", name="once.txt", owner=world.victim)
     assert count_shared(world, shared) == 1
     library.change_document(world.services, world.victim, shared.id, visibility=Visibility.PRIVATE)

@@ -57,7 +57,7 @@ steps = st.builds(
 
 
 class Counting(SearchCache):
-    """Knows how often it knew."""
+    """Count the hits."""
 
     hits = 0
 
@@ -79,7 +79,7 @@ def hits(services: Services) -> int:
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[list[RedisStore | None]]:
-    """What two processes share: a Redis where there is one."""
+    """Yield the store of each of two processes: a shared Redis if there is one."""
     if redis_program() is None:
         yield [None, None]
         return
@@ -100,7 +100,7 @@ def outcome(
 
 
 def differing(found: object, expected: object) -> list[object]:
-    """Where two outcomes part."""
+    """Return the parts in which two outcomes differ."""
     if not (isinstance(found, SearchOutcome) and isinstance(expected, SearchOutcome)):
         return [found, expected]
     pairs = zip(asdict(found)["hits"], asdict(expected)["hits"], strict=False)
@@ -126,7 +126,7 @@ def test_whatever_changes_every_answer_is_the_one_of_a_search(
     world = World.of(*processes)
 
     def ask_all(seed: int) -> None:
-        """Everybody asks everything, in both processes, the first of which may know by now."""
+        """Search as every user in both processes; the first may have the results cached."""
         for place, user in enumerate(world.users):
             conversation: UUID | None = world.conversations[place] if seed % 2 else None
             for question in QUESTIONS:
@@ -152,7 +152,7 @@ def test_whatever_changes_every_answer_is_the_one_of_a_search(
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        # A shorter life would take many to find, each of them slow.
+        # Shrinking would take many more examples, and each is slow.
         phases=(Phase.generate,),
     )
     @given(st.lists(steps, min_size=STEPS, max_size=STEPS))
@@ -244,7 +244,7 @@ def test_changes_below_documents_are_seen_by_the_next_question(kept: Portal, cha
 
 
 def test_what_a_program_writes_changes_what_words_weigh_here_too(kept: Portal) -> None:
-    """All collections share one index of words; no passage is added, so that none is counted."""
+    """All collections share one keyword index; no document chunk is added, so no count changes."""
     services, request = kept.services, replace(QUESTION, as_shown=True, operators=False)
     programs = Collections(services.database, services.settings.search)
     collection = programs.ensure("notes", "cosine", {}).id
@@ -265,7 +265,7 @@ def test_what_a_program_writes_changes_what_words_weigh_here_too(kept: Portal) -
 
 
 def test_an_ingestion_under_way_locks_nobody_out_of_the_version(kept: Portal) -> None:
-    """Two transactions that write passages wait for each other only at their ends."""
+    """Two transactions that write chunks wait for each other only when they commit."""
     insert = text("UPDATE document_chunks SET page = 1 WHERE id = :id")
     database = kept.services.database
     with database.begin() as session:

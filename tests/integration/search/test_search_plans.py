@@ -234,7 +234,7 @@ def test_fewer_results_are_the_beginning_of_more(
 def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches(
     corpus: SyntheticCorpus,
 ) -> None:
-    """The best rows of the index of words are then all outside the selection."""
+    """The best rows of the keyword index are then all outside the selection."""
     place = np.arange(corpus.size // CHUNKS_A_DOCUMENT)
     lengths = np.array([len(terms) for terms in corpus.terms]).reshape(-1, CHUNKS_A_DOCUMENT)
     is_weak = (place * CHUNKS_A_DOCUMENT % 8 >= 4) & (lengths.min(axis=1) > 150)
@@ -253,7 +253,7 @@ def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches
 
 
 def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUID, float]:
-    """Every chunk's score as pg_textsearch gives it to a row that no index found."""
+    """Return every chunk's score, as pg_textsearch computes it without the index."""
     with corpus.services.database.read() as session:
         rows = session.execute(
             text(
@@ -267,7 +267,7 @@ def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUI
 
 
 def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) -> EnabledSet:
-    """Every so many-th document, as the engine names them, or the chunks of these."""
+    """Return an enabled set of `count` evenly spaced documents, or of their chunks."""
     documents = corpus.size // CHUNKS_A_DOCUMENT
     places = range(0, documents, documents // count)
     with corpus.services.database.read() as session:
@@ -284,7 +284,7 @@ def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) ->
 
 @pytest.fixture(params=[(1.2, 0.75), (0.4, 1.0), (3.0, 0.2), (2.0, 0.0)], ids=str)
 def shape(request: pytest.FixtureRequest, corpus: SyntheticCorpus) -> Bm25Shape:
-    """The index rebuilt with these k1 and b."""
+    """Rebuild the index with these k1 and b."""
     k1, b = request.param
     bm25.rebuild_after_start(corpus.services.database.engine, bm25.Parameters(k1=k1, b=b))
     return Bm25Shape(k1, b)
@@ -334,7 +334,7 @@ def not_cached() -> keyword_candidates.CachedPostings:
 
 
 def assert_best(scores: list[float], of: Any) -> None:
-    """Whether these are the greatest of all scores, in order."""
+    """Check that these are the greatest of all scores, in order."""
     best = sorted(of, reverse=True)[: len(scores)]
     assert scores == pytest.approx(best, abs=1e-4)
 
@@ -375,7 +375,7 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
 def test_few_matches_end_the_search(
     corpus: SyntheticCorpus, query: str, expected: set[int]
 ) -> None:
-    """Where the index has no more to give, reading more of it would give none either."""
+    """Once the index is exhausted, reading more of it finds nothing."""
     everything = selected(corpus, corpus.size // CHUNKS_A_DOCUMENT)
     with (
         patch.object(keyword_candidates, "fetch_under", wraps=fetch_under) as read,
@@ -395,7 +395,7 @@ def test_few_matches_end_the_search(
 
 
 def test_matches_that_are_all_outside_end_the_search(corpus: SyntheticCorpus) -> None:
-    """Reading goes on in growing steps, to the end of the index at most."""
+    """The search reads the index in growing steps, at most to its end."""
     without = [
         place
         for place in range(corpus.size // CHUNKS_A_DOCUMENT)

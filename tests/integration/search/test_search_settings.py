@@ -1,4 +1,4 @@
-"""Test that each setting of search has its effect, through HTTP."""
+"""Each search setting takes effect, tested through HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def ask_with(make_services: Callable[..., Services], portal: Portal) -> Callable[..., Ask]:
-    """A client of a portal with these settings of search."""
+    """Return a function that searches a portal with these settings."""
     for number in range(12):
         portal.add(f"Annual leave, rule {number}: {'ask early ' * number}", name=f"{number}.txt")
 
@@ -105,7 +105,7 @@ def test_hybrid_settings_hold_until_an_administrator_decides_otherwise(
     assert chunks["text_weight"] == pytest.approx(3 * chunks["vector_weight"])
     dynamic_config.change(services, portal.admin, {"fusion": "weighted", "bm25_weight": 0.2})
     assert used() == ("weighted", {"vector": 0.5, "text": 0.5})
-    # A value that is the default again follows the setting.
+    # A value set back to the default follows the setting again.
     dynamic_config.change(services, portal.admin, {"bm25_weight": 0.6})
     other = make_services(search={"hybrid": {"text_weight": 0.9}})
     assert dynamic_config.show(other, portal.admin).bm25_weight == 0.9
@@ -197,7 +197,7 @@ def test_without_hnsw_there_is_no_index_and_the_same_is_found(
 def titles_by_words(
     make_services: Callable[..., Services], portal: Portal
 ) -> Callable[..., list[str]]:
-    """Titles that a search by words finds, best first, where `ts_rank_cd` ranks."""
+    """Return a function giving the titles found by keywords, ranked by `ts_rank_cd`."""
 
     def titles(query: str, **words: Any) -> list[str]:
         services = make_services(search={"keyword_backend": "tsvector", "text": words})
@@ -223,7 +223,7 @@ def test_normalization_says_how_much_long_chunks_are_held_back(
     portal.add("A heron.", title="Short")
     portal.add("A heron and a heron. " + "Reeds grow here. " * 40, name="b.txt", title="Long")
     assert titles_by_words("heron") == ["Long", "Short"]
-    # Divided by the length (2).
+    # 2 divides the rank by the document's length.
     assert titles_by_words("heron", normalization=2) == ["Short", "Long"]
 
 

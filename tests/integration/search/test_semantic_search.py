@@ -208,7 +208,7 @@ def test_3_4_each_leg_offers_twice_what_is_wanted(
 def test_3_5_vectors_that_are_gone_leave_words(
     hybrid: Portal, log: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = client_of(hybrid)  # Of a portal that has started.
+    client = client_of(hybrid)  # The portal has started by then.
     monkeypatch.setattr(f"{__name__}.client_of", lambda _portal: client)
     before = ask(hybrid)
     execute(hybrid, "DROP TABLE chunk_embeddings_m1")
@@ -296,7 +296,7 @@ def test_6_4_content_type_narrows_both_legs(
     cards = ask(portal, content_type="card", limit=20)["results"]
     assert [one["content"] for one in cards] == ["Annual leave of employees as a card."]
     assert cards[0]["metadata"]["content_type"] == "card"
-    # What a program said of its passage counts before what the file is.
+    # Metadata given by a program takes precedence over the file's own.
     plain = ask(portal, content_type="text/plain", limit=20)["results"]
     assert cards[0]["id"] not in {one["id"] for one in plain}
     assert ask(portal, content_type="video/mp4")["results"] == []

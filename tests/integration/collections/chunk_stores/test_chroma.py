@@ -1,4 +1,4 @@
-"""What only Chroma does: with a BM25 index of its own and without, and changed by others."""
+"""Chroma only: with and without its own BM25 index, and changed by other programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def by_words(store: SemanticChunkStore, question: str) -> set[str]:
 
 
 def rewrite(theirs: Any, key: str, text: str) -> None:
-    """Change a record as another program does."""
+    """Change a record as another program would."""
     theirs.update(ids=[key], documents=[text], embeddings=[[1, 0, 0]])
 
 
@@ -98,7 +98,7 @@ def test_6_5_collection_without_an_index_is_searched_by_meaning(
     assert store.search(QUESTION).method == "dense"
     assert store.semantic_search(QUESTION) == made_before.semantic_search(QUESTION)
     assert not named(log, "leg_failed")
-    # Unless words are to be ranked here then.
+    # The portal can still rank words itself.
     assert stored(chroma, lexical="own").search(QUESTION).method == "hybrid"
 
 
@@ -125,7 +125,7 @@ def test_index_of_another_maker_is_used_with_the_function_that_made_it(chroma: C
 def test_8_3_local_chroma_is_noticed_to_have_none(
     chroma: Chroma, log: list[dict[str, Any]]
 ) -> None:
-    for _ in range(2):  # Made, and there already.
+    for _ in range(2):  # First created, then opened.
         store = stored(chroma, lexical="native")
         assert not store.is_hybrid_search_enabled()
         assert store.status.reason is not None
@@ -184,11 +184,11 @@ def test_what_others_write_into_the_directory_is_found_by_its_words(chroma: Chro
     other.add(ids=["added"], embeddings=[[1, 0, 0]], documents=["Somebody's leave."])
     other.delete(ids=["code"])
     assert by_words(store, "leave") == {"added"}
-    # Written by others just before the store writes.
+    # Another program writes just before the store does.
     rewrite(other, "report", "Of leave.")
     store.upsert([chunk("own", "More leave.", (1, 0, 0))])
     assert by_words(store, "leave") == {"added", "report", "own"}
-    # A record without a text is found by meaning alone.
+    # A record without text is found by its vector only.
     other.add(ids=["bare"], embeddings=[[9, 0, 0]])
     assert store.semantic_search(QUESTION, 1)[0].content in {"", "Somebody's leave."}
     assert store.get(["bare"])[0].content == ""
@@ -219,7 +219,7 @@ def test_collection_without_change_signals_is_read_again_in_time(
     other = chroma.client.get_collection("content_chunks", embedding_function=None)
     rewrite(other, "office", "On leave.")
     assert by_words(store, "leave") == {"leave", "code"}
-    # What is found is as it is now, and what is gone is never shown.
+    # Results show the current text, and never deleted records.
     rewrite(other, "leave", "Changed.")
     assert by_words(store, "leave") == {"office", "code"}
     rewrite(other, "report", "On leave.")

@@ -1,6 +1,6 @@
-"""One contract for chunk stores, in PostgreSQL and in Chroma.
+"""The contract of chunk stores, for PostgreSQL and Chroma.
 
-Where Chroma ranks words itself, its server is the stand-in of `tests.factories.chroma`.
+For Chroma's own ranking of words, the server is the fake of `tests.factories.chroma`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_passages_are_kept_got_counted_and_erased(world: World) -> None:
     assert store.get(["leave"])[0].vector is None
     (whole,) = store.get(["leave"], with_vectors=True)
     np.testing.assert_allclose(whole.vector, [2, 0, 0])
-    # What stood there is gone whole, and nothing has moved.
+    # The old record is replaced entirely, and the order stays the same.
     store.upsert([chunk("handbook", "New.", (1, 0, 0), other=[1, 2])])
     assert store.get(["handbook"]) == [SemanticChunk("handbook", "New.", {"other": [1, 2]})]
     assert ids(store.get(limit=2)) == ["leave", "handbook"]
@@ -66,7 +66,7 @@ def test_texts_of_any_kind_are_kept_and_found(world: World) -> None:
             chunk(HOSTILE, HOSTILE, (1, 0, 0), **{'it\'s "so"': HOSTILE}),
         ]
     )
-    # Those without a vector were embedded, as the texts that they are kept as.
+    # Chunks without a vector were embedded from the text as it is stored.
     assert world.embedder.embedded == ["", "half leave and ? annual"]
     assert store.get() == [
         SemanticChunk("none", "", {"n": 1}),
@@ -177,7 +177,7 @@ def test_2_3_to_5_1_both_legs_are_fused_by_reciprocal_ranks(world: World) -> Non
     assert similarities(outcome.results) == COSINES
     assert {one.id: one.document_id for one in outcome.results}["code"] == "codes"
     assert {one.id: one.document_id for one in outcome.results}["leave"] == "leave"
-    # The metadata is that of the passage, and what the search adds.
+    # The metadata is the chunk's own plus the search's fields.
     by_id = {one.id: one for one in outcome.results}
     assert set(by_id["leave"].metadata) == {
         "content_type", "similarity", "rrf_score", "dense_rank", "sparse_rank"
@@ -277,7 +277,7 @@ def test_8_2_collection_is_made_where_it_is_missing(world: World) -> None:
     store.upsert(CHUNKS)
     assert similarities(store.semantic_search(QUESTION, 6)) == COSINES
     assert store.is_hybrid_search_enabled()
-    # Others are another matter.
+    # Other collections are unaffected.
     assert world.open("other.chunks").count() == 0
 
 

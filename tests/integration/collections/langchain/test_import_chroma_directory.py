@@ -30,7 +30,7 @@ pytest.importorskip("chromadb", reason="needs the extra `chroma` (./run setup --
 ROOT = Path(__file__).resolve().parents[4]
 DIMENSIONS = 24
 BATCH = 1000
-# Beyond 1,000 records Chroma keeps vectors in its index, below it in its log.
+# From 1,000 records on, Chroma keeps vectors in its index; below that, in its log.
 COLLECTIONS = {"handbook": ("cosine", 2500), "code": ("l2", 1700), "mail": ("ip", 800)}
 TOLERANCE = 1e-6
 
@@ -39,7 +39,7 @@ Run = Callable[..., Result]
 
 @contextmanager
 def _client(directory: Path) -> Iterator[Any]:
-    """A client of what may be a copy: without `close` Chroma keeps files of its own open."""
+    """Yield a client and close it, because Chroma otherwise keeps its files open."""
     client = open_directory(directory)
     try:
         yield client
@@ -49,7 +49,7 @@ def _client(directory: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """5,000 records over three collections."""
+    """Return a directory with 5,000 records in three collections."""
     path = tmp_path_factory.mktemp("made") / "chroma"
     random = np.random.default_rng(11)
     with _client(path) as client:
@@ -113,7 +113,7 @@ def _content(directory: Path) -> dict[str, str]:
 
 
 def _of_chroma(directory: Path, copy: Path) -> dict[str, dict[str, Any]]:
-    """What Chroma itself gives of a directory, read from a copy."""
+    """Return what Chroma itself reads from a copy of the directory."""
     copy.mkdir()
     for path in directory.rglob("*"):
         target = copy / path.relative_to(directory)
@@ -228,7 +228,7 @@ OLD_CONFIGURATION = {
 
 
 def _make_old(directory: Path) -> None:
-    """Give collections what a directory of Chroma 0.5 has: distances in metadata alone."""
+    """Rewrite a directory as Chroma 0.5 wrote it: with distances in metadata only."""
     with closing(sqlite3.connect(directory / "chroma.sqlite3")) as database, database:
         database.execute(
             "UPDATE collections SET schema_str = NULL, config_json_str = ?",

@@ -1,4 +1,4 @@
-"""What the store promises beyond what Chroma does."""
+"""What the vector store guarantees beyond Chroma's behaviour."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_caller_s_metadata_is_left_as_it_is(store: PostgresVectorStore) -> Non
 
 @pytest.mark.parametrize("dimensions", [1, 7, 2001, 4001, 16000])
 def test_any_dimension(make_store: MakeStore, dimensions: int) -> None:
-    l2 = {"hnsw:space": "l2"}  # All vectors of one number have the same cosine.
+    l2 = {"hnsw:space": "l2"}  # One-dimensional vectors all have the same cosine.
     store = make_store(f"of-{dimensions}", collection_metadata=l2, compared_one_by_one=1)
     vectors = np.eye(3, dimensions, dtype=np.float32) + 0.25
     store.add_texts(["a", "b", "c"], ids=list("abc"), embeddings=vectors)
@@ -145,7 +145,7 @@ def test_default_order_is_by_cosine(
     make_store: MakeStore, metadata: dict[str, str] | None, nearest: str
 ) -> None:
     store = make_store("default", collection_metadata=metadata)
-    # From [1, 0] the long one has a cosine of .995, the short one of 0; by l2 the short is nearer.
+    # Seen from [1, 0], the long one has cosine .995 and the short one 0; by l2 the short is nearer.
     store.add_texts(["long", "short"], embeddings=[[20.0, 2.0], [0.0, 0.1]])
     found = store.similarity_search_by_vector([1.0, 0.0], k=2)
     assert found[0].page_content == nearest
@@ -400,7 +400,7 @@ def test_writers_at_once_double_nothing(make_store: MakeStore) -> None:
 
 
 class _SlowModel(WordEmbeddings):
-    """Gives its vectors only asynchronously."""
+    """Embed only asynchronously."""
 
     def embed_query(self, text: str) -> list[float]:
         raise AssertionError("held up the loop")

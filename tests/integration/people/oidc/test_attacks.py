@@ -34,7 +34,7 @@ NOW = int(time.time())
 
 @pytest.fixture
 def portal(make_portal: MakePortal, liar: LyingProvider) -> Portal:
-    """With ada, whom the provider calls 7f3a."""
+    """Return a portal with ada, whose subject at the provider is 7f3a."""
     portal = make_portal(liar.issuer)
     portal.user("ada")
     link(portal, "ada", "7f3a")
@@ -46,7 +46,7 @@ def is_out(browser: Browser) -> bool:
 
 
 def test_good_answer_of_the_lying_provider_signs_in(portal: Portal, liar: LyingProvider) -> None:
-    """Without this, the refusals below would say nothing."""
+    """Without this, the refusals below would prove nothing."""
     browser = browser_of(portal)
     begun = begin(browser)
     liar.id_token = id_token(liar, begun)
@@ -67,7 +67,7 @@ def test_wrong_state_is_refused(portal: Portal, liar: LyingProvider) -> None:
 def test_sign_in_of_another_browser_cannot_be_ended_here(
     portal: Portal, liar: LyingProvider
 ) -> None:
-    """Else an attacker signs a victim in as the attacker, and reads what they write."""
+    """Otherwise an attacker could sign a victim in as the attacker and read what they write."""
     attacker, victim = browser_of(portal), browser_of(portal)
     begun = begin(attacker)
     liar.id_token = id_token(liar, begun)
@@ -82,7 +82,7 @@ def test_tampered_cookie_is_refused(portal: Portal, liar: LyingProvider) -> None
     begun = begin(browser)
     value = browser.cookie("portal_oidc") or ""
     content, _, rest = value.partition(".")
-    # Not the last character: some of its bits say nothing.
+    # Not the last character, some of whose bits are ignored.
     other = "A" if value[-2] != "A" else "B"
     for forged in ("", "x", f"{value[:-2]}{other}{value[-1]}", f"{content}x.{rest}"):
         browser.client.set_cookie("portal_oidc", forged)
@@ -117,7 +117,7 @@ def test_code_that_was_used_is_refused(provider: Provider, make_portal: MakePort
 
 
 def test_code_of_another_user_is_refused(provider: Provider, make_portal: MakePortal) -> None:
-    """A code that leaks from one browser is worth nothing in another: its nonce is the other's."""
+    """A code that leaks from one browser does not work in another, which has a different nonce."""
     portal = make_portal(provider.issuer, create_accounts=True)
     victim, attacker = browser_of(portal), browser_of(portal)
     leaked = query(provider.approve(begin(victim), "victim"))["code"]
@@ -126,7 +126,7 @@ def test_code_of_another_user_is_refused(provider: Provider, make_portal: MakePo
     assert (answer.status_code, is_out(attacker)) == (403, True)
 
 
-# Claims that each make a good token a bad one; None leaves one out.
+# Each makes a valid token invalid; None omits the claim.
 WRONG: tuple[dict[str, Any], ...] = (
     {"nonce": None},
     {"nonce": "another"},
@@ -175,7 +175,7 @@ def test_token_with_a_wrong_or_missing_claim_is_refused(
 def test_signatures_of_others_and_of_no_key_are_refused(
     portal: Portal, liar: LyingProvider
 ) -> None:
-    """Although the discovery document allows `none` and HS256."""
+    """They are refused although the discovery document allows `none` and HS256."""
     let_in = []
     for words in ("none", "public key as secret", "client secret", "ours", "foreign", "ES256"):
         browser = browser_of(portal)
@@ -197,7 +197,7 @@ def test_signatures_of_others_and_of_no_key_are_refused(
 
 
 def _hmac(body: dict[str, Any], secret: bytes) -> str:
-    """HS256 by hand: the library itself refuses to sign with a public key."""
+    """Sign with HS256 by hand, because the library refuses to sign with a public key."""
 
     def part(content: bytes) -> bytes:
         return base64.urlsafe_b64encode(content).rstrip(b"=")
@@ -263,7 +263,7 @@ def test_words_of_the_provider_are_never_shown(portal: Portal, liar: LyingProvid
     assert "onerror" not in answer.text + refused.text
 
 
-# What the token endpoint may answer, and how the portal does.
+# Responses of the token endpoint, and the portal's response to each.
 USELESS = (
     (200, b"", 403),
     (200, b"[]", 403),

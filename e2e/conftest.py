@@ -1,4 +1,4 @@
-"""A whole portal, as `portal serve` starts it, and a real Chromium in front of it."""
+"""Fixtures with a portal started by `portal serve` and a real Chromium."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from e2e.pages.portal import PortalPages
 
 PASSWORD = "correct horse battery"
 _START_TIMEOUT_S = 90
-# The first search of a new process loads what it needs, on a machine that does other tests beside.
+# The first search of a new process loads the model, and other tests keep the machine busy.
 expect.set_options(timeout=20_000)
 _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# What axe calls best practice beyond WCAG is advice, not a promise of ours.
+# Axe's best-practice rules go beyond WCAG and are not required.
 _WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
@@ -37,7 +37,7 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="session")
 def portal_url() -> Iterator[str]:
-    """The address of a portal with the bundled model and an empty data directory."""
+    """Start a portal with the bundled model and an empty data directory; yield its address."""
     directory = Path(tempfile.mkdtemp(prefix="portal-e2e-"))
     port = _free_port()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PORTAL_")}
@@ -65,7 +65,7 @@ def _wait_until_healthy(url: str, process: subprocess.Popen[bytes], log: Path) -
             with urllib.request.urlopen(f"{url}/health", timeout=2):
                 return
         except OSError:
-            time.sleep(0.2)  # Nothing announces the moment at which a port begins to listen.
+            time.sleep(0.2)  # Whether a port is open can only be polled.
     pytest.fail(f"the portal did not start:\n{log.read_text(errors='replace')}")
 
 
@@ -100,7 +100,7 @@ OpenPortal = Callable[..., PortalPages]
 
 @pytest.fixture
 def open_portal(browser: Browser, portal_url: str) -> Iterator[OpenPortal]:
-    """Opens a fresh browser window on the portal, in a language, with or without JavaScript."""
+    """Return a function that opens a new browser window, with or without JavaScript."""
     contexts: list[BrowserContext] = []
 
     def open_window(language: str = "en", *, javascript: bool = True, **wishes: Any) -> PortalPages:
@@ -118,7 +118,7 @@ def open_portal(browser: Browser, portal_url: str) -> Iterator[OpenPortal]:
 
 @pytest.fixture
 def assert_accessible() -> Callable[[Page], None]:
-    """Fails with what axe finds against WCAG 2.1 AA on the page as it stands."""
+    """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page."""
 
     def check(page: Page) -> None:
         results = Axe().run(page, options=_WCAG)

@@ -1,6 +1,6 @@
-"""A portal in this process, whose answers are written by a chat server of the test's own.
+"""A portal in this process, with a fake chat server.
 
-It is there in a moment, and its threads are this process's, so that they can be counted.
+It starts quickly, and its threads belong to this process, so that tests can count them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tests.conftest import SERVER, Portal, make_settings
 from tests.factories.chat import FakeChat, Step, fake_chat
 from tests.factories.endpoint import wait_until
 
-# One each for as long as the portal runs, what accepts connections and what reads all streams;
-# and what watches over the time of a test.
+# Threads that last as long as the portal (the server, the reader of streams) or the test (its
+# timeout).
 _NOT_THE_PORTALS = ("web", "chat", "pytest_timeout")
 
 
 @dataclass(frozen=True)
 class Library:
-    """A database with documents in it, for portals one after another."""
+    """A database with documents, for several portals in turn."""
 
     directory: Path
     url: str
@@ -50,8 +50,8 @@ class Library:
 
 @contextmanager
 def library(documents: dict[str, str]) -> Iterator[Library]:
-    """`documents` are texts by file name, shared by the administrator."""
-    # Not pytest's own folder, which is closed to the user as whom the server runs under root.
+    """Yield a library of `documents`, texts by file name that the administrator shares."""
+    # Not in pytest's own folder: under root the server runs as another user without access to it.
     directory = Path(tempfile.mkdtemp(prefix="portal-e2e-"))
     server = EmbeddedPostgres(directory, extra_settings=SERVER)
     with ExitStack() as stack:
@@ -76,13 +76,13 @@ def library(documents: dict[str, str]) -> Iterator[Library]:
 
 class _Quiet(WSGIRequestHandler):
     def log_request(self, *_: object) -> None:
-        """The portal writes lines of its own."""
+        """Log nothing, because the portal logs requests itself."""
 
 
 @dataclass
 class LightPortal:
-    """`chat` is the server that writes its answers; `requests` are the addresses that its windows
-    asked for, `refused` what its content security policy kept them from."""
+    """A running portal. `chat` is its chat server; `requests` are the addresses that its windows
+    requested, `refused` those that the content security policy blocked."""
 
     chat: FakeChat
     url: str
@@ -94,14 +94,14 @@ class LightPortal:
     browsers: dict[str, BrowserContext] = field(default_factory=dict)
 
     def plays(self, *scripts: Sequence[Step]) -> None:
-        """From now on the endpoint plays these, one a request, the last again and again."""
+        """Have the endpoint play these scripts, one a request, and then repeat the last."""
         self.chat.requests.clear()
         self.chat.sent_at.clear()
         self.chat.left = 0
         self.chat.scripts = list(scripts)
 
     def open_window(self, language: str = "en", *, init_script: str | None = None) -> PortalPages:
-        """A window of the administrator, signed in."""
+        """Open a window in which the administrator is signed in."""
         if language not in self.browsers:
             self.browsers[language] = self._open_browser(language)
         page = self.browsers[language].new_page()
@@ -111,7 +111,7 @@ class LightPortal:
         return self.windows[-1]
 
     def _open_browser(self, language: str) -> BrowserContext:
-        """One for each language: what it has loaded once, it need not load again."""
+        """Open a browser context for a language, reused so that its cache stays warm."""
         context = self.browser.new_context(base_url=self.url, locale=language)
         context.set_default_timeout(20_000)
         context.on("request", lambda request: self.requests.append(request.url))
@@ -129,7 +129,7 @@ class LightPortal:
         self.refused.append(address)
 
     def close_windows(self) -> None:
-        """Fails when a script of one failed."""
+        """Close all windows. Fail if a script failed in any of them."""
         errors = []
         while self.windows:
             window = self.windows.pop()
@@ -142,7 +142,7 @@ class LightPortal:
             self.browsers.popitem()[1].close()
 
     def expect_nothing_to_go_on(self, within_s: float = 3.0) -> None:
-        """No request to the endpoint is open, and no answer is being written."""
+        """Wait until no request to the endpoint is open and no answer is being written."""
         wait_until(
             lambda: self.chat.active == 0 and self.services.answer_slots.taken == 0,
             within_s=within_s,
@@ -150,7 +150,7 @@ class LightPortal:
         )
 
     def expect_no_threads_but(self, before: Set[threading.Thread]) -> None:
-        """Beside those and what lasts as long as the portal, no thread runs any more."""
+        """Wait until only these threads and those that last as long as the portal are left."""
 
         def left() -> list[str]:
             names = [thread.name for thread in set(threading.enumerate()) - before]
@@ -161,7 +161,7 @@ class LightPortal:
 
 @contextmanager
 def light_portal(library: Library, browser: Browser) -> Iterator[LightPortal]:
-    """A portal until the end of the block. Fails when it leaves a thread behind."""
+    """Run a portal until the end of the block. Fail if it leaves a thread behind."""
     with fake_chat() as chat, ExitStack() as stack:
         before = set(threading.enumerate())
         settings = {"provider": "openai", "api_base": chat.url, "model": "a-model"}

@@ -1,4 +1,4 @@
-"""The API reference: read without signing in, by keyboard, on a phone, and without scripts."""
+"""The API reference: usable without signing in, by keyboard, on a phone, without JavaScript."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask, hover, open the sources, follow one to its words, switch its document off, ask again."""
+"""Ask, open a source, follow it to the document, disable the document and ask again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 
 @dataclass(frozen=True)
 class Lesson:
-    """A document of one journey alone: what another left in the portal must not answer for it."""
+    """A document used by one journey only, so that other journeys' documents cannot answer."""
 
     title: str
     text: str

@@ -1,4 +1,4 @@
-"""The journey of a newcomer: sign in, upload, watch, search in both languages, delete."""
+"""A new user's journey: sign in, upload, wait, search in both languages, delete."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 
 
 def invite(open_portal: OpenPortal, name: str) -> None:
-    """Make an account that nothing else happens to."""
+    """Create an account that no other test uses."""
     portal = open_portal("en")
     page = portal.page
     portal.sign_in("admin", PASSWORD)
@@ -33,12 +33,12 @@ def invite(open_portal: OpenPortal, name: str) -> None:
 
 
 def told(portal: PortalPages) -> Locator:
-    """The notes in the corner."""
+    """Locate the messages in the corner of the page."""
     return portal.page.locator("#notifications").get_by_test_id("notification")
 
 
 def expect_no_more(portal: PortalPages) -> None:
-    """The page asked, and there was nothing to tell."""
+    """Wait until the page has polled, and expect no message."""
     with portal.page.expect_response(lambda answer: "/notifications/state" in answer.url) as asked:
         portal.page.evaluate("htmx.trigger('#notification-bell', 'portal:seen')")
     assert asked.value.status == 204
@@ -122,14 +122,14 @@ def _stays_when_its_session_ends(portal: PortalPages) -> None:
 def _reads_them(
     portal: PortalPages, plain: PortalPages, title: str, assert_accessible: Callable[[Page], None]
 ) -> None:
-    """By the bell's menu, and in the list, which needs no scripts."""
+    """Read notifications in the bell's menu, and in the list without JavaScript."""
     bell(portal).click()
     rows = portal.page.locator("#notification-menu").get_by_test_id("notification")
     expect(rows).to_have_count(2)
     assert_accessible(portal.page)
     portal.page.keyboard.press("Escape")
     expect(rows).to_have_count(0)
-    # A second click, or Enter, closes it; the next one opens it again.
+    # A second click or Enter closes the menu; the next one opens it again.
     for press in (bell(portal).click, lambda: bell(portal).press("Enter")):
         press()
         expect(rows).to_have_count(2)
@@ -141,7 +141,7 @@ def _reads_them(
     rows = plain.page.get_by_test_id("notification")
     rows.filter(has_text=title).get_by_role("button").click()
     expect(plain.page.get_by_role("heading", level=1)).to_contain_text(title)
-    # The one that is left, and the sign-ins of the two other browsers.
+    # The remaining one, and the sign-ins of the two other browsers.
     expect(bell(plain)).to_contain_text("3")
     bell(plain).click()
     plain.page.get_by_test_id("mark-all-read").click()

@@ -1,5 +1,5 @@
-"""A passkey: registered on the account page, then instead of the password, by Chromium's own
-virtual authenticator."""
+"""A passkey registered on the account page replaces the password, with Chromium's virtual
+authenticator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sign_in(page: Page, site: str, name: str) -> None:
 
 
 def invite(open_portal: OpenPortal, name: str) -> None:
-    """Make an account by an invitation, so that other tests keep the administrator's."""
+    """Create an account by invitation, so that the administrator's stays unchanged."""
     admin = open_portal("en")
     admin.sign_in("admin", PASSWORD)
     admin.page.goto("/admin")
@@ -76,7 +76,7 @@ def test_passkey_is_registered_and_signs_in_without_a_password(
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page).to_have_url(f"{site}/chat")
 
-    # The same passkey is the second step after the password.
+    # The same passkey works as the second step after the password.
     page.context.clear_cookies()
     sign_in(page, site, "passkey user")
     expect(page).to_have_url(f"{site}/login/second-step")

@@ -1,4 +1,4 @@
-"""A document gets a new version: what is searched changes, and what was said before can be read."""
+"""A new version of a document is searched, and the old one can still be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search page explains itself: why a result is there, and why a document is not."""
+"""The search page explains why a result is listed and why a document is not."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ GARDEN = "# 花园规定\n\n玫瑰每年三月修剪一次，由园丁负责，�
 
 
 def library_of(portal: PortalPages, folder: Path, mark: str) -> tuple[str, str, str]:
-    """Titles of a document, of its copy and of one about something else, ready to be searched."""
+    """Upload a document, a copy and one about another subject; return their titles."""
     portal.sign_in("admin", PASSWORD)
     paths = [folder / f"{name} {mark}.md" for name in ("orchard", "orchard copy", "花园")]
-    # Each run's own word keeps runs of the same portal apart.
+    # A unique word separates repeated runs on the same portal.
     for path, text in zip(paths, (ORCHARD, ORCHARD + "\n", GARDEN), strict=True):
         path.write_text(f"{text}\n\n{mark}", encoding="utf-8")
     portal.upload(*paths)

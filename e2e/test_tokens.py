@@ -1,4 +1,4 @@
-"""A token for a script: made on the account page, used, seen to be used, and revoked."""
+"""A personal token: created on the account page, used, listed as used, and revoked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 
 
 def asked(url: str, token: str, *, method: str = "GET") -> int:
-    """What the portal answers to a program that holds this token."""
+    """Return the status of a request with this token."""
     body = json.dumps({}).encode() if method == "POST" else None
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     request = urllib.request.Request(url, body, headers, method=method)

@@ -1,4 +1,4 @@
-"""Conversations, by what a person does in them."""
+"""Page object of conversations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 
 
 class ChatPage:
-    """The list of conversations, and the one that is open."""
+    """The list of conversations and the open one."""
 
     def __init__(self, page: Page, *, javascript: bool = True) -> None:
         self.page = page
@@ -33,12 +33,12 @@ class ChatPage:
         return self.page.locator("#chat-input")
 
     def begin(self, question: str) -> Locator:
-        """Ask the first question of a new conversation, and give its answer."""
+        """Ask the first question of a new conversation; return the finished answer."""
         self.page.goto("/chat")
         return self._send(question, answer_count=1)
 
     def begin_without_waiting(self, question: str) -> Locator:
-        """Ask the first question of a new conversation, and give its answer as it is written."""
+        """Ask the first question of a new conversation; return the answer being written."""
         self.page.goto("/chat")
         self.field.fill(question)
         self.field.press("Enter")
@@ -46,7 +46,7 @@ class ChatPage:
         return self.answers.last
 
     def ask(self, question: str) -> Locator:
-        """Ask in the conversation that is open, and give the answer."""
+        """Ask in the open conversation; return the answer."""
         return self._send(question, answer_count=self.answers.count() + 1)
 
     def _send(self, question: str, answer_count: int) -> Locator:
@@ -61,33 +61,33 @@ class ChatPage:
         return answer
 
     def open_sources(self, marker: Locator) -> Locator:
-        """Click a marker, and give the source that it names."""
+        """Click a marker; return its source."""
         marker.click()
         source = self.panel.get_by_test_id("citation-source").first
         expect(source).to_be_visible()
         return source
 
     def follow(self, source: Locator) -> Locator:
-        """Open a source's document, and give the words that are marked in it."""
+        """Open a source's document; return the highlighted words."""
         source.get_by_test_id("source-link").click()
         quote = self.page.locator("mark.quote").first
         expect(quote).to_be_in_viewport()
         return quote
 
     def back(self) -> None:
-        """From a document back to the conversation that cited it."""
+        """Return from a document to the conversation that cites it."""
         self.page.locator(".crumbs a").first.click()
         expect(self.answers.first).to_be_visible()
 
     def open_switches(self) -> Locator:
-        """Open the switches of this conversation, and give their list."""
+        """Open the document switches of this conversation; return their list."""
         self.page.get_by_test_id("open-selection").click()
         drawer = self.page.get_by_test_id("selection-drawer")
         expect(drawer).to_be_visible()
         return drawer
 
     def switch(self, title: str, state: str) -> Locator:
-        """Set a document's switch in this conversation, and give its row."""
+        """Set a document's switch in this conversation; return its row."""
         drawer = self.open_switches()
         row = drawer.get_by_test_id("switch-row").filter(has_text=title)
         row.get_by_test_id(f"switch-{state}").click()

@@ -1,4 +1,4 @@
-"""The portal's pages, by what a person does on them."""
+"""Page object of the portal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-# Reading a document takes the bundled model, on machines that do other things meanwhile.
+# Indexing uses the bundled model, on a machine that may be busy.
 INDEXING_TIMEOUT_MS = 90_000
 
 
@@ -28,7 +28,7 @@ class PortalPages:
         expect(self.page.get_by_test_id("document-list")).to_be_attached()
 
     def upload(self, *paths: Path) -> None:
-        """Choose files as the file picker does; without JavaScript the form is sent as well."""
+        """Choose files in the file picker; without JavaScript also submit the form."""
         self.page.goto("/documents")
         upload_input = self.page.get_by_test_id("upload-input")
         upload_input.set_input_files(list(paths))
@@ -37,7 +37,7 @@ class PortalPages:
             send.click()
 
     def has_javascript(self) -> bool:
-        """Whether the page's own scripts ran: without them it never says so."""
+        """Tell whether the page's own scripts ran."""
         return self.page.locator("html[data-js], html.js").count() > 0
 
     def row(self, title: str) -> Locator:
@@ -57,12 +57,12 @@ class PortalPages:
         for _ in range(INDEXING_TIMEOUT_MS // 1000):
             if row.get_attribute("data-status") == "ready":
                 return
-            self.page.wait_for_timeout(1000)  # A person without JavaScript reloads now and then.
+            self.page.wait_for_timeout(1000)  # Without JavaScript a user reloads now and then.
             self.page.reload()
         expect(row).to_have_attribute("data-status", "ready")
 
     def search(self, question: str) -> Locator:
-        """Ask, and give the results."""
+        """Search, and return the results."""
         self.page.goto("/search")
         box = self.page.get_by_test_id("search-input")
         box.fill(question)
@@ -72,7 +72,7 @@ class PortalPages:
         return results
 
     def delete(self, title: str) -> None:
-        """Click delete on the row, and confirm."""
+        """Click delete in the row and confirm."""
         self.page.goto("/documents")
         self.row(title).get_by_test_id("delete-document").click()
         expect(self.page.get_by_test_id("confirm-dialog")).to_be_visible()

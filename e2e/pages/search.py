@@ -1,4 +1,4 @@
-"""The search page, by what a person does on it."""
+"""Page object of the search page."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from playwright.sync_api import Locator, Page, expect
 
 
 class SearchPage:
-    """The results of one search and what can be asked about them."""
+    """The results of a search and their explanations."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
 
     def ask(self, question: str, **more: str) -> SearchPage:
-        """Open the results by their address, as a link or a bookmark does."""
+        """Open the results by their address, as a bookmark does."""
         self.page.goto("/search?" + urlencode({"q": question, **more}))
         expect(self.page.get_by_test_id("search-input")).to_have_value(question)
         return self
@@ -31,19 +31,19 @@ class SearchPage:
         return self.results.filter(has=self.page.get_by_role("link", name=title, exact=True))
 
     def explain(self, title: str) -> Locator:
-        'Open "Why this result?" of a result, and give it.'
+        'Open "Why this result?" of a result and return it.'
         why = self.result(title).first.get_by_test_id("why")
         why.locator("summary").click()
         return why
 
     def open_explanation(self) -> Locator:
-        'Open "Search details", and give it.'
+        'Open "Search details" and return it.'
         explanation = self.page.get_by_test_id("explanation")
         explanation.locator("summary").click()
         return explanation
 
     def ask_why_not(self, title: str) -> Locator:
-        """Ask why a document is not among the results, and give the answer."""
+        """Ask why a document is not among the results; return the answer."""
         asked = self.page.get_by_test_id("why-not")
         if not self.page.get_by_test_id("why-not-title").is_visible():
             asked.locator("summary").click()

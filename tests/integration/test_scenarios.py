@@ -25,7 +25,7 @@ NOTES = [f"Note {number}: the quince trees of garden {number} are pruned." for n
 
 @pytest.fixture
 def garden(portal: Portal) -> Portal:
-    """Twelve documents that a search for quinces finds."""
+    """Return a portal with twelve documents that a search for quinces finds."""
     for number, note in enumerate(NOTES):
         portal.add(note, name=f"garden-{number}.txt")
     return portal
@@ -109,7 +109,7 @@ def test_chunk_search_gives_ten_results_unless_told_otherwise(
 def test_words_step_in_where_meaning_finds_nothing_near(
     garden: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """001: too little above the threshold by meaning, so words answer, and the results say so."""
+    """001: with too few hits above the threshold, keyword search steps in, and results say so."""
     embedder = HashingEmbedder()
     elsewhere = embedder.embed_query("glacier violin copper")
     monkeypatch.setattr(garden.services.embedder, "embed_query", lambda _query: elsewhere)

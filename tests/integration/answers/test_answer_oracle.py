@@ -1,9 +1,9 @@
-"""Nothing that is switched off, deleted or foreign ever reaches a prompt or a citation.
+"""No disabled, deleted or foreign document ever reaches a prompt or a citation.
 
 The world of test_selection_oracle changes at random; after each change a user asks in their
-conversation, in one of two processes. The model repeats every passage that it is given, so that
-a leak would come back in the history. Every request to it, every stored citation and
-the hash of the selection are compared with the oracle in plain Python.
+conversation, in one of two processes. The model repeats every passage that it is given, so that a
+leak would return in the history. Every request to the model, every stored citation and the hash of
+the selection are compared with the oracle in plain Python.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from tests.integration.documents.selection_model import Asker, Chunk, Document
 from tests.integration.documents.selection_world import Seat, Step, World, _question
 from tests.integration.documents.test_selection_oracle import STEPS, steps
 
-# Ten thousand take a quarter of an hour; CONTRIBUTING.md tells when they are worth it.
+# Ten thousand take 15 minutes; CONTRIBUTING.md says when to run them.
 STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "1000"))
 EXAMPLES = -(-STATES // STEPS)
-# The others are searched and put into a prompt all the same, without being stored.
+# The others are only searched and put into a prompt, without storing an answer.
 WHOLE_ANSWER_EVERY = 8
-# While this change is held open, a row that a whole answer needs is locked.
+# This change locks a row that storing an answer needs.
 HELD = "hold back"
 
 
@@ -48,8 +48,8 @@ def repeat(request: ChatRequest) -> Iterator[ChatEvent]:
 
 @dataclass(slots=True)
 class AskingWorld(World):
-    """A world in which users ask instead of searching. `written` are all chunks that ever
-    were, with the documents that have or had them."""
+    """A world in which users ask questions. `written` are all chunks that ever existed, with their
+    documents."""
 
     written: list[tuple[UUID, Chunk]] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class AskingWorld(World):
             assert not request.tool_turns
 
     def _conversation(self, place: int) -> UUID:
-        """Begin a new conversation for a user whose own was deleted."""
+        """Return the conversation of a user, a new one if theirs was deleted."""
         conversation = self.conversations[place]
         if conversation is None:
             with self._begin(0) as session:
@@ -120,7 +120,7 @@ class AskingWorld(World):
         assert selection_hash == hashlib.sha256(ids.encode()).hexdigest()
 
     def _check_prompt_text(self, user: User, conversation: UUID, text: str) -> None:
-        """Of all passages and titles there ever were, only those that count right now."""
+        """Check that the prompt contains only chunks and titles that are enabled right now."""
         allowed = self._allowed(user, conversation)
         may = {chunk.id for one in allowed.values() for chunk in one.chunks}
         for _, chunk in self.written:
@@ -129,7 +129,7 @@ class AskingWorld(World):
             assert document.id in allowed or not _holds(text, document.title), user.name
 
     def _check_history(self, user: User, conversation: UUID, turns: Sequence[Turn]) -> None:
-        """Only of documents that count; what they said before they were read again may stand."""
+        """Check that the history is based on enabled documents only, possibly older versions."""
         allowed = self._allowed(user, conversation)
         text = "\n".join(turn.content for turn in turns)
         for document, chunk in self.written:
@@ -137,7 +137,7 @@ class AskingWorld(World):
 
 
 def _holds(text: str, words: str) -> bool:
-    # Passages and titles end in a number of their own, which must not be the start of another.
+    # Chunks and titles end in a unique number, which must not match the start of a longer one.
     return re.search(rf"{re.escape(words)}(?!\d)", text) is not None
 
 
@@ -155,7 +155,7 @@ def test_prompts_and_citations_hold_only_what_the_oracle_allows(
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        # Shrinking lives of forty steps takes longer than reading one.
+        # Shrinking an example of forty steps takes longer than reading it.
         phases=[Phase.generate],
     )
     @given(st.lists(steps, min_size=STEPS, max_size=STEPS))

@@ -1,4 +1,4 @@
-"""What writes answers: an endpoint is connected, tried, chosen and watched on a page."""
+"""The page of answering models: an endpoint is connected, tested, chosen and monitored."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_trial_shows_the_answer_and_the_time_to_its_first_word(
     assert status == 200
     assert "gemma3 answered. First token after 0" in page
     assert "Fifteen days [1]." in page
-    assert QUOTES in page  # Trying a model out does not choose it.
+    assert QUOTES in page  # Testing a model does not choose it.
 
 
 def test_trial_of_an_endpoint_that_fails_says_why(

@@ -7,7 +7,7 @@ import pytest
 
 from portal.database.embedded import EmbeddedPostgres
 
-# Small and quick: these servers live for seconds and hold nothing.
+# Small and fast, because these servers run for seconds without valuable data.
 QUICK = {"shared_buffers": "32MB", "fsync": "off", "autovacuum": "off"}
 
 
@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgre
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
-    """A server that a test may kill or break; not started yet."""
+    """Return a server, not yet started, that a test may kill or break."""
     embedded = EmbeddedPostgres(tmp_path / "data", extra_settings=QUICK)
     yield embedded
     embedded.stop()

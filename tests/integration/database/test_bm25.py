@@ -1,4 +1,4 @@
-"""The guard of the BM25 index, on the real extension."""
+"""The guard of the BM25 index, with the real extension."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_crashed_session_is_noticed_and_healed(engine: Engine) -> None:
 def accepts_connections(engine: Engine) -> bool:
     try:
         with engine.connect() as connection:
-            # While the old server still ends, a new session may yet be let in.
+            # The old server may still accept a session while it shuts down.
             return connection.execute(text("SELECT count(*) FROM bm25_index_state")).scalar()
     except DBAPIError:
         return False
@@ -155,8 +155,7 @@ def accepts_connections(engine: Engine) -> bool:
 def test_the_probe_notices_passages_that_are_not_counted(
     own_server: EmbeddedPostgres, engine: Engine
 ) -> None:
-    """After a build the old passages still match; only the count tells that the new ones are
-    forgotten."""
+    """After a build the old chunks still match; only the count shows that new ones are missing."""
     bm25.heal(engine)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f"REINDEX INDEX {INDEX}"))

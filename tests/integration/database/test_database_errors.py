@@ -1,4 +1,4 @@
-"""Failures of statements are the portal's own errors, on every path to the server."""
+"""Failed statements raise the portal's own errors, on every path to the server."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_connection_that_was_cut_between_two_statements_does_not_answer(
 def test_name_is_held_at_a_server_that_answers_in_time_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One that is frozen still takes connections, and says nothing."""
-    monkeypatch.setitem(session_store._CONNECTING, "connect_timeout", 2)  # The least that there is.
+    """A frozen server still accepts connections but does not respond."""
+    monkeypatch.setitem(session_store._CONNECTING, "connect_timeout", 2)  # libpq's minimum.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://portal@127.0.0.1:{silent.getsockname()[1]}/portal"
         with pytest.raises(DatabaseUnavailable), Database(url).hold(1, "name"):
@@ -178,7 +178,7 @@ def test_search_whose_server_is_gone_is_a_503(
 
 
 def _cut(database: Database, session: Session) -> None:
-    """End this session's connection from another one, as an administrator's restart does."""
+    """Terminate this session's connection from another one, as a restart of the server does."""
     pid = session.execute(text("SELECT pg_backend_pid()")).scalar_one()
     with database.begin() as other:
         other.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})

@@ -108,7 +108,7 @@ def test_a_pid_that_another_program_got_does_not_stop_the_start(
     kill_postmaster(own_server)
     owner = own_server.cluster.stat()
     with subprocess.Popen(
-        ["sleep", "600"],  # Python itself may lie where this user cannot go.
+        ["sleep", "600"],  # This user may have no access to the Python interpreter.
         user=owner.st_uid if os.geteuid() == 0 else None,
     ) as other:
         for path in (pid_file, own_server.cluster / ".s.PGSQL.5432.lock"):

@@ -31,7 +31,7 @@ def _extensions(server: EmbeddedPostgres) -> None:
 def test_the_embedded_server_is_fit(server: EmbeddedPostgres) -> None:
     found = look(server)
     assert found.is_fit
-    # The tests' own server is small and not durable; nothing else is amiss.
+    # The test server is small and not durable; nothing else is reported.
     assert {lack.what.split()[0] for lack in found.lacks} <= {"fsync", "shared_buffers"}
     assert found.server_version.startswith("18.")
     assert found.extensions["vector"] == "0.8.6"

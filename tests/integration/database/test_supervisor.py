@@ -1,4 +1,4 @@
-"""`portal serve` from the command line: ready, watched, stopped, killed."""
+"""`portal serve` from the command line: start, supervision, stop and kill."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(data_dir: Path, *arguments: str) -> list[str]:
 
 @contextmanager
 def portal(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
-    """A serving portal: its process, its address, and what it printed until it was ready."""
+    """Start a portal; yield its process, its address and the lines printed until it was ready."""
     environment = os.environ | {"PORTAL_EMBEDDING__PROVIDER": "hashing"}
     environment.pop("DATABASE_URL", None)
     with subprocess.Popen(
@@ -85,7 +85,7 @@ def test_it_serves_survives_a_dead_child_and_stops_cleanly(tmp_path: Path) -> No
             p for p in psutil.Process(process.pid).children() if "gunicorn" in str(p.cmdline())
         )
         web.kill()
-        # The supervisor holds the socket, so this waits for the new process and is answered.
+        # The supervisor holds the socket, so this request waits for the new process.
         assert get(address) == 200
 
         server = EmbeddedPostgres(tmp_path)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A user, as far as it matters for what they may find."""
+    """The properties of a user that decide what they may find."""
 
     id: UUID
     is_admin: bool
@@ -20,7 +20,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage: its words in order, and whether it has a vector."""
+    """A chunk: its words in order, and whether it has a vector."""
 
     id: UUID
     words: tuple[str, ...]
@@ -33,7 +33,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class Document:
-    """A document; `chunks` are those of its published text, none before it has one."""
+    """A document; `chunks` are those of its published text, empty before there is one."""
 
     id: UUID
     owner: UUID | None
@@ -48,7 +48,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Words to look for and what narrows them; `phrase` are words that stand together."""
+    """A query: its words and filters; `phrase` are consecutive words."""
 
     words: tuple[str, ...]
     phrase: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Question:
         return chunk.holds(self.phrase) and self.excluded not in chunk.words
 
     def matches(self, chunk: Chunk) -> bool:
-        """Whether a passage has any of the words, those of the phrase among them."""
+        """Tell whether a chunk contains any of the words, or of the phrase's words."""
         return not {*self.words, *self.phrase}.isdisjoint(chunk.words)
 
 

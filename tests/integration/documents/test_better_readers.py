@@ -1,4 +1,4 @@
-"""Documents that an older reader read are read again in the background."""
+"""Documents read by an older reader are reread in the background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HANDBOOK = "# Leave\n\nFifteen days of leave a year.\n\n| Years | Days |\n|---|-
 
 
 def age(portal: Portal) -> None:
-    """Leave texts and chunks as a reader wrote them that knew no tables."""
+    """Leave texts and chunks as an older reader without tables wrote them."""
     with portal.services.database.begin() as session:
         session.execute(text("UPDATE document_revisions SET blocks = '[]', reader_version = 0"))
         session.execute(text("UPDATE document_chunks SET blocks = '[]'"))

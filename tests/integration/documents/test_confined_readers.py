@@ -1,4 +1,4 @@
-"""A reader that a hostile file has taken over: what it tries, layer by layer and all together."""
+"""A reader taken over by a hostile file is confined, by each layer and by all together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ATTEMPTS = (
     "shared_memory", "io_uring", "own_limits_of_parent",
 )  # fmt: skip
 
-# What a file would run in a reader: everything it needs is loaded before it is confined.
+# Runs in place of a reader; it imports everything it needs before it is confined.
 HOSTILE_READER = textwrap.dedent(
     """
     import codecs, ctypes, os, resource, socket, subprocess
@@ -155,7 +155,7 @@ def test_reader_that_a_file_has_taken_over_gets_nothing(
 def test_same_reader_gets_all_of_it_where_nothing_confines_it(
     tmp_path: Path, readers: Path, world: dict[str, object]
 ) -> None:
-    """Otherwise the attempts above would prove nothing."""
+    """Without this, the attempts above would prove nothing."""
     done = run_apart(tmp_path, readers, world, layers=())["done"]
     possible = set(ATTEMPTS) - {
         "replace_program", "trace_parent", "io_uring", "parent_memory", "parent_environment",
@@ -203,8 +203,8 @@ def run_apart(
     layers: tuple[str, ...] | None = None,
     uid: int = 0,
 ) -> dict[str, object]:
-    """What the hostile reader tells when it runs with these layers only, and as this user."""
-    # Where it is not refused, one ends the reader and the other stops this test.
+    """Run the hostile reader with these layers only, as this user; return its report."""
+    # Unless refused, one of the harmful calls ends the reader and the other stops this test.
     options = world | {"harm": layers is None or "seccomp" in layers}
     runner = f"""
 import json, os, resource, runpy, sys

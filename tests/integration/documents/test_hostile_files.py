@@ -1,4 +1,4 @@
-"""Files that are made to break what reads them: each ends as it must, and costs little."""
+"""Files made to break their readers end with the right error or text, and cost little."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BOUNDARY = "a-boundary-of-our-own"
 
 @pytest.fixture(autouse=True)
 def _no_text_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has tests of its own, and takes seconds a page."""
+    """Disable OCR, which takes seconds a page and has its own tests."""
     monkeypatch.setattr(page_recognition, "is_installed", lambda: False)
 
 
 def send(client: FlaskClient, portal: Portal, header: str, data: bytes) -> TestResponse:
-    """A file with just this header: what a test client would make of the name stays out."""
+    """Upload a file with exactly this part header, which a test client would rewrite."""
     body = f"--{BOUNDARY}\r\n{header}\r\n\r\n".encode() + data + f"\r\n--{BOUNDARY}--\r\n".encode()
     return client.post(
         "/api/knowledge/documents",
@@ -42,7 +42,7 @@ def send(client: FlaskClient, portal: Portal, header: str, data: bytes) -> TestR
 
 
 def send_named(client: FlaskClient, portal: Portal, name: str, data: bytes) -> TestResponse:
-    """As browsers send names: in UTF-8, with quotation marks and line ends by percent."""
+    """Upload with the file name as browsers encode it: UTF-8, quotes and line ends escaped."""
     for sign, code in (('"', "%22"), ("\r", "%0D"), ("\n", "%0A")):
         name = name.replace(sign, code)
     return send(client, portal, f'Content-Disposition: form-data; name="file"; filename="{name}"',
@@ -72,8 +72,8 @@ def test_each_hostile_file_ends_as_it_must(
 
 
 def _peak_kb(*, forget: bool = False) -> int:
-    """The most memory that this process has had, or has now when that is to be forgotten: other
-    tests had their part of it. Readers have processes of their own, and a limit each."""
+    """Return this process's peak memory; with `forget`, reset it first, because other tests raise
+    it too. Readers run in separate processes with their own limits."""
     if forget:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()
@@ -81,7 +81,7 @@ def _peak_kb(*, forget: bool = False) -> int:
 
 
 def _outcome(portal: Portal, answer: TestResponse) -> str:
-    """READY, or the code of the error with which the upload or the reading ended."""
+    """Return READY, or the error code of the upload or of the job."""
     if answer.status_code != 202:
         return str(answer.json["error"]["code"])
     (document,) = answer.json["documents"]
@@ -94,7 +94,7 @@ def _outcome(portal: Portal, answer: TestResponse) -> str:
 def _problem(
     client: FlaskClient, portal: Portal, file: Hostile, answer: TestResponse, ended: str
 ) -> str:
-    """What is not as it must be, in words; nothing when all of it is."""
+    """Return what is wrong in words, empty if nothing is."""
     if ended not in file.outcome.split("|"):
         return f"ended as {ended}, not {file.outcome}"
     if answer.status_code != 202:

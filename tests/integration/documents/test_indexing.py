@@ -1,4 +1,4 @@
-"""Indexing can be cut off anywhere and goes on; nothing half done is ever found."""
+"""Indexing resumes after an interruption at any point, and partial results are never found."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_rolled_back_job_is_not_queued(portal: Portal) -> None:
 
     with pytest.raises(RuntimeError):
         add_and_fail()
-    # Only the upload's own is there.
+    # Only the upload's own job is queued.
     assert rows(portal, "SELECT count(*) FROM procrastinate_jobs") == [1]
 
 

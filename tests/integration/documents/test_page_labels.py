@@ -1,4 +1,4 @@
-"""Pages are named by the label printed on them; their number stays the same."""
+"""Pages are shown with their printed labels; page numbers stay the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conftest import Portal
 from tests.factories import files
 from tests.factories.answers import ask, asked, saying
 
-# Long enough for a passage of its own each.
+# Each page is long enough for a chunk of its own.
 PREFACE = ["The preface thanks everybody who lent a telescope for this book."] * 4
 CONTENTS = ["The contents name every comet and every village of the valley."] * 4
 BODY = ["The body explains how comets are counted at night without a lamp."] * 4
@@ -40,7 +40,7 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
     found = client.post("/api/knowledge/search", json=body, headers=headers).json["results"]
     pages = {(hit["document_id"], hit["page"]): hit["page_label"] for hit in found}
     assert pages[str(book.id), 1] == "i"
-    # The third page has a one on it, and says so.
+    # The third page is labelled "1".
     assert pages[str(book.id), 3] == "1"
     assert {label for (document, _), label in pages.items() if document != str(book.id)} == {None}
     assert "<span>Page i</span>" in client.get(f"/search?q={question}", headers=headers).text
@@ -113,7 +113,7 @@ def test_page_and_heading_are_those_of_what_was_found_within_a_passage(
     ):
         assert found(query, manual.id)["heading"] == heading
     assert "<span>Pages i to 1</span>" in client.get(f"/documents/{book.id}", headers=headers).text
-    # A citation says where the very words stand.
+    # A citation gives the page of the quoted words.
     talk = conversations.create(portal.services, portal.admin)
     cited = ask(portal.services, portal.admin, talk.id, "Is a lamp used when comets are counted?")
     (citation,) = [one for one in cited.citations if "lamp" in one.excerpt]

@@ -1,4 +1,4 @@
-"""Reading a document again: another encoding, recognised pages; and what it says of its gaps."""
+"""Rereading a document with another encoding or with OCR, and warnings about missing text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests.conftest import Portal
 from tests.factories import files
 
-# So short that it is taken for another of the encodings in which all its bytes are characters.
+# Short enough to be detected as another encoding in which all its bytes are valid.
 AMBIGUOUS = "Привет. ".encode("cp1251") * 20
 
 
@@ -42,24 +42,24 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
         answer = client.post(f"{address}/reindex", json={"encoding": encoding}, headers=headers)
         return answer.status_code, (answer.json["error"] or {}).get("code", "")
 
-    # What cannot be right changes nothing.
+    # An impossible encoding is refused and changes nothing.
     assert again("utf-8") == (422, "undecodable_as")
     for unknown in ("zip", "base64", "no-such-thing", "utf\0", "x" * 41, 5):
         assert again(unknown)[0] in {400, 422}, unknown
     assert client.get(address, headers=headers).json["status"] == "ready"
     wide = portal.add("Words in two bytes each.".encode("utf-16-le"), name="wide.txt")
-    for wrong in ("cp1252", "gb18030"):  # Each byte is a character there, and each second one NUL.
+    for wrong in ("cp1252", "gb18030"):  # Every byte is valid there, and every second one NUL.
         answer = client.post(f"/api/knowledge/documents/{wide.id}/reindex",
                              json={"encoding": wrong}, headers=headers)  # fmt: skip
         assert (answer.status_code, answer.json["error"]["code"]) == (422, "undecodable_as"), wrong
-    # NULs that came in where a file is not looked at before it is taken.
+    # A NUL past the part of the file that is checked before it is stored.
     damaged = portal.add(b"Words of a report. " * 4_000 + b"twi\0ce", name="damaged.txt")
     told = client.get(f"/api/knowledge/documents/{damaged.id}", headers=headers).json
     assert told["encoding"] == "utf-8"
     assert told["warnings"] == ["U+0000 (NUL), shown as “�” in the text: 1"]
     shown = client.get(f"/documents/{damaged.id}", headers=headers | {"Accept-Language": "en"}).text
     assert told["warnings"][0] in shown
-    # What can be is read again; the present text stays until then.
+    # A possible encoding starts a rereading; the current text stays until it is done.
     assert again("windows-1251") == (202, "")
     assert again("windows-1251") == (409, "conflict")
     assert client.get(f"{address}/content", headers=headers).json == first
@@ -76,12 +76,12 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
                        data={"encoding": "utf-8"})  # fmt: skip
     assert sent.status_code == 422
     assert "is not valid UTF-8" in sent.text
-    # Without a choice it is recognised, as the first time.
+    # Without a choice, the encoding is detected as it was the first time.
     sent = client.post(f"/documents/{document.id}/reindex", headers=headers, data={"encoding": ""})
     assert sent.status_code == 303
     finish(portal, document.id)
     assert client.get(f"{address}/content", headers=headers).json["text"] == first["text"]
-    # Each reading is a revision: what cites an earlier one still has its words.
+    # Each reading is a revision, so that citations of earlier ones keep their text.
     with portal.services.database.begin() as session:
         revisions = session.scalars(
             text("SELECT encoding FROM document_revisions WHERE document_id = :id "
@@ -116,7 +116,7 @@ def test_pages_without_text_cause_a_warning_everywhere(
     assert error["code"] == "no_text_in_pdf"
     assert "no text on pages 1–3" in error["message"]
     assert "./run setup --ocr" in error["message"]
-    # Only texts have an encoding to choose; a PDF is read again with what was installed since.
+    # Only text files offer an encoding; a PDF is reread with the tools installed since.
     answer = client.post(
         f"/api/knowledge/documents/{partly.id}/reindex",
         json={"encoding": "gb18030"},
@@ -140,7 +140,7 @@ def test_web_pages_and_word_documents_are_never_shown_as_ours(
 
 
 def _longest(name: str, page: str) -> int:
-    """How many characters a page lets be typed into its field of this name."""
+    """Return the maximum length of the page's field of this name."""
     (field,) = re.findall(rf'<input\b[^>]*?\bname="{name}"[^>]*>', page)
     return int(re.findall(r'maxlength="(\d+)"', field)[0])
 

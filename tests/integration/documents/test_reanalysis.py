@@ -1,4 +1,4 @@
-"""A new analyser reaches what is stored already, bit by bit, while the portal serves."""
+"""A new analyser is applied to stored documents gradually, while the portal serves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import Portal
 
 @pytest.fixture
 def aged(portal: Portal) -> Portal:
-    """Seven documents whose terms an analyser made that knew no Chinese and no stems."""
+    """Return seven documents with terms of an analyser without Chinese and stemming."""
     for number in range(7):
         portal.add(f"員工每年有十五天帶薪年假。Running number{number}.", name=f"年假{number}.txt")
     change(portal, "UPDATE document_chunks SET terms = lower(content), analyser_version = 1")

@@ -1,4 +1,4 @@
-"""The selection API: whose switch decides, who may switch, and that searches obey at once."""
+"""The selection API: which switch decides, who may set it, and searches follow at once."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_delete_inherits_again(client: FlaskClient, portal: Portal) -> None:
     for path in (DEFAULTS, overrides(talk)):
         switch(client, portal, path, document, enabled=False)
     for path, source in ((overrides(talk), "user"), (DEFAULTS, "system")):
-        for _ in range(2):  # Once more changes nothing.
+        for _ in range(2):  # Repeating it changes nothing.
             answer = client.delete(f"{path}/{document.id}", headers=portal.headers())
             assert (answer.status_code, answer.data) == (204, b"")
         (state,) = listed(client, portal, overrides(talk))["documents"]
@@ -122,7 +122,7 @@ def test_every_process_obeys_the_next_moment(
     talk = conversations.create(portal.services, portal.admin).id
     other = create_app(make_services()).test_client()
     for enabled in (True, False, True, False):
-        assert found(other, portal, conversation_id=str(talk)) in ({"One"}, set())  # Remembered.
+        assert found(other, portal, conversation_id=str(talk)) in ({"One"}, set())  # Cached.
         switch(client, portal, overrides(talk), document, enabled=enabled)
         expected = {"One"} if enabled else set()
         assert found(other, portal, conversation_id=str(talk)) == expected
@@ -199,7 +199,7 @@ def test_pages_are_whole_and_in_the_order_of_titles(client: FlaskClient, portal:
 @pytest.mark.parametrize(
     "cursor",
     [
-        # The last is half a character, with an id that is right.
+        # The last is a lone surrogate with a valid id.
         *("x", "eyJ9", "W10", "WzEsMl0", "WyJhXHUwMDAwIiwiYiJd"),
         "WyJcdWQ4MDAiLCAiMDAwMDAwMDAtMDAwMC0wMDAwLTAwMDAtMDAwMDAwMDAwMDAxIl0",
     ],

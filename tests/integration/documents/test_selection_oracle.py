@@ -1,7 +1,7 @@
-"""No search ever shows what is switched off, deleted or foreign, nor hides what counts.
+"""No search shows a disabled, deleted or foreign document, nor hides an enabled one.
 
-A portal changes at random, and after each change a user searches, in one of two processes that
-each keep what they found switched on. Every result is compared with an oracle in plain Python.
+A portal changes at random, and after each change a user searches in one of two processes, each of
+which caches enabled sets. Every result is compared with an oracle in plain Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from portal.domain.search import SearchMode
 from portal.services import Services
 from tests.integration.documents.selection_world import CHANGES, SLOTS, Step, World
 
-# Ten thousand take some minutes; CONTRIBUTING.md tells when they are worth it.
+# Ten thousand take some minutes; CONTRIBUTING.md says when to run them.
 STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "3000"))
 STEPS = 40  # Steps before the portal starts over.
 NEVER = {"exact_always_chunks": 0, "exact_chunks": 0, "exact_share": 0.0}
@@ -75,7 +75,7 @@ def test_searches_find_just_what_the_oracle_allows(
 
 
 def prefer_indexes(processes: tuple[Services, ...]) -> None:
-    """Have the planner use indexes where a table is so small that it would read it whole."""
+    """Make the planner use indexes even on tables small enough for a sequential scan."""
     for services in processes:
         name = services.database.engine.url.database
         with services.database.begin() as session:

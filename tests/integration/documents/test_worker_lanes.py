@@ -1,4 +1,4 @@
-"""What a large or hostile file may hold up: neither a note nor, once it is cancelled, anything."""
+"""A large or hostile file delays no small file, and nothing at all once it is cancelled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.conftest import Portal
 from tests.factories.uploads import upload
 
 WITHIN_S = 30.0
-# What a file that takes the parser for ever comes to.
+# Stands for a file on which the parser never ends.
 ENDLESS_READER = """
 import time
 def read(file, **options):

@@ -1,4 +1,4 @@
-"""`examples/curl.sh` as a newcomer runs it, on a portal that serves."""
+"""`examples/curl.sh` works on a running portal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUESTION = "When is the canteen open?"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Of a shell whose `curl` and `python3` write down the arguments that `ps` would show."""
+    """Return an environment whose `curl` and `python3` record the arguments visible to `ps`."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("curl", "python3"):
@@ -50,7 +50,7 @@ def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[s
 
 
 def refusal(environment: Mapping[str, str], *arguments: str) -> str:
-    """What the script says when it does not do it."""
+    """Run the script, expect it to fail, and return its message."""
     with start(environment, *arguments) as process:
         output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (1, "")

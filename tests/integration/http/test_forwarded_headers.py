@@ -28,7 +28,7 @@ FORGED = {
     "PATH_INFO": "/evil",
 }
 
-# A server with the configuration of the portal and an application that tells what it is given.
+# A server with the portal's configuration and an application that returns its environment.
 TELLING = """
 import json
 def app(environ, start_response):
@@ -71,7 +71,7 @@ def test_a_proxy_is_believed_when_the_settings_say_so(portal: Portal, tmp_path: 
 def test_web_server_ignores_forwarded_headers(
     bind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What gunicorn would otherwise believe, from everywhere.
+    # Without the portal's configuration, gunicorn would trust every client.
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     monkeypatch.setenv("PORTAL_DATA_DIR", str(tmp_path / "data"))
     (tmp_path / "telling.py").write_text(TELLING)
@@ -83,7 +83,7 @@ def test_web_server_ignores_forwarded_headers(
     command += ["--pythonpath", str(tmp_path), "--no-control-socket", "--log-level", "error"]
     transport = httpx.HTTPTransport(uds=str(path)) if bind == "unix" else httpx.HTTPTransport()
     configuration = Path(__file__).parents[3] / "gunicorn.conf.py"
-    # The hook after the fork wants the portal's own application.
+    # The hook after the fork needs the portal's own application.
     text = configuration.read_text().split("def post_worker_init")[0]
     (tmp_path / "gunicorn.conf.py").write_text(text)
     with (

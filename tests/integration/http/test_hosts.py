@@ -1,4 +1,4 @@
-"""Host headers: which names the portal answers to, and what its links begin with."""
+"""Host headers: the names that the portal accepts and uses in its links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVIL = "evil.example"
 
 
 class Connection:
-    """A connection that came to this address, as gunicorn hands it on."""
+    """A connection to this address, as gunicorn passes it on."""
 
     def __init__(self, address: object) -> None:
         self.address = address

@@ -132,7 +132,7 @@ def test_without_redis_no_request_fails_none_waits_and_it_is_found_again(
     headers = portal.headers()
 
     def ask(number: int) -> float:
-        """Counted, searched, kept: all that asks Redis; seconds."""
+        """Search once, which uses Redis for limits and the cache; return the seconds taken."""
         started = time.perf_counter()
         found = client.post(SEARCH, json={"query": f"leave {number % 4}"}, headers=headers)
         seconds = time.perf_counter() - started
@@ -154,7 +154,7 @@ def test_without_redis_no_request_fails_none_waits_and_it_is_found_again(
     record_property("added_ms", round(added * 1000))
     record_property("back_after_s", round(back, 1))
     assert added < ADDED_S + SLACK_S
-    # One request at the most waited at all.
+    # Only the first request waits for Redis; the other two allow for a busy machine.
     assert sum(seconds > before[-1] + TIMEOUT_S for seconds in during) <= 3
     assert [call.method_name for call in told.calls] == ["warning", "info"]
     ask(0)

@@ -1,4 +1,4 @@
-"""Bodies that cost more than they should: each is refused before anything is built of it."""
+"""Expensive request bodies are refused before they are parsed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.conftest import Portal
 
 SEARCH = "/api/knowledge/search"
 KB = 1024
-# Two characters each, and a dictionary of sixty-four bytes when it is built.
+# Each pair of characters would become a dictionary of 64 bytes.
 FLOOD = b'{"query": "leave", "extra": [' + b"{}," * (31 * KB * KB // 3) + b"{}]}"
 FILES = {
     "uploads.upload",
@@ -31,7 +31,7 @@ FILES = {
 
 @pytest.fixture
 def headers(portal: Portal) -> dict[str, str]:
-    """Of a token that may only read."""
+    """Return the headers of a read-only token."""
     user = portal.user("reader")
     _, secret = sessions.create_personal_token(
         portal.services, user, name="search", ttl_s=3600, scopes=[Scope.READ]
@@ -40,7 +40,7 @@ def headers(portal: Portal) -> dict[str, str]:
 
 
 class Endless(io.RawIOBase):
-    """A body without a length that counts what is read of it."""
+    """A body without a length that counts the bytes read."""
 
     def __init__(self) -> None:
         self.read_bytes = 0

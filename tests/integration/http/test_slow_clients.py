@@ -34,7 +34,7 @@ from tests.factories.web import web_process
 HEALTH, SEARCH, UPLOAD = "/health/live", "/api/knowledge/search", "/api/knowledge/documents"
 JSON = "Content-Type: application/json"
 CREDENTIALS = json.dumps({"username": "admin", "password": PASSWORD}).encode()
-# Seconds instead of the minutes that people are given.
+# Seconds instead of the default minutes.
 IMPATIENT = {
     "PORTAL_WEB__REQUESTS_AT_ONCE": "2",
     "PORTAL_WEB__REQUESTS_WAITING": "4",
@@ -49,7 +49,7 @@ PATIENT = IMPATIENT | {
     "PORTAL_WEB__HEADER_TIMEOUT_S": "60",
     "PORTAL_WEB__CLIENT_PATIENCE_S": "60",
 }
-# More than an address has threads, and than it may have connections.
+# More than the threads, and than the connections, that one address may use.
 MANY, TOO_MANY = 100, 230
 # Longest time for a response that waits for no other client, on a busy machine.
 PROMPTLY_S = 5.0
@@ -61,7 +61,7 @@ pytestmark = pytest.mark.slow
 def portal(
     server_url: str, template: str, run_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Portal]:
-    """One database for all tests of this file: each would start two servers."""
+    """Return a portal shared by all tests of this module, so that only two servers are started."""
     data_dir = tmp_path_factory.mktemp("portal")
     shutil.copytree(run_dir / TEMPLATE_DATA / "cache", data_dir / "cache")
     with cloned_database(server_url, template) as url:
@@ -73,7 +73,7 @@ def portal(
 
 @pytest.fixture(scope="module")
 def patient(portal: Portal) -> Iterator[str]:
-    """A server that waits longer than a test for a slow client."""
+    """Start a server that waits for slow clients longer than a test takes."""
     settings = portal.services.settings
     with web_process(settings, settings.data_dir, **PATIENT) as address:
         yield address
@@ -81,7 +81,7 @@ def patient(portal: Portal) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def impatient(portal: Portal) -> Iterator[str]:
-    """A server that ends slow clients within a second or two."""
+    """Start a server that disconnects slow clients within a second or two."""
     settings = portal.services.settings
     with web_process(settings, settings.data_dir, **IMPATIENT) as address:
         yield address
@@ -123,7 +123,7 @@ def test_stalled_connections_stop_no_answers(patient: str, portal: Portal) -> No
     }
     for sent in attacks.values():
         with stalled(patient, TOO_MANY, sent):
-            # From the attacker's own address too: what is idle makes way.
+            # Also from the attacker's own address: idle connections are closed to make room.
             assert_served(patient, portal, source=ATTACKER)
             assert_served(patient, portal, source=OTHER_ADDRESS)
 
@@ -145,7 +145,7 @@ def test_a_user_has_so_many_long_bodies_under_way(patient: str, portal: Portal) 
     of_files = "Content-Type: multipart/form-data; boundary=x"
     part = head(UPLOAD, of_files, bearer(portal), "Content-Length: 10000000") + b"--x\r\n"
     with stalled(patient, 4, part) as connections:
-        # Whichever comes last; the others wait for the rest of their bodies.
+        # One is refused; the others wait for the rest of their bodies.
         answered, _, _ = select.select(connections, [], [], TIMEOUT_S)
         assert [read_status(one) for one in answered] == [429]
         other = portal.user("ada")
@@ -232,7 +232,7 @@ def test_pipelined_and_kept_connections_are_answered_in_order(patient: str) -> N
     ]
     sent = b"".join(requests)
     with connect(patient) as connection:
-        # In pieces that end within heads and bodies.
+        # Split into pieces that end within headers and bodies.
         for start in range(0, len(sent), 37):
             connection.sendall(sent[start : start + 37])
         answers = connection.makefile("rb").read()

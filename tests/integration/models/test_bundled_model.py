@@ -1,4 +1,4 @@
-"""The bundled model in the whole path: what Chinese files say is found by an English question."""
+"""With the bundled model, an English query finds the content of Chinese files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model without constants of confidence gets them from what is stored."""
+"""A model without confidence constants is calibrated on the stored chunks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_constants_are_borrowed_until_there_is_enough_to_fit_them_to(portal: Por
         kept = samples.read_constants(session, model)
     assert kept is not None
     assert kept["stored"] == kept["passages"] == 51
-    # Nothing new, nothing to do.
+    # Without new chunks there is nothing to calibrate.
     assert not calibrating.fit_model(portal.services, model)
 
 

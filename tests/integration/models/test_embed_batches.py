@@ -1,4 +1,4 @@
-"""POST /v1/ingest/embed: one batch of missing vectors, all of it or nothing, in turns."""
+"""POST /v1/ingest/embed stores one batch of missing vectors atomically, one call at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATH = "/v1/ingest/embed"
 
 @dataclass
 class Counting(HashingEmbedder):
-    """Notes which passages it was asked for; may fail, and waits for the test."""
+    """Record the chunks to embed; fail or block if the test says so."""
 
     error: Exception | None = None
     chunks: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Counting(HashingEmbedder):
 
 @pytest.fixture
 def lacking(portal: Portal) -> Portal:
-    """Seven passages, none of which has a vector, as after a restored backup."""
+    """Return a portal with seven chunks without vectors, as after a restored backup."""
     for number in range(7):
         portal.add(f"Passage number {number} tells of thing {number}.", name=f"{number}.txt")
     with portal.services.database.begin() as session:

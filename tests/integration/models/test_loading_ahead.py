@@ -1,5 +1,5 @@
-"""A web process loads the model that serves before anybody asks; a search never waits for it
-longer than the settings say."""
+"""A web process loads the active model before the first search, and no search waits for it longer
+than the setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers notice lost vectors and embed their chunks again."""
+"""Workers detect lost vectors and embed the chunks again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def queued(portal: Portal) -> list[object]:
 
 
 def work(portal: Portal) -> None:
-    """Do as a worker does with what is queued."""
+    """Process the queue as a worker does."""
     for name in queued(portal):
         execute(portal, "DELETE FROM procrastinate_jobs WHERE task_name = 'build_model'")
         builds.build_slice(portal.services, str(name), should_stop=lambda: False)

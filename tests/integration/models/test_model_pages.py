@@ -1,4 +1,4 @@
-"""The administrator's page of embedding models, with and without HTMX."""
+"""The administration page of embedding models, with and without HTMX."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pages:
         return answer.get_data(as_text=True)
 
     def post(self, path: str, **form: str) -> str:
-        """What the next page says after a form."""
+        """Submit a form and return the text of the next page."""
         answer = self.client.post(path, data=form, headers=self.headers)
         assert answer.status_code == 303
         return self.get(answer.headers["Location"])

@@ -1,4 +1,4 @@
-"""A switch between two models while others search and upload without pause."""
+"""Switching between two models during continuous searches and uploads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def filled(portal: Portal) -> Portal:
 
 @dataclass
 class Load:
-    """Threads that search without a pause, and their results."""
+    """Threads that search continuously, and their results."""
 
     outcomes: list[SearchOutcome] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Load:
         return [str((o.explanation or {}).get("embedding_model")) for o in self.outcomes]
 
     def wait_for(self, more: int) -> None:
-        """Until `more` searches have been answered from now on."""
+        """Wait until `more` further searches are answered."""
         wanted, deadline = len(self.outcomes) + more, time.monotonic() + 60
         while len(self.outcomes) < wanted and not self.errors:
             assert time.monotonic() < deadline, "searches do not come to an end"
@@ -103,7 +103,7 @@ def test_switch_rollback_and_switch_under_load(filled: Portal) -> None:
         load.wait_for(20)
         list(builds.build(filled.services, NEW, batch_size=20))
         load.wait_for(20)
-        assert set(load.models()) == {OLD}  # Searches went on by the old one all the time.
+        assert set(load.models()) == {OLD}  # All searches so far used the old model.
         switching.switch(filled.services, NEW)
         load.wait_for(40)
         started = time.monotonic()
@@ -115,7 +115,7 @@ def test_switch_rollback_and_switch_under_load(filled: Portal) -> None:
     assert load.errors == []
     assert {OLD, NEW} == set(load.models())
     assert all(outcome.hits and outcome.degraded == () for outcome in load.outcomes)
-    # Results of one search come from one model alone: their cosines are that model's.
+    # All results of a search come from the same model: their cosines are that model's.
     for model in (OLD, NEW):
         own = [o for o, name in zip(load.outcomes, load.models(), strict=True) if name == model]
         for outcome in own[:: max(1, len(own) // 15)]:
@@ -221,11 +221,11 @@ def test_build_that_is_killed_goes_on_where_it_was(
     (half,) = (s for s in switching.list_models(filled.services) if s.model.name == NEW)
     assert half.size.vectors >= 10
     assert half.coverage.missing > 0
-    assert half.build.stage == "embedding"  # A worker continues it without a command.
+    assert half.build.stage == "embedding"  # A worker resumes it without a command.
     builds.requeue_lost(filled.services)
     deadline = time.monotonic() + 10
     while half.model.status == "building":
-        # The server takes a moment to notice that the builder is gone.
+        # The server notices with a delay that the builder is gone.
         assert time.monotonic() < deadline
         builds.build_slice(filled.services, NEW, should_stop=lambda: False)
         (half,) = (s for s in switching.list_models(filled.services) if s.model.name == NEW)

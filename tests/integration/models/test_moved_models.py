@@ -1,4 +1,4 @@
-"""Two directories of one name: the same model, moved, goes on working; another one is refused."""
+"""A model directory that was moved keeps working; another model of the same name is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME, DIMENSIONS = "model", 64
 
 
 class Encoder:
-    """What sentence-transformers gives; `weights`, in the directory's file, tell models apart."""
+    """A fake sentence-transformers model, identified by its `weights` file."""
 
     def __init__(self, weights: str) -> None:
         self.weights = weights
@@ -51,7 +51,7 @@ def directory(tmp_path: Path, parent: str, weights: str) -> Path:
 
 @pytest.fixture
 def built(portal: Portal, tmp_path: Path) -> Portal:
-    """A portal served by the model in ``a/model``."""
+    """Return a portal that uses the model in ``a/model``."""
     portal.add("Divers must not touch the coral.", name="coral.txt")
     portal.add("The last train leaves at nine.", name="train.txt")
     model = catalog.register(portal.services, str(directory(tmp_path, "a", "one")))
@@ -90,12 +90,12 @@ def test_another_model_in_the_settings_answers_no_question(
     request = SearchRequest("touch the coral", explain=True)
     found = engine.search(services, built.admin, request)
     assert found.degraded == ()
-    # Naming the model itself meanwhile does not let the other one in.
+    # Registering the right model meanwhile does not activate the other one.
     catalog.register(services, str(tmp_path / "a" / NAME))
     assert catalog.loaded(services, catalog.find(services, NAME)).embedder is not services.embedder
     expected = engine.search(built.services, built.admin, request)
     assert found.hits[0].vector_score == pytest.approx(expected.hits[0].vector_score)
-    # Once the directory holds the model itself, it is taken.
+    # Once the directory contains the right model, it is accepted.
     (other / "weights").write_text("one")
     again = make_services(embedding=chosen)
     catalog.refresh_registration(again)

@@ -1,5 +1,5 @@
-"""A model is registered with a length of its vectors. What an endpoint returns later under the
-same name, searches and comparisons say what is wrong, and words go on."""
+"""When an endpoint returns vectors of another length than registered, searches and comparisons
+report it and keyword search continues."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def ask(portal: Portal, query: str, mode: SearchMode = SearchMode.HYBRID) -> Sea
 def serve(
     make_services: Callable[..., Services], endpoint: FakeEndpoint, **timing: object
 ) -> Portal:
-    """A portal whose serving process learned 256 numbers from the endpoint, while the model was
-    built elsewhere when it gave 128, and then switched to."""
+    """Return a portal whose process saw 256 dimensions from the endpoint, while another process
+    built and switched to the model when it returned 128."""
     portal = fill(make_services())
     chosen = {"provider": "openai", "model": NAME, "api_base": endpoint.url}
     elsewhere = make_services(embedding=chosen)
@@ -76,7 +76,7 @@ def test_questions_have_their_vectors_again_once_the_endpoint_gives_the_right_le
 ) -> None:
     with fake_endpoint(dimensions=REGISTERED) as endpoint:
         portal = serve(make_services, endpoint)
-        # Remembered before anybody knew which length is right.
+        # Cached before the registered length was known.
         assert len(portal.services.embedder.embed_query("touch the coral")) == OTHER
         assert ask(portal, "touch the coral").degraded == (EmbedderUnavailable.code,)
         endpoint.dimensions = REGISTERED

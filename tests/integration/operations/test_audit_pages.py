@@ -1,4 +1,4 @@
-"""The audit log on its page, in its API, as CSV and on the command line."""
+"""The audit log as a page, through the API, as CSV and on the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def admin(client: FlaskClient, portal: Portal) -> FlaskClient:
 
 
 def add(services: Services, count: int, **values: object) -> None:
-    """Entries a minute apart, the last one now."""
+    """Add entries a minute apart, the last one now."""
     with services.database.begin() as session:
         session.execute(
             insert(AuditRow),
@@ -87,7 +87,7 @@ def test_failed_sign_ins_are_found_by_the_name_that_was_typed(
 
 
 def test_pages_follow_one_another_without_gaps(client: FlaskClient, portal: Portal) -> None:
-    # Of one moment, as events of one transaction may be.
+    # Entries of the same time, as events of one transaction may be.
     add(portal.services, 25, created_at=NOW)
     headers, seen, cursor = portal.headers(), [], None
     while True:

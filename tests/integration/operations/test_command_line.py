@@ -1,4 +1,4 @@
-"""The command line as an operator uses it: what it does, says, and exits with."""
+"""The command line: effects, output and exit codes."""
 
 from __future__ import annotations
 
@@ -120,14 +120,14 @@ def test_import_that_was_stopped_goes_on_and_doubles_nothing(
     assert stopped.exit_code == 128 + signal.SIGTERM
     assert "3 stored, 0 already there, 0 failed" in stopped.stderr
     assert "goes on from here" in stopped.stderr
-    # Its own worker may have read some of them by then.
+    # The portal's own worker may have read some of them by then.
     so_far = library.list_documents(portal.services, portal.admin).items
     left = 7 - sum(d.status is DocumentStatus.READY for d in so_far)
     queued = run("import", str(folder))
     assert queued.exit_code == 0
     assert "5 stored, 3 already there, 0 failed" in queued.stderr
     assert "--wait" in queued.stderr
-    assert len(stored) == 8  # What is there is not even taken to the store.
+    assert len(stored) == 8  # Files that are already stored are skipped.
     whole = run("import", str(folder), "--wait")
     assert whole.exit_code == 1
     assert "0 stored, 8 already there, 1 failed" in whole.stderr

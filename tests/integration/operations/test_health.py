@@ -21,7 +21,7 @@ ADDRESSES = ("/health", "/health/ready", "/health/vector_store", "/metrics")
 
 
 def answers_in_time(client: FlaskClient) -> dict[str, int]:
-    """The status of each address, all of them within a second on a machine that has time."""
+    """Return the status of each health endpoint; check that all respond within a second."""
     statuses = {}
     for address in ADDRESSES:
         started = time.monotonic()
@@ -37,13 +37,13 @@ WELL = dict.fromkeys(ADDRESSES, 200)
 
 
 def through(portal: Portal, port: int) -> str:
-    """The test's database by way of this port of this machine."""
+    """Return the address of the test's database through this local port."""
     url = make_url(str(portal.services.settings.database_url))
     return url.set(host="127.0.0.1", port=port, query={}).render_as_string(hide_password=False)
 
 
 class FreezableProxy:
-    """TCP to the server's socket, until it freezes: then connections stay, and nothing passes."""
+    """A TCP proxy to the server's socket; once frozen, it keeps connections but passes no data."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -114,7 +114,7 @@ def test_refused_database_connection_is_unavailable(
 def test_a_network_that_swallows_everything(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
-    """A full backlog: connections are neither accepted nor refused."""
+    """With a full backlog, connections are neither accepted nor refused."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as hole:
         fillers = []
         for _ in range(4):
@@ -151,7 +151,7 @@ def test_a_database_that_freezes_and_thaws(
         client = create_app(services).test_client()
         assert answers_in_time(client) == WELL
         proxy.is_flowing.clear()
-        for _ in range(3):  # More looks than there are places for those that hang.
+        for _ in range(3):  # More checks than may hang at a time.
             assert answers_in_time(client) == UNWELL
         proxy.is_flowing.set()
         deadline = time.monotonic() + 10
@@ -173,7 +173,7 @@ def test_abandoned_probe_leaves_no_thread(
         proxy.is_flowing.clear()
         assert client.get("/health").status_code == 503
         for probe in probes():
-            probe.join(5)  # The driver gives up connecting after two seconds.
+            probe.join(5)  # The driver's connection timeout is two seconds.
         assert probes() == []
 
 

@@ -1,4 +1,4 @@
-"""Migrations go forward and back, and say the same as the models."""
+"""Migrations run in both directions and match the models."""
 
 from __future__ import annotations
 

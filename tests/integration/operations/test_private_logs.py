@@ -1,4 +1,4 @@
-"""Forced errors in a serving portal: neither log nor answer repeats what it was about."""
+"""When a request fails, neither the log nor the response repeats private content."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_chat_endpoint_that_repeats_its_prompt(
     assert answer.json["status"] == "unavailable"
     assert "elephant" not in json.dumps(answer.json.get("error", ""))
     assert_no_leak(written())
-    # The endpoint was asked as a part of the caller's trace.
+    # The request to the endpoint continues the caller's trace.
     found = re.fullmatch(rf"00-{TRACE}-([0-9a-f]{{16}})-01", sent["traceparent"])
     assert found is not None
     assert found[1] != SPAN

@@ -1,4 +1,4 @@
-"""Questions that were not answered well, and the evaluation set that is kept of them."""
+"""The report of poorly answered questions, and the evaluation set saved from it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def asker(portal: Portal) -> User:
 def answered(
     portal: Portal, script: Script = "Fifteen days [1].", asked: str = QUESTION
 ) -> Message:
-    """The answer to a question of someone who is no administrator."""
+    """Ask a question as an ordinary user and return the answer."""
     services = saying(portal.services, script)
     conversation = conversations.create(services, asker(portal))
     return ask(services, asker(portal), conversation.id, asked)

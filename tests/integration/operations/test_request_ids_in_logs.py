@@ -1,4 +1,4 @@
-"""Lines that gunicorn logs outside of requests carry no request id."""
+"""Lines that gunicorn logs outside a request carry no request id."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_malformed_request_is_logged_without_another_requests_id(
         "PORTAL_LOG_FORMAT": "json",
     }
     command = [sys.executable, "-m", "gunicorn", "wsgi:app", "--bind", f"127.0.0.1:{port}"]
-    # One thread: what comes next is sure to be handled where the request before was.
+    # With one thread, the next event is handled by the thread of the previous request.
     command += ["--threads", "1", "--no-control-socket", "--log-level", "warning"]
     with (
         (tmp_path / "log").open("wb") as log,

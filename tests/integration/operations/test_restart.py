@@ -1,4 +1,4 @@
-"""Stopped or killed, the portal comes back with all that was acknowledged, and finds the same."""
+"""A portal that was stopped or killed restarts with all acknowledged data and the same results."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.conftest import PASSWORD
 DOCUMENTS = 12
 QUESTIONS = ("budget of section 7", "预算", "lighthouse", "第三章")
 _START_TIMEOUT_S = 90.0
-# A job that died with its worker is taken up again after twenty silent seconds.
+# A killed worker's job is retried after twenty seconds without a heartbeat.
 _READY_TIMEOUT_S = 120.0
 
 
 class ServingPortal:
-    """`portal serve` in processes of its own, on a data directory that outlives it."""
+    """`portal serve` in separate processes, with a data directory that outlives them."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -65,7 +65,7 @@ class ServingPortal:
         return self.process.wait(timeout=60)
 
     def kill_everything(self) -> None:
-        """kill -9 of every process at once, the database's included."""
+        """Kill every process at once with SIGKILL, including the database's."""
         ours = psutil.Process(self.process.pid).children(recursive=True)
         ours.append(self.postmaster())
         for process in [psutil.Process(self.process.pid), *ours]:
@@ -103,7 +103,7 @@ def wait(condition: Callable[[], bool], timeout_s: float, complaint: str) -> Non
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, complaint
-        time.sleep(0.2)  # Another process's progress can only be asked for.
+        time.sleep(0.2)  # The progress of another process can only be polled.
 
 
 @pytest.fixture

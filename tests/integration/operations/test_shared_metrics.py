@@ -1,4 +1,4 @@
-"""Metrics of several processes: gunicorn's workers, the queue's, those that die and come back."""
+"""Metrics of several processes: gunicorn's workers and the queue's, also after they are killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def wait(condition: Callable[[], bool], seconds: float, complaint: str) -> None:
 
 
 class Web:
-    """`gunicorn wsgi:app -w 2` as an operator starts it."""
+    """A running `gunicorn wsgi:app -w 2`."""
 
     def __init__(self, process: psutil.Process, port: int) -> None:
         self.process = process
@@ -48,7 +48,7 @@ class Web:
             return False
 
     def get(self, path: str, **named: object) -> httpx.Response:
-        # A new connection each time: another worker may answer.
+        # Use a new connection each time, so that either worker may answer.
         return httpx.get(self.base + path, timeout=30, **named)
 
     def post(self, path: str, **named: object) -> httpx.Response:
@@ -147,14 +147,13 @@ def test_counts_of_two_workers_add_up_and_outlive_them(portal: Portal) -> None:
             after = killed(web, after)
         assert total(after, REQUESTS, endpoint="knowledge.search") == 100
 
-    # No process that counted is left: a new start begins at zero.
+    # All processes have ended, so a new start begins at zero.
     with gunicorn(portal) as web:
         assert total(web.scrape(), REQUESTS, endpoint="knowledge.search") == 0
 
 
 def killed(web: Web, before: Series) -> Series:
-    """The metrics after one of the workers was killed and another took its place; none of the
-    counters ever went back."""
+    """Kill a worker and return the metrics once it is replaced; check that no counter decreased."""
     victim = min(web.workers())
     os.kill(victim, signal.SIGKILL)
     last = before
@@ -163,7 +162,7 @@ def killed(web: Web, before: Series) -> Series:
         nonlocal last
         try:
             now = web.scrape()
-        except httpx.TransportError:  # The dead worker's connections die with it.
+        except httpx.TransportError:  # The killed worker's connections are closed.
             return False
         gone_back = {key for key, value in counters(last).items() if now.get(key, 0.0) < value}
         assert not gone_back
@@ -176,7 +175,7 @@ def killed(web: Web, before: Series) -> Series:
 
 
 def is_counting(web: Web) -> bool:
-    """Whether each of the workers has answered something."""
+    """Tell whether every worker has answered a request."""
     data_dir = web.process.environ()["PORTAL_DATA_DIR"]
     names = {path.name.split("-")[0] for path in Path(data_dir, "metrics").glob("*.alive")}
     return {str(pid) for pid in web.workers()} <= names
@@ -198,5 +197,5 @@ def test_what_a_worker_of_the_queue_does_is_in_the_metrics_of_the_web(portal: Po
             finally:
                 worker.terminate()
                 worker.wait(30)
-        # It has gone, and what it did has not.
+        # The worker's counts outlive it.
         assert total(web.scrape(), name, **done) == 1

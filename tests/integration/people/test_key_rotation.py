@@ -1,4 +1,4 @@
-"""The key that signs: how long it must be, and what goes on while it is replaced."""
+"""The signing key: its minimum length, and rotation without interruption."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_bytes_are_counted_and_not_characters() -> None:
 
 @pytest.fixture
 def portals(make_services: Callable[..., Services]) -> list[Services]:
-    """One portal before, during and after its key is replaced."""
+    """Return the same portal before, during and after its key is replaced."""
     keys = [
         {"secret_key": OLD},
         {"secret_key": NEW, "secret_key_old": OLD},
@@ -68,7 +68,7 @@ def test_tokens_of_the_old_key_count_while_it_is_named(portals: list[Services]) 
     headers = {"Authorization": f"Bearer {old['access_token']}"}
     assert during.get(MINE, headers=headers).status_code == 200
     assert after.get(MINE, headers=headers).status_code == 401
-    # What is signed now is good afterwards, and nothing to the old key.
+    # A token signed during the rotation is valid afterwards, and invalid for the old key.
     new = during.post("/api/auth/refresh", json={"refresh_token": old["refresh_token"]}).json
     headers = {"Authorization": f"Bearer {new['access_token']}"}
     assert after.get(MINE, headers=headers).status_code == 200
@@ -84,13 +84,13 @@ def test_browsers_stay_signed_in_with_their_forms_and_devices(portals: list[Serv
         assert cookie is not None
         for browser in (during, after):
             browser.client.set_cookie(name, cookie.value)
-    # A form that was open when the portal was started again.
+    # A form that was open while the portal restarted.
     form = {"csrf_token": csrf_token, "domain": "lab"}
     for browser, goes_to in ((during, "/account#domain"), (after, "/login")):
         answer = browser.client.post("/account/domain", data=form, **browser._request)
         assert answer.status_code == 303
         assert answer.location.startswith(goes_to)
-    # Guesses from elsewhere do not lock this browser out: its device cookie counts on.
+    # Guesses from elsewhere do not lock this browser out: its device cookie stays valid.
     anonymous = during.client.application.test_client()
     for number in range(101):
         body = {"username": "admin", "password": "guess"}

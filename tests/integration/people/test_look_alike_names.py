@@ -1,4 +1,4 @@
-"""Names that look like one that is there are refused, also when two come at once."""
+"""Names that look like an existing one are refused, also when two are created at once."""
 
 from __future__ import annotations
 

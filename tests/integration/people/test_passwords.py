@@ -1,4 +1,4 @@
-"""New passwords: what is refused, with which reason, and that checking one costs little."""
+"""New passwords: which are refused and why, and checking one is cheap."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def digest(password: str) -> str:
 
 
 def breached_file(folder: Path, *passwords_: str, filling: int = 2000) -> Path:
-    """A sorted list as Have I Been Pwned has it, with line ends of Windows and counts."""
+    """Write a sorted list in the format of Have I Been Pwned, with CRLF line ends and counts."""
     digests = {digest(f"filling {number}") for number in range(filling)}
     lines = sorted(digests | {digest(one) for one in passwords_})
     path = folder / "breached.txt"

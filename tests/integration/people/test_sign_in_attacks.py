@@ -1,4 +1,4 @@
-"""Attacks on the limits of sign-in: requests that are counted in another way than they are read."""
+"""Attacks on sign-in limits with requests that might be counted differently than they are read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OTHER_TYPES = [
 
 @pytest.fixture
 def anonymous(make_services: Callable[..., Services]) -> FlaskClient:
-    """A client that has not signed in; limits are as they are by default."""
+    """Return a client that is not signed in, with the default limits."""
     services = make_services(rate_limits={"enabled": True})
     accounts.ensure_first_administrator(services)
     accounts.create_user(services, name="eve", password=PASSWORD)
@@ -68,7 +68,7 @@ def by_form(client: FlaskClient, names: list[str], password: str) -> int:
 
 
 def is_locked(client: FlaskClient) -> bool:
-    """Whether the right password is refused because of too many guesses."""
+    """Tell whether the right password is refused because of too many guesses."""
     return send(client, body("admin", PASSWORD), "application/json") == 429
 
 
@@ -150,7 +150,7 @@ def test_json_sent_to_the_sign_in_page_locks_no_user_out(anonymous: FlaskClient)
     headers = {"X-CSRFToken": csrf_token(anonymous)}
     guess = {"username": "admin", "password": "guess"}
     answers = [anonymous.post("/login", json=guess, headers=headers).status_code for _ in range(12)]
-    assert answers == [401] * 10 + [429] * 2  # Counted under no name.
+    assert answers == [401] * 10 + [429] * 2  # Counted without a name.
     assert not is_locked(anonymous)
 
 
@@ -171,7 +171,7 @@ def test_only_a_sign_in_earns_a_device_cookie(
 
 
 def test_asking_for_options_makes_no_address_known(anonymous: FlaskClient) -> None:
-    """100 guesses an hour from everywhere close a name; an address gets more only by signing in."""
+    """100 guesses an hour lock a name; only an address that has signed in gets more."""
     for n in range(100):
         send(anonymous, body("admin", f"{n}"), "application/json", f"192.0.2.{n}")
     json_data = {"username": "admin", "password": "x"}
@@ -182,7 +182,7 @@ def test_asking_for_options_makes_no_address_known(anonymous: FlaskClient) -> No
 def test_a_device_cookie_counts_for_the_name_that_earned_it_alone(anonymous: FlaskClient) -> None:
     assert by_form(anonymous, ["eve"], PASSWORD) == 303
     assert anonymous.get_cookie(cookies.DEVICE) is not None
-    # As many guesses as without the cookie: ten at one name, sixty from one address.
+    # The limits are the same as without the cookie: ten for a name, sixty for an address.
     assert [by_form(anonymous, ["admin"], "x") for n in range(15)] == [401] * 10 + [429] * 5
     others = [by_form(anonymous, [f"name {n}"], "x") for n in range(60)]
     assert others == [401] * 50 + [429] * 10

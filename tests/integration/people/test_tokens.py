@@ -1,4 +1,4 @@
-"""Who gets in, for how long, and what ends it."""
+"""Tokens: who gets one, how long it lasts, and what revokes it."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_session_of_a_browser_counts_behind_a_proxy_that_asks_for_a_password(
     basic = {"Authorization": "Basic YWRhOnBhc3N3b3Jk"}
     assert client.get("/documents", headers=basic).status_code == 200
     assert client.get("/api/auth/tokens", headers=basic).status_code == 200
-    # Browsers send both by themselves: what changes something needs the proof of a form.
+    # Browsers send both automatically, so requests that change something need a form token.
     assert client.post("/api/auth/revoke", json={}, headers=basic).status_code == 403
     assert client.get("/documents", headers=basic).status_code == 200
 

@@ -1,4 +1,4 @@
-"""The search of chunks without what surrounds it: a vector and words in, candidates out."""
+"""Search chunks in the store alone, from a vector and words to candidates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.store.search.scope import Scope
 from portal.text.analyser import query_terms
 from portal.text.query_syntax import parse_query
 
-# What a search by a use case asks of each leg at least.
+# The minimum that the use case requests of each leg.
 LEG_LIMIT = 100
 
 
@@ -39,7 +39,7 @@ def find_chunks(
     domain: str | None = None,
     conversation_id: UUID | None = None,
 ) -> tuple[list[Candidate], Trace]:
-    """What this process finds for a query and its vector (dimensions,), and how."""
+    """Return the candidates for a query and its vector (dimensions,), and the plan used."""
     parsed = parse_query(query)
     terms = query_terms(parsed.text)
     with services.database.driver() as reader:

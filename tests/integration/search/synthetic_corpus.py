@@ -1,4 +1,4 @@
-"""A few thousand passages with vectors in clusters, loaded at once, for tests of plans."""
+"""A few thousand chunks with clustered vectors, bulk-loaded for tests of search plans."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from portal.store.embedding_models.registry import RegisteredModel
 
 CHUNKS_A_DOCUMENT = 2
 _CENTRES = 40
-_SPREAD = 0.6  # Of a cluster, where the distance between centres is about 1.4.
+_SPREAD = 0.6  # Radius of a cluster; centres are about 1.4 apart.
 _DOCUMENTS, _JOBS, _CHUNKS = range(1, 4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticCorpus:
-    """What was loaded. `vectors` (chunks, dimensions) are of unit length, `terms` are the chunks'
+    """The loaded chunks. `vectors` (chunks, dimensions) have unit length, `terms` are the chunks'
     analysed words; chunk n belongs to document n // CHUNKS_A_DOCUMENT."""
 
     services: Services
@@ -41,7 +41,7 @@ class SyntheticCorpus:
         return len(self.vectors)
 
     def with_settings(self, **search: Any) -> SyntheticCorpus:
-        """The same, served by a process with other settings of search, and no memory."""
+        """Return the same corpus in a process with other search settings and empty caches."""
         settings = self.services.settings
         changed = type(settings.search).model_validate(settings.search.model_dump() | search)
         services = replace(
@@ -52,7 +52,7 @@ class SyntheticCorpus:
         return replace(self, services=services)
 
     def near(self, count: int, *, seed: int) -> Vector:
-        """Questions (count, dimensions), each near some passage."""
+        """Return query vectors (count, dimensions), each near some chunk."""
         rng = np.random.default_rng(seed)
         targets = self.vectors[rng.integers(0, self.size, count)]
         return _unit(targets + _SPREAD * _unit(rng.normal(size=targets.shape)))
@@ -69,7 +69,7 @@ class SyntheticCorpus:
         return user
 
     def exact(self, vector: Vector, enabled: npt.NDArray[np.bool_], k: int) -> list[UUID]:
-        """The k nearest chunks of the enabled documents (documents,), by brute force."""
+        """Return the k nearest chunks of the enabled documents (documents,), by brute force."""
         allowed = np.repeat(enabled, CHUNKS_A_DOCUMENT)
         cosines = np.where(allowed, self.vectors @ vector, -np.inf)
         places = np.argsort(-cosines, kind="stable")[: min(k, int(allowed.sum()))]
@@ -85,13 +85,12 @@ def chunk_id(place: int) -> UUID:
 
 
 def place_of(chunk: UUID) -> int:
-    """The place of a chunk in the corpus."""
+    """Return a chunk's index in the corpus."""
     return chunk.int & 0xFFFF_FFFF
 
 
 def load(services: Services, terms: Sequence[str], *, seed: int = 0) -> SyntheticCorpus:
-    """Store a chunk for each of `terms`, with a vector of some cluster. The text of a chunk is
-    its terms."""
+    """Store a chunk for each of `terms`, with a vector of some cluster and its terms as text."""
     accounts.ensure_first_administrator(services)
     with services.database.begin() as session:
         model = registry.find_active(session)

@@ -1,4 +1,4 @@
-"""Filters and jobs narrow what counts for a person; they never widen it."""
+"""Filters and jobs narrow the documents that a user searches and never widen them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def metadata(n: int) -> dict[str, Any]:
 
 @dataclass
 class World:
-    """Documents of six passages, and what one person switched."""
+    """Documents of six chunks each, and the switches of one user."""
 
     portal: Portal
     ann: User
@@ -86,7 +86,7 @@ class World:
         return self.by_default.get(place, True)
 
     def change(self, rng: random.Random) -> None:
-        """One switch of Ann's, or a document into the trash or out of it."""
+        """Set one of Ann's switches, or delete or restore a document."""
         services, place = self.portal.services, rng.randrange(len(self.documents))
         document_id, owner = self.documents[place].id, self.owners[place]
         if rng.random() < 0.4:
@@ -107,7 +107,7 @@ class World:
                 )
 
     def check(self, client: FlaskClient, rng: random.Random) -> None:
-        """Everything that counts and fulfils the filter is found, and nothing else."""
+        """Check that exactly the enabled chunks that match the filter are found."""
         user = rng.choice((self.ann, self.ann, self.ben, self.portal.admin))
         in_conversation = user == self.ann and rng.random() < 0.5
         wanted, holds = rng.choice(FILTERS)

@@ -1,4 +1,4 @@
-"""A corrected question is searched for as if it had been typed so, and offered where it helps."""
+"""A corrected query gives the results of the right spelling, and is offered when it helps."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_question_of_known_words_looks_for_no_spelling(
     for known in ("annual leave", "employees ask for leave", "向量数据库", "員工的年假", "RELEASE"):
         search(library, known)
     assert asked == []
-    # Words of which several are nowhere are of another subject, not all misspelt.
+    # A query with several unknown words is about another subject, not misspelt.
     search(library, "emploee of the anual leave")
     assert asked == []
     search(library, "anual leave")

@@ -96,7 +96,7 @@ def test_a_lost_index_is_told_once_and_its_return_too(
     open_portal: Callable[[str], Portal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
-    # A logger that another test has used remembers where it wrote.
+    # A logger used by another test keeps its old output.
     monkeypatch.setattr(keyword_index, "log", structlog.get_logger("keyword_index"))
     portal = open_portal("auto")
     with portal.services.database.begin() as session:

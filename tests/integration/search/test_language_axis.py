@@ -1,4 +1,4 @@
-"""Vector indexes in which the languages lie closer together: other links, the same order."""
+"""Vector indexes that bring languages closer together change the graph, not the order of hits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def functions(session: Session) -> list[str]:
 
 
 def forget_axis(portal: Portal) -> None:
-    """As an earlier portal left the registry and the index."""
+    """Leave the registry and the index as an older version did."""
     model = serving(portal)
     with portal.services.database.begin() as session:
         session.execute(text(f"DROP INDEX ix_{model.partition}_hnsw"))
@@ -133,8 +133,8 @@ def test_functions_go_with_their_model(portal: Portal) -> None:
 
 
 def test_passages_of_both_languages_are_found_through_the_index(portal: Portal) -> None:
-    """Two islands of vectors, shaped as multilingual-e5 places texts, and questions between them. A
-    graph over plain vectors finds .6 of the nearest here."""
+    """Vectors form two clusters, as with multilingual-e5, and queries lie between them. A graph
+    over plain vectors has a recall of only .6 here."""
     model, axis = serving(portal), portal.services.calibration.language_axis
     assert axis is not None
     vectors, questions = two_languages(axis, chunks=4_000, questions=25)
@@ -149,7 +149,7 @@ def test_passages_of_both_languages_are_found_through_the_index(portal: Portal) 
     )
     shares = []
     with portal.services.database.begin() as session:
-        # They belong to no document.
+        # The chunks belong to no document, so foreign keys must not be checked.
         session.execute(text("SET LOCAL session_replication_role = replica"))
         session.execute(insert, {"model": model.id, "vectors": [str(v.tolist()) for v in vectors]})
         session.execute(text("SET LOCAL enable_seqscan = off"))
@@ -164,8 +164,8 @@ def test_passages_of_both_languages_are_found_through_the_index(portal: Portal) 
 def two_languages(
     axis: np.ndarray, *, chunks: int, questions: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors (passages, dim) of texts that share most of their direction, half of them on
-    either side of the axis, and (questions, dim) of corrected questions, on neither."""
+    """Return unit vectors (chunks, dim) that share most of their direction, half on either side of
+    the axis, and (queries, dim) of corrected queries, on neither side."""
     rng = np.random.default_rng(3)
     shared, *directions = rng.normal(size=(29, len(axis)))
     shared, directions = (

@@ -1,4 +1,4 @@
-"""Filters of metadata in PostgreSQL against an oracle over the same JSON in Python."""
+"""Metadata filters in PostgreSQL, compared with an oracle over the same JSON in Python."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ORDERS = {
 
 
 def kind(value: Any) -> str:
-    """What JSON calls it."""
+    """Return the JSON type of a value."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):
@@ -65,7 +65,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def contains(whole: Any, part: Any) -> bool:
-    """`whole @> part` below the top level."""
+    """Evaluate `whole @> part` below the top level."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(
             key in whole and contains(whole[key], value) for key, value in part.items()
@@ -78,7 +78,7 @@ def contains(whole: Any, part: Any) -> bool:
 
 
 def fulfils(document: Any, condition: dict[str, Any]) -> bool:
-    """Whether one condition holds."""
+    """Evaluate one condition."""
     operator, wanted = condition["operator"], condition["value"]
     negated = {"ne": "eq", "nin": "in", "not_contains": "contains"}
     if operator in negated:

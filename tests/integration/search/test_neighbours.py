@@ -1,4 +1,4 @@
-"""Passages around a passage, read from the store."""
+"""Neighbouring chunks, read from the store."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ def test_neighbours_are_those_of_the_same_document_and_join_to_its_text(portal: 
         assert (before.text, after.text) == (own[place - 1].content, own[place + 1].content)
         assert body[before.start : before.end] == before.text
         joined = join_neighbours(before, None, after, wanted_chars=10_000)
-        assert joined == before  # What stands between is missing, so nothing is joined.
+        assert joined == before  # The chunks between are missing, so nothing is joined.

@@ -1,5 +1,4 @@
-"""Text that looks like SQL or markup is looked for, on every search endpoint, and does nothing
-else (ADR 14)."""
+"""Queries that look like SQL or markup are searched for as text on every endpoint (ADR 14)."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from flask.testing import FlaskClient
 from portal.services.documents import library
 from tests.conftest import Portal
 
-# Each is a question that a filter of "dangerous" words would refuse, and a document that holds it.
+# Queries that a filter of "dangerous" words would refuse, each with a document that contains it.
 QUERIES = {
     "drop": "'; DROP TABLE documents; --",
     "delete": "DELETE FROM users WHERE name = 'bobby' -- gone",
@@ -21,10 +20,10 @@ QUERIES = {
     "format": "%(user_id)s :limit {config} $1 %s",
     "words": "how do I delete or update an insert, or exec a select?",
 }
-# Where a question has operators, -rf would be one.
+# Where queries have operators, -rf would be one.
 LITERAL = {"shell": "rm -rf /var --no-preserve-root", "type": 'type:pdf title:x "quoted words"'}
 
-# What each endpoint calls the question, and its list of results.
+# The names of the query and of the results in each endpoint.
 ENDPOINTS = {
     "/api/knowledge/search": ("query", "results"),
     "/v1/search": ("query", "hits"),

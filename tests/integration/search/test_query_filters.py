@@ -1,4 +1,4 @@
-"""Operators of a question, as the database understands them."""
+"""Operators of a query, evaluated by the database."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ALL |= {"new-desk_v2.en", "规则-草稿"}
 
 CASES = {
     "anything": ALL,
-    # Phrases: order counts, forms of words do not; either script, case, width, line breaks.
+    # Phrases: order matters; inflection, script, case, width and line breaks do not.
     '"front desk"': {"handbook"},
     '"FRONT  DESK"': {"handbook"},
     '"desk front"': set(),
@@ -66,7 +66,7 @@ CASES = {
     '"🍣"': set(),
     "x -🍜": ALL - {"drafts"},
     '"front" "draft"': set(),
-    # What is excluded counts in every form, in headings and titles too.
+    # Exclusion applies to every form of a word, and to headings and titles.
     "x -office": ALL - {"handbook"},
     "x -guest": ALL - {"handbook"},
     "x -机器学习": ALL - {"機器學習入門"},
@@ -77,15 +77,15 @@ CASES = {
     'x -"first draft"': ALL - {"drafts"},
     'x -"draft first"': ALL,
     "x -draft -office": ALL - {"drafts", "handbook"},
-    # Titles: any part, in either script.
+    # Titles match in any part and in either script.
     "title:机器": {"機器學習入門"},
     "title:規定": {"年假规定"},
     "title:HAND": {"handbook"},
     'title:"ordering  PARTS" x': {"Ordering"},
-    "title:% x": ALL,  # A sign alone is no title.
+    "title:% x": ALL,  # Punctuation alone does not filter.
     "title:hand title:book": {"handbook"},
     "title:hand title:parts": set(),
-    # Titles are names of files: what parts their words is all one.
+    # Titles are file names, so any separator may stand between words.
     'title:"new desk"': {"new-desk_v2.en"},
     "title:new_desk": {"new-desk_v2.en"},
     "title:NEW－DESK.V2": {"new-desk_v2.en"},

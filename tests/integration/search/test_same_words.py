@@ -33,7 +33,7 @@ def test_words_are_embedded_once_for_those_who_may_see_them(portal: Portal) -> N
     first = list(embedder.chunks)
     assert len(first) == len(set(first)) > 10
     embedder.chunks.clear()
-    # Another edition of one's own document: only what is new in it.
+    # A new edition of the user's own document: only the new text is embedded.
     index(services, WORDS + "A last word.", ada, visibility=Visibility.PRIVATE)
     assert len(embedder.chunks) <= 1
     embedder.chunks.clear()

@@ -1,5 +1,4 @@
-"""Scores that add up, thresholds that hide no exact match, and the configuration that holds for
-each search, over HTTP."""
+"""Over HTTP: scores add up, thresholds hide no exact match, each search uses the configuration."""
 
 from __future__ import annotations
 
@@ -156,7 +155,7 @@ def test_preferred_domain_is_compared_without_case_and_passes_near_equals_alone(
 
     for domain, first in (("Biology", "b"), ("BIOLOGY", "b"), ("law", "a")):
         assert titles("deadline of this report on Friday at noon", domain)[0] == first
-    # What answers nothing stays behind the answer, however small the steps between ranks are.
+    # The preferred domain never lifts an irrelevant document above the answer.
     portal.add("Invoices are paid within thirty days.", name="pay.txt", domain="Law")
     assert titles("When are invoices paid, within how many days?", "Biology")[0] == "pay"
 

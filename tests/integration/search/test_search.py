@@ -1,4 +1,4 @@
-"""What search promises: the right passages, in both languages, and only those one may see."""
+"""Search finds the right passages, in both languages, and only those that the user may see."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_switched_off_document_is_not_searched(library_of_two: Portal, table: st
 
 
 def test_selection_stands_before_the_limit(portal: Portal) -> None:
-    """Sixty better matches that one may not see must not crowd out the one that one may."""
+    """Sixty better but invisible matches must not crowd out the visible one."""
     owner, other = portal.user("owner"), portal.user("other")
     for number in range(60):
         portal.add(f"年假 年假 年假 第{number}条", owner=owner, visibility=Visibility.PRIVATE)

@@ -1,4 +1,4 @@
-"""A search that is late: one patience for all of its attempts, and for all queries of a batch."""
+"""Search deadlines: one for all attempts of a search, and for all queries of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search does beyond ranking: operators, copies, neighbours, preferences, its account."""
+"""Search beyond ranking: operators, duplicates, neighbours, preferences and explanations."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_short_passages_are_shown_with_their_neighbours(portal: Portal) -> None:
 
 
 def _store_apart(portal: Portal, document_id: UUID, contents: list[str]) -> None:
-    """The document's text in passages of our own, as programs store them."""
+    """Store the document's text as chunks of the test's own, as programs do."""
     rows, start = [], 0
     for index, content in enumerate(contents):
         rows.append({"i": index, "c": content, "t": index_terms(content), "s": start})
@@ -199,14 +199,14 @@ def test_foreign_conversation_is_as_if_it_were_not(handbook: Portal) -> None:
 def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
     handbook: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question is embedded, then the model's partition is gone and another serves."""
+    """After the query is embedded, the model's partition is dropped and another model serves."""
     real, asked = catalog.loaded, []
 
     def switch(services, registered, **urgency):
         asked.append(registered.name)
         if len(asked) == 1:
             with services.database.begin() as session:
-                # What a switch and a drop leave, in one blow.
+                # A switch and a drop at once.
                 session.execute(
                     text(
                         "INSERT INTO embedding_models (name, provider, dimensions, status)"

@@ -1,4 +1,4 @@
-"""Health says of search what searches say themselves, and of what is mended that it is mended."""
+"""The health of search agrees with what searches report, before and after recovery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.factories.uploads import needs_bm25
 
 
 def look(services: Services) -> dict[str, Any]:
-    """What a visitor without a token gets."""
+    """Return the health that a visitor without a token gets."""
     answer = create_app(services).test_client().get("/health/vector_store")
     assert answer.status_code == 200
     assert answer.json is not None
@@ -113,7 +113,7 @@ def embedder(services: Services) -> str:
 
 
 def switch_to_endpoint(portal: Portal, url: str) -> None:
-    """Let a model behind this endpoint serve, while another one stays configured."""
+    """Switch to a model behind this endpoint, while another one stays configured."""
     spec = f"openai:fake-emb@{DIMENSIONS}"
     services = replace(
         portal.services,
@@ -149,7 +149,7 @@ def test_dead_endpoint_is_told_by_a_process_in_which_nobody_has_searched(
     portal.add("The office closes at six.")
     with fake_endpoint(dimensions=DIMENSIONS) as endpoint:
         switch_to_endpoint(portal, endpoint.url)
-    # Its own address for endpoints tells this process's models from those of the one before.
+    # A different timeout keeps this process from sharing the first one's models.
     other = make_services(embedding={"provider": "hashing", "timeout_s": 1.5})
     wait_until(
         lambda: embedder(other) == "unavailable", within_s=20, complaint="nobody looked at it"
@@ -198,7 +198,7 @@ def test_re_ranking_model_that_is_not_there_is_told_and_its_directory_is_not(
 
 
 class Failing:
-    """A re-ranking model that cannot be used while `is_broken`."""
+    """A re-ranking model that fails while `is_broken`."""
 
     name = "failing"
     is_broken = True

@@ -1,5 +1,4 @@
-"""The search page, the preferred domain and the search settings, as a browser without scripts
-uses them."""
+"""The search page, the preferred domain and the search settings, without JavaScript."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def office(portal: Portal) -> UUID:
 
 
 def text_of(answer: TestResponse) -> str:
-    """What a reader sees, in one line."""
+    """Return the visible text in one line."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.get_data(as_text=True))).split())
 
 
@@ -95,7 +94,7 @@ def test_of_several_documents_one_is_chosen(client: FlaskClient, portal: Portal)
     for name in ("plan a.txt", "plan b.txt", "plan.txt"):
         portal.add(OFFICE + name, name=name)
     several = client.get("/search/why?q=office&title=plan+", headers=headers(portal))
-    assert "data-reason" in several.get_data(as_text=True)  # Just this title: the one.
+    assert "data-reason" in several.get_data(as_text=True)  # An exact title selects one document.
     several = client.get("/search/why?q=office&title=pla", headers=headers(portal))
     links = re.findall(r'href="(/search/why[^"]+)"', several.get_data(as_text=True))
     assert len(links) == 3

@@ -1,4 +1,4 @@
-"""A search walks in a straight line from its route to the cursor (ADR 44)."""
+"""A search calls straight from its route down to the cursor (ADR 44)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ QUERY = "days of annual leave"
 
 
 def walk(frame: FrameType | None) -> list[str]:
-    """Functions of the portal from the route to where a frame is, the caller first. Decorators of
-    routes stand above the route."""
+    """Return the portal's functions from the route to this frame, outermost first, without the
+    route's decorators."""
     names: list[str] = []
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
@@ -65,7 +65,7 @@ def test_search_takes_seven_calls_from_route_to_cursor(
     with walks_to_the_cursor() as found:
         answer = client.post("/api/knowledge/search", json=body, headers=handbook.headers())
     assert answer.status_code == 200
-    # What is switched on is read again only after it changed.
+    # The enabled set is reloaded only after a change.
     paths = [path for path in found if not any("find_enabled" in name for name in path)]
     assert any("find_offers" in name for path in paths for name in path)
     assert max(map(len, paths)) <= MAX_CALLS, max(paths, key=len)

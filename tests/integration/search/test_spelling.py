@@ -1,4 +1,4 @@
-"""Corrections come from the person's own passages, in both languages."""
+"""Spelling corrections come only from chunks that the user may see, in both languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of vector index: built as the settings say, used by searches, rebuilt beside them."""
+"""Every kind of vector index: built from settings, used by searches, rebuilt online."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def indexes(portal: Portal) -> list[vector_index.StandingIndex]:
 
 
 def plan(portal: Portal, model: RegisteredModel) -> str:
-    """How the server would look for the nearest vectors, were the table large."""
+    """Return the plan of a vector search, as for a large table."""
     zeros = "[" + ",".join(["1"] * model.dimensions) + "]"
     with portal.services.database.begin() as session:
         session.execute(text("SET LOCAL enable_seqscan = off"))
@@ -66,7 +66,7 @@ def test_index_is_built_used_and_right(
         make_services(search={"index": method, "vector_type": vector_type}), portal.admin
     )
     fill(portal)
-    # The template's model has an index of the default kind; this puts the wanted one in its place.
+    # The template database has an index of the default kind; replace it.
     list(builds.backfill(portal.services))
     (index,) = indexes(portal)
     assert (index.method, index.is_valid) == (method, True)
@@ -227,7 +227,7 @@ def test_scan_settings_never_cut_results_short(services: Services) -> None:
 
 
 def test_a_process_that_makes_its_database_first_can_send_vectors(database_url: str) -> None:
-    """As gunicorn's does, which loads what searches last."""
+    """Gunicorn's process does so, because it loads search last."""
     script = (
         "import sys\n"
         "from portal.store.session import Database, text\n"

@@ -1,6 +1,6 @@
-"""A server without pg_textsearch: words are still found, hybrid is semantic, and it is said once.
+"""Without pg_textsearch, keyword search still works, hybrid is semantic, and it is logged once.
 
-The extension is dropped where the server has it, so that both kinds of server run this alike.
+The extension is dropped if the server has it, so that the tests run the same on any server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEMANTIC_ONLY = "hybrid search is semantic only; searches for words alone rank b
 
 
 def without_bm25(services: Services) -> Portal:
-    """A portal with three documents on a server that ranks words by `ts_rank_cd` alone."""
+    """Return a portal with three documents on a server that ranks words by `ts_rank_cd` only."""
     with services.database.begin() as session:
         session.execute(text("DROP EXTENSION IF EXISTS pg_textsearch CASCADE"))
     accounts.ensure_first_administrator(services)
@@ -53,7 +53,7 @@ def plain(services: Services) -> Portal:
 
 @pytest.fixture
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process log as one that has just started."""
+    """Reset what this process has logged once, as in a new process."""
     monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
     monkeypatch.setattr(semantic, "_announced", {})
     for module in (keyword_index, semantic, starting):
@@ -151,7 +151,7 @@ def test_start_warns_once_and_logs_what_is(
 ) -> None:
     portal = without_bm25(make_services(use_hybrid_search=is_requested))
     with capture_logs() as log:
-        setup.diagnose(portal.services)  # Reads all that `portal serve` reads first.
+        setup.diagnose(portal.services)  # The checks of `portal serve`.
         assert warnings(log) == []
         create_app(portal.services)
         assert warnings(log) == [SEMANTIC_ONLY]

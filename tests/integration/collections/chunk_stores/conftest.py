@@ -1,4 +1,4 @@
-"""Stores of passages, in PostgreSQL and in Chroma."""
+"""Chunk stores in PostgreSQL and in Chroma."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def _on_server(port: int) -> World:
     for there in client.list_collections():
         client.delete_collection(there.name)
     opened = partial(open_chunk_store, "chroma", host="127.0.0.1", port=port, lexical="own")
-    # Nothing of it is in this process but what a store is opened with.
+    # The server runs in another process, so there is nothing to restart here.
     return World("chroma", opened, lambda: None, client.delete_collection)
 
 
 @pytest.fixture(scope="module")
 def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a server of Chroma's own, as `chroma run` starts it."""
+    """Start a Chroma server as `chroma run` does; yield its port."""
     needs_chroma()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     directory = tmp_path_factory.mktemp("chroma-server")
-    # What the command `chroma` does, without all that it imports.
+    # The command `chroma`, without its slow imports.
     command = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(sys.argv)"
     arguments = ["run", "--path", str(directory), "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(
@@ -100,7 +100,7 @@ def _answers(port: int) -> bool:
 
 
 class Chroma:
-    """A directory of Chroma's, and the client that has it open."""
+    """A Chroma directory and a client that has it open."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -122,7 +122,7 @@ class Chroma:
         self.client.close()
         self.client = open_directory(self.directory)
         if self.server is not None:
-            # The stand-in's own memory is its disk.
+            # The fake server keeps its data, as on disk.
             self.server._local = self.client._server
             self.client._server = self.server
 

@@ -1,4 +1,4 @@
-"""What only PostgreSQL does: an index of words that may go, collections that others made."""
+"""PostgreSQL only: a keyword index that may be dropped, and collections made by other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same passages in a store of either backend."""
+"""The same chunks in a store of either backend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAIN, MARKDOWN = "text/plain", "text/markdown"
 
 @dataclass
 class PlannedEmbedder:
-    """Every question points along the first axis, every passage along the last; or it raises."""
+    """Embed queries along the first axis and chunks along the last, or raise."""
 
     error: Exception | None = None
     name: str = "planned"
@@ -44,8 +44,8 @@ def chunk(
     return SemanticChunk(key, text, metadata, at)
 
 
-# By meaning: leave 1, handbook 0.8, chinese 0.6, code 0.28, report 0, office -1. By words: leave,
-# report, code.
+# Similarities: leave 1, handbook 0.8, chinese 0.6, code 0.28, report 0, office -1. Keyword hits:
+# leave, report, code.
 CHUNKS = [
     chunk("leave", "Employees take fifteen days of annual leave.", (2, 0, 0), content_type=PLAIN),
     chunk("handbook", "Employees get a badge and a key.", (0.8, 0.6, 0), content_type=MARKDOWN),
@@ -72,8 +72,8 @@ COSINES = {
 
 @dataclass
 class World:
-    """A backend, stores in it, and what happens to it behind their backs. `restart` forgets all
-    that is in memory, `drop` erases a collection."""
+    """A backend and its stores. `restart` discards everything in memory; `drop` deletes a
+    collection without the stores' knowledge."""
 
     backend: str
     _open: Callable[..., SemanticChunkStore]

@@ -1,4 +1,4 @@
-"""Stores of LangChain's on a test's own database."""
+"""LangChain stores on a test's own database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run asynchronous tests, those of LangChain's suites among them, each in a loop of its own."""
+    """Run each asynchronous test in its own event loop, including those of LangChain's suites."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
@@ -43,7 +43,7 @@ def database(services: Services) -> Database:
 
 @pytest.fixture
 def make_store(database: Database) -> MakeStore:
-    """Stores on this test's database, with a model that knows words."""
+    """Return a function that opens stores on this test's database, with a model of words."""
 
     def make(collection_name: str = "notes", **arguments: object) -> PostgresVectorStore:
         arguments = {"embedding_function": WordEmbeddings(), "connection": database} | arguments

@@ -1,4 +1,4 @@
-"""Models for tests: deterministic, and telling texts apart by their words."""
+"""Deterministic embedding models for tests, based on words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 
 
 class WordEmbeddings(Embeddings):
-    """A text is the sum of its words, each of which points its own way."""
+    """Embed a text as the sum of its words' vectors."""
 
     def __init__(self, size: int = 64) -> None:
         self.size = size

@@ -1,4 +1,4 @@
-"""Programs' collections and the portal's documents do not know of each other."""
+"""Programs' collections and the portal's documents are isolated from each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORDS = "zebrafish migrate by moonlight"
 
 @pytest.fixture
 def others(portal: Portal) -> PostgresVectorStore:
-    """A collection whose texts would be the best hits of all."""
+    """Return a collection whose texts would be the best hits."""
     settings = portal.services.settings
     store = PostgresVectorStore("others", connection=settings)
     store.add_texts([_WORDS] * 30, [{"n": n} for n in range(30)])
@@ -63,7 +63,7 @@ def test_no_page_of_the_portal_shows_them(
 def test_the_portal_s_models_are_its_own(portal: Portal, others: PostgresVectorStore) -> None:
     names = [one.model.name for one in switching.list_models(portal.services)]
     assert names == [portal.services.embedder.name]
-    # A document that is read now is embedded for the portal's model alone.
+    # A document indexed now is embedded for the portal's model only.
     portal.add("Written after the collection was made.")
     with portal.services.database.begin() as session:
         counts = session.execute(

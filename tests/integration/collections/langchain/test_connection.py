@@ -1,4 +1,4 @@
-"""Which database a store works on."""
+"""The choice of a store's database."""
 
 from __future__ import annotations
 

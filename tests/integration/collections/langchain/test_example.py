@@ -1,4 +1,4 @@
-"""The examples of LangChain and LangGraph run as their first lines say."""
+"""The LangChain and LangGraph examples run as their first lines say."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_the_chain_answers_from_the_collection(environment: dict[str, str]) -> N
 
 
 def said(message: dict[str, Any]) -> list[Status]:
-    """What a chat endpoint answers with this message."""
+    """Return a chat endpoint's response with this message."""
     choice = {"index": 0, "message": {"role": "assistant"} | message, "finish_reason": "stop"}
     return [Status(200, {"id": "1", "object": "chat.completion", "choices": [choice]})]
 
 
 def looks_up(query: str) -> list[Status]:
-    """What a chat endpoint answers with a call of the tool."""
+    """Return a chat endpoint's response that calls the tool."""
     function = {"name": "look_up", "arguments": json.dumps({"query": query})}
     call = {"id": "a", "type": "function", "function": function}
     return said({"content": None, "tool_calls": [call]})
@@ -71,7 +71,7 @@ def test_agent_searches_for_what_the_model_asks(environment: dict[str, str]) -> 
         (_, first), (_, second) = chat.requests
     assert [tool["function"]["name"] for tool in first["tools"]] == ["look_up"]
     assert [message["role"] for message in first["messages"]] == ["system", "user"]
-    # What the tool found in the collection went back to the model.
+    # The tool's results from the collection were sent to the model.
     assert second["messages"][-1]["role"] == "tool"
     assert "The canteen opens at noon. [canteen.md]" in second["messages"][-1]["content"]
     assert printed.rstrip().endswith("At noon [canteen.md].")

@@ -1,5 +1,7 @@
-"""Collections of Chroma's become collections here: what is written, what is not, and what is said.
-The records come from a shelf; `test_import_chroma_directory.py` reads them from Chroma itself."""
+"""Importing Chroma collections: what is written, skipped and reported.
+
+The records come from memory here; `test_import_chroma_directory.py` reads them from Chroma.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,7 @@ def test_a_collection_that_does_not_fit_is_refused_and_left_alone(
 
     nothing = move(collections, Shelf([], name="nothing"), SMALL)
     assert (nothing.in_portal, nothing.is_whole, nothing.distance) == (0, True, "l2")
-    # Chroma's own default stays, however stores are opened here by default.
+    # The collection keeps Chroma's default distance, not the portal's.
     opened = make_store("nothing", create_collection_if_not_exists=False)
     assert (opened.count(), opened._collection.configuration["hnsw"]["space"]) == (0, "l2")
 

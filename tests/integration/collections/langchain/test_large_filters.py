@@ -1,4 +1,4 @@
-"""Filters with as much in them as programs hold: what they find is what plain Python finds."""
+"""Very large filters find the same as plain Python."""
 
 from __future__ import annotations
 

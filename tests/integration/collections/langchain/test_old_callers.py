@@ -1,4 +1,4 @@
-"""Callers of the older system, as they were written for Chroma, on the portal's store."""
+"""Code written for the older Chroma-based system works with the portal's store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def manager(folder: Path, database: Database) -> VectorStoreManager:
 
 
 def _indexed(collection: PostgresVectorStore) -> dict[str, str]:
-    """Old code: which resources the collection holds, by their hashes."""
+    """Return the collection's file names by hash, as the old code does."""
     metadatas = collection.get(include=["metadatas"])["metadatas"]
     return {one["resource_hash"]: one["filename"] for one in metadatas}
 

@@ -1,4 +1,4 @@
-"""The portal's own documents in LangChain: found, counted and read as one user may."""
+"""The portal's own documents in LangChain, with the rights of one user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTION = "annual leave days"
 
 
 class World:
-    """Documents of two users; `ann` asks."""
+    """Documents of two users, of whom `ann` searches."""
 
     def __init__(self, portal: Portal) -> None:
         self.portal = portal
@@ -53,7 +53,7 @@ def _ids(documents: list[Any]) -> set[UUID]:
 
 
 def _everywhere(world: World, user: str | User = "ann", **options: Any) -> list[set[UUID]]:
-    """Documents that each way of reading finds."""
+    """Return the documents that each way of reading finds."""
     store = world.store(user, **options)
     return [
         _ids(world.retriever(user, **options).invoke(QUESTION, k=10)),
@@ -183,7 +183,7 @@ def test_mistakes_are_value_errors(world: World, client: FlaskClient) -> None:
 def test_accounts_are_checked_at_each_call(world: World) -> None:
     retriever, services = world.retriever("ANN", k=10), world.portal.services
     assert len(retriever.invoke(QUESTION)) == 3
-    # A token without the scope `admin` makes an ordinary user of an administrator.
+    # With a token that lacks the scope `admin`, an administrator is an ordinary user.
     for user, count in ((world.portal.admin, 4), (replace(world.portal.admin, is_admin=False), 2)):
         assert world.store(user).count() == count
     accounts.set_disabled(services, world.portal.admin, world.ann.id, disabled=True)

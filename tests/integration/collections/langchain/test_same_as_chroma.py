@@ -1,5 +1,5 @@
-"""The same calls on `langchain_chroma.Chroma` and on the portal's store: the same results in the
-same order, with scores that differ by less than 1e-5."""
+"""The same calls on `langchain_chroma.Chroma` and on the portal's store give the same results in
+the same order, with scores that differ by less than 1e-5."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def _pair(database: Database, **arguments: Any) -> Pair:
 def pair(request: pytest.FixtureRequest, database: Database) -> Pair:
     made = _pair(database, collection_metadata={"hnsw:space": request.param})
     made.both(lambda store: store.add_texts(TEXTS, METADATAS, IDS))
-    # Chroma 1.5.9 gives lists of a deleted collection's metadata to records that come later.
+    # Chroma 1.5.9 attaches lists from a deleted collection's metadata to later records.
     return made
 
 
 def _assert_same(both: tuple[Any, Any], of: Any) -> None:
-    """Equal, numbers within the tolerance; `of` says what of, where they are not."""
+    """Compare two results, numbers within the tolerance; a failure names `of`."""
     theirs, ours = both
     if isinstance(theirs, float | np.floating):
         assert ours == pytest.approx(theirs, abs=TOLERANCE, rel=TOLERANCE), of
@@ -131,7 +131,7 @@ FILTERS: list[dict[str, Any]] = [
     {"number": {"$gte": 50}},
     {"half": {"$lt": 4.5}},
     {"half": {"$lte": 4.5}},
-    {"number": {"$lt": 20.0}},  # Not 20.5: Chroma 1.5.9 cuts it to 20 beside integers.
+    {"number": {"$lt": 20.0}},  # Chroma 1.5.9 would truncate 20.5 beside integers.
     {"number": {"$in": [1, 2, 3, 99]}},
     {"kind": {"$nin": ["k1", "k2"]}},
     {"tags": {"$contains": "t3"}},

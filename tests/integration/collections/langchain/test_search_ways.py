@@ -1,4 +1,4 @@
-"""Searching by meaning and words, and by an index once there is much."""
+"""Hybrid search, and search through a vector index in large collections."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_scores_are_the_weighted_sum(filled: PostgresVectorStore) -> None:
     scores = {document.id: score for document, score in found}
     assert list(scores.values()) == sorted(scores.values(), reverse=True)
     cosines = _cosines(question)
-    # The best by words has all of their weight, what holds none of them has nothing of it.
+    # The best keyword hit gets the full keyword weight, a chunk without the words none of it.
     assert scores["leave"] == pytest.approx(0.7 * cosines["leave"] + 0.3, abs=1e-5)
     assert scores["canteen"] == pytest.approx(0.7 * cosines["canteen"], abs=1e-5)
     words = (scores["sick"] - 0.7 * cosines["sick"]) / 0.3
@@ -208,7 +208,7 @@ def test_hybrid_search_finds_the_same_with_and_without_the_index(make_store: Mak
         assert [key for key, _score in scored[walks]] == ids
         assert ids[0] == "77" or where == {"rare": True}
         for (_, one), (_, other) in zip(scored[looks_up], scored[walks], strict=True):
-            # Lengths count a little differently in the index and beside it.
+            # Document lengths are slightly less exact in the index.
             assert one == pytest.approx(other, abs=0.01)
 
 

@@ -22,7 +22,7 @@ from tests.conftest import Portal
 
 
 class TestStore(VectorStoreIntegrationTests):
-    """All of it, synchronous and asynchronous."""
+    """The whole suite, synchronous and asynchronous."""
 
     @pytest.fixture
     def vectorstore(self, database: Database) -> Iterator[VectorStore]:
@@ -35,7 +35,7 @@ _TEXTS = ["Annual leave is 24 days", "The canteen opens at noon", "Laptops are l
 
 
 class _RetrieverSuite(RetrieversIntegrationTests):
-    """The suite makes its retriever itself, without fixtures: the database is handed in."""
+    """The suite makes its retriever without fixtures, so the database is passed in."""
 
     database: Database
     search_type = "similarity"

@@ -1,4 +1,4 @@
-"""Portals whose users sign in at a provider that runs beside the tests."""
+"""Portals with sign-in through an OpenID provider that runs beside the tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def liar() -> Iterator[LyingProvider]:
 
 @pytest.fixture
 def make_portal(make_services: Callable[..., Services]) -> MakePortal:
-    """A portal whose provider is `issuer`; other arguments are settings of `oidc`."""
+    """Return a function that makes a portal with the provider `issuer` and settings of `oidc`."""
 
     def make(issuer: str, **oidc: Any) -> Portal:
         given = {"issuer": issuer, "client_id": CLIENT, "client_secret": SECRET}
@@ -55,7 +55,7 @@ _apps: list[tuple[Services, Flask]] = []
 
 
 def app_of(portal: Portal) -> Flask:
-    """The application of a portal, made once: that takes longer than most tests."""
+    """Return the portal's application, cached because creating it is slow."""
     for services, app in _apps:
         if services is portal.services:
             return app

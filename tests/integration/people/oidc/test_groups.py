@@ -1,4 +1,4 @@
-"""Groups at the provider: who may come in, and who administers."""
+"""Groups at the provider decide who may sign in and who is an administrator."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_last_administrator_with_a_password_stays_one(
     link(portal, "admin", "boss")
     provider.set_user("boss", groups=[])
     provider.set_user("other", groups=["ops"])
-    # Another administrator, who could do nothing while the provider is away.
+    # Another administrator, who cannot sign in while the provider is down.
     sign_in(browser_of(portal), provider, "other")
     browser = browser_of(portal)
     sign_in(browser, provider, "boss")
@@ -132,7 +132,7 @@ def test_unlinked_user_outside_allowed_groups_gets_no_account(
         assert session.scalar(text("SELECT array_agg(name) FROM users")) == ["admin"]
 
 
-# The setting, and where the token has the group.
+# The setting, and the claim that holds the group.
 @pytest.mark.parametrize(
     ("name", "claims"),
     [
@@ -154,7 +154,7 @@ def test_groups_may_be_nested_or_in_a_claim_with_dots(
 def test_too_many_groups_are_not_taken_for_none(
     liar: LyingProvider, make_portal: MakePortal
 ) -> None:
-    """Entra ID names them elsewhere then; taking the role away would be wrong."""
+    """Entra ID then lists the groups elsewhere; removing the role would be wrong."""
     portal: Portal = make_portal(liar.issuer, admin_groups="ops", create_accounts=True)
     left_out = {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "x"}}}
     browser = browser_of(portal)

@@ -1,4 +1,4 @@
-"""Linking an account to the provider, taking that away, and proving again who one is."""
+"""Linking an account to the provider, unlinking it, and confirming one's identity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def begin_link(browser: Browser, page: str = "/oidc/link") -> str:
 
 
 def grow_old(portal: Portal) -> None:
-    """As if everyone had signed in an hour ago."""
+    """Make all sign-ins an hour older."""
     with portal.services.database.begin() as session:
         session.execute(text("UPDATE sessions SET authenticated_at = now() - interval '1 hour'"))
 
@@ -55,7 +55,7 @@ def test_user_links_their_account_and_signs_in_with_it(
 def test_link_belongs_to_the_session_in_which_it_began(
     provider: Provider, make_portal: MakePortal
 ) -> None:
-    """Else an attacker has a victim's browser link the attacker to the victim's account."""
+    """Otherwise an attacker could link their own identity to a victim's account."""
     portal = make_portal(provider.issuer)
     portal.user("ada")
     portal.user("eve")
@@ -106,7 +106,7 @@ def test_only_way_in_is_not_taken_away(provider: Provider, make_portal: MakePort
     browser.post("/oidc/unlink", {"issuer": provider.issuer, "subject": "lonely"})
     assert "only way into your account" in browser.get("/account").text
     assert sign_in(browser_of(portal), provider, "lonely").status_code == 303
-    # With a second one, the first may go.
+    # With a second identity linked, the first may be removed.
     browser.get(path(provider.approve(begin_link(browser), "lonely-2")))
     answer = browser.post("/oidc/unlink", {"issuer": provider.issuer, "subject": "lonely"})
     assert answer.status_code == 303
@@ -151,7 +151,7 @@ def test_user_without_a_password_confirms_at_the_provider(
     assert "Confirm with Example ID" in refused.text
     form = {"confirm_path": "/account/tokens", "name": "script", "days": "30"}
     now = int(time.time())
-    # Not by another person, by an older sign-in, nor by one that does not say when it was.
+    # Another user, an old sign-in, and one without a time do not confirm.
     for said in (
         {"sub": "eve", "auth_time": now},
         {"sub": "grace", "auth_time": now - 3600},

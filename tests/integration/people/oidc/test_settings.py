@@ -1,4 +1,4 @@
-"""Settings of the provider, and a portal that takes no passwords."""
+"""Settings of the provider, and a portal without password sign-in."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_passwords_can_be_switched_off_for_all_but_one(
         for password in (PASSWORD, "wrong"):
             browser = browser_of(portal)
             answer = browser.sign_in(name, password)
-            # Alike for right and wrong: nothing was compared.
+            # The response is the same for right and wrong passwords: none is checked.
             assert (answer.status_code, "not used here" in error_of(answer)) == (403, True)
             body = {"username": name, "password": password}
             answer = browser.client.post("/api/auth/token", json=body)

@@ -1,4 +1,4 @@
-"""Signing in through a whole provider that runs beside the tests."""
+"""Sign-in through a complete OpenID provider that runs beside the tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_unknown_user_gets_an_account_only_if_the_settings_say_so(
     assert sign_in(browser, provider, "new").status_code == 303
     assert name_of(browser) == "grace"
     assert "Change password" not in browser.get("/account").text
-    # Renamed at the provider, they stay who they are here.
+    # A user renamed at the provider keeps the account.
     provider.set_user("new", preferred_username="hopper")
     browser = browser_of(portal)
     sign_in(browser, provider, "new")
@@ -92,7 +92,7 @@ def test_closed_account_stays_closed(provider: Provider, make_portal: MakePortal
     assert (answer.status_code, "closed" in error_of(answer)) == (403, True)
 
 
-# The client's secret, the methods that the provider lists, and what is sent of it.
+# The client's secret, the methods that the provider supports, and how the secret is sent.
 CLIENTS: tuple[tuple[str | None, list[str] | None, str | None, str | None], ...] = (
     (None, None, None, None),
     ("a secret: 50%", None, "portal-client:a%20secret%3A%2050%25", None),
@@ -125,13 +125,13 @@ def test_cancelled_sign_in_says_so(provider: Provider, make_portal: MakePortal) 
     browser = browser_of(make_portal(provider.issuer))
     address = begin(browser)
     denied = provider.deny(address)
-    # The provider that runs here leaves the state out of its refusal.
+    # The test provider omits the state when it refuses.
     answer = browser.get(f"{path(denied)}&state={query(address)['state']}")
     assert answer.status_code == 403
     assert "You cancelled the sign-in" in error_of(answer)
 
 
-# Settings, what the token says, and what the sign-in counts as.
+# Settings, claims, and the resulting sign-in method.
 FACTORS: tuple[tuple[dict[str, str], dict[str, Any], SignInMethod], ...] = (
     ({}, {"amr": ["pwd"]}, SignInMethod.OIDC),
     ({}, {"amr": ["pwd", "mfa"]}, SignInMethod.OIDC_MFA),

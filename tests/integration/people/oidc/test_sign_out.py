@@ -60,7 +60,7 @@ def test_sign_out_goes_on_to_the_provider(provider: Provider, make_portal: MakeP
     assert asked["client_id"] == CLIENT
     assert asked["id_token_hint"].count(".") == 2
     assert name_of(browser) is None
-    # Nothing of that for a session that began with a password.
+    # Signing out of a session started with a password does not lead to the provider.
     other = browser_of(portal)
     other.sign_in("admin", PASSWORD)
     assert other.post("/logout").headers["Location"] == "/login"
@@ -121,7 +121,7 @@ def test_forged_logout_tokens_end_nothing(portal: Portal, liar: LyingProvider) -
         if tell(portal, logout_token(liar, **({"sub": "grace"} | changed))) != 400
     ]
     assert taken == []
-    # The id token of a sign-in is none, though the same key signed it for the same client.
+    # An id token is not a logout token, although the same key signed it for the same client.
     assert tell(portal, liar.id_token) == 400
     for nonsense in ("", "x", "a.b.c", "x" * 10_000):
         assert tell(portal, nonsense) == 400

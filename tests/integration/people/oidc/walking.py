@@ -1,4 +1,4 @@
-"""A browser's way through the provider and back."""
+"""Steps of a browser's sign-in at the provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ERROR = re.compile(r'data-testid="form-error">.*?<span>(.*?)</span>', re.DOTALL
 
 
 def begin(browser: Browser, after: str | None = None) -> str:
-    """Follow the button of the sign-in page; return the address at the provider."""
+    """Follow the sign-in page's button; return the address at the provider."""
     answer = browser.get("/oidc/sign-in" + (f"?next={after}" if after else ""))
     assert answer.status_code == 303, answer.text
     return answer.headers["Location"]
@@ -30,7 +30,7 @@ def sign_in(browser: Browser, provider: Provider, subject: str) -> TestResponse:
 
 
 def callback(browser: Browser, begun: str, **changed: str | None) -> TestResponse:
-    """Come back from the lying provider, with parameters that a test chooses."""
+    """Return from the lying provider with the given parameters."""
     given = {"state": query(begun)["state"], "code": "a-code"} | changed
     sent = {name: value for name, value in given.items() if value is not None}
     from urllib.parse import urlencode
@@ -39,13 +39,13 @@ def callback(browser: Browser, begun: str, **changed: str | None) -> TestRespons
 
 
 def id_token(liar: LyingProvider, begun: str, **changed: Any) -> str:
-    """A good id token for a sign-in that has begun; None leaves a claim out."""
+    """Return a valid id token for a begun sign-in; None omits a claim."""
     good = {"iss": liar.issuer, "aud": CLIENT, "nonce": query(begun)["nonce"]}
     return sign(claims(**(good | changed)))
 
 
 def name_of(browser: Browser) -> str | None:
-    """Whom the browser is signed in as."""
+    """Return the name of the browser's user."""
     answer = browser.get("/account")
     found = re.search(r'<p class="lead">([^<·]+)', answer.text)
     return found[1].strip() if answer.status_code == 200 and found else None

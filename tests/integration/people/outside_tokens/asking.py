@@ -1,4 +1,4 @@
-"""How tests ask a portal that takes tokens of an outside issuer."""
+"""Requests with tokens of an outside issuer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def status(client: FlaskClient, token: str, path: str = DOCUMENTS, method: str =
 
 
 def outcome(services: Services, token: str) -> object:
-    """The error that a token meets, or the name that it opens the portal as."""
+    """Return the type of error that a token causes, or the user's name."""
     try:
         return tokens.authenticate(services, token).user.name
     except PortalError as error:

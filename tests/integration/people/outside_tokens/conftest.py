@@ -1,4 +1,4 @@
-"""Portals that take tokens of an outside issuer beside their own."""
+"""Portals that accept tokens of an outside issuer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def server() -> Iterator[JwksServer]:
 
 @pytest.fixture
 def make_portal(make_services: Callable[..., Services], server: JwksServer) -> MakePortal:
-    """A portal that takes tokens of the outside issuer beside its own."""
+    """Return a function that makes a portal accepting tokens of the outside issuer."""
 
     def make(**outside: Any) -> Portal:
         given = {"issuer": ISSUER, "audience": AUDIENCE}
@@ -42,7 +42,7 @@ def make_portal(make_services: Callable[..., Services], server: JwksServer) -> M
 
 @pytest.fixture
 def portal(make_portal: MakePortal) -> Portal:
-    """With ada, whom the issuer calls 7f3a."""
+    """Return a portal with ada, whose subject at the issuer is 7f3a."""
     portal = make_portal()
     portal.user("ada")
     outside_accounts.link(portal.services, name="ada", subject="7f3a")

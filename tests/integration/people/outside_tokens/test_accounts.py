@@ -1,4 +1,4 @@
-"""Whom tokens of an outside issuer speak for, who administers, and what ends that."""
+"""Accounts behind tokens of an outside issuer: whose they are, their role, and revocation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_signature_in_another_spelling_brings_no_ended_token_back(portal: Portal
     headers = {"Authorization": f"Bearer {token}"}
     assert client.post("/api/auth/revoke", json={}, headers=headers).status_code == 204
     assert status(client, token) == 401
-    # The last letter of a signature holds bits that count for nothing.
+    # Some bits of a signature's last letter are ignored.
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     last = alphabet.index(token[-1])
     for other in range(last // 16 * 16, last // 16 * 16 + 16):
@@ -152,7 +152,7 @@ def test_many_first_requests_make_one_account(make_portal: MakePortal) -> None:
         assert session.scalar(text("SELECT count(*) FROM users WHERE name LIKE 'grace%'")) == 1
 
 
-# Claims, and what the administration answers to them.
+# Claims, and the status of an administrator's page for each.
 ROLES: tuple[tuple[dict[str, Any], int], ...] = (
     ({"roles": ["portal-admin", "x"]}, 200),
     ({"roles": "portal-admin"}, 200),
@@ -170,7 +170,7 @@ def test_claim_decides_who_administers_where_it_is_set(make_portal: MakePortal) 
     portal = make_portal(admin_claim="roles")
     portal.user("ada")
     outside_accounts.link(portal.services, name="ada", subject="7f3a")
-    # Also whose account administers does not by a token that does not say so.
+    # An administrator's account has no such rights with a token that lacks the claim.
     outside_accounts.link(portal.services, name="admin", subject="root")
     client = client_of(portal)
     for subject in ("7f3a", "root"):

@@ -1,4 +1,4 @@
-"""Keys of an outside issuer: where they come from, how they change, and when there are none."""
+"""Keys of an outside issuer: where they come from, how they rotate, and when there are none."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_new_key_of_the_issuer_counts_and_a_withdrawn_one_ends(
     assert tokens.authenticate(services, old)
     server.publish(jwk(rsa_key("two"), "two"))
     with pytest.raises(InvalidToken):
-        tokens.authenticate(services, new)  # It was read a moment ago.
+        tokens.authenticate(services, new)  # The keys were fetched a moment ago.
     clock.now += 61
     assert tokens.authenticate(services, new)
     with pytest.raises(InvalidToken):
@@ -105,7 +105,7 @@ def create_keys(server: JwksServer, clock: Clock) -> IssuerKeys:
     return keys
 
 
-# What an address may answer that says nothing of keys.
+# Responses without usable keys.
 USELESS = (
     (500, b""),
     (404, b"{}"),
@@ -145,7 +145,7 @@ def test_hanging_issuer_delays_a_request_by_two_seconds_at_most(
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: _ask(portal), range(8)))
     assert answers == ["IssuerUnavailable"] * 8
-    assert time.monotonic() - started < 5.0  # Two seconds, and what a busy machine adds.
+    assert time.monotonic() - started < 5.0  # A timeout of two seconds, on a busy machine.
     assert status(client, portal.token(portal.admin)) == 200
     assert len(server.requests) == 1
 

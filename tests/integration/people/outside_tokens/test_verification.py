@@ -1,4 +1,4 @@
-"""Tokens of an outside issuer: which count, by whose key, and what a token may do."""
+"""Verification of tokens of an outside issuer: claims, keys and scopes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOW = int(datetime.now(UTC).timestamp())
 
 
 def own_claims(portal: Portal) -> dict[str, Any]:
-    """What a token of ours says, of someone who may administer."""
+    """Return the claims of the portal's own token for an administrator."""
     body = tokens.read_claims(portal.services, portal.token(portal.admin), kinds={TokenKind.ACCESS})
     return body | {"jti": str(body["jti"]), "sub": str(body["sub"]), "typ": body["typ"].value}
 
@@ -52,7 +52,7 @@ def test_good_token_speaks_for_who_was_linked(portal: Portal) -> None:
     assert status(client, portal.token(portal.admin)) == 200
 
 
-# Each wrong in one claim; None leaves it out.
+# Each has one wrong claim; None omits it.
 WRONG_CLAIMS: tuple[dict[str, Any], ...] = (
     {"exp": NOW - 3600},
     {"exp": None},
@@ -83,7 +83,7 @@ def test_token_with_a_wrong_or_missing_claim_is_refused(portal: Portal) -> None:
     let_in = []
     for changed in WRONG_CLAIMS:
         body = {name: value for name, value in (claims() | changed).items() if value is not None}
-        # Encoded as a signer would who does not check what it signs.
+        # Encoded by hand, because the library checks what it signs.
         content = json.dumps(body).encode()
         token = jwt.PyJWS().encode(content, rsa_key("one"), "RS256", {"kid": "one"})
         if outcome(portal.services, token) is not InvalidToken:
@@ -92,7 +92,7 @@ def test_token_with_a_wrong_or_missing_claim_is_refused(portal: Portal) -> None:
 
 
 def test_no_key_but_theirs_opens_and_no_algorithm_but_the_one_that_is_set(portal: Portal) -> None:
-    """Each of these is a known attack on who checks signatures carelessly."""
+    """Each is a known attack on careless signature checks."""
     ours = portal.services.secret_key
     pem = public_pem(rsa_key("one"))
     forged = {
@@ -116,7 +116,7 @@ def test_no_key_but_theirs_opens_and_no_algorithm_but_the_one_that_is_set(portal
 
 
 def _hmac(body: dict[str, Any], secret: bytes, kid: str | None) -> str:
-    """HS256 by hand: the library itself refuses to sign with a public key."""
+    """Sign with HS256 by hand, because the library refuses to sign with a public key."""
 
     def part(content: bytes) -> bytes:
         return base64.urlsafe_b64encode(content).rstrip(b"=")
@@ -127,7 +127,7 @@ def _hmac(body: dict[str, Any], secret: bytes, kid: str | None) -> str:
     return (signed + b"." + part(digest)).decode()
 
 
-# What a foreign token may say of the key that it wants to be checked with.
+# Headers by which a forged token names the key to check it with.
 HEADERS: tuple[dict[str, Any], ...] = (
     {"kid": "../../etc/passwd"},
     {"kid": "one\0"},
@@ -163,7 +163,7 @@ def test_header_never_says_which_key_counts(portal: Portal, server: JwksServer) 
     assert set(server.requests) == {"/keys"}
 
 
-# Claims, what reading answers to them, and what writing does.
+# Claims, the status of reading and the status of writing.
 SCOPES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({}, 200, 201),
     ({"scope": "read"}, 200, 403),

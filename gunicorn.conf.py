@@ -15,8 +15,8 @@ graceful_timeout = 8
 keepalive = 15
 # The longest that gunicorn offers: in an address a Chinese character takes nine bytes.
 limit_request_line = 8190
-# Gunicorn believes X-Forwarded-Proto, SCRIPT_NAME and PATH_INFO from this machine unless told not
-# to, and from every client of a Unix socket. PORTAL_TRUSTED_PROXIES alone says what is believed.
+# By default gunicorn trusts X-Forwarded-Proto, SCRIPT_NAME and PATH_INFO from this machine and from
+# every client of a Unix socket. Only PORTAL_TRUSTED_PROXIES decides what is trusted.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""

@@ -91,7 +91,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.quick:
         options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
     if options.ingest or options.v1:
-        # Only what is asked for by name.
+        # Run only the parts selected by name.
         options.sizes = ()
         options.ingest, options.v1 = bool(options.ingest), bool(options.v1)
     return options
@@ -99,7 +99,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    # Ended from outside, the server has to stop as well.
+    # Stop the database server on SIGTERM as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console()
     started = time.monotonic()
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for size in map(int, options.sizes):
         _measure_size(options, size, figures)
         print_tables(console, size, figures["sizes"][str(size)])
-        if options.json:  # After each size, so that an interrupted run leaves something.
+        if options.json:  # After each size, so that an interrupted run keeps its figures.
             options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     if options.ingest is not False:
         figures["ingest"] = _measure_ingest(options)
@@ -137,7 +137,7 @@ def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any
         peers=options.peers and size <= _PEERS_UP_TO,
     )
 
-    # Plain lines: a spinner would take its share of the processor while others are timed.
+    # Plain lines, because a spinner would use the processor while contenders are timed.
     def tell(message: str) -> None:
         print(f"{size}: {message}", file=sys.stderr, flush=True)
 
@@ -168,7 +168,7 @@ def _measure_promises(options: argparse.Namespace, figures: dict[str, Any]) -> d
 
 
 def machine(corpus: Corpus) -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describe the machine of the measurements."""
     with corpus.services.database.engine.connect() as connection:
         rows = connection.exec_driver_sql(
             """

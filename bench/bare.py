@@ -1,4 +1,4 @@
-"""Bare index scans: what the server needs at the very least, with nothing of the portal around."""
+"""Bare index scans: the minimum time of the server, without the portal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"
 
 @contextmanager
 def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
-    """Each leg's index alone: as many passages as a leg offers, ids only, nothing selected."""
+    """Yield a scan of each leg's index: as many chunks as the leg returns, ids only, unfiltered."""
     limit = candidates_a_leg(corpus)
     services = corpus.services
     with services.database.begin() as session:
@@ -30,7 +30,7 @@ def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
         SELECT chunk_id, terms <@> to_bm25query(%s, '{SHARED_CHUNKS.name}') FROM shared_chunks
         ORDER BY terms <@> to_bm25query(%s, '{SHARED_CHUNKS.name}') LIMIT {limit}
     """.encode()
-    # Literals are made beforehand: their making is not the server's.
+    # Literals are made beforehand, because that time is not the server's.
     vectors = {
         question.text: f"[{','.join(map(str, corpus.search_vector(question).tolist()))}]"
         for question in corpus.questions
@@ -42,7 +42,7 @@ def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
         ef_search = services.settings.search.hnsw.ef_search
         connection.execute(f"SET hnsw.ef_search = {max(ef_search, limit)}".encode())
         connection.execute("SET plan_cache_mode = force_custom_plan")
-        # By what the index of the partition is really built on.
+        # Order by the expression on which the partition's index is built.
         order = model.order_expression("e", "asked").replace(":asked", "%s")
         nearest = f"""
             SELECT chunk_id FROM {model.partition} e ORDER BY {order} LIMIT {limit}

@@ -1,4 +1,4 @@
-"""Where a search's time goes: Python, round trips, the steps that its explanation names."""
+"""Where a search's time goes: Python, round trips, and the steps in its explanation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RESULTS = 10
 
 @dataclass(slots=True)
 class _Watch:
-    """What the searches so far waited for: round trips, and seconds until their answers came."""
+    """Round trips of the searches so far, and seconds spent waiting for them."""
 
     waits: int = 0
     seconds: float = 0.0
 
 
-# The steps of a search as its explanation names them, and what they are called here.
+# The steps of a search in its explanation, and their names here.
 _STEPS = {
     "configuration_ms": ("configuration", "selection"),
     "words_ms": ("keyword_index", "keyword_selection"),
@@ -71,7 +71,7 @@ def break_down(
 
 
 def _plan_text(plan: Any) -> str:
-    """The plans of the legs as the explanation names them: "vector exact, keyword index"."""
+    """Return the legs' plans as in the explanation: "vector exact, keyword index"."""
     if isinstance(plan, dict):
         return ", ".join(f"{leg} {chosen}" for leg, chosen in plan.items())
     return str(plan or "")
@@ -79,7 +79,7 @@ def _plan_text(plan: Any) -> str:
 
 @contextmanager
 def _waiting() -> Iterator[_Watch]:
-    """Times the driver's waiting, however a statement was sent."""
+    """Time the driver's waiting for every kind of statement."""
     watch, wait = _Watch(), psycopg.Connection.wait
 
     def timed(connection: Any, *values: Any, **named: Any) -> Any:

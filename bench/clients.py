@@ -1,4 +1,4 @@
-"""Many clients at once: processes with threads, as the portal serves."""
+"""Concurrent clients, in processes with threads as the portal runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 from bench.corpus import Corpus, attach
 from portal.services.search.engine import search
 
-# Eight clients in one process would wait for Python's lock rather than for the database.
+# Eight clients in one process would wait for the GIL rather than for the database.
 PROCESSES = 2
 RESULTS = 10
 _READY = "ready"
@@ -26,7 +26,7 @@ _READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Searches a second that so many clients got, and what each search took."""
+    """Searches per second of a number of clients, and the time of each search."""
 
     clients: int
     searches_a_second: float
@@ -43,15 +43,15 @@ class _Order:
 
 
 class Clients:
-    """Processes that wait for orders."""
+    """A pool of client processes."""
 
     def __init__(self, connections: list[Connection[Any, Any]]) -> None:
         self._connections = connections
 
     def run(self, profiles: tuple[str, ...], *, clients: int, seconds: float) -> Load:
-        """Search without pause for `seconds`; each client takes the profiles in turn."""
+        """Search continuously for `seconds`; each client takes the profiles in turn."""
         used = self._connections[: min(clients, len(self._connections))]
-        # On Linux this clock is the same in all processes.
+        # On Linux all processes share this clock.
         begin_at = time.monotonic() + 0.2
         for place, connection in enumerate(used):
             threads = clients // len(used) + (place < clients % len(used))
@@ -70,8 +70,8 @@ class Clients:
 
 @contextmanager
 def clients(corpus: Corpus, data_dir: Path, *, threads: int) -> Iterator[Clients]:
-    """Processes of `threads` threads at most, on a corpus that stays open meanwhile."""
-    # Spawned: a fork would share the parent's connections.
+    """Start processes of at most `threads` threads, on a corpus that stays open meanwhile."""
+    # Spawn, because a fork would share the parent's connections.
     context = get_context("spawn")
     connections, processes = [], []
     try:
@@ -114,7 +114,7 @@ def _serve(
 
 
 def _client(corpus: Corpus, order: _Order, thread: int) -> list[float]:
-    """What one client's searches took, in seconds."""
+    """Return the seconds that each of a client's searches took."""
     profiles = [corpus.profile(name) for name in order.profiles]
     taken: list[float] = []
     time.sleep(max(0.0, order.begin_at - time.monotonic()))

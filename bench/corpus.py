@@ -53,8 +53,8 @@ _SOURCES = ("texts.py", "vectors.py", "synthesis.py", "loading.py", "profiles.py
 
 
 class PreparedQuestions:
-    """An embedder that knows its questions' vectors beforehand, so that no time goes there. It
-    bears the bundled model's name: shipped calibration fits the synthetic vectors."""
+    """An embedder with precomputed query vectors, so that embedding takes no time. It has the
+    bundled model's name, because the shipped calibration fits the synthetic vectors."""
 
     name = DEFAULT_MODELS["bundled"]
     dimensions = DIMENSIONS
@@ -116,12 +116,12 @@ class Corpus:
         return {profile.name: profile for profile in self.profiles}[name]
 
     def allowed(self, profile: Profile) -> npt.NDArray[np.bool_]:
-        """Which chunks (chunks,) a search under the profile may return."""
+        """Return the mask (chunks,) of chunks that a search under the profile may return."""
         allowed: npt.NDArray[np.bool_] = profile.enabled[self.document_of]
         return allowed
 
     def search_vector(self, question: Question, *, is_hybrid: bool = True) -> Vector:
-        """What the vector leg orders by: the corrected question in hybrid, else the plain one."""
+        """Return the vector that the vector leg orders by: corrected if hybrid, else plain."""
         if not is_hybrid:
             return question.vector
         calibration = self.services.calibration
@@ -137,7 +137,7 @@ class Corpus:
 
 
 def best_first(scores: Vector, k: int) -> npt.NDArray[np.int64]:
-    """Where the k greatest scores stand, greatest first; infinitely low ones do not count."""
+    """Return the indexes of the k greatest scores, greatest first, without infinitely low ones."""
     k = min(k, int(np.isfinite(scores).sum()))
     if k == 0:
         return np.array([], np.int64)
@@ -185,7 +185,7 @@ def attach(
     mean_chunks: int = MEAN_CHUNKS,
     **overrides: Any,
 ) -> Corpus:
-    """A corpus that another process holds open, for the processes of clients."""
+    """Open a corpus that another process holds open, for client processes."""
     files = _Files(data_dir, size, mean_chunks)
     return Corpus(_services(data_dir, database_url, files.questions(), overrides), size, files)
 
@@ -208,7 +208,7 @@ def _services(
         services,
         embedder=embedder,
         calibration=Calibration.for_model(embedder),
-        search_cache=SearchCache(),  # Keeps nothing: what is measured are searches.
+        search_cache=SearchCache(),  # Caches nothing, so that every search is measured.
     )
 
 
@@ -248,7 +248,7 @@ def _make(
 
 
 class _Files:
-    """What is kept beside the database: vectors, questions, profiles."""
+    """The files beside the database: vectors, questions and profiles."""
 
     def __init__(self, directory: Path, size: int, mean_chunks: int = MEAN_CHUNKS) -> None:
         self.directory = directory
@@ -261,7 +261,7 @@ class _Files:
         self._meta = directory / f"{self.name}.json"
 
     def is_current(self, *, stale_ok: bool) -> bool:
-        """Whether what is kept was made by this very code, for this schema and analyser."""
+        """Tell whether the files were made by this code, for this schema and analyser."""
         try:
             meta = self._read_meta()
         except (OSError, ValueError):
@@ -292,7 +292,7 @@ class _Files:
             "targets": plan.targets.tolist(),
             "profiles": [profile.as_dict() for profile in profiles],
         }
-        # Written last: it says that all the rest is there.
+        # Written last, as the mark that everything else is complete.
         self._meta.write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
 
     def questions(self) -> tuple[Question, ...]:
@@ -320,12 +320,12 @@ class _Files:
 
 
 def _fingerprint() -> str:
-    """Changes with what makes a corpus, with the schema and with the analyser."""
+    """Return a hash of the code that makes a corpus, the schema and the analyser."""
     here = Path(__file__).parent
     sources = [here / name for name in _SOURCES] + sorted(
         (MIGRATIONS_DIR / "versions").glob("*.py")
     )
-    # What the analyser does counts, not only its version: who works on it measures it as it is.
+    # Hash the analyser's output, not only its version, so that changes under way count.
     sample = "\n".join(backgrounds.texts("zh", "passages") + backgrounds.texts("en", "passages"))
     digest = hashlib.sha256(f"{_SEED} {ANALYSER_VERSION} {index_terms(sample)}".encode())
     for path in sources:
@@ -339,7 +339,7 @@ def _exists(server_url: str, database: str) -> bool:
 
 
 def _execute(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement that no transaction may hold."""
+    """Run a statement outside a transaction."""
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
@@ -347,7 +347,7 @@ def _execute(url: str, statement: str) -> list[tuple[Any, ...]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make corpora, or see that they are there."""
+    """Make the corpora that are missing."""
     parser = argparse.ArgumentParser(prog="python -m bench.corpus", description=main.__doc__)
     parser.add_argument("--size", type=int, nargs="+", default=[50_000], metavar="CHUNKS")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)

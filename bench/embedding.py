@@ -21,7 +21,7 @@ _TEXTS_AT_ONCE = (1, 4, 16, 64)
 
 
 class PackageEngine:
-    """The package's own engine under the bundled model's name, one text after the other."""
+    """The package's own engine under the bundled model's name, one text at a time."""
 
     name = DEFAULT_MODELS["bundled"]
     dimensions = 384
@@ -38,7 +38,7 @@ class PackageEngine:
 
 @dataclass(slots=True)
 class _Way:
-    """A way to embed; `rates` are passages a second by round."""
+    """A way to embed; `rates` are chunks per second by round."""
 
     engine: str
     threads: int
@@ -85,7 +85,7 @@ def _row(way: _Way, reference: _Way) -> dict[str, Any]:
 
 
 def min_cosine(vectors: Vector | None, others: Vector | None) -> np.floating[Any]:
-    """The least cosine of rows that belong together, (n, dimensions) both."""
+    """Return the lowest cosine between corresponding rows, both (n, dimensions)."""
     if vectors is None or others is None:
         raise ValueError("nothing was embedded")
     products = np.einsum("ij,ij->i", vectors, others, dtype=np.float64)

@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 _SEED = 77
 _TOPICS = 40
-# Most files are short: so many passages of about 300 tokens have so many files in a hundred.
+# Percent of files by their number of chunks of about 300 tokens; most files are short.
 _LENGTHS = {1: 75, 2: 15, 4: 7, 8: 2, 16: 1}
-# In a hundred: a file that is an earlier one with a passage more at its end.
+# Percent of files that are an earlier file with one more chunk at its end.
 _EDITIONS = 10
 _KINDS = {"txt": 45, "md": 35, "pdf": 20}
 _CHUNKS_A_PAGE = 2
@@ -72,7 +72,7 @@ class Sheet:
 
 
 def sheets(count: int) -> list[Sheet]:
-    """So many files; the same in every run."""
+    """Return `count` files, the same in every run."""
     rng = np.random.default_rng(_SEED)
     made: list[Sheet] = []
     for number in range(count):
@@ -108,7 +108,7 @@ def _drawn(rng: np.random.Generator, shares: Mapping[T, int]) -> T:
 
 
 def _pdf(sheet: Sheet) -> bytes:
-    """Pages of lines in a font that every reader of PDF knows, so that none is embedded."""
+    """Write pages of lines in a standard PDF font, which need not be embedded."""
     width = _CHARACTERS_A_LINE[sheet.language]
     lines = [textwrap.wrap(one, width) for one in sheet.chunks]
     pages = [
@@ -150,7 +150,7 @@ def _numbered(objects: Sequence[bytes]) -> bytes:
 
 
 def write_bad(folder: Path, count: int) -> None:
-    """Files that cannot be read, each for its own reason."""
+    """Write files that cannot be read, for different reasons."""
     kinds = (
         ("empty.txt", b""),
         ("picture.txt", b"\x89PNG\r\n\x1a\n" + bytes(range(256))),
@@ -160,7 +160,7 @@ def write_bad(folder: Path, count: int) -> None:
     )
     for number in range(count):
         name, data = kinds[number % len(kinds)]
-        # A few bytes more make each another file.
+        # A few extra bytes make each file unique.
         more = b" " * (number // len(kinds)) if data.strip() else data
         (folder / f"bad {number} {name}").write_bytes(data + more)
 

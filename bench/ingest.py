@@ -60,7 +60,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is measured: files of the pipeline, texts of the model alone, rounds of each."""
+    """The amount of work: files for the pipeline, texts for the model alone, rounds of each."""
 
     files: int
     texts: int
@@ -183,7 +183,7 @@ def _run(
 
 @contextmanager
 def _portal(server_url: str, data_dir: Path, embedder: Embedder) -> Iterator[Services]:
-    """A portal on a new database, dropped at the end."""
+    """Yield a portal on a new database, which is dropped at the end."""
     name = "bench_ingest"
     server = create_engine(server_url, isolation_level="AUTOCOMMIT")
     drop = f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"
@@ -226,7 +226,7 @@ def _watched(variant: Variant, embedder: Embedder) -> Iterator[Watch]:
 def _summary(
     name: str, rows: Sequence[dict[str, Any]], reference: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Medians over the rounds; the ratio is of passages a second, round by round."""
+    """Return medians over the rounds; the ratio is of chunks per second, round by round."""
     key = "passages_a_second"
     ratios = [row[key] / base[key] for row, base in zip(rows, reference, strict=True)]
     return {
@@ -242,6 +242,6 @@ def _summary(
 
 
 def _shares(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Percent of the time of a document, by part."""
+    """Return percentages of a document's time, by part."""
     total = sum(sum(row["parts"].values()) for row in rows)
     return {part: round(100 * sum(row["parts"][part] for row in rows) / total, 1) for part in PARTS}

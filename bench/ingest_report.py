@@ -1,4 +1,4 @@
-"""The figures of ingest as tables."""
+"""Tables of the ingest benchmark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Rows = list[list[str]]
 
 
 def pipeline_rows(ingest: dict[str, Any]) -> Rows:
-    """The whole way of a file, by variant."""
+    """Return the rows of the whole pipeline, by variant."""
     head = ["the portal with", "files/s", "pages/s", "passages/s", "× the package's own engine"]
     rows = [[*head, "vectors reused"]]
     for one in ingest["pipeline"]:
@@ -19,13 +19,13 @@ def pipeline_rows(ingest: dict[str, Any]) -> Rows:
 
 
 def part_rows(ingest: dict[str, Any]) -> Rows:
-    """Where a document's time goes, as the portal is."""
+    """Return the shares of a document's time in the default variant."""
     shares = ingest["parts"].items()
     return [["part", "% of the time"], *([part, f"{share:.1f}"] for part, share in shares)]
 
 
 def model_rows(ingest: dict[str, Any]) -> Rows:
-    """The model alone, by engine, threads and texts that are handed over together."""
+    """Return the rows of the model alone, by engine, threads and batch size."""
     head = ["engine", "threads", "texts at once", "passages/s", "× the package's own engine"]
     rows = [[*head, "least cosine to it"]]
     for one in ingest["model"]:
@@ -35,7 +35,7 @@ def model_rows(ingest: dict[str, Any]) -> Rows:
 
 
 def corpus_text(ingest: dict[str, Any]) -> str:
-    """What was measured on."""
+    """Describe the files of the measurement."""
     stored = max(one["stored_a_second"] for one in ingest["pipeline"])
     return (
         f"{ingest['files']} files of {ingest['pages']} pages, {ingest['passages']} passages. Load "

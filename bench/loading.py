@@ -23,7 +23,7 @@ from portal.text.analyser import analyser_version
 
 CHUNK_IDS, DOCUMENT_IDS, JOB_IDS, REVISION_IDS = range(4)
 _OF_A_DOCUMENT = (JOB_IDS, DOCUMENT_IDS, REVISION_IDS)
-# Share of documents visible to their owner only, and share in the trash.
+# Shares of documents that nobody but their owner sees, and that are in the trash.
 PRIVATE_SHARE, DELETED_SHARE = 0.02, 0.01
 
 _DOMAINS = ("law", "finance", "engineering", "people", "research", None)

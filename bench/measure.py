@@ -28,12 +28,12 @@ from portal.services.search.engine import search
 RESULTS = 10
 PORTAL, COLD = "portal", "portal, switched just before"
 _BREAKDOWN_QUESTIONS = 30
-_PEER_QUESTIONS = 50  # Their exact results take a scan of everything each.
+_PEER_QUESTIONS = 50  # The exact result of each takes a full scan.
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured, and for how long: `seconds` a contender."""
+    """The measurements to make, and `seconds` for each contender."""
 
     percents: tuple[float, ...]
     clients: tuple[int, ...]
@@ -164,8 +164,8 @@ def _hybrid(corpus: Corpus, profile: Profile, question: Question) -> object:
 
 @contextmanager
 def _switching(corpus: Corpus) -> Iterator[Callable[[Profile], None]]:
-    """Flips a person's switch for a document in the trash: what they may find stays the same, and
-    what was remembered of their selection counts no more."""
+    """Yield a function that flips a user's switch for a document in the trash: it invalidates the
+    cached selection without changing the results."""
     hidden = corpus.document_ids[int(corpus.profile("100 %").enabled.argmin())]
     with psycopg.connect(corpus.services.database.conninfo, autocommit=True) as connection:
 
@@ -183,7 +183,7 @@ def _switching(corpus: Corpus) -> Iterator[Callable[[Profile], None]]:
 
 
 def _ratios(samples: dict[_Key, Samples], profiles: Sequence[Profile]) -> dict[str, float]:
-    """Median of a whole search over the median of both bare scans one after the other."""
+    """Return the median of a search over the median of both bare scans in sequence."""
     bare = sum(samples[_Key(name)].median_ms for name in (VECTOR_SCAN, BM25_SCAN))
     return {
         profile.name: round(samples[_Key(PORTAL, profile.name)].median_ms / bare, 2)
@@ -203,7 +203,7 @@ def _load(
     if len(filtered) > 1:
         groups["filtered, mixed"] = filtered
     with clients(corpus, data_dir, threads=max(plan.clients)) as pool:
-        # Every process warms up on every profile before anything counts.
+        # Warm up every process on every profile before measuring.
         pool.run(tuple(one.name for one in profiles), clients=max(plan.clients), seconds=1)
         rows = []
         for count in plan.clients:

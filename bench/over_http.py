@@ -1,5 +1,5 @@
-"""What HTTP adds to a search: the same questions to the function, to the application without a
-socket, and to gunicorn over one. One after the other, nothing else in hand."""
+"""The cost of HTTP: the same searches through the function, the application without a socket, and
+gunicorn. One at a time, on an otherwise idle machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNLIMITED: dict[str, Any] = {"rate_limits": {"enabled": False}}
 def measure_http(
     corpus: Corpus, data_dir: Path, profile: Profile, *, seconds: float
 ) -> list[dict[str, Any]]:
-    """Times of each way, and what it adds to the median of the bare call."""
+    """Return the times of each way, and its addition to the median of the bare call."""
     with _contenders(corpus, data_dir, profile) as contenders:
         samples = alternate(contenders, corpus.questions, seconds=seconds)
     return [_row(way, taken, samples[CALL]) for way, taken in samples.items()]
@@ -83,7 +83,7 @@ def _contenders(corpus: Corpus, data_dir: Path, profile: Profile) -> Iterator[di
 
 
 def application(size: int, data_dir: str, url: str) -> APIFlask:
-    """What gunicorn serves here: the portal on a corpus that another process holds open."""
+    """Return the application that gunicorn serves, on a corpus that another process holds open."""
     return create_app(attach(size, Path(data_dir), url, **UNLIMITED).services)
 
 
@@ -109,7 +109,7 @@ def gunicorn(target: str, data_dir: Path) -> Iterator[http.client.HTTPConnection
 
 
 def _wait_for(connection: http.client.HTTPConnection, process: subprocess.Popen[bytes]) -> None:
-    """Until it answers: the socket takes connections before anybody reads from them."""
+    """Wait for a response: the socket accepts connections before a worker reads from them."""
     connection.timeout = _START_TIMEOUT_S
     connection.request("GET", "/health/live")
     answer = connection.getresponse()

@@ -33,7 +33,7 @@ _TOKEN_TTL_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How many different questions are asked of each."""
+    """The number of different questions for each endpoint."""
 
     searches: int
     answers: int
@@ -124,7 +124,7 @@ def _ask(
 
 
 class _ChatHandler(BaseHTTPRequestHandler):
-    """Speaks OpenAI's protocol; the whole answer comes after MODEL_LATENCY_S."""
+    """Speak OpenAI's protocol, sending the whole answer after MODEL_LATENCY_S."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))

@@ -1,4 +1,4 @@
-"""The figures as tables: for the terminal, and for docs/performance.md."""
+"""Tables of the figures, for the terminal and for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench import ingest_report
 
 Rows = list[list[str]]
 
-# What stands between these in the page is made from a run.
+# The page's text between these marks is generated from a run.
 _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- /bench -->)", re.DOTALL)
 _INGEST_TABLES = {
     "ingest": ingest_report.pipeline_rows,
@@ -24,7 +24,7 @@ _INGEST_TABLES = {
 
 
 def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
-    """All tables of one corpus."""
+    """Print all tables of one corpus."""
     console.print(f"\n[bold]{size} passages in {figures['documents']} documents[/bold]")
     for make in (search_rows, bare_rows, time_rows, http_rows, load_rows, peer_rows):
         rows = make(figures)
@@ -33,7 +33,7 @@ def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
 
 
 def print_ingest(console: Console, ingest: dict[str, Any]) -> None:
-    """All tables of ingest."""
+    """Print all tables of the ingest benchmark."""
     console.print(f"\n[bold]Ingest[/bold]: {ingest_report.corpus_text(ingest)}")
     for make in _INGEST_TABLES.values():
         _print_table(console, make(ingest))
@@ -106,7 +106,7 @@ def time_rows(figures: dict[str, Any]) -> Rows:
 
 
 def http_rows(figures: dict[str, Any]) -> Rows:
-    """What the application and a socket add to a search."""
+    """Return the time that the application and a socket add to a search."""
     rows = [["way", "p50 ms", "p95 ms", "p50 added ms", "× search call"]]
     for one in figures["http"]:
         times = (_ms(one[name]) for name in ("p50_ms", "p95_ms", "added_ms"))
@@ -115,7 +115,7 @@ def http_rows(figures: dict[str, Any]) -> Rows:
 
 
 def promise_rows(v1: dict[str, Any]) -> Rows:
-    """Searches and answers of /v1 beside what is promised of them."""
+    """Return the times of /v1 beside the promised ones."""
     rows = [["over HTTP", "requests", "degraded", "p50 ms", "p95 ms", "p99 ms", "goal for p95"]]
     for one in v1["rows"]:
         times = (_ms(one[name]) for name in ("p50_ms", "p95_ms", "p99_ms"))
@@ -133,7 +133,7 @@ def promise_rows(v1: dict[str, Any]) -> Rows:
 
 
 def load_rows(figures: dict[str, Any]) -> Rows:
-    """Searches a second by clients."""
+    """Return searches per second by number of clients."""
     counts = list(dict.fromkeys(one["clients"] for one in figures["load"]))
     names = list(dict.fromkeys(one["profiles"] for one in figures["load"]))
     by_place = {(one["profiles"], one["clients"]): one for one in figures["load"]}
@@ -148,7 +148,7 @@ def load_rows(figures: dict[str, Any]) -> Rows:
 
 
 def peer_rows(figures: dict[str, Any]) -> Rows:
-    """The portal's hybrid search and the peers', in the same run."""
+    """Return the portal's hybrid search beside its peers, in the same run."""
     rows = [["enabled", "engine", "p50 ms", "p95 ms", "recall@10"]]
     peers = figures["peers"]
     for one in figures["portal"]:
@@ -167,7 +167,7 @@ def _ms(value: float) -> str:
 
 
 def write_page(figures: dict[str, Any], page: Path) -> None:
-    """Renew what stands between the marks of the page and was measured; the rest stays."""
+    """Replace the measured sections between the page's marks and leave the rest."""
     blocks = _search_blocks(figures) | _ingest_blocks(figures) | _promise_blocks(figures)
     text = page.read_text(encoding="utf-8")
     filled = _BLOCK.sub(

@@ -1,4 +1,4 @@
-"""Taking times: rounds in turn, so that what disturbs the machine disturbs all alike."""
+"""Timing in alternating rounds, so that disturbances of the machine affect all contenders alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """What is timed; `before` runs untimed before each search."""
+    """A search to time; `before` runs untimed before each search."""
 
     search: Search
     before: Callable[[], object] = lambda: None
@@ -32,7 +32,7 @@ _MIN_SEARCHES = 5
 
 @dataclass(slots=True)
 class Samples:
-    """Seconds of single searches, kept by round."""
+    """Seconds of single searches, by round."""
 
     rounds: list[list[float]] = field(default_factory=list)
 
@@ -42,7 +42,7 @@ class Samples:
 
     @property
     def median_ms(self) -> float:
-        """Median over the rounds of each round's median: an outlying round does not count."""
+        """Return the median of the rounds' medians, which ignores outlying rounds."""
         return 1000 * median(median(one) for one in self.rounds)
 
     def percentile_ms(self, percent: float) -> float:

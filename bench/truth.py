@@ -29,8 +29,7 @@ Scores = npt.NDArray[np.float64]
 
 
 def candidates_a_leg(corpus: Corpus) -> int:
-    """How many passages each leg offers to the fusion when ten are asked for, as an explained
-    search says it."""
+    """Return the candidates per leg for ten results, as an explained search reports them."""
     profile, question = corpus.profile("100 %"), corpus.questions[0]
     request = profile.request(question.text, top_n=10, explain=True)
     explanation = search(corpus.services, profile.user, request).explanation or {}
@@ -39,7 +38,7 @@ def candidates_a_leg(corpus: Corpus) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Fusing:
-    """What the portal's configuration says of fusion."""
+    """The portal's configuration of fusion."""
 
     fusion: Fusion
     normalisation: Normalisation
@@ -61,8 +60,7 @@ class Fusing:
 
 
 class Truth:
-    """Exact results for some questions over one corpus. BM25 rankings are kept: they are slow to
-    get."""
+    """Exact results over one corpus. BM25 rankings are cached, because they are slow."""
 
     def __init__(self, corpus: Corpus, questions: Sequence[Question]) -> None:
         self._corpus = corpus
@@ -77,15 +75,15 @@ class Truth:
         self.bm25_ranking = cache(self._bm25_ranking)
 
     def places(self, chunk_ids: list[UUID]) -> list[int]:
-        """Where chunks stand in the corpus."""
+        """Return the corpus indexes of chunks."""
         return [self._place_of[id_.bytes] for id_ in chunk_ids]
 
     def nearest(self, question: Question, profile: Profile, k: int) -> list[int]:
-        """The k allowed chunks nearest to the question as it is."""
+        """Return the k allowed chunks nearest to the uncorrected question."""
         return _listed(self._best(self._plain, question, profile, k))
 
     def hybrid(self, question: Question, profile: Profile, k: int) -> list[int]:
-        """The k best chunks by fusion over exact legs."""
+        """Return the k best chunks by fusion of exact legs."""
         corpus = self._corpus
         statistics = corpus.services.calibration.query_statistics(question.vector, question.text)
         nearest = self._best(self._corrected, question, profile, self._leg_limit)
@@ -140,7 +138,7 @@ class Truth:
         return (how.vector_weight * vector_part + how.text_weight * text_part) / total
 
     def _bm25_ranking(self, text: str) -> tuple[Places, Scores]:
-        """Every chunk with a word of the question, best first, with its score."""
+        """Return every chunk with a word of the question and its score, best first."""
         index, words = SHARED_CHUNKS, " ".join(query_terms(text))
         statement = f"""
             SELECT id, distance FROM (
@@ -167,7 +165,7 @@ def _listed(places: Places) -> list[int]:
 
 
 def _ranks(found: Places, leg: Places) -> Scores:
-    """Ranks from 1 of what was found in a leg, infinite for what it did not find."""
+    """Return ranks in a leg, from 1; infinite for chunks that it did not find."""
     rank_of = {place: rank for rank, place in enumerate(leg.tolist(), start=1)}
     return np.array([rank_of.get(place, np.inf) for place in found.tolist()])
 
@@ -178,5 +176,5 @@ def _minmax(scores: Scores) -> Scores:
 
 
 def recall(found: list[int], wanted: list[int]) -> float:
-    """Share of the wanted that was found; 1 when there was nothing to find."""
+    """Return the share of `wanted` that was found; 1 if there was nothing to find."""
     return len(set(found) & set(wanted)) / len(wanted) if wanted else 1.0

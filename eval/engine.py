@@ -33,7 +33,7 @@ from portal.settings import Settings
 
 Method = tuple[SearchMode, Fusion | None, Normalisation | None]
 
-# The fusion that the portal uses unless told otherwise; confidence is measured on it.
+# The portal's default fusion; confidence is measured on it.
 DEFAULT = "calibrated"
 # Legs and fusions to compare.
 METHODS: dict[str, Method] = {

@@ -5,6 +5,6 @@ from bench.peers.lance import lance
 from bench.peers.langchain_postgres import langchain_postgres
 from bench.peers.milvus import milvus
 
-# Each is given the corpus and the data directory, fills its store where that was not done before,
-# and yields one or more ways to search it.
+# Each takes the corpus and the data directory, fills its store unless an earlier run did, and
+# yields one or more ways to search it.
 PEERS = (langchain_postgres, chroma, lance, milvus)

@@ -34,7 +34,7 @@ class ChromaCollection:
 
 @contextmanager
 def chroma(corpus: Corpus, data_dir: Path) -> Iterator[list[Peer]]:
-    """With the portal's parameters of HNSW. Kept for the next run."""
+    """Yield a collection with the portal's HNSW parameters, kept for the next run."""
     import chromadb
     from chromadb.config import Settings
 

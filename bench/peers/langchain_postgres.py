@@ -37,7 +37,7 @@ class LangchainPostgres:
         return self._search(self._exact, profile, question)
 
     def _search(self, store: Any, profile: Profile, question: Question) -> list[int]:
-        # A configuration a search: the store's own keeps the words of its first search for ever.
+        # A new configuration each time: the store's own keeps the words of its first search.
         config = self._config(fts_query=" ".join(query_terms(question.text)))
         found = store.similarity_search_by_vector(
             question.vector.tolist(),
@@ -50,7 +50,7 @@ class LangchainPostgres:
 
 @contextmanager
 def langchain_postgres(corpus: Corpus, _data_dir: Path) -> Iterator[list[Peer]]:
-    """As documented, and once more with pgvector's iterative scan, which it has no option for."""
+    """Yield the store as documented, and with pgvector's iterative scan, which it cannot enable."""
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_postgres import PGEngine, PGVectorStore
     from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, weighted_sum_ranking
@@ -157,7 +157,7 @@ def _fill_langchain(corpus: Corpus, url: Any, *, m: int, ef_construction: int) -
         ):
             connection.execute(statement.encode())
     with psycopg.connect(_plain(maintenance), autocommit=True) as connection:
-        # Renamed when it is whole, so that an interrupted run leaves nothing that looks ready.
+        # Renamed once complete, so that an interrupted run leaves nothing that looks ready.
         connection.execute(f"ALTER DATABASE {url.database}_new RENAME TO {url.database}".encode())
 
 

@@ -63,7 +63,7 @@ class MilvusCollection:
 
 @contextmanager
 def milvus(corpus: Corpus, data_dir: Path) -> Iterator[list[Peer]]:
-    """With the portal's parameters of HNSW. The collections are kept for the next run."""
+    """Yield collections with the portal's HNSW parameters, kept for the next run."""
     if corpus.size > _MAX_SIZE:
         yield []
         return
@@ -97,7 +97,7 @@ def _fill(corpus: Corpus, client: Any, name: str, index_type: str, options: dict
     schema = client.create_schema(auto_id=False)
     schema.add_field("id", DataType.INT64, is_primary=True)
     schema.add_field("document", DataType.INT64)
-    # Of the analysers that it has, this one takes the portal's terms apart least.
+    # Of its analysers, this one splits the portal's terms least.
     schema.add_field(
         "terms",
         DataType.VARCHAR,

@@ -1,8 +1,8 @@
-"""Other ways to search the same passages, set up as their own documentation advises.
+"""Other search engines over the same chunks, set up as their documentation advises.
 
-They get what the portal's search has (the same vectors, the same analysed terms, no time for
-embedding) and only the passages that anybody may see. The selection reaches them as the filter
-they offer: a list of the documents that are on, made beforehand and not timed.
+They get the same input as the portal's search (vectors and analysed terms, with embedding not
+timed) and only the chunks that are visible to everyone. The selection is passed in their own filter
+syntax: a list of the enabled documents, prepared beforehand and not timed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Peer(Protocol):
     kind: str
 
     def search(self, profile: Profile, question: Question) -> list[int]:
-        """Places of the ten best passages in the corpus, best first."""
+        """Return the corpus indexes of the ten best chunks, best first."""
 
     def exact(self, profile: Profile, question: Question) -> list[int]:
-        """What it would return if its index were exact."""
+        """Return the result of an exact index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ChunkRow:
 
 
 def visible_chunks(corpus: Corpus) -> Iterator[ChunkRow]:
-    """Passages that a person without documents of their own may see, in the corpus's order."""
+    """Yield the chunks visible to a user without own documents, in the corpus's order."""
     everyone = corpus.allowed(corpus.profile("100 %"))
     place_of = {id_: place for place, id_ in enumerate(corpus.chunk_ids)}
     with psycopg.connect(corpus.services.database.conninfo) as connection:
@@ -60,7 +60,7 @@ def visible_chunks(corpus: Corpus) -> Iterator[ChunkRow]:
 
 @cache
 def enabled_documents(profile: Profile) -> list[int] | None:
-    """Return the documents that are on; None where all are, so that no filter is needed."""
+    """Return the enabled documents; None if all are, so that no filter is needed."""
     if profile.percent == SHARES[0]:
         return None
     return [int(place) for place in np.flatnonzero(profile.enabled)]
@@ -68,6 +68,6 @@ def enabled_documents(profile: Profile) -> list[int] | None:
 
 @cache
 def operator_filter(profile: Profile) -> dict[str, object] | None:
-    """Return the documents that are on as langchain-postgres and Chroma take them."""
+    """Return the filter of enabled documents for langchain-postgres and Chroma."""
     documents = enabled_documents(profile)
     return None if documents is None else {"document": {"$in": documents}}

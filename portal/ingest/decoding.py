@@ -77,8 +77,8 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
     """Return the whole text and its encoding; `encoding` overrides the detection.
 
     charset-normalizer confuses short Chinese texts (Big5 for GB18030 and the reverse), so East
-    Asian encodings are told apart by how common the decoded characters are. Raises UndecodableText,
-    also where much of the result is NUL.
+    Asian encodings are ranked by how common the decoded characters are. Raises UndecodableText,
+    also if much of the result is NUL.
     """
     if encoding is not None:
         return _decode_as(encoding, data, file_name)

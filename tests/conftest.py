@@ -1,4 +1,4 @@
-"""One PostgreSQL for the whole run, a migrated template in it, and a clone a test."""
+"""One PostgreSQL server for the whole run, with a migrated template that each test clones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from portal.settings import Settings, load_settings
 from tests.factories.uploads import upload
 
 _OTHER_VARIABLES = {"DATABASE_URL", "REDIS_URL", "PROMETHEUS_MULTIPROC_DIR"}
-# Generating examples takes as long as the machine is busy; no test here is about that.
+# Deadlines of examples would fail on a busy machine.
 hypothesis.settings.register_profile(
     "portal", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -48,7 +48,7 @@ _RUN_DIR = pytest.StashKey[Path]()
 PASSWORD = "correct horse battery"
 TEMPLATE = "portal_template"
 TEMPLATE_DATA = "template-data"
-# Tests make and drop databases all the time and keep none: speed is all that counts here.
+# Tests create and drop databases all the time and keep none, so durability is not needed.
 SERVER = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 SERVER |= {"shared_buffers": "256MB", "max_connections": "200", "autovacuum": "off"}
 
@@ -62,7 +62,7 @@ def make_settings(data_dir: Path, url: str, **overrides: object) -> Settings:
         "embedding": {"provider": "hashing"},
         "database_pool_size": 5,
         "rate_limits": {"enabled": False},
-        # Tests read the metrics before and after what they do.
+        # Tests compare the metrics before and after a request.
         "metrics": {"cached_s": 0},
     }
     return load_settings(**(values | overrides))
@@ -81,7 +81,7 @@ def _no_settings_of_this_machine() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _touched() -> list[str]:
-    """Files of the checkout's own data directory that this process opens, makes or removes."""
+    """Record the files of the checkout's own data directory that this process touches."""
     touched: list[str] = []
 
     def note(event: str, args: tuple[object, ...]) -> None:
@@ -96,19 +96,19 @@ def _touched() -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _leaves_the_checkouts_data_alone(_touched: list[str]) -> Iterator[None]:
-    """Fail a test that uses ./var, which may be that of a portal that runs from here."""
+    """Fail a test that uses ./var, which may belong to a portal running from this checkout."""
     was_there = Path(_OWN_DATA).exists()
     del _touched[:]
     yield
     assert not _touched, f"the test uses the checkout's data directory: {sorted(set(_touched))}"
-    # Processes that a test starts are seen here, where no portal has run from this checkout.
+    # This also catches processes that a test starts, unless ./var existed before.
     assert Path(_OWN_DATA).exists() == was_there, f"the test made {_OWN_DATA}"
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let SIGINT interrupt, also where the tests were started with SIGINT ignored, as in the
-    background of a script or by nohup."""
+    """Let SIGINT interrupt even if the tests were started with SIGINT ignored, as in the background
+    of a script or by nohup."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -116,8 +116,8 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _passwords_are_hashed_quickly() -> Iterator[None]:
-    """By the same function at its lowest cost: a real one takes a tenth of a second, 64 MB and all
-    cores, and nearly every test makes an account."""
+    """Hash passwords at the lowest cost: a real hash takes a tenth of a second, 64 MB and all
+    cores, and nearly every test creates an account."""
     with pytest.MonkeyPatch.context() as patch:
         quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
         patch.setattr(accounts, "_hasher", quick)
@@ -143,15 +143,15 @@ def pytest_configure(config: pytest.Config) -> None:
         cluster_files.pg_textsearch_prefix = lambda: None
     worker_input = getattr(config, "workerinput", None)
     run_id = worker_input["testrunuid"] if worker_input else uuid4().hex
-    # Not pytest's own temporary folder: each pytest that starts closes that to other users, and
-    # under root the server is another user.
+    # Not in pytest's own temporary folder, which other users cannot read: under root the server
+    # runs as another user.
     config.stash[_RUN_DIR] = Path(tempfile.gettempdir()) / f"portal-tests-{run_id}"
     if worker_input is None:
-        config.option.testrunuid = run_id  # What xdist tells its workers.
+        config.option.testrunuid = run_id  # Xdist passes this to its workers.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long go first: none is begun when all others are done."""
+    """Run slow modules first, so that none is left to start at the end."""
     if cluster_files.pg_textsearch_prefix() is None:
         skip = pytest.mark.skip(reason="the server has no pg_textsearch")
         for item in items:
@@ -168,7 +168,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def run_dir(request: pytest.FixtureRequest) -> Path:
-    """A folder that all workers of this run share."""
+    """Return a folder shared by all workers of this run."""
     path = request.config.stash[_RUN_DIR]
     path.mkdir(exist_ok=True)
     return path
@@ -176,7 +176,7 @@ def run_dir(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="session")
 def server_url(run_dir: Path) -> Iterator[str]:
-    """The run's PostgreSQL: the first worker starts it, the last stops it."""
+    """Yield the run's PostgreSQL: the first worker starts it, the last stops it."""
     server = EmbeddedPostgres(run_dir / "shared-server", extra_settings=SERVER)
     yield server.start()
     server.leave()
@@ -184,9 +184,9 @@ def server_url(run_dir: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def template(server_url: str, run_dir: Path) -> str:
-    """The name of a migrated database to clone, with its model partition.
+    """Return the name of a migrated database to clone, with its model partition.
 
-    It has no keyword indexes: early pg_textsearch tells them apart by a number that clones share.
+    It has no keyword indexes: early pg_textsearch identifies them by a number that clones share.
     """
     with exclusive(run_dir / "template.lock"):
         if _execute(server_url, f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
@@ -199,7 +199,7 @@ def template(server_url: str, run_dir: Path) -> str:
             for index in bm25.INDEXES:
                 connection.execute(text(f"DROP INDEX IF EXISTS {index.name}"))
         services.database.dispose()
-        # Renamed when it is whole, so that a worker that finds it finds it finished.
+        # Renamed once complete, so that other workers never see it half done.
         _execute(server_url, f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
     return TEMPLATE
 
@@ -221,16 +221,16 @@ def _execute(server_url: str, statement: str) -> list[object]:
 
 @pytest.fixture
 def database_url(server_url: str, template: str) -> Iterator[str]:
-    """A database of its own for one test."""
+    """Yield the address of this test's own database."""
     with cloned_database(server_url, template) as url:
         yield url
 
 
 @contextmanager
 def cloned_database(server_url: str, template: str) -> Iterator[str]:
-    """The address of a fresh copy of the template, dropped at the end."""
+    """Yield the address of a fresh copy of the template, dropped at the end."""
     name = f"test_{uuid4().hex}"
-    # Copied as files: a third of the time that it takes through the write-ahead log.
+    # Copying files takes a third of the time of copying through the write-ahead log.
     _execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     url = _with_name(server_url, name)
     engine = create_engine(url)
@@ -245,9 +245,9 @@ def cloned_database(server_url: str, template: str) -> Iterator[str]:
 def make_services(
     database_url: str, tmp_path: Path, run_dir: Path
 ) -> Iterator[Callable[..., Services]]:
-    """Services with other settings, on this test's database."""
+    """Return a function that builds services with other settings on this test's database."""
     made: list[Services] = []
-    # The template's model has embedded its background: it is the same for every test.
+    # The template's model has embedded its background, which is the same for every test.
     shutil.copytree(run_dir / TEMPLATE_DATA / "cache", tmp_path / "cache")
 
     def make(**overrides: object) -> Services:
@@ -266,7 +266,7 @@ def services(make_services: Callable[..., Services]) -> Services:
 
 @dataclass(frozen=True)
 class Portal:
-    """What tests do with a portal, in a word each."""
+    """Shortcuts for what tests do with a portal."""
 
     services: Services
     admin: User
@@ -284,7 +284,7 @@ class Portal:
         domain: str | None = None,
         title: str | None = None,
     ) -> DocumentSummary:
-        """Store a document and read it to its end."""
+        """Store a document and index it."""
         owner = owner or self.admin
         receipt = uploads.store_upload(
             self.services,
@@ -317,6 +317,6 @@ def portal(services: Services) -> Portal:
 def client(portal: Portal) -> FlaskClient:
     app = create_app(portal.services)
     app.testing = True
-    # Errors are answered, as in production, not raised into the test.
+    # Errors become responses, as in production, instead of being raised into the test.
     app.config["PROPAGATE_EXCEPTIONS"] = False
     return app.test_client()

@@ -1,4 +1,4 @@
-"""Every link between the pages of the documentation leads somewhere, and every page is linked."""
+"""Every link between documentation pages has a target, and every page is linked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client generated from /openapi does a program's whole round against a live portal."""
+"""A client generated from /openapi works against a live portal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def address(portal: Portal) -> Iterator[str]:
-    """Where this test's portal answers."""
+    """Serve this test's portal; yield its address."""
     server = make_server("127.0.0.1", 0, create_app(portal.services), threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -39,7 +39,7 @@ def address(portal: Portal) -> Iterator[str]:
 
 @pytest.fixture
 def generated(portal: Portal, tmp_path: Path) -> Iterator[ModuleType]:
-    """The client as a package, made from the document that the portal serves."""
+    """Generate the client package from the document that the portal serves."""
     document = tmp_path / "openapi.json"
     document.write_bytes(create_app(portal.services).test_client().get("/openapi").data)
     config = tmp_path / "config.yaml"
@@ -57,7 +57,7 @@ def generated(portal: Portal, tmp_path: Path) -> Iterator[ModuleType]:
 
 
 def call(group: str, operation: str, **arguments: Any) -> Any:
-    """What an operation answers, as the client's own model."""
+    """Call an operation; return the response as the client's own model."""
     return importlib.import_module(f"{PACKAGE}.api.{group}.{operation}").sync(**arguments)
 
 

@@ -1,4 +1,4 @@
-"""The import contracts notice what they are there to notice."""
+"""The import contracts detect violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page, the dashboard and the alerts name the metrics that there are, and no others."""
+"""The documentation, the dashboard and the alerts name exactly the existing metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADDED_LABELS = {"le", "instance", "job"}
 
 
 def labels_of_counted() -> dict[str, tuple[str, set[str]]]:
-    """Type and labels of each metric that processes count, by its name in queries."""
+    """Return the type and labels of each metric that processes count, by its name in queries."""
     found = {}
     for metric in metrics.REGISTRY._collector_to_names:
         described = metric.describe()[0]
@@ -63,7 +63,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def base_name(name: str, known: dict[str, tuple[str, set[str]]]) -> str:
-    """The metric of a series: histograms have three."""
+    """Return the metric of a series: histograms have three series."""
     base = re.sub(r"_(bucket|sum|count)$", "", name)
     return base if known.get(base, ("", set()))[0] == "histogram" else name
 

@@ -1,4 +1,4 @@
-"""Claims about the OpenAPI document; each holds for an endpoint the moment it is registered."""
+"""Claims about the OpenAPI document, checked for every registered endpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Operation = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
-    """A portal without a database: the document needs none."""
+    """Return a client of a portal without a database, which the document does not need."""
     settings = make_settings(tmp_path_factory.mktemp("data"), "postgresql://127.0.0.1:1/none")
     return create_app(build_services(settings)).test_client()
 
@@ -40,7 +40,7 @@ def operations(spec: dict[str, Any]) -> Iterator[tuple[str, str, Operation]]:
 
 
 def contents(operation: Operation) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(where, media type, content) of the request and of every response."""
+    """Yield (where, media type, content) of the request and of every response."""
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
         yield "request", media_type, content
     for status, response in operation["responses"].items():
@@ -104,7 +104,7 @@ def test_every_error_has_the_shape_of_its_family(spec: dict[str, Any]) -> None:
         shape = "ErrorEnvelope" if path.startswith(ENVELOPE_PREFIX) else "ErrorBody"
         for status, response in operation["responses"].items():
             if status == "414":
-                # By the web server, which knows no addresses.
+                # Sent by the web server, which knows no routes.
                 assert list(response["content"]) == ["text/html"], name
             elif status.startswith("4"):
                 schema = response["content"]["application/json"]["schema"]

@@ -1,4 +1,4 @@
-"""Every reason that a reader may see is a marked template with a Chinese translation."""
+"""Every reason shown to users is marked for translation and has a Chinese translation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ERRORS = {error.__name__ for error in errors.tree(errors.PortalError)} - _ENGLI
 
 
 def _unmarked(source: str) -> list[int]:
-    """Lines on which an error gets a reason that is no Message, or N_ gets no literal."""
+    """Return the lines where an error's reason is no Message, or N_ gets no literal."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return sorted({call.lineno for call in calls if any(_faults(call))})
 
@@ -26,7 +26,7 @@ def _faults(call: ast.Call) -> Iterator[bool]:
     if name == "N_":
         yield not (call.args and isinstance(call.args[0], ast.Constant))
     elif name in _ERRORS:
-        # Variables are left to mypy: PortalError takes a Message.
+        # Mypy checks variables: PortalError takes a Message.
         texts = (ast.Constant, ast.JoinedStr, ast.BinOp)
         yield any(k.arg == "reason" and isinstance(k.value, texts) for k in call.keywords)
         yield any("gettext" in ast.unparse(k.value) for k in call.keywords)

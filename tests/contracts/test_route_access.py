@@ -1,8 +1,8 @@
-"""Who may use which route: one row for each, held against the live routes and a live portal.
+"""Who may use which route: one row for each, checked against the live routes and a live portal.
 
-A new route fails until it has a row here, and a row without a route fails too. Rows say who gets
-in and what a right request is answered; everyone else is answered as the row's kind says. What
-belongs to someone else is there and private, and must be answered as what is not there at all.
+A new route fails until it has a row here, and a row without a route fails too. Rows say who has
+access and the status of a valid request; the row's kind decides the response to everyone else.
+Another user's private object must be answered like a missing one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ READ, WRITE, ADMIN = Scope
 
 
 class Who(Enum):
-    """Who gets in."""
+    """Who has access."""
 
     ALL = "everyone, signed in or not"
     PEOPLE = "everyone who is signed in"
@@ -48,8 +48,8 @@ class Who(Enum):
 
 
 class Row(NamedTuple):
-    """`ok` is what a right request is answered, `scope` what its token must be allowed. `sends`
-    are arguments of the test client; a name in `<…>` stands for the object of that name."""
+    """A route's access. `ok` is the status of a valid request, `scope` the scope that its token
+    needs. `sends` are arguments of the test client; `<name>` is replaced by that object."""
 
     who: Who
     ok: int
@@ -313,24 +313,24 @@ ROWS: dict[str, Row] = {
     "documents_v1.embed": Row(ADMINS, 200, ADMIN, json(batch_size=10)),
 }
 
-# What a request may be about.
+# The objects of requests.
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
     *("token_id", "user_id", "notification_id", "session_id", "passkey_id"),
 }
-# What the answers about a foreign and a missing thing may differ in.
+# Parts in which responses about a foreign and a missing object may differ.
 _VARIABLE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b"
     r"|[\w-]{40,}\.[\w-]{6}\.[\w-]{27}"  # What proves that a form is ours.
 )
-# Page forms without a token of their own are refused before anyone asks who sends them.
+# Page forms without a form token are refused before the user is checked.
 _CLOSED_PAGE = {303, 403}
 
 
 @dataclass
 class World:
-    """A portal with ada, whose things are all private, eve, who owns nothing, and an
-    administrator. `kept` are ada's things for requests that change nothing."""
+    """A portal with ada, whose objects are all private, eve, who owns nothing, and an
+    administrator. `kept` are ada's objects for requests that change nothing."""
 
     portal: Portal
     app: Flask
@@ -382,7 +382,7 @@ class World:
             return made
 
     def objects(self, rule: Rule, row: Row, *, to_change: bool = False) -> dict[str, Any]:
-        """Those of ada's things that a request is about; new ones for one that changes them."""
+        """Return ada's objects for a request, new ones if it changes them."""
         names = set(rule.arguments) | set(re.findall(r"<(\w+_id)>", repr(row.sends)))
         if to_change:
             return self._made(row, names)
@@ -420,13 +420,13 @@ class World:
         return made
 
     def call(self, rule: Rule, row: Row, values: dict[str, Any], headers: dict[str, str]) -> Any:
-        """What a fresh client is answered."""
+        """Send a request with a new client and return the response."""
         address = rule.build(values | _fillers(rule, values), append_unknown=False)
         assert address
         sends = {kind: _filled(sent, values, self.numbers) for kind, sent in row.sends.items()}
         client = self.app.test_client()
         answer = client.open(address[1], method=_method(rule), headers=headers, **sends)
-        answer.get_data()  # To its end, so that its request is over.
+        answer.get_data()  # Read it all, so that the request has ended.
         return answer
 
     def personal(self, user: User, *scopes: Scope) -> dict[str, str]:
@@ -436,7 +436,7 @@ class World:
         return {"Authorization": f"Bearer {secret}"}
 
     def forged(self, **changed: Any) -> dict[str, str]:
-        """ada's own token, signed with our key, with other claims."""
+        """Return ada's token with other claims, signed with the portal's key."""
         services = self.portal.services
         kinds = {TokenKind.ACCESS}
         claims = tokens.read_claims(services, self.portal.token(self.ada), kinds=kinds)
@@ -505,7 +505,7 @@ def test_views_say_of_themselves_what_their_rows_say(world: World) -> None:
 
 
 def test_every_route_refuses_requests_without_a_valid_token(world: World) -> None:
-    """With everything else right: the object is there and the request would be answered."""
+    """Everything else is valid: the object exists and the request would succeed."""
     identities: dict[str, dict[str, str]] = {
         "no token": {},
         "expired": world.forged(exp=1),
@@ -571,7 +571,7 @@ def test_what_someone_shares_is_read_by_others_and_changed_by_none(world: World)
 
 
 def test_everyone_whom_a_row_lets_in_gets_in(world: World) -> None:
-    """The same requests, answered: what others are refused is refused to them for who they are."""
+    """The same requests succeed, so the refusals to others depend on who they are."""
     administrator = world.portal.user("root", is_admin=True)
     world.passkey(administrator.id)
     people: dict[Who, dict[str, User]] = {
@@ -623,10 +623,10 @@ def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> 
     assert not wrong, "\n".join(map(str, wrong))
 
 
-# A person's own switches of a document, which change nothing for others.
+# A user's own switches of a document, which change nothing for others.
 SWITCHES = {"selection.set_default", "selection_api.set_default", "selection_api.forget_default"}
 LEADS_TO_CHANGES = {"documents.confirm_delete"}
-# What makes and revokes tokens takes none that was made so.
+# Routes that create and revoke tokens do not accept a personal token.
 NEEDS_SESSION = {
     "oidc.begin_confirm",
     "oidc.begin_link",

@@ -1,5 +1,4 @@
-"""Claims about every live route; a new one is covered the moment it is registered. Who may use
-which is in `test_route_access.py`."""
+"""Claims about every registered route. Access rights are in `test_route_access.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from tests.conftest import Portal
 
 
 def address(rule: Rule) -> str:
-    """A path for a rule, about things that do not exist."""
+    """Return a path for a rule, with objects that do not exist."""
     values = {
         name: {"UUIDConverter": uuid4(), "IntegerConverter": 1}.get(type(converter).__name__, "x")
         for name, converter in rule._converters.items()
@@ -31,7 +30,7 @@ def address(rule: Rule) -> str:
 
 
 def calls(app: Flask) -> list[tuple[str, str, str]]:
-    """(endpoint, method, path) of everything that the portal answers."""
+    """Return (endpoint, method, path) of every route and method."""
     return [
         (rule.endpoint, method, address(rule))
         for rule in app.url_map.iter_rules()
@@ -49,7 +48,7 @@ def app(portal: Portal) -> Flask:
 def test_no_get_writes(app: Flask, portal: Portal) -> None:
     document = portal.add("some text")
     client, headers = app.test_client(), portal.headers()
-    client.get("/documents", headers=headers)  # The first use of a token is noted, once.
+    client.get("/documents", headers=headers)  # The first use of a token is a write.
     written: list[str] = []
 
     def watch(_connection, _cursor, statement: str, *_rest: object) -> None:

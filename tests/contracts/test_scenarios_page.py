@@ -1,4 +1,4 @@
-"""Hold docs/scenarios.md and the tests that it names together."""
+"""docs/scenarios.md and the tests that it names agree."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "scenarios.md"
-# The section whose rows name no test: figures are measured.
+# The rows of this section name no test, because they give measured figures.
 WITHOUT_TESTS = "Measured"
-# Scenarios in each part, so that none is dropped unnoticed.
+# The number of scenarios in each part, so that none is dropped unnoticed.
 COUNTS = {"V": 22, "K": 14, "C": 52, "M": 40, "D": 29}
 
 ROW = re.compile(

@@ -1,9 +1,9 @@
-"""schemathesis asks every operation of /openapi what it should and should not be asked.
+"""Schemathesis tests every operation of /openapi with valid and invalid requests.
 
 Every phase runs (examples, coverage, fuzzing, links between operations) with every check: no 5xx,
-every answer as described, what is described is taken and what is not is refused, no method or
-missing token is overlooked. Two settings ask longer and an administrator everything, too, or only
-some addresses:
+responses as described, valid requests accepted and invalid ones refused, undocumented methods and
+missing tokens rejected. Two environment variables run more examples, including all operations as an
+administrator, or only some paths:
 
     PORTAL_SCHEMATHESIS_EXAMPLES=200 PORTAL_SCHEMATHESIS_ONLY=^/api/knowledge \\
         ./run test tests/contracts/test_schemathesis.py
@@ -36,7 +36,7 @@ ASKED_FOR = os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES")
 EXAMPLES = int(ASKED_FOR or "2")
 ONLY = os.environ.get("PORTAL_SCHEMATHESIS_ONLY", "")
 SEED = 20260504
-# Without its session or its account, the rest of the run would be a test of 401s.
+# Without its session or account, the rest of the run would only get 401.
 ENDS_SESSIONS = re.compile(r"/api/(auth/revoke|account/sessions|users/)")
 DELETES_ITS_ACCOUNT = "/api/account/delete"
 AUTHORIZATION = "HTTP_AUTHORIZATION"
@@ -44,20 +44,20 @@ AUTHORIZATION = "HTTP_AUTHORIZATION"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-# What no schema can say: whether these bytes are a document, or that
-# there is anything to see in it (a name of a tab and a private character shows nothing).
+# Rules that a schema cannot express: whether these bytes are a document, or whether a name has any
+# visible character (a tab and a private-use character have none).
 ACCEPTED = [*range(200, 400), 401, 403, 404, 409, 429]
 OF_FILES = (415, 422)
 OF_WORDS = {
     "POST /api/auth/tokens": 422,
-    # Whether the account is one's own, or that of the user who is to get its documents.
+    # The account is the user's own, or the one that is to receive its documents.
     "DELETE /api/users/{user_id}": 422,
-    # Only an answer that did not help has a reason.
+    # Only negative feedback has a reason.
     "PUT /api/messages/{message_id}/feedback": 422,
-    # Which names are those of encodings, and in which of them these bytes are text.
+    # The name is no encoding, or these bytes are not valid in it.
     "POST /api/knowledge/documents/{document_id}/reindex": 422,
 }
-# Nor how long the serving model's vectors are, and what goes with which operator of a filter.
+# The dimensions of the active model, and which values a filter's operator takes.
 OF_VECTORS_AND_FILTERS = {
     f"POST /api/v1/search/{name}": 422 for name in ("semantic", "text", "hybrid", "batch")
 }
@@ -71,7 +71,7 @@ def app(portal: Portal) -> Flask:
 
 
 def furnish(portal: Portal, user: User) -> None:
-    """Something to find: documents, and a conversation with an answer that cites them."""
+    """Add documents and a conversation with an answer that cites them."""
     portal.add("年假为每年十五天，入职满一年后可用。", name="leave.txt", owner=user)
     portal.add("# Travel\n\nTrips are paid within two weeks.", name="travel.md", owner=portal.admin)
     made = conversations.create(portal.services, user, "年假")
@@ -101,8 +101,8 @@ def settings_of(token: str, spec: dict[str, Any], user: User) -> dict[str, Any]:
 
 
 def _covered_as_anybody(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What an administrator may ask like everybody else: the cases at every bound of every value,
-    most of all calls, are asked as a person."""
+    """Leave out the coverage phase of operations open to all users, which an ordinary user's run
+    covers: most calls are of this phase."""
     for path, methods in spec["paths"].items():
         for method, operation in methods.items():
             if {"bearer": ["admin"]} not in operation["security"]:
@@ -122,7 +122,7 @@ def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if f"{method.upper()} {path}" in named:
                 refused.append(named[f"{method.upper()} {path}"])
             if path.startswith("/health"):
-                # On a machine that is busy with these tests it may well be too late to say "ok".
+                # On a machine busy with these tests, health may well time out.
                 check = {"expected-statuses": ["2xx", "4xx", 503]}
                 yield {
                     "include-name": f"{method.upper()} {path}",
@@ -137,8 +137,8 @@ def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def keep_signed_in(app: Flask, portal: Portal, user: User, token: str) -> None:
-    """Answer `token` as a live one of the same person for as long as the run takes: what ends
-    sessions is followed by a new one, and what deletes one's account deletes a spare one."""
+    """Keep `token` valid for the whole run: calls that end sessions are followed by a new sign-in,
+    and calls that delete the user's account delete a spare one."""
     answer = app.wsgi_app
     live = token
     spare_names = (f"spare {number}" for number in itertools.count(1))
@@ -163,7 +163,7 @@ def keep_signed_in(app: Flask, portal: Portal, user: User, token: str) -> None:
 
 @contextmanager
 def loaded(app: Flask, portal: Portal, user: User) -> Iterator[OpenApiSchema]:
-    """The document of a portal that answers over HTTP, to be asked as `user`."""
+    """Serve a portal over HTTP; yield its schema, with requests sent as `user`."""
     token = portal.token(user)
     spec = app.test_client().get("/openapi").get_json()
     keep_signed_in(app, portal, user, token)
@@ -188,7 +188,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def failures(schema: OpenApiSchema) -> tuple[list[str], int]:
-    """What is not as described, once each, and how many calls were made."""
+    """Return the distinct failures and the number of calls."""
     found: dict[str, str] = {}
     calls = 0
     for event in from_schema(schema).execute():

@@ -1,4 +1,4 @@
-"""Every promise on the security page names a test, and every test named there exists."""
+"""Every promise on the security page names an existing test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chat model that says what a test wrote down, and notes what it was asked."""
+"""A chat model with scripted answers that records its requests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import answering
 
-# A text, events and errors in turn, or what makes them of the request.
+# A text, a sequence of events and errors, or a function of the request that returns them.
 Script = str | Iterable[ChatEvent | Exception | str] | Callable[[ChatRequest], Iterable[ChatEvent]]
 
 
 @dataclass
 class SaysWhatIsWritten:
-    """`scripts` are used up one a request; the last one stays."""
+    """A scripted chat model: each request uses the next of `scripts`, and the last is repeated."""
 
     scripts: list[Script]
     takes_tools: bool = False
@@ -46,12 +46,12 @@ def _events(script: Script, request: ChatRequest) -> Iterable[ChatEvent | Except
 
 
 def saying(services: Services, *scripts: Script, takes_tools: bool = False) -> Services:
-    """The same services with a chat model that says these, one after another."""
+    """Return the same services with a chat model that says these in turn."""
     return replace(services, chat=SaysWhatIsWritten(list(scripts), takes_tools=takes_tools))
 
 
 def asked(services: Services) -> list[ChatRequest]:
-    """What the scripted model was asked so far."""
+    """Return the requests to the scripted model so far."""
     assert isinstance(services.chat, SaysWhatIsWritten)
     return services.chat.requests
 
@@ -59,7 +59,7 @@ def asked(services: Services) -> list[ChatRequest]:
 def ask(
     services: Services, user: User, conversation_id: object, question: str, **more: object
 ) -> Message:
-    """The whole answer to a question."""
+    """Ask a question and return the finished answer."""
     return answer_of(answering.ask(services, user, conversation_id, question, **more))
 
 

@@ -1,4 +1,4 @@
-"""Clients that send slowly, read slowly or not at all, over real sockets."""
+"""Clients that send or read slowly or not at all, over real sockets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 ATTACKER = "127.0.0.1"
 OTHER_ADDRESS = "127.0.0.2"
 TIMEOUT_S = 30.0
-# A connection that never sends anything, a head without an end, a body without an end.
+# Nothing at all, an unfinished request head, an unfinished body.
 NOTHING = b""
 PART_OF_A_HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: a"
 
@@ -42,7 +42,7 @@ def connect(address: str, source: str = ATTACKER) -> socket.socket:
 def stalled(
     address: str, count: int, sent: bytes, *, source: str = ATTACKER
 ) -> Iterator[list[socket.socket]]:
-    """So many connections that have sent this and send no more."""
+    """Yield `count` connections that have sent this and send nothing more."""
     with ExitStack() as stack:
         connections = []
         for _ in range(count):
@@ -61,7 +61,7 @@ def ask(
     headers: dict[str, str] | None = None,
     source: str = OTHER_ADDRESS,
 ) -> Answer:
-    """What a request gets on a connection of its own, and how long that takes."""
+    """Send a request on a new connection; return the response and the seconds taken."""
     parts = urlsplit(address)
     started = time.perf_counter()
     connection = http.client.HTTPConnection(
@@ -77,7 +77,7 @@ def ask(
 
 
 def read_status(connection: socket.socket) -> int | None:
-    """The status of the answer that comes on a connection; None when it is closed without one."""
+    """Return the status of a connection's response; None if it is closed without one."""
     try:
         line = connection.makefile("rb").readline()
     except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""A browser without scripts: it keeps cookies, and sends the token of the page that it is on."""
+"""A browser without JavaScript that keeps cookies and sends the page's form token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKEN = re.compile(r'name="csrf_token" value="([^"]+)"')
 
 
 class Browser:
-    """`scheme` is `http` or `https`; `agent` what it calls itself."""
+    """A test client. `scheme` is `http` or `https`; `agent` is the User-Agent."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A chat server of our own that speaks OpenAI's protocol, as good or bad as a test wants it."""
+"""A fake chat server with OpenAI's protocol and scripted behaviour."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Pause:
-    """Nothing is sent for so long, or until the test ends."""
+    """Send nothing for this long, or until the test ends."""
 
     seconds: float = 3600.0
 
 
 @dataclass(frozen=True)
 class Until:
-    """Nothing is sent until the test sets the event, or ends."""
+    """Send nothing until the test sets the event, or ends."""
 
     event: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True)
 class Die:
-    """The connection is cut, as by a process that was killed."""
+    """Cut the connection, like a process that was killed."""
 
 
 @dataclass(frozen=True)
 class Hangup:
-    """The connection ends in good order, but before the answer does."""
+    """Close the connection properly, but before the answer is complete."""
 
 
 @dataclass(frozen=True)
 class Raw:
-    """Sent as it is."""
+    """Send these bytes unchanged."""
 
     content: bytes
 
 
 @dataclass(frozen=True)
 class Call:
-    """The model calls a tool; its arguments come in two pieces."""
+    """Call a tool, sending its arguments in two pieces."""
 
     query: str
     id: str = "call_a"
@@ -55,7 +55,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Status:
-    """An answer that is no success, instead of a stream."""
+    """Respond with an error status instead of a stream."""
 
     status: int
     body: Any = None
@@ -64,7 +64,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Whole:
-    """An answer in one piece, from a server that does not stream."""
+    """Respond in one piece, like a server that does not stream."""
 
     text: str
 

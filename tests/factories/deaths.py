@@ -1,4 +1,4 @@
-"""How a process dies. It imports nothing, so that one that is to die is quick to start."""
+"""Ways for a process to die. Imports little, so that such a process starts quickly."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 
 def die_of_a_signal(*_: Any) -> None:
-    """As of a parser that reads where it must not."""
+    """Die of a signal, like a parser with an invalid memory access."""
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def end_as_asked(*_: Any) -> None:
-    """As when a service manager stops all processes of the portal at once."""
+    """End as when a service manager stops all processes of the portal at once."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def end_of_an_error(*_: Any) -> None:
-    """As when the database is gone, and nothing can be noted."""
+    """End as when the database is gone and nothing can be recorded."""
     sys.exit(1)

@@ -1,4 +1,4 @@
-"""An embeddings endpoint of our own, over a real socket, as good or bad as a test wants it."""
+"""A fake embeddings endpoint over a real socket, with scripted behaviour."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 
 from portal.embeddings.hashing import HashingEmbedder
 
-# Between two bytes of an endpoint that trickles: no single read ever takes long.
+# Between two bytes of a trickling endpoint, so that no single read takes long.
 DRIP_S = 0.05
 
 
 @dataclass
 class Reply:
-    """What the endpoint says once instead of vectors."""
+    """A response sent once instead of vectors."""
 
     status: int = 200
     body: Any = None
@@ -59,12 +59,12 @@ class FakeEndpoint:
             {"object": "embedding", "index": index, "embedding": vector.tolist()}
             for index, vector in enumerate(vectors)
         ]
-        # Out of order on purpose: `index` says which is which.
+        # Out of order on purpose: clients must use `index`.
         return Reply(body={"object": "list", "data": rows[::-1], "model": "fake"})
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # Connections are kept, as real endpoints keep them.
+    protocol_version = "HTTP/1.1"  # Connections are persistent, as with real endpoints.
     endpoint: FakeEndpoint
 
     def do_POST(self) -> None:
@@ -105,19 +105,19 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def server_close(self) -> None:
-        """A process that ends takes the connections that were kept open with it."""
+        """Close the persistent connections too, as a process that ends does."""
         super().server_close()
         for connection in self.connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: Any) -> None:
-        """Clients that gave up are expected."""
+        """Ignore clients that gave up, which are expected."""
 
 
 @contextmanager
 def fake_endpoint(*, port: int = 0, **behaviour: Any) -> Iterator[FakeEndpoint]:
-    """Serve until the end of the block; then the port is dead, and may be taken again."""
+    """Serve until the end of the block; then the port is closed and may be reused."""
     endpoint = FakeEndpoint(**behaviour)
     handler = type("Handler", (_Handler,), {"endpoint": endpoint})
     server = _Server(("127.0.0.1", port), handler)
@@ -135,13 +135,13 @@ def fake_endpoint(*, port: int = 0, **behaviour: Any) -> Iterator[FakeEndpoint]:
 
 
 def dead_port() -> int:
-    """A port on which nothing listens."""
+    """Return a port on which nothing listens."""
     with fake_endpoint() as endpoint:
         return endpoint.port
 
 
 def wait_until(condition: Any, *, within_s: float, complaint: str) -> None:
-    """Return as soon as `condition()` holds; what another thread does can only be asked for."""
+    """Poll until `condition()` holds."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, complaint

@@ -1,4 +1,4 @@
-"""A folder of hostile files, each with what must come of it."""
+"""Hostile files, each with the outcome that it must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An outside issuer of tokens: its keys, and the server that publishes them."""
+"""An outside token issuer: its keys and the server that publishes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AUDIENCE = "portal-api"
 
 @cache
 def rsa_key(name: str, bits: int = 2048) -> rsa.RSAPrivateKey:
-    """A key for this name, the same in a whole run: making one takes a while."""
+    """Return the key of this name, cached because generating one is slow."""
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 
@@ -43,7 +43,7 @@ def jwk(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, kid: str | None, **
 
 
 def claims(subject: str = "7f3a", **changed: Any) -> dict[str, Any]:
-    """Claims of a good token; None leaves one out."""
+    """Return the claims of a valid token; None omits one."""
     now = int(datetime.now(UTC).timestamp())
     body = {"iss": ISSUER, "aud": AUDIENCE, "sub": subject, "iat": now, "exp": now + 300}
     return {name: value for name, value in (body | changed).items() if value is not None}

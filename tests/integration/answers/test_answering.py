@@ -301,7 +301,7 @@ def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
     def fail(*_arguments: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(drafts, "from_support", fail)
+    monkeypatch.setattr(drafts.support, "check", fail)
     services = saying(portal.services, ["Fifteen days [1]. ", "More."])
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     if is_left:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from psycopg import Connection
 from psycopg.errors import DivisionByZero
 from psycopg.rows import scalar_row
 from sqlalchemy import text
@@ -166,9 +168,9 @@ def test_search_whose_server_is_gone_is_a_503(
     headers, body = portal.headers(), {"query": "office"}
     goes_on = getattr(module, name)
 
-    def cut(session: Session, *arguments: object, **named: object) -> object:
-        _cut(portal.services.database, session)
-        return goes_on(session, *arguments, **named)
+    def cut(reader: Connection[Any], *arguments: object, **named: object) -> object:
+        _terminate(portal.services.database, reader.info.backend_pid)
+        return goes_on(reader, *arguments, **named)
 
     with monkeypatch.context() as patched:
         patched.setattr(module, name, cut)
@@ -179,7 +181,10 @@ def test_search_whose_server_is_gone_is_a_503(
 
 def _cut(database: Database, session: Session) -> None:
     """Terminate this session's connection from another one, as a restart of the server does."""
-    pid = session.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    _terminate(database, session.execute(text("SELECT pg_backend_pid()")).scalar_one())
+
+
+def _terminate(database: Database, pid: int) -> None:
     with database.begin() as other:
         other.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
 

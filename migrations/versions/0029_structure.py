@@ -12,16 +12,19 @@ down_revision = "0022"
 
 def upgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '10s'")
-    blocks = sa.Column(
-        "blocks", postgresql.JSONB(), server_default=sa.text("'[]'::jsonb"), nullable=False
-    )
-    op.add_column("document_revisions", blocks)
+    op.add_column("document_revisions", _blocks())
     op.add_column(
         "document_revisions",
         sa.Column("reader_version", sa.SmallInteger(), server_default="0", nullable=False),
     )
-    op.add_column("document_chunks", blocks.copy())
+    op.add_column("document_chunks", _blocks())
     op.add_column("document_chunks", sa.Column("context", sa.Text()))
+
+
+def _blocks() -> sa.Column[object]:
+    return sa.Column(
+        "blocks", postgresql.JSONB(), server_default=sa.text("'[]'::jsonb"), nullable=False
+    )
 
 
 def downgrade() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pypdfium2.raw as pdfium
@@ -26,33 +26,21 @@ def find_tables(page: Any, text_page: Any) -> list[Table]:
     if not tree:
         return []
     try:
-        elements = list(_tables(tree))
+        count = pdfium.FPDF_StructTree_CountChildren(tree)
+        roots = [pdfium.FPDF_StructTree_GetChildAtIndex(tree, place) for place in range(count)]
+        elements = list(_outermost(roots, {"Table"}))
         boxes = _boxes(page) if elements else {}
         return [table for element in elements if (table := _table(element, boxes, text_page))]
     finally:
         pdfium.FPDF_StructTree_Close(tree)
 
 
-def _tables(tree: Any) -> Iterator[Any]:
-    """Yield the outermost table elements, in order."""
-    count = pdfium.FPDF_StructTree_CountChildren(tree)
-    waiting = [pdfium.FPDF_StructTree_GetChildAtIndex(tree, n) for n in reversed(range(count))]
-    for _ in range(_MAX_ELEMENTS):
-        if not waiting:
-            return
-        element = waiting.pop()
-        if _type(element) == "Table":
-            yield element
-        else:
-            waiting += reversed(list(_children(element)))
-
-
 def _table(element: Any, boxes: _Boxes, text_page: Any) -> Table | None:
     rows: list[list[str]] = []
     filled: list[_Box] = []
-    for row in _within(element, {"TR"}):
+    for row in _outermost(_children(element), {"TR"}):
         cells = []
-        for cell in _within(row, {"TD", "TH"}):
+        for cell in _outermost(_children(row), {"TD", "TH"}):
             inside = [box for number in _contents(cell) for box in boxes.get(number, ())]
             box = _around(inside) if inside else None
             cells.append(text_within(text_page, *box) if box else "")
@@ -76,17 +64,17 @@ def _around(boxes: list[_Box]) -> _Box:
     return min(lefts), max(tops), max(rights), min(bottoms)
 
 
-def _within(element: Any, types: set[str]) -> Iterator[Any]:
-    """Yield the nearest elements of these types below one, in order."""
-    waiting = list(_children(element))[::-1]
+def _outermost(elements: Iterable[Any], types: set[str]) -> Iterator[Any]:
+    """Yield the outermost elements of these types among some and all below them, in order."""
+    waiting = list(elements)[::-1]
     for _ in range(_MAX_ELEMENTS):
         if not waiting:
             return
-        below = waiting.pop()
-        if _type(below) in types:
-            yield below
+        element = waiting.pop()
+        if _type(element) in types:
+            yield element
         else:
-            waiting += list(_children(below))[::-1]
+            waiting += list(_children(element))[::-1]
 
 
 def _contents(element: Any) -> Iterator[int]:

@@ -143,27 +143,28 @@ def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
 def _margins(lines: Sequence[Line]) -> list[tuple[float, float]]:
     """Return the left and right margin of the text around each line: of its column, else of the
     page."""
-    left = min((line.left for line in lines), default=0.0)
-    right = max((line.right for line in lines), default=0.0)
-    margins = [(left, right)] * len(lines)
-    begins = 0
-    for place, (above, line) in enumerate(pairwise(lines), 1):
-        if above.baseline - line.baseline >= -line.size / 2:
-            continue
-        # A jump up and to the right: the next column, unless the text before it reaches that far.
-        first = place
-        while first > begins and lines[first - 1].right < line.left:
+    page = _edges(lines)
+    margins = [page] * len(lines)
+    # Where a line jumps up, the next column begins.
+    jumps = (
+        place
+        for place, (above, line) in enumerate(pairwise(lines), 1)
+        if above.baseline - line.baseline < -line.size / 2
+    )
+    runs = list(pairwise((0, *jumps, len(lines))))
+    for (begin, middle), (_, end) in pairwise(runs):
+        # The columns are the lines on either side of the jump that do not reach across it.
+        first = middle
+        while first > begin and lines[first - 1].right < lines[middle].left:
             first -= 1
-        last = place
-        edge = max((one.right for one in lines[first:place]), default=line.left)
-        while last < len(lines) and lines[last].left > edge:
+        edge = max((line.right for line in lines[first:middle]), default=lines[middle].left)
+        last = middle
+        while last < end and lines[last].left > edge:
             last += 1
-        for column in (range(first, place), range(place, last)):
-            edges = _edges([lines[one] for one in column])
-            if len(column) >= _MIN_COLUMN_LINES and _is_wide(edges, (left, right)):
-                for one in column:
-                    margins[one] = edges
-        begins = place
+        for column in (slice(first, middle), slice(middle, last)):
+            edges = _edges(lines[column])
+            if column.stop - column.start >= _MIN_COLUMN_LINES and _is_wide(edges, page):
+                margins[column] = [edges] * (column.stop - column.start)
     return margins
 
 

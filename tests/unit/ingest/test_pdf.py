@@ -298,6 +298,12 @@ def test_lines_of_both_columns_join_to_sentences() -> None:
     ]
 
 
+def test_page_of_a_hundred_thousand_columns_is_read() -> None:
+    """Comparing every line with all that follow would take hours."""
+    page = [Line("word", 20.0 * n, 20.0 * n + 10, 20.0 * n, 11.0) for n in range(100_000)]
+    assert sum(one.line_count for one in paragraphs(page)) == len(page)
+
+
 def test_cells_of_a_table_without_rules_stay_apart() -> None:
     page = [
         Line("The costs of the lighthouse are listed by item and by year below.", 50, 500, 730, 11),

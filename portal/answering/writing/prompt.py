@@ -129,14 +129,15 @@ def from_notes(notes: Sequence[str], *, language: str, token_budget: int) -> str
     rules = _rules(language, code)
     head = _NOTES.format(parts=len(notes))
     room = (token_budget - token_bound(rules) - token_bound(head)) // len(notes)
-    parts = [rules, head]
-    for note in notes:
-        text = without_template_signs(visible(note)).strip()
 
-        def frame(short: str) -> str:
-            return f"{code}\n{short}\n{code}"
+    def frame(note: str) -> str:
+        return f"{code}\n{note}\n{code}"
 
-        parts.append(frame(_longest(text, lambda short: token_bound(frame(short)) + 2 <= room)))
+    def fits(note: str) -> bool:
+        return token_bound(frame(note)) + 2 <= room
+
+    plain = (without_template_signs(visible(note)).strip() for note in notes)
+    parts = [rules, head, *(frame(_longest(note, fits)) for note in plain)]
     return "\n\n".join(parts)
 
 

@@ -172,6 +172,33 @@ class DocumentFilter:
     domain: str | None = None
     title_contains: str | None = None
     has_text: bool = False
+    visibility: Visibility | None = None
+    owner_id: UUID | None = None
+
+
+class DocumentSort(StrEnum):
+    """The order of a list; a minus means descending."""
+
+    NEWEST = "-created"
+    OLDEST = "created"
+    TITLE = "title"
+    TITLE_DESCENDING = "-title"
+    LARGEST = "-size"
+    SMALLEST = "size"
+    TYPE = "type"
+    TYPE_DESCENDING = "-type"
+    STATUS = "status"
+    STATUS_DESCENDING = "-status"
+    OWNER = "owner"
+    OWNER_DESCENDING = "-owner"
+
+    @property
+    def key(self) -> str:
+        return self.removeprefix("-")
+
+    @property
+    def is_descending(self) -> bool:
+        return self.startswith("-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,24 @@ def read_text_cursor(cursor: str) -> tuple[str, UUID]:
     return key.replace("\0", ""), UUID(found[2])
 
 
+_LATEST = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def make_sorted_cursor(key: str, at: datetime, row_id: UUID) -> str:
+    """Return the cursor after the row with this sort key, time and id. Every text of the shape of
+    a text cursor is a valid cursor."""
+    microseconds = (at - _EPOCH) // timedelta(microseconds=1)
+    return make_text_cursor(f"{key}\x1f{microseconds}", row_id)
+
+
+def read_sorted_cursor(cursor: str) -> tuple[str, datetime, UUID]:
+    """Return sort key, time and id of a cursor of `make_sorted_cursor`. Raises MalformedRequest."""
+    text, row_id = read_text_cursor(cursor)
+    key, _, number = text.rpartition("\x1f")
+    microseconds = int(number) if re.fullmatch("[0-9]{1,18}", number) else 0
+    return key, _EPOCH + timedelta(microseconds=min(microseconds, _LATEST)), row_id
+
+
 def latest_first(
     session: Session,
     statement: Select[Any],

@@ -7,7 +7,14 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, PageLabel, PageQuery, RequestModel, ResponseModel
+from portal.api.schemas import (
+    TEXT_CURSOR,
+    CleanText,
+    PageLabel,
+    RequestModel,
+    ResponseModel,
+    cursor_field,
+)
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
 from portal.services.answers.single_answer import AnswerStatus
 from portal.services.models.backfilling import DEFAULT_BATCH
@@ -40,7 +47,8 @@ class StoredDocumentModel(DocumentHeadModel):
     body: str = Field(description="the text as indexed", examples=["员工每年有十五天带薪年假。"])
 
 
-class DocumentPageQuery(PageQuery):
+class DocumentPageQuery(RequestModel):
+    cursor: CleanText | None = cursor_field(TEXT_CURSOR, max_length=2000)
     limit: int = Field(50, ge=1, le=200, description="documents a page")
 
 

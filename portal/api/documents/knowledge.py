@@ -143,7 +143,10 @@ def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListRes
             media_type=_TYPES[query_data.type.upper()] if query_data.type else None,
             domain=query_data.domain,
             title_contains=query_data.q,
+            visibility=query_data.visibility,
+            owner_id=query_data.owner_id,
         ),
+        sort=query_data.sort,
         cursor=query_data.cursor,
         limit=query_data.limit,
     )

@@ -8,8 +8,15 @@ from uuid import UUID
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from portal.api.documents.job_schemas import FailureModel, JobModel
-from portal.api.schemas import CleanText, PageLabel, PageQuery, RequestModel, ResponseModel
-from portal.domain.documents import DocumentStatus, MediaType, Visibility
+from portal.api.schemas import (
+    TEXT_CURSOR,
+    CleanText,
+    PageLabel,
+    RequestModel,
+    ResponseModel,
+    cursor_field,
+)
+from portal.domain.documents import DocumentSort, DocumentStatus, MediaType, Visibility
 from portal.domain.explaining import Absence
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
@@ -254,7 +261,11 @@ class DocumentListResponse(ResponseModel):
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
-class DocumentQuery(PageQuery):
+class DocumentQuery(RequestModel):
+    cursor: CleanText | None = cursor_field(TEXT_CURSOR, max_length=2000)
+    sort: DocumentSort = Field(
+        DocumentSort.NEWEST, description="a minus means descending; equal ones newest first"
+    )
     status: DocumentStatus | None = Field(None, description="only documents in this state")
     type: (
         Annotated[
@@ -278,6 +289,8 @@ class DocumentQuery(PageQuery):
         | None
     ) = Field(None, description="only documents of this format")
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
+    visibility: Visibility | None = Field(None, description="only shared or only private ones")
+    owner_id: UUID | None = Field(None, description="only documents of this user")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
     limit: int = Field(50, ge=1, le=200, description="documents a page")
 

@@ -10,6 +10,7 @@ from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
     DocumentPage,
+    DocumentSort,
     DocumentStatus,
     DocumentSummary,
     MediaType,
@@ -22,9 +23,9 @@ from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents.erasing import erase_from_answers
 from portal.store.documents import chunks as chunk_store
+from portal.store.documents import document_lists, outdated_chunks
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
-from portal.store.documents import outdated_chunks
 from portal.store.documents import rows as document_store
 from portal.store.documents.files import Original
 from portal.store.models import DocumentRow
@@ -47,26 +48,45 @@ def list_documents(
     user: User,
     *,
     filters: DocumentFilter | None = None,
-    deleted: bool = False,
+    sort: DocumentSort = DocumentSort.NEWEST,
     cursor: str | None = None,
     limit: int = 50,
 ) -> DocumentPage:
-    """Return documents visible to the user, newest first.
+    """Return documents visible to the user. Raises MalformedRequest on a bad cursor."""
+    chosen = filters or DocumentFilter()
+    with services.database.begin() as session:
+        return document_lists.list_documents(
+            session, user, filters=chosen, sort=sort, cursor=cursor, limit=limit
+        )
 
-    With `deleted` those that the user may restore, last deleted first. Raises MalformedRequest on a
-    bad cursor.
+
+def list_trash(
+    services: Services,
+    user: User,
+    *,
+    filters: DocumentFilter | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> DocumentPage:
+    """Return documents that the user may restore, last deleted first.
+
+    Raises MalformedRequest on a bad cursor.
     """
     chosen = filters or DocumentFilter()
     with services.database.begin() as session:
-        return document_store.list_documents(
-            session, user, filters=chosen, deleted=deleted, cursor=cursor, limit=limit
-        )
+        return document_lists.list_trash(session, user, filters=chosen, cursor=cursor, limit=limit)
 
 
 def list_domains(services: Services, user: User) -> list[str]:
     """Return the domains of all documents visible to the user, sorted."""
     with services.database.begin() as session:
-        return document_store.list_domains(session, user)
+        return document_lists.list_domains(session, user)
+
+
+def list_owners(services: Services, user: User) -> list[tuple[UUID, str]]:
+    """Return id and name of the owners of documents visible to the user, by name."""
+    with services.database.begin() as session:
+        return document_lists.list_owners(session, user)
 
 
 def get_summary(

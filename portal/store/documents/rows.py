@@ -1,4 +1,4 @@
-"""Documents: lists, one document, and its life from upload to purge."""
+"""Documents: summaries, one document, and its life from upload to purge."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Select, delete, func, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
     DocumentDetail,
-    DocumentFilter,
-    DocumentPage,
     DocumentStatus,
     DocumentSummary,
     Failure,
@@ -23,9 +21,8 @@ from portal.domain.documents import (
 from portal.domain.jobs import UNFINISHED
 from portal.domain.people import User
 from portal.errors import Message
-from portal.store.cursors import latest_first
 from portal.store.documents import files, vocabulary
-from portal.store.documents.selection import PORTAL_COLLECTION, listed_for, visible_to
+from portal.store.documents.selection import PORTAL_COLLECTION, visible_to
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -82,8 +79,8 @@ def _summaries(user: User) -> Select[Any]:
     )
 
 
-def _to_summary(row: Any, user: User) -> DocumentSummary:
-    document, owner_name, job_id, chunk_count, warnings = row
+def to_summary(row: Any, user: User) -> DocumentSummary:
+    document, owner_name, job_id, chunk_count, warnings = row[:5]
     error = document.error
     return DocumentSummary(
         id=document.id,
@@ -106,38 +103,7 @@ def _to_summary(row: Any, user: User) -> DocumentSummary:
     )
 
 
-def list_documents(
-    session: Session,
-    user: User,
-    *,
-    filters: DocumentFilter,
-    deleted: bool = False,
-    cursor: str | None,
-    limit: int,
-) -> DocumentPage:
-    """Return documents visible to the user, newest first.
-
-    With `deleted` those in the user's trash, last deleted first. Raises MalformedRequest on a bad
-    cursor.
-    """
-    statement = _filtered(_shown(user, deleted=deleted), filters)
-    total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
-    # Summaries have both under the same names.
-    at: InstrumentedAttribute[Any] = DocumentRow.deleted_at if deleted else DocumentRow.created_at
-    items, next_cursor = latest_first(
-        session,
-        statement,
-        at,
-        DocumentRow.id,
-        cursor=cursor,
-        limit=limit,
-        to_item=lambda row: _to_summary(row, user),
-        place=lambda one: (getattr(one, at.key), one.id),
-    )
-    return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
-
-
-def _shown(user: User, *, deleted: bool = False) -> Select[Any]:
+def shown_to(user: User, *, deleted: bool = False) -> Select[Any]:
     """Select documents visible to the user, or with `deleted` those in the user's trash."""
     statement = _summaries(user)
     if not deleted:
@@ -147,50 +113,21 @@ def _shown(user: User, *, deleted: bool = False) -> Select[Any]:
     return statement if user.is_admin else statement.where(DocumentRow.owner_id == user.id)
 
 
-def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
-    if filters.status:
-        statement = statement.where(DocumentRow.status == filters.status.value)
-    if filters.media_type:
-        statement = statement.where(DocumentRow.media_type == filters.media_type.value)
-    if filters.domain:
-        statement = statement.where(DocumentRow.domain == filters.domain)
-    if filters.title_contains:
-        statement = statement.where(
-            DocumentRow.title.icontains(filters.title_contains, autoescape=True)
-        )
-    if filters.has_text:
-        statement = statement.where(DocumentRow.current_job_id.is_not(None))
-    return statement
-
-
-def list_domains(session: Session, user: User) -> list[str]:
-    """Return the domains of documents visible to the user, sorted."""
-    return list(
-        session.scalars(
-            select(DocumentRow.domain)
-            .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-            .where(listed_for(user), DocumentRow.domain.is_not(None))
-            .distinct()
-            .order_by(DocumentRow.domain)
-        )
-    )
-
-
 def find_summary(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary | None:
     """Return a document visible to the user, or with `deleted` one in the user's trash."""
-    statement = _shown(user, deleted=deleted).where(DocumentRow.id == document_id)
+    statement = shown_to(user, deleted=deleted).where(DocumentRow.id == document_id)
     row = session.execute(statement).one_or_none()
-    return _to_summary(row, user) if row else None
+    return to_summary(row, user) if row else None
 
 
 def list_summaries(
     session: Session, user: User, document_ids: Sequence[UUID]
 ) -> list[DocumentSummary]:
     """Return summaries of these documents, without those hidden from the user or in the trash."""
-    statement = _shown(user).where(DocumentRow.id.in_(document_ids))
-    return [_to_summary(row, user) for row in session.execute(statement)]
+    statement = shown_to(user).where(DocumentRow.id.in_(document_ids))
+    return [to_summary(row, user) for row in session.execute(statement)]
 
 
 def find_detail(session: Session, user: User, document_id: UUID) -> DocumentDetail | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 from uuid import UUID
 
 from apiflask import APIBlueprint
@@ -15,40 +16,65 @@ from werkzeug.wrappers import Response
 from portal.domain.documents import (
     DocumentFilter,
     DocumentPage,
+    DocumentSort,
     DocumentStatus,
     DocumentSummary,
     MediaType,
+    Visibility,
 )
 from portal.domain.jobs import Job
-from portal.errors import Forbidden
+from portal.errors import N_, Forbidden
 from portal.http import context
 from portal.services.documents import jobs, library
 from portal.web.documents.selection import rows_switches
 from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment
 from portal.web.people.notifications import new_bell
+from portal.web.presenters import STATUS_WORDS
 
 PAGE_SIZE = 50
+# Rows of a list on one page: those after them have a page of their own.
+MAX_SHOWN = 500
 # Rows polled in one request, once a second. The oldest come first, which is the order in which they
 # are processed.
 WATCH_LIMIT = 20
 ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
 TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
+VISIBILITY_WORDS = {Visibility.SHARED: N_("Everyone"), Visibility.PRIVATE: N_("Private")}
+SORT_WORDS = {
+    DocumentSort.NEWEST: N_("Newest first"),
+    DocumentSort.OLDEST: N_("Oldest first"),
+    DocumentSort.TITLE: N_("Title, A to Z"),
+    DocumentSort.TITLE_DESCENDING: N_("Title, Z to A"),
+    DocumentSort.LARGEST: N_("Largest first"),
+    DocumentSort.SMALLEST: N_("Smallest first"),
+    DocumentSort.TYPE: N_("Type"),
+    DocumentSort.STATUS: N_("Status"),
+    DocumentSort.OWNER: N_("Owner"),
+}
 
 blueprint = APIBlueprint("documents", __name__, enable_openapi=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """The filters in the address of the list."""
+    """The filters and the order in the address of the list."""
 
     text: str = ""
     status: DocumentStatus | None = None
     type_name: str = ""
     domain: str = ""
+    owner_id: UUID | None = None
+    visibility: Visibility | None = None
+    sort: DocumentSort = DocumentSort.NEWEST
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.text or self.status or self.type_name or self.domain)
+        return self.filters != DocumentFilter()
+
+    @property
+    def has_rare_filters(self) -> bool:
+        """Return whether a filter is in use that is not always in sight."""
+        return bool(self.domain or self.owner_id or self.visibility)
 
     @property
     def filters(self) -> DocumentFilter:
@@ -57,44 +83,96 @@ class ListQuery:
             media_type=TYPES.get(self.type_name),
             domain=self.domain or None,
             title_contains=self.text or None,
+            owner_id=self.owner_id,
+            visibility=self.visibility,
         )
 
-    def arguments(self) -> dict[str, str]:
+    def arguments(self) -> dict[str, Any]:
         """Return the values that are set, as arguments of the list's address."""
-        given = {"q": self.text, "status": self.status or "", "type": self.type_name}
-        return {name: value for name, value in (given | {"domain": self.domain}).items() if value}
+        given = {
+            "q": self.text,
+            "status": self.status,
+            "type": self.type_name,
+            "domain": self.domain,
+            "owner": self.owner_id,
+            "visibility": self.visibility,
+            "sort": None if self.sort is DocumentSort.NEWEST else self.sort,
+        }
+        return {name: str(value) for name, value in given.items() if value}
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def _choice(kind: type[Choice], name: str) -> Choice | None:
+    value = request.values.get(name, "")
+    return kind(value) if value in set(kind) else None
+
+
+def _identifier(name: str) -> UUID | None:
+    try:
+        return UUID(request.values.get(name, ""))
+    except ValueError:
+        return None
 
 
 def list_query() -> ListQuery:
     """Return the filters of the request; unknown values are ignored."""
-    status, type_name = request.values.get("status", ""), request.values.get("type", "")
+    type_name = request.values.get("type", "")
     return ListQuery(
         text=request.values.get("q", "").strip(),
-        status=DocumentStatus(status) if status in set(DocumentStatus) else None,
+        status=_choice(DocumentStatus, "status"),
         type_name=type_name if type_name in TYPES else "",
         domain=request.values.get("domain", "").strip(),
+        owner_id=_identifier("owner"),
+        visibility=_choice(Visibility, "visibility"),
+        sort=_choice(DocumentSort, "sort") or DocumentSort.NEWEST,
     )
 
 
 def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
-    """Return the values for the list's templates; without a query, those of the request."""
+    """Return the values for the list's templates; without a query, those of the request.
+
+    `shown` in an address is how many rows were there when it was left: going back shows as many.
+    """
     query = query or list_query()
+    cursor = request.args.get("cursor") or None
+    # An appended page is one page, however many rows there are before it.
+    shown = 0 if cursor else request.args.get("shown", 0, type=int)
     page: DocumentPage = library.list_documents(
         *context.caller(),
         filters=query.filters,
-        cursor=request.args.get("cursor") or None,
-        limit=PAGE_SIZE,
+        sort=query.sort,
+        cursor=cursor,
+        limit=min(max(shown, PAGE_SIZE), MAX_SHOWN),
     )
+    before = request.args.get("shown", 0, type=int) if cursor else 0
     return {
         "page": page,
+        "shown": before + len(page.items),
+        "max_shown": MAX_SHOWN,
         "switches": rows_switches([item.id for item in page.items]),
         "jobs": _jobs_of(page.items),
         "failed_count": jobs.count_failed(*context.caller()),
         "query": query,
-        "types": TYPES,
-        "statuses": tuple(DocumentStatus),
         "is_active": any(item.status in ACTIVE for item in page.items),
         "max_upload_mb": context.services().settings.max_upload_mb,
+        **more,
+    }
+
+
+def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
+    """Return the values for the whole page: those of the list and the choices of its filters."""
+    return {
+        **list_values(query),
+        "choices": {
+            "status": [(one, gettext(STATUS_WORDS[one])) for one in DocumentStatus],
+            "type": [(name, one.short) for name, one in TYPES.items()],
+            "sort": [(one, gettext(words)) for one, words in SORT_WORDS.items()],
+            "visibility": [(one, gettext(words)) for one, words in VISIBILITY_WORDS.items()],
+            "domain": [(one, one) for one in library.list_domains(*context.caller())],
+            "owner": library.list_owners(*context.caller()),
+        },
         **more,
     }
 
@@ -106,7 +184,10 @@ def home() -> Answer:
 
 @blueprint.get("/documents")
 def index() -> Answer:
-    values = list_values()
+    query = list_query()
+    if not wants_fragment("document-results") and not wants_fragment("load-more"):
+        return render_template("pages/documents.html", **page_values(query))
+    values = list_values(query)
     if wants_fragment("document-results"):
         response = make_response(
             fragments(
@@ -117,15 +198,19 @@ def index() -> Answer:
         # An automatic refresh must not change the address.
         if "X-Refresh" not in request.headers:
             # Use the shortest address of this list, without empty filters.
-            address = url_for("documents.index", **values["query"].arguments())
+            address = url_for("documents.index", **query.arguments())
             response.headers["HX-Push-Url"] = address
         return response
-    if wants_fragment("load-more"):
-        return fragments(
+    response = make_response(
+        fragments(
             ("fragments/documents/_rows.html", values),
             *([progress_line()] if values["is_active"] else []),
         )
-    return render_template("pages/documents.html", **values)
+    )
+    # Back from a document returns to the same rows.
+    address = url_for("documents.index", **query.arguments(), shown=values["shown"])
+    response.headers["HX-Replace-Url"] = address
+    return response
 
 
 @blueprint.get("/documents/progress")

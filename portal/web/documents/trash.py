@@ -22,10 +22,9 @@ blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/t
 @blueprint.get("")
 def show() -> Answer:
     services = context.services()
-    page = library.list_documents(
+    page = library.list_trash(
         services,
         context.user(),
-        deleted=True,
         cursor=request.args.get("cursor") or None,
         limit=PAGE_SIZE,
     )

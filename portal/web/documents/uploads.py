@@ -27,7 +27,7 @@ from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
 from portal.services.documents import idempotency, jobs, library, uploads
 from portal.services.documents.uploads import UploadReceipt
-from portal.web.documents.listing import ListQuery, list_values, progress_line, row, total
+from portal.web.documents.listing import ListQuery, page_values, progress_line, row, total
 from portal.web.layout import Answer, fragments, remember, see_other, wants_fragment
 
 # More files are listed on the page: notes travel in a cookie, which browsers drop over 4 kB.
@@ -89,7 +89,7 @@ def upload() -> Answer:
 
 def _page(**values: Any) -> str:
     # The form's own fields, such as the domain, must not filter the list.
-    return render_template("pages/documents.html", **list_values(ListQuery(), **values))
+    return render_template("pages/documents.html", **page_values(ListQuery(), **values))
 
 
 @blueprint.get("/documents/uploads")

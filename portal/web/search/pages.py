@@ -136,10 +136,8 @@ def _titled(title: str) -> tuple[DocumentSummary, ...]:
     filters, wanted = DocumentFilter(title_contains=title), title.casefold()
     found = tuple(
         document
-        for deleted in (False, True)
-        for document in library.list_documents(
-            *context.caller(), filters=filters, deleted=deleted, limit=MAX_TITLES
-        ).items
+        for load in (library.list_documents, library.list_trash)
+        for document in load(*context.caller(), filters=filters, limit=MAX_TITLES).items
     )
     exact = tuple(document for document in found if document.title.casefold() == wanted)
     return exact if len(exact) == 1 else found[:MAX_TITLES]

@@ -388,9 +388,7 @@ def test_trash_is_purged_after_its_days_and_says_when(
     assert client.get("/trash?cursor=x", headers=headers).status_code == 400
 
     def left() -> list[str]:
-        return [
-            one.title for one in library.list_documents(services, portal.admin, deleted=True).items
-        ]
+        return [one.title for one in library.list_trash(services, portal.admin).items]
 
     now = datetime.now(UTC)
     maintenance.run(services)
@@ -598,7 +596,7 @@ def test_document_that_cannot_be_purged_keeps_no_other_from_it(
     with monkeypatch.context() as patch:
         patch.setattr(trash, "erase", erase)
         assert trash.purge_forgotten(services, seconds=60, now=later) == 1
-    left = library.list_documents(services, portal.admin, deleted=True).items
+    left = library.list_trash(services, portal.admin).items
     assert [one.title for one in left] == ["stuck"]
     assert trash.purge_forgotten(services, seconds=60, now=later) == 1
 

@@ -133,9 +133,7 @@ def everything_seen(services: Services) -> list[Any]:
         for document in library.list_documents(services, user).items:
             original = library.open_file(services, user, document.id)
             found.append((document.id, document.status, b"".join(original.parts)))
-        found += [
-            document.id for document in library.list_documents(services, user, deleted=True).items
-        ]
+        found += [document.id for document in library.list_trash(services, user).items]
     return found
 
 

@@ -1,0 +1,157 @@
+"""Lists of documents: sorted, filtered, and in keyset pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, select, tuple_
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from portal.domain.documents import DocumentFilter, DocumentPage, DocumentSort, MediaType
+from portal.domain.people import User
+from portal.store.cursors import latest_first, make_sorted_cursor, read_sorted_cursor
+from portal.store.documents.rows import shown_to, to_summary
+from portal.store.documents.selection import listed_for
+from portal.store.models import CollectionRow, DocumentRow, UserRow
+
+
+class _Key(NamedTuple):
+    """What a list is sorted by, and how the key is read from the text in a cursor."""
+
+    column: ColumnElement[Any] | InstrumentedAttribute[Any]
+    read: Callable[[str], Any] = str
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0  # noqa: PLR2004 - fits into 64 bits
+
+
+_KEYS: Mapping[str, _Key] = {
+    "title": _Key(func.lower(DocumentRow.title)),
+    "size": _Key(DocumentRow.size_bytes, _number),
+    "type": _Key(case({one.value: one.short for one in MediaType}, value=DocumentRow.media_type)),
+    "status": _Key(DocumentRow.status),
+    "owner": _Key(func.lower(func.coalesce(UserRow.name, ""))),
+}
+
+
+def list_documents(
+    session: Session,
+    user: User,
+    *,
+    filters: DocumentFilter,
+    sort: DocumentSort = DocumentSort.NEWEST,
+    cursor: str | None,
+    limit: int,
+) -> DocumentPage:
+    """Return documents visible to the user; equal ones newest first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
+    statement = _filtered(shown_to(user), filters)
+    total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
+    place = read_sorted_cursor(cursor) if cursor else None
+    rows = session.execute(_page(statement, sort, place).limit(limit + 1)).all()
+    items = tuple(to_summary(row, user) for row in rows[:limit])
+    last = rows[limit - 1] if len(rows) > limit else None
+    next_cursor = (
+        make_sorted_cursor(str(last.sort_key), items[-1].created_at, items[-1].id) if last else None
+    )
+    return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
+
+
+def _page(
+    statement: Select[Any], sort: DocumentSort, place: tuple[str, datetime, Any] | None
+) -> Select[Any]:
+    """Sort the documents, and begin after a place."""
+    newest = tuple_(DocumentRow.created_at, DocumentRow.id)
+    key = _KEYS.get(sort.key)
+    if key is None:
+        statement = statement.add_columns(literal("").label("sort_key"))
+        descending = sort.is_descending
+        if place is not None:
+            after = tuple_(literal(place[1]), literal(place[2]))
+            statement = statement.where(newest < after if descending else newest > after)
+        columns = (DocumentRow.created_at, DocumentRow.id)
+        return statement.order_by(*(one.desc() if descending else one.asc() for one in columns))
+    statement = statement.add_columns(key.column.label("sort_key"))
+    if place is not None:
+        at = literal(key.read(place[0]))
+        # The first condition is implied by the second, and can be answered by an index.
+        is_at_or_after, is_after = (
+            (key.column <= at, key.column < at)
+            if sort.is_descending
+            else (key.column >= at, key.column > at)
+        )
+        older = newest < tuple_(literal(place[1]), literal(place[2]))
+        statement = statement.where(is_at_or_after, or_(is_after, and_(key.column == at, older)))
+    direction = key.column.desc() if sort.is_descending else key.column.asc()
+    return statement.order_by(direction, DocumentRow.created_at.desc(), DocumentRow.id.desc())
+
+
+def list_trash(
+    session: Session, user: User, *, filters: DocumentFilter, cursor: str | None, limit: int
+) -> DocumentPage:
+    """Return documents in the user's trash, last deleted first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
+    statement = _filtered(shown_to(user, deleted=True), filters)
+    total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
+    items, next_cursor = latest_first(
+        session,
+        statement,
+        DocumentRow.deleted_at,
+        DocumentRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=lambda row: to_summary(row, user),
+        place=lambda one: (one.deleted_at or one.created_at, one.id),
+    )
+    return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
+
+
+def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
+    for column, value in (
+        (DocumentRow.status, filters.status),
+        (DocumentRow.media_type, filters.media_type),
+        (DocumentRow.domain, filters.domain),
+        (DocumentRow.visibility, filters.visibility),
+        (DocumentRow.owner_id, filters.owner_id),
+    ):
+        if value:
+            statement = statement.where(column == value)
+    if filters.title_contains:
+        statement = statement.where(
+            DocumentRow.title.icontains(filters.title_contains, autoescape=True)
+        )
+    if filters.has_text:
+        statement = statement.where(DocumentRow.current_job_id.is_not(None))
+    return statement
+
+
+def list_domains(session: Session, user: User) -> list[str]:
+    """Return the domains of documents visible to the user, sorted."""
+    return list(
+        session.scalars(
+            select(DocumentRow.domain)
+            .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+            .where(listed_for(user), DocumentRow.domain.is_not(None))
+            .distinct()
+            .order_by(DocumentRow.domain)
+        )
+    )
+
+
+def list_owners(session: Session, user: User) -> list[tuple[Any, str]]:
+    """Return id and name of the owners of documents visible to the user, by name."""
+    owners = (
+        select(DocumentRow.owner_id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(listed_for(user))
+        .distinct()
+    )
+    statement = select(UserRow.id, UserRow.name).where(UserRow.id.in_(owners))
+    return [(row.id, row.name) for row in session.execute(statement.order_by(UserRow.name))]

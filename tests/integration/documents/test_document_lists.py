@@ -1,0 +1,135 @@
+"""The list of documents: its order, its filters and its pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal.domain.documents import DocumentSort, MediaType
+from portal.domain.people import User
+from tests.conftest import Portal
+
+LIST = "/api/knowledge/documents"
+_INSERT = text(
+    """
+    INSERT INTO documents (collection_id, owner_id, title, file_name, media_type, size_bytes,
+                           sha256, domain, visibility, status, created_at)
+    SELECT id, :owner_id, :title, :title, :media_type, :size, :sha256, :domain, :visibility,
+           :status, now() - make_interval(secs => :age)
+    FROM collections WHERE name = 'portal' RETURNING id
+    """
+)
+
+
+@pytest.fixture
+def add(portal: Portal) -> Callable[..., str]:
+    """Return a function that adds a document, each older than the one before."""
+    ages = count(1)
+
+    def insert(title: str, owner: User, **values: Any) -> str:
+        row = {"media_type": MediaType.PDF, "size": 1, "domain": None, "visibility": "shared"}
+        row |= {"status": "ready", "sha256": uuid4().hex, "age": next(ages)} | values
+        with portal.services.database.begin() as session:
+            given = row | {"title": title, "owner_id": owner.id}
+            return str(session.execute(_INSERT, given).scalar_one())
+
+    return insert
+
+
+def titles_of(client: FlaskClient, headers: dict[str, str], **query: Any) -> list[str]:
+    """Return the titles of all pages."""
+    titles, cursor, pages = [], "", 0
+    while cursor is not None:
+        given = {"limit": 2, **query, **({"cursor": cursor} if cursor else {})}
+        page = client.get(LIST, headers=headers, query_string=given).json
+        titles += [one["title"] for one in page["documents"]]
+        cursor, pages = page["next_cursor"], pages + 1
+        assert pages < 20
+    return titles
+
+
+def test_every_order_is_complete_over_its_pages(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    ada, eve = portal.user("ada"), portal.user("eve")
+    rows = [
+        ("b", ada, "ready", MediaType.PDF, 3),
+        ("A", eve, "failed", MediaType.DOCX, 3),
+        ("c", ada, "ready", MediaType.TEXT, 1),
+        ("合同", eve, "queued", MediaType.PDF, 20),
+        ("b", ada, "ready", MediaType.PDF, 4),
+    ]
+    for title, owner, status, media_type, size in rows:
+        add(title, owner, status=status, media_type=media_type, size=size)
+    add("hidden", ada, visibility="private")
+    keys: dict[str, Callable[[Any], Any]] = {
+        "created": lambda row: -rows.index(row),
+        "title": lambda row: row[0].lower(),
+        "size": lambda row: row[4],
+        "type": lambda row: row[3].short,
+        "status": lambda row: row[2],
+        "owner": lambda row: row[1].name,
+    }
+    headers = portal.headers(eve)
+    for sort in DocumentSort:
+        # Equal ones stay as they are: newest first.
+        expected = sorted(rows, key=keys[sort.key], reverse=sort.is_descending)
+        titles = [row[0] for row in expected]
+        assert titles_of(client, headers, sort=sort.value) == titles, sort
+
+
+def test_filters_combine_and_stand_in_the_address(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    ada, eve = portal.user("ada"), portal.user("eve")
+    wanted = {"domain": "law", "visibility": "private", "status": "failed"}
+    add("plan one", ada, **wanted)
+    for title, owner, other in (
+        ("plan two", ada, {"domain": "art"}),
+        ("plan three", ada, {"visibility": "shared"}),
+        ("plan four", ada, {"status": "ready"}),
+        ("plan five", eve, {}),
+        ("other", ada, {}),
+    ):
+        add(title, owner, **wanted | other)
+    given = {"q": "plan", "domain": "law", "visibility": "private", "status": "failed"}
+    assert titles_of(client, portal.headers(), **given, owner_id=str(ada.id)) == ["plan one"]
+    # Another user's private documents are not counted either.
+    page = client.get(LIST, headers=portal.headers(eve), query_string={"owner_id": str(ada.id)})
+    assert page.json["total_count"] == 1
+    address = {**given, "owner": str(ada.id), "sort": "title"}
+    shown = client.get("/documents", headers=portal.headers(), query_string=address).text
+    assert re.findall(r'class="document-title"[^>]*>([^<]+)<', shown) == ["plan one"]
+    for value in ("law", "private", "failed", str(ada.id), "title"):
+        assert re.search(rf'<option value="{value}"\s+selected', shown), value
+    # Only owners of documents that one may see are offered.
+    assert ">eve<" not in client.get("/documents", headers=portal.headers(portal.user("zoe"))).text
+
+
+def test_back_returns_to_as_many_rows(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    for number in range(60):
+        add(f"{number:03}", portal.admin)
+    headers = portal.headers()
+    first = client.get("/documents?sort=title&q=0", headers=headers).text
+    assert first.count('data-testid="document-row"') == 50
+    more = re.search(r'hx-get="(/documents\?cursor=[^"]+)"', first)
+    assert more is not None
+    fragment = {**headers, "HX-Request": "true", "HX-Target": "load-more"}
+    answer = client.get(more[1].replace("&amp;", "&"), headers=fragment)
+    assert answer.text.count('data-testid="document-row"') == 10
+    address = answer.headers["HX-Replace-Url"]
+    back = client.get(address, headers=headers).text
+    assert re.findall(r'class="document-title"[^>]*>(\d+)<', back) == [
+        f"{number:03}" for number in range(60)
+    ]
+    for shown in ("-1", "x", "999999999999"):
+        assert client.get(f"/documents?shown={shown}", headers=headers).status_code == 200

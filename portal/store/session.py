@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -74,7 +74,7 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_s,
-            # Only `store.tuning` prepares statements: others are rare, or of many shapes.
+            # Only `store.statements` prepares statements: others are rare, or of many shapes.
             connect_args={"prepare_threshold": sys.maxsize, **_CONNECTING},
         )
         # Registered per engine: an engine copies the types that are registered globally when it is
@@ -85,11 +85,12 @@ class Database:
             event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))
         event.listen(self.engine, "checkout", _check_alive)
         event.listen(self.engine, "checkout", _count_taken)
+        event.listen(self.engine, "reset", _end_autocommit)
         event.listen(self.engine, "checkin", _count_given_back)
         self._prober = Prober(self.url)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
-        self._alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._readers = sessionmaker(self._alone, expire_on_commit=False)
+        alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._readers = sessionmaker(alone, expire_on_commit=False)
 
     @property
     def conninfo(self) -> str:
@@ -129,9 +130,10 @@ class Database:
     @contextmanager
     def driver(self) -> Iterator[psycopg.Connection[Any]]:
         """Take a driver connection from the pool, without a session or a transaction, for
-        `store.search.tuning`, where each statement stands alone. Raises as `begin` does."""
-        with _portal_errors(), self._alone.connect() as connection:
-            driver: Any = connection.connection.driver_connection
+        `store.statements`, where each statement stands alone. Raises as `begin` does."""
+        with _portal_errors(), closing(self.engine.raw_connection()) as pooled:
+            driver: Any = pooled.driver_connection
+            driver.autocommit = True  # Undone when the pool takes it back.
             yield driver
 
     @contextmanager
@@ -174,7 +176,7 @@ def _say(driver: Any, statement: str) -> None:
 
 @contextmanager
 def _portal_errors() -> Iterator[None]:
-    """Translate errors of SQLAlchemy, and of the driver itself below `store.tuning`."""
+    """Translate errors of SQLAlchemy, and of the driver itself below `store.statements`."""
     try:
         yield
     except PoolTimeout as error:
@@ -245,6 +247,11 @@ def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
     poll.register(driver.fileno(), select.POLLIN)
     if driver.closed or poll.poll(0):
         raise DisconnectionError
+
+
+def _end_autocommit(driver: Any, _record: Any, _state: Any) -> None:
+    if driver.autocommit:
+        driver.autocommit = False
 
 
 def _count_taken(_driver: Any, record: Any, _fairy: Any) -> None:

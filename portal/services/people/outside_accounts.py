@@ -17,20 +17,19 @@ from portal.services.audit import AuditEvent
 from portal.services.people import oidc_sign_ins
 from portal.services.people.accounts import MAX_NAME_CHARACTERS, check_name
 from portal.services.people.outside_tokens import OutsideClaims
-from portal.store.models import TokenRow, UserRow
+from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import outside_identities as identity_store
 from portal.store.people import tokens as token_store
+from portal.store.people.tokens import LiveToken
 from portal.store.session import Session
 
 _MAX_NAMESAKES = 9
 _MAX_LABEL_CHARACTERS = 40
 
 
-def admit(
-    session: Session, claims: OutsideClaims, *, create_accounts: bool
-) -> tuple[TokenRow, UserRow]:
-    """Return the account and the row of a verified token, which is made at first use. Raises
+def admit(session: Session, claims: OutsideClaims, *, create_accounts: bool) -> LiveToken:
+    """Return the row of a verified token with its account, which is made at first use. Raises
     InvalidToken, UnknownSubject."""
     user = identity_store.find_user(session, issuer=claims.issuer, subject=claims.subject)
     if user is None:
@@ -54,9 +53,9 @@ def admit(
         audit.record(session, AuditEvent.SIGN_IN, actor=user, details=details)
         found = token_store.find_live_token(session, claims.token_id)
     # Its row is another's when the subject was linked again since the token was first used.
-    if found is None or found[1].id != user.id:
+    if found is None or found.user_id != user.id:
         raise InvalidToken
-    return found[0], found[1]
+    return found
 
 
 def _create_account(session: Session, claims: OutsideClaims) -> UserRow:

@@ -184,16 +184,17 @@ def remove_all(services: Services, actor: User | None, user_id: UUID) -> None:
         )
 
 
-def must_enrol(settings: Settings, session: Session, signed_in: SignedIn) -> bool:
+def must_enrol(services: Services, signed_in: SignedIn) -> bool:
     """Return whether this session has to set up a second factor before anything else."""
     if signed_in.token_kind is not TokenKind.ACCESS:
         return False
-    if not is_required(settings, is_admin=signed_in.user.is_admin):
+    if not is_required(services.settings, is_admin=signed_in.user.is_admin):
         return False
     methods = signed_in.session.methods if signed_in.session else ()
     if not _EXEMPT.isdisjoint(methods):
         return False
-    return not factor_store.has_second_factor(session, signed_in.user.id)
+    with services.database.read() as session:
+        return not factor_store.has_second_factor(session, signed_in.user.id)
 
 
 def forget_old(services: Services) -> None:

@@ -19,15 +19,17 @@ from portal.domain.people import (
     SignInMethod,
     TokenKind,
     TokenPair,
+    User,
 )
 from portal.errors import InvalidToken
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import outside_accounts, outside_tokens, second_factors
-from portal.store.models import SessionRow, TokenRow, UserRow
+from portal.store.models import TokenRow, UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
+from portal.store.people.tokens import LiveToken
 from portal.store.session import Session
 
 # The only algorithm that is made, and accepted of our own tokens.
@@ -134,15 +136,14 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
         create_accounts = services.settings.jwt.outside.create_accounts
         return _authenticate_outside(services, token, create_accounts=create_accounts)
     claims = read_claims(services, token, kinds={TokenKind.ACCESS, TokenKind.PERSONAL})
-    # Each request waits for this: it reads without a transaction, and seldom writes.
-    with services.database.read() as session:
-        found = token_store.find_live_token(session, claims["jti"])
-        if found is None or found[1].id != claims["sub"] or found[0].kind != claims["typ"].value:
-            raise InvalidToken
-        signed_in = _signed_in(*found)
-        if second_factors.must_enrol(services.settings, session, signed_in):
-            signed_in = replace(signed_in, must_enrol=True)
-    if _used_long_ago(found[0].last_used_at):
+    with services.database.driver() as reader:
+        found = token_store.find_live_token(reader, claims["jti"])
+    if found is None or found.user_id != claims["sub"] or found.kind != claims["typ"].value:
+        raise InvalidToken
+    signed_in = _signed_in(found)
+    if second_factors.must_enrol(services, signed_in):
+        signed_in = replace(signed_in, must_enrol=True)
+    if _used_long_ago(found.last_used_at):
         with services.database.begin() as session:
             _note_use(session, signed_in, address=address)
     return signed_in
@@ -153,8 +154,8 @@ def _authenticate_outside(services: Services, token: str, *, create_accounts: bo
     claims = outside_tokens.read_claims(services, token)
     with services.database.begin() as session:
         found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
-        signed_in = _signed_in(*found, is_admin=claims.is_admin)
-        if _used_long_ago(found[0].last_used_at):
+        signed_in = _signed_in(found, is_admin=claims.is_admin)
+        if _used_long_ago(found.last_used_at):
             _note_use(session, signed_in)
         return signed_in
 
@@ -165,38 +166,32 @@ def _note_use(session: Session, signed_in: SignedIn, *, address: str | None = No
         session_store.note_use(session, signed_in.session.id, address=address)
 
 
-def _signed_in(
-    row: TokenRow,
-    user_row: UserRow,
-    started: SessionRow | None = None,
-    device_known_since: datetime | None = None,
-    *,
-    is_admin: bool | None = None,
-) -> SignedIn:
+def _signed_in(found: LiveToken, *, is_admin: bool | None = None) -> SignedIn:
     """Return the user of a token; `is_admin` overrides the account unless it is None."""
-    scopes = frozenset(map(Scope, row.scopes))
-    user = account_store.to_user(user_row)
-    may_administer = user.is_admin if is_admin is None else is_admin
+    scopes = frozenset(map(Scope, found.scopes))
+    may_administer = found.is_admin if is_admin is None else is_admin
+    session = None
+    if found.session_id and found.session_kind and found.authenticated_at:
+        session = AuthenticatedSession(
+            id=found.session_id,
+            kind=SessionKind(found.session_kind),
+            authenticated_at=found.authenticated_at,
+            methods=tuple(map(SignInMethod, found.methods or ())),
+        )
     return SignedIn(
         # A token that may not administer does not see what administrators see either.
-        user=replace(
-            user,
+        user=User(
+            id=found.user_id,
+            name=found.user_name,
             is_admin=may_administer and Scope.ADMIN in scopes,
-            device_known_since=device_known_since,
+            language=found.language,
+            preferred_domain=found.preferred_domain,
+            device_known_since=found.device_known_since,
         ),
-        token_id=row.id,
-        token_kind=TokenKind(row.kind),
+        token_id=found.id,
+        token_kind=TokenKind(found.kind),
         scopes=scopes,
-        session=_session(started) if started is not None else None,
-    )
-
-
-def _session(row: SessionRow) -> AuthenticatedSession:
-    return AuthenticatedSession(
-        id=row.id,
-        kind=SessionKind(row.kind),
-        authenticated_at=row.authenticated_at,
-        methods=tuple(map(SignInMethod, row.methods)),
+        session=session,
     )
 
 

@@ -17,7 +17,7 @@ from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.found_chunks import StoredChunk, load_chunks
 from portal.store.search.legs import Trace, find_enabled, find_offers, time_legs
-from portal.store.search.tuning import Reader, StatementFailed, statement_failures
+from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.near_duplicates import group_near_duplicates
 
 log = structlog.get_logger(__name__)

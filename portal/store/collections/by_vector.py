@@ -22,7 +22,7 @@ from portal.settings import SearchSettings
 from portal.store.collections.reads import condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.embedding_models.vector_index import IndexShape, scan_settings
-from portal.store.search.tuning import fetch_under
+from portal.store.statements import fetch_under
 from portal.store.vector_parameters import VectorParameter
 
 # Of the cosine with a vector of no length pgvector says NaN; it is as far as what stands upright.

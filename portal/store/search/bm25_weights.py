@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
 from portal.store.search.term_postings import Bm25Shape, WordWeights
-from portal.store.search.tuning import Reader, fetch
 from portal.store.search.visible_corpus import VisibleCorpus
+from portal.store.statements import Reader, fetch
 from portal.text.analyser import tsquery_or
 
 # A word that is in no text, used to make a text longer.

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from portal.store.embedding_models.registry import REGISTERED_COLUMNS, RegisteredModel, registered
 from portal.store.search.keyword_index import STATE_COLUMNS, KeywordState, state_of
 from portal.store.search.scope import Versions
-from portal.store.search.tuning import Reader, fetch
+from portal.store.statements import Reader, fetch
 
 _CONTEXT = text(
     f"""

@@ -24,8 +24,8 @@ from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.search.scope import Scope, Versions
 from portal.store.search.term_postings import KeptPostings, KeptWeights
-from portal.store.search.tuning import Reader, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpora
+from portal.store.statements import Reader, fetch_under
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 500

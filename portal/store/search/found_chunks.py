@@ -24,7 +24,7 @@ from portal.store.documents.selection import (
 from portal.store.search.queries import Legs
 from portal.store.search.query_filters import CONTENT_TYPE
 from portal.store.search.statement import VERSION
-from portal.store.search.tuning import Reader, under
+from portal.store.statements import Reader, under
 
 
 @dataclass(frozen=True, slots=True)

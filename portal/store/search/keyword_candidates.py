@@ -32,8 +32,8 @@ from portal.store.search.bm25_weights import weigh
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
 from portal.store.search.term_postings import Bm25Shape, KeptPostings, TermPostings, WordWeights
-from portal.store.search.tuning import Planner, Reader, fetch, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpus
+from portal.store.statements import Planner, Reader, fetch, fetch_under
 from portal.text.analyser import tsquery_or
 
 # Costs of the two methods in microseconds, measured at 50,000 chunks: of a chunk that is fetched

@@ -11,7 +11,7 @@ from psycopg.rows import namedtuple_row, tuple_row
 from sqlalchemy import text
 
 from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY, KeywordBackend
-from portal.store.search.tuning import Reader, fetch
+from portal.store.statements import Reader, fetch
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from portal.store.search.enabled_sets import EnabledSet, EnabledSets
 from portal.store.search.keyword_candidates import KEYWORD_ARRAYS, CachedPostings, Scored
 from portal.store.search.queries import Legs
 from portal.store.search.term_postings import Bm25Shape, WordWeights
-from portal.store.search.tuning import Planner, Reader
+from portal.store.statements import Planner, Reader
 
 # Up to this many of a user's private chunks are listed; only hits among more can be lost.
 _MAX_PRIVATE_CHUNKS = 100_000

@@ -30,7 +30,7 @@ from portal.store.search.statement import (
     leg_statement,
     statement,
 )
-from portal.store.search.tuning import Reader, under
+from portal.store.statements import Reader, under
 from portal.store.vector_parameters import VectorParameter
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.rows import namedtuple_row
 from sqlalchemy import text
 
-from portal.store.search.tuning import Reader, fetch
+from portal.store.statements import Reader, fetch
 from portal.text.joining import Fragment
 
 

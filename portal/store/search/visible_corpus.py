@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from sqlalchemy import text
 
 from portal.store.search.scope import Versions
-from portal.store.search.tuning import Reader, fetch
+from portal.store.statements import Reader, fetch
 
 _CACHE_BYTES = 8 * 1024 * 1024
 _ENTRY_BYTES = 300

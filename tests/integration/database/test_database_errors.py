@@ -20,8 +20,8 @@ from portal.services.search import engine
 from portal.store import session as session_store
 from portal.store.embedding_models import switches
 from portal.store.search import legs as search_store
-from portal.store.search.tuning import fetch, fetch_under
 from portal.store.session import Database
+from portal.store.statements import fetch, fetch_under
 from tests.conftest import Portal
 
 Send = Callable[[Session, str], object]

@@ -18,7 +18,7 @@ from portal.services import Services
 from portal.services.search import engine
 from portal.store.search import legs as store_search
 from portal.store.search.statement import Shape, statement
-from portal.store.search.tuning import fetch_under
+from portal.store.statements import fetch_under
 from tests.conftest import Portal
 
 PATIENCE_S = 1.0

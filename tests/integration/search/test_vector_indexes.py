@@ -234,7 +234,7 @@ def test_a_process_that_makes_its_database_first_can_send_vectors(database_url: 
         "database = Database(sys.argv[1])\n"
         "import numpy as np\n"
         "from psycopg.rows import scalar_row\n"
-        "from portal.store.search.tuning import fetch\n"
+        "from portal.store.statements import fetch\n"
         "from portal.store.vector_parameters import VectorParameter\n"
         "value = VectorParameter(np.array([3.0, 4.0], np.float32))\n"
         "with database.read() as session:\n"

@@ -1,4 +1,4 @@
-"""Statements of a search, sent in as few round trips as possible.
+"""Statements of a search or of a request's token, sent in as few round trips as possible.
 
 A transaction with settings of its own costs four round trips: its begin, the settings, the
 statement, its end. In the driver's pipeline all of that is one: until the pipeline is synchronised,

@@ -12,6 +12,7 @@ from portal.api.answers import conversations
 from portal.api.documents import (
     chunks,
     documents_v1,
+    folders,
     jobs,
     knowledge,
     notifications,
@@ -32,6 +33,7 @@ BLUEPRINTS = (
     oidc_logout.blueprint,
     users.blueprint,
     knowledge.blueprint,
+    folders.blueprint,
     revisions.blueprint,
     jobs.blueprint,
     notifications.blueprint,

@@ -142,6 +142,9 @@ class DocumentSummary:
     deleted_at: datetime | None
     can_edit: bool
     warnings: tuple[str, ...]
+    # Its folder, if the user may see that.
+    folder_id: UUID | None = None
+    folder_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,10 @@ class DocumentFilter:
     has_text: bool = False
     visibility: Visibility | None = None
     owner_id: UUID | None = None
+    folder_id: UUID | None = None
+    """In this folder or below it."""
+    is_unfiled: bool = False
+    """In no folder that the user may see."""
 
 
 class DocumentSort(StrEnum):

@@ -10,5 +10,6 @@ MODEL_BUILD = 7_316_006
 OUTSIDE_SUBJECT = 7_316_007
 """With a second number, of the subject."""
 LOST_JOBS = 7_316_008
+FOLDERS = 7_316_009
 IDEMPOTENCY = 7_316_010
 """With a second number, of a user and a key."""

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
+from uuid import UUID
 
 from flask import Flask, request
 from flask import Request as FlaskRequest
@@ -21,7 +22,7 @@ from werkzeug.datastructures import FileStorage
 from portal.errors import N_, MalformedRequest, Message, TooLarge
 from portal.http import context
 from portal.services.documents.disk_space import Room, temporary_dir
-from portal.services.documents.uploads import clean_file_name
+from portal.services.documents.uploads import Place, clean_file_name
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -44,6 +45,18 @@ def sent_files(otherwise: Message) -> list[FileStorage]:
     if not files:
         raise MalformedRequest(reason=otherwise)
     return files
+
+
+def form_place() -> Place:
+    """Return where the form wants its files: the fields `folder_id` and `path`.
+
+    Raises MalformedRequest for an id that is none, so that no file lands elsewhere.
+    """
+    folder_id = request.form.get("folder_id", "")
+    try:
+        return Place(UUID(folder_id) if folder_id else None, request.form.get("path", ""))
+    except ValueError as error:
+        raise MalformedRequest(reason=N_("folder_id must be the id of a folder")) from error
 
 
 class Spool:

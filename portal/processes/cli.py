@@ -365,6 +365,7 @@ def _duration_s(words: str) -> int:
 @click.option("--owner", default="admin", show_default=True, help="Whose documents they become.")
 @click.option("--domain", help="The domain they belong to.")
 @click.option("--private", is_flag=True, help="Only for the owner and administrators.")
+@click.option("--into", default="", help="The folder that they lie in, such as contracts/2026.")
 @click.option("--wait", is_flag=True, help="Stay until all of them are ready or failed.")
 @OTHER_DATA_DIR
 @click.pass_context
@@ -374,10 +375,11 @@ def import_documents(
     owner: str,
     domain: str | None,
     private: bool,
+    into: str,
     wait: bool,
 ) -> None:
-    """Take in files and folders. Safe to stop and to repeat: what is there already is not stored
-    twice, and what failed is tried again.
+    """Take in files and folders, which keep their tree. Safe to stop and to repeat: what is there
+    already is not stored twice, and what failed is tried again.
 
     The exit status is 1 when something failed."""
     from portal.domain.documents import Visibility
@@ -385,7 +387,13 @@ def import_documents(
 
     visibility = Visibility.PRIVATE if private else Visibility.SHARED
     status = import_and_wait(
-        _services(ctx), paths, owner=owner, domain=domain, visibility=visibility, wait=wait
+        _services(ctx),
+        paths,
+        owner=owner,
+        domain=domain,
+        visibility=visibility,
+        into=into,
+        wait=wait,
     )
     ctx.exit(status)
 

@@ -10,6 +10,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from portal.web import assets, errors, i18n, layout, presenters, security
 from portal.web.answers import chat, citations, messages, rendering
 from portal.web.documents import (
+    folders,
     job_words,
     jobs,
     listing,
@@ -52,6 +53,7 @@ BLUEPRINTS = (
     oidc.blueprint,
     preferences.blueprint,
     listing.blueprint,
+    folders.blueprint,
     jobs.blueprint,
     notifications.blueprint,
     uploads.blueprint,

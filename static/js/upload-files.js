@@ -25,6 +25,11 @@ export async function filesDropped(transfer, accepted) {
   return found;
 }
 
+// The folders above a file in what was chosen, such as "contracts/2026"; empty for a file by itself.
+export function folderOf(file) {
+  return (file.path || file.webkitRelativePath || "").split("/").slice(0, -1).join("/");
+}
+
 // Suffixes in lower case, such as ".pdf".
 export function acceptedSuffixes(input) {
   return input.accept.split(",").filter((kind) => kind.startsWith("."));

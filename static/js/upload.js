@@ -1,5 +1,5 @@
 // Uploads: each file has a request and a row of its own, with its progress or why it failed.
-import { acceptedSuffixes, filesDropped, filesOf, filesOfFolder } from "./upload-files.js";
+import { acceptedSuffixes, filesDropped, filesOf, filesOfFolder, folderOf } from "./upload-files.js";
 import { UploadQueue } from "./upload-queue.js";
 import { UploadRows } from "./upload-rows.js";
 import { freshToken, replaceToken } from "./upload-session.js";
@@ -46,8 +46,11 @@ class Uploads {
 
   take({ files, leftOut }) {
     // As the form stands now: what is chosen in it later is for later files.
-    const fields = [...new FormData(this.form)].filter(([name]) => name !== "file");
-    const items = files.map((file) => ({ file, fields, state: "waiting", share: 0, canRetry: true }));
+    const common = [...new FormData(this.form)].filter(([name]) => name !== "file");
+    const items = files.map((file) => {
+      const fields = [...common, ["path", folderOf(file)]];
+      return { file, fields, state: "waiting", share: 0, canRetry: true };
+    });
     const [tooLarge, good] = parted(items, ({ file }) => file.size > Number(this.form.dataset.maxBytes));
     for (const item of tooLarge) Object.assign(item, { state: "failed", reason: "tooLarge", canRetry: false });
     this.rows.add(items);

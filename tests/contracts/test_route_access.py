@@ -28,7 +28,7 @@ from portal.domain.documents import Visibility
 from portal.domain.people import Scope, TokenKind, User
 from portal.http import context
 from portal.services.answers import conversations
-from portal.services.documents import library, notifications
+from portal.services.documents import folders, library, notifications
 from portal.services.people import sessions, tokens
 from portal.store.people import second_factors
 from tests.conftest import PASSWORD, Portal
@@ -206,6 +206,20 @@ ROWS: dict[str, Row] = {
     "chunks.add_chunks": Row(SEEING, 201, WRITE, json(content="More.", chunk_index=7)),
     "chunks.delete_chunk": Row(SEEING, 200, WRITE),
     "chunks.delete_chunks": Row(SEEING, 200, WRITE),
+    "knowledge.move_document": Row(SEEING, 200, WRITE, json(folder_id=None)),
+    # --- folders ---
+    "folders.show_new": Row(PEOPLE, 200),
+    "folders.create": Row(PEOPLE, 303, WRITE, form(name="New", visibility="private")),
+    "folders.show_edit": Row(SEEING, 200),
+    "folders.edit": Row(SEEING, 303, WRITE, form(name="<folder_id>")),
+    "folders.confirm_delete": Row(SEEING, 200),
+    "folders.delete": Row(SEEING, 303, WRITE, form(documents="trash")),
+    "folders_api.list_folders": Row(PEOPLE, 200),
+    "folders_api.create_folder": Row(PEOPLE, 201, WRITE, json(name="B", visibility="private")),
+    "folders_api.get_folder": Row(SEEING, 200),
+    "folders_api.change_folder": Row(SEEING, 200, WRITE, json(description="more")),
+    "folders_api.move_folder": Row(SEEING, 200, WRITE, json(parent_id=None)),
+    "folders_api.delete_folder": Row(SEEING, 200, WRITE, query(documents="keep")),
     # --- search and answers ---
     "search.show": Row(PEOPLE, 200, sends=query(q="quince")),
     "search.show_why_not": Row(PEOPLE, 200, sends=query(q="quince", title="x")),
@@ -316,7 +330,7 @@ ROWS: dict[str, Row] = {
 # The objects of requests.
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
-    *("token_id", "user_id", "notification_id", "session_id", "passkey_id"),
+    *("token_id", "user_id", "notification_id", "session_id", "passkey_id", "folder_id"),
 }
 # Parts in which responses about a foreign and a missing object may differ.
 _VARIABLE = re.compile(
@@ -352,7 +366,15 @@ class World:
             ).one()
         if is_trashed:
             library.delete_document(services, self.ada, made.id)
-        return {"document_id": made.id, "chunk_id": chunk.id, "job_id": chunk.job_id}
+        folder_id = folders.create_folder(
+            services, self.ada, name=f"Folder {next(self.numbers)}", visibility=visibility
+        )
+        return {
+            "document_id": made.id,
+            "chunk_id": chunk.id,
+            "job_id": chunk.job_id,
+            "folder_id": folder_id,
+        }
 
     def conversation(self, *, is_question: bool) -> dict[str, UUID]:
         services = self.portal.services
@@ -393,7 +415,7 @@ class World:
 
     def _made(self, row: Row, names: set[str]) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        if names & {"document_id", "chunk_id", "job_id"}:
+        if names & {"document_id", "chunk_id", "job_id", "folder_id"}:
             made |= self.document(is_trashed=row.is_trashed)
         if names & {"conversation_id", "message_id", "citation_id"}:
             made |= self.conversation(is_question=row.is_question)
@@ -625,7 +647,7 @@ def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> 
 
 # A user's own switches of a document, which change nothing for others.
 SWITCHES = {"selection.set_default", "selection_api.set_default", "selection_api.forget_default"}
-LEADS_TO_CHANGES = {"documents.confirm_delete"}
+LEADS_TO_CHANGES = {"documents.confirm_delete", "folders.show_edit", "folders.confirm_delete"}
 # Routes that create and revoke tokens do not accept a personal token.
 NEEDS_SESSION = {
     "oidc.begin_confirm",

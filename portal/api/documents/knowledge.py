@@ -20,10 +20,10 @@ from portal.domain.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.http.incoming import sent_files
+from portal.http.incoming import form_place, sent_files
 from portal.http.messages import absence_message, translated
 from portal.limits.bodies import accepts_files
-from portal.services.documents import idempotency, jobs, library, rereading, uploads
+from portal.services.documents import folders, idempotency, jobs, library, rereading, uploads
 from portal.services.documents.uploads import UploadReceipt
 from portal.services.search import engine, explaining
 
@@ -114,6 +114,7 @@ def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:
         type=summary.media_type.short,
         bytes=summary.size_bytes,
         error=failure_model(summary.failure),
+        folder=summary.folder_name,
         owner=summary.owner_name,
         job=JobModel.of_job(job) if job else None,
         warnings=[translated(warning) for warning in summary.warnings],
@@ -134,7 +135,7 @@ def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 @blueprint.get("/documents")
 @blueprint.input(schemas.DocumentQuery, location="query")
 @blueprint.output(schemas.DocumentListResponse)
-@blueprint.doc(summary="List documents")
+@blueprint.doc(summary="List documents", responses=error_responses(404))
 def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListResponse:
     page = library.list_documents(
         *context.caller(),
@@ -145,6 +146,8 @@ def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListRes
             title_contains=query_data.q,
             visibility=query_data.visibility,
             owner_id=query_data.owner_id,
+            folder_id=query_data.folder_id,
+            is_unfiled=query_data.unfiled,
         ),
         sort=query_data.sort,
         cursor=query_data.cursor,
@@ -189,6 +192,8 @@ def upload_documents() -> schemas.UploadResponse:
     except ValueError as error:
         raise InvalidInput(reason=N_("visibility must be shared or private")) from error
 
+    place = form_place()
+
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(
             *context.caller(),
@@ -196,6 +201,7 @@ def upload_documents() -> schemas.UploadResponse:
             title=title,
             domain=request.form.get("domain"),
             visibility=visibility,
+            place=place,
         )
         response = schemas.UploadResponse(
             documents=[uploaded_model(receipt) for receipt in receipts]
@@ -207,7 +213,11 @@ def upload_documents() -> schemas.UploadResponse:
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [file.stream for file in files],
-            [title, request.form.get("domain"), visibility.value, *(f.filename for f in files)],
+            [
+                *(title, request.form.get("domain"), visibility.value),
+                *(str(place.folder_id), place.path),
+                *(file.filename for file in files),
+            ],
         ),
         action=store,
     )
@@ -215,6 +225,8 @@ def upload_documents() -> schemas.UploadResponse:
         # An answer that was kept for this key may be of an older version, which knew neither.
         document.setdefault("job", None)
         document.setdefault("warnings", [])
+        document.setdefault("folder_id", None)
+        document.setdefault("folder", None)
     return schemas.UploadResponse.model_validate(answer)
 
 
@@ -231,6 +243,15 @@ def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:
 def get_document(document_id: UUID) -> schemas.DocumentDetailModel:
     detail = library.get_document(*context.caller(), document_id)
     return schemas.DocumentDetailModel.of(detail, **dict(document_model(detail.summary)))
+
+
+@blueprint.put("/documents/<uuid:document_id>/folder")
+@blueprint.input(schemas.FolderBody, location="json")
+@blueprint.output(schemas.DocumentModel)
+@blueprint.doc(summary="Move a document into a folder")
+def move_document(document_id: UUID, json_data: schemas.FolderBody) -> schemas.DocumentModel:
+    folders.move_document(*context.caller(), document_id, json_data.folder_id)
+    return document_model(library.get_summary(*context.caller(), document_id))
 
 
 @blueprint.delete("/documents/<uuid:document_id>")

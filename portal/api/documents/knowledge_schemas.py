@@ -236,6 +236,8 @@ class DocumentModel(ResponseModel):
     visibility: Visibility
     domain: str | None
     owner: str
+    folder_id: UUID | None = Field(description="null: in none that you may see", examples=[None])
+    folder: str | None = Field(description="the name of its folder", examples=[None])
     job_id: UUID | None = Field(description="its last ingestion")
     job: JobModel | None = Field(description="its progress")
     chunk_count: int
@@ -291,6 +293,8 @@ class DocumentQuery(RequestModel):
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     visibility: Visibility | None = Field(None, description="only shared or only private ones")
     owner_id: UUID | None = Field(None, description="only documents of this user")
+    folder_id: UUID | None = Field(None, description="only in this folder and below it")
+    unfiled: bool = Field(False, description="only in no folder")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
     limit: int = Field(50, ge=1, le=200, description="documents a page")
 
@@ -318,6 +322,13 @@ UPLOAD_BODY = {
                     "title": {"type": "string", "maxLength": 300},
                     "domain": {"type": "string", "maxLength": 100},
                     "visibility": {"type": "string", "enum": ["shared", "private"]},
+                    "folder_id": {"type": "string", "format": "uuid"},
+                    "path": {
+                        "type": "string",
+                        "maxLength": 2000,
+                        "description": "folders below `folder_id`, separated by slashes; those "
+                        "that are missing are created",
+                    },
                 },
             }
         }
@@ -332,6 +343,10 @@ IDEMPOTENCY_HEADER = {
     "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]{1,200}$"},
     "description": "visible ASCII; the same key and body get the same answer for a day",
 }
+
+
+class FolderBody(RequestModel):
+    folder_id: UUID | None = Field(description="null: into no folder")
 
 
 class DeleteQuery(RequestModel):

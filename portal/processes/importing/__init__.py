@@ -44,6 +44,7 @@ def import_and_wait(
     owner: str,
     domain: str | None,
     visibility: Visibility,
+    into: str = "",
     wait: bool,
 ) -> int:
     """Import files and folders, and print the results.
@@ -60,7 +61,7 @@ def import_and_wait(
         run = _Import(services, user, tally, display, stop)
         if wait:
             stack.enter_context(run.workers)
-        run.store(paths, domain=domain, visibility=visibility, follow=wait)
+        run.store(paths, domain=domain, visibility=visibility, into=into, follow=wait)
         if wait:
             run.wait()
     if stop.signal is not None:
@@ -87,7 +88,13 @@ class _Import:
         self.workers = _Workers(services)
 
     def store(
-        self, paths: Sequence[Path], *, domain: str | None, visibility: Visibility, follow: bool
+        self,
+        paths: Sequence[Path],
+        *,
+        domain: str | None,
+        visibility: Visibility,
+        into: str,
+        follow: bool,
     ) -> None:
         """Store the files found, while another thread counts them ahead."""
         threading.Thread(target=self._count, args=(paths,), daemon=True).start()
@@ -96,7 +103,13 @@ class _Import:
             paths, cannot_read=lambda path, error: gone.append(unreadable(path, error))
         )
         for file in importing.import_files(
-            self._services, self._user, found, domain=domain, visibility=visibility
+            self._services,
+            self._user,
+            found,
+            domain=domain,
+            visibility=visibility,
+            roots=paths,
+            into=into,
         ):
             self._take(file)
             if self._stop.is_set():

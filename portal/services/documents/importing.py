@@ -24,7 +24,7 @@ from portal.errors import (
 )
 from portal.services import Services
 from portal.services.documents import jobs
-from portal.services.documents.uploads import store_upload
+from portal.services.documents.uploads import Place, store_upload
 from portal.store.documents import importing as import_store
 from portal.store.documents.importing import Present, Progress
 
@@ -63,11 +63,22 @@ class ImportedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """The owner and the visibility of imported documents."""
+    """The owner, the visibility and the place of imported documents."""
 
     user: User
     domain: str | None
     visibility: Visibility
+    roots: Sequence[Path]
+    into: str
+
+    def place_of(self, path: Path) -> Place:
+        """Return the place of a file: the tree of the folder that was named is kept."""
+        names = [one for one in self.into.split("/") if one]
+        for root in self.roots:
+            if path != root and path.is_relative_to(root):
+                names += [root.resolve().name, *path.relative_to(root).parent.parts]
+                break
+        return Place(path="/".join(map(shown_name, names)))
 
 
 def import_files(
@@ -77,13 +88,17 @@ def import_files(
     *,
     domain: str | None,
     visibility: Visibility,
+    roots: Sequence[Path] = (),
+    into: str = "",
 ) -> Iterator[ImportedFile]:
     """Store and queue each file in its own transaction, unless it already exists.
+
+    Below `roots` the folders on disk become folders of the portal, below the path `into`.
 
     A refused file does not stop the others. Raises DatabaseUnavailable and StorageFull, which would
     affect all other files as well.
     """
-    terms = _Terms(user, domain, visibility)
+    terms = _Terms(user, domain, visibility, roots, into)
     remaining = iter(files)
     while paths := list(islice(remaining, _FILES_AT_ONCE)):
         hashes = {path: _sha256(path, services.settings.max_upload_bytes) for path in paths}
@@ -148,6 +163,7 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
                 file_name=shown_name(path.name),
                 domain=terms.domain,
                 visibility=terms.visibility,
+                place=terms.place_of(path),
             )
     except (DatabaseUnavailable, StorageFull):
         raise

@@ -25,6 +25,7 @@ from portal.services.documents.erasing import erase_from_answers
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import document_lists, outdated_chunks
 from portal.store.documents import files as file_store
+from portal.store.documents import folders as folder_store
 from portal.store.documents import jobs as job_store
 from portal.store.documents import rows as document_store
 from portal.store.documents.files import Original
@@ -52,9 +53,14 @@ def list_documents(
     cursor: str | None = None,
     limit: int = 50,
 ) -> DocumentPage:
-    """Return documents visible to the user. Raises MalformedRequest on a bad cursor."""
+    """Return documents visible to the user.
+
+    Raises MalformedRequest on a bad cursor, NotFound for a folder that the user may not see.
+    """
     chosen = filters or DocumentFilter()
     with services.database.begin() as session:
+        if chosen.folder_id is not None:
+            existing(folder_store.find_folder(session, user, chosen.folder_id))
         return document_lists.list_documents(
             session, user, filters=chosen, sort=sort, cursor=cursor, limit=limit
         )

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, NamedTuple
 from uuid import UUID, uuid4
 
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
@@ -19,7 +19,7 @@ from portal.errors import EmptyFile, EncryptedPdf, TooLarge
 from portal.ingest.formats.pdf import is_encrypted_pdf, mentions_encryption
 from portal.ingest.media_types import sniff_file
 from portal.services import Services
-from portal.services.documents import disk_space, malware, quotas
+from portal.services.documents import disk_space, folders, malware, quotas
 from portal.services.documents.library import seen
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
@@ -57,6 +57,15 @@ def clean_file_name(file_name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where documents go: a folder, or none, and a path of folders below it that is created as far
+    as it is missing."""
+
+    folder_id: UUID | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     """A file as it arrives: a seekable stream of bytes, and its declared name."""
 
@@ -73,6 +82,7 @@ def store_upload(
     title: str | None = None,
     domain: str | None = None,
     visibility: Visibility = Visibility.SHARED,
+    place: Place = Place(),
 ) -> UploadReceipt:
     """Store a file and queue its ingestion, unless the owner has the same bytes already.
 
@@ -81,7 +91,7 @@ def store_upload(
     """
     upload = Upload(stream, file_name)
     receipts = store_uploads(
-        services, user, [upload], title=title, domain=domain, visibility=visibility
+        services, user, [upload], title=title, domain=domain, visibility=visibility, place=place
     )
     return receipts[0]
 
@@ -94,19 +104,33 @@ def store_uploads(
     title: str | None = None,
     domain: str | None = None,
     visibility: Visibility = Visibility.SHARED,
+    place: Place = Place(),
 ) -> list[UploadReceipt]:
-    """Store several files together: all of them, or none on the first error."""
+    """Store several files together: all of them, or none on the first error.
+
+    Raises NotFound for a folder that the user may not see.
+    """
     domain = check_domain(domain)
     checked = [check(services, user, file, title) for file in files]
+    # Before, since the tree is locked while a folder is added and storing takes long.
+    with services.database.begin() as session:
+        names = folders.path_names(place.path)
+        folder_id = folders.find_place(session, user, place.folder_id, names, visibility)
+    terms = _Terms(domain, visibility, folder_id)
     size_bytes = sum(file.size_bytes for file in checked)
     with disk_space.room_for(services, size_bytes), services.database.begin() as session:
         # In a fixed order: two requests with the same files in different orders would deadlock.
         for sha256 in sorted({file.sha256 for file in checked}):
             document_store.lock_content(session, owner_id=user.id, sha256=sha256)
-        return [
-            _store(services, session, user, file, domain=domain, visibility=visibility)
-            for file in checked
-        ]
+        return [_store(services, session, user, file, terms) for file in checked]
+
+
+class _Terms(NamedTuple):
+    """What the documents of one upload have in common."""
+
+    domain: str | None
+    visibility: Visibility
+    folder_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +169,7 @@ def _store(
     session: Session,
     user: User,
     file: CheckedFile,
-    *,
-    domain: str | None,
-    visibility: Visibility,
+    terms: _Terms,
 ) -> UploadReceipt:
     present = document_store.find_duplicate(session, owner_id=user.id, sha256=file.sha256)
     if present is not None:
@@ -168,8 +190,9 @@ def _store(
                 media_type=file.media_type.value,
                 size_bytes=file.size_bytes,
                 sha256=file.sha256,
-                domain=domain,
-                visibility=visibility.value,
+                domain=terms.domain,
+                visibility=terms.visibility.value,
+                folder_id=terms.folder_id,
             )
         )
         session.flush()

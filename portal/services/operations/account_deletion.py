@@ -11,6 +11,7 @@ from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.documents.library import erase
 from portal.services.people.accounts import normalise_name, refuse_last_admin
+from portal.store.documents import folders as folder_store
 from portal.store.documents import rows as document_store
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
@@ -84,6 +85,8 @@ def _delete(
         if heir is not None:
             document.owner_id = heir.id
             counts["transferred"] += 1
+    if heir is not None:
+        folder_store.hand_over(session, row.id, heir.id)
     audit.record(
         session,
         AuditEvent.USER_DELETED,

@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from portal.domain.documents import DocumentFilter, DocumentPage, DocumentSort, MediaType
 from portal.domain.people import User
 from portal.store.cursors import latest_first, make_sorted_cursor, read_sorted_cursor
+from portal.store.documents.folders import ids_below, ids_filed_for
 from portal.store.documents.rows import shown_to, to_summary
 from portal.store.documents.selection import listed_for
 from portal.store.models import CollectionRow, DocumentRow, UserRow
@@ -50,7 +51,7 @@ def list_documents(
 
     Raises MalformedRequest on a bad cursor.
     """
-    statement = _filtered(shown_to(user), filters)
+    statement = _filtered(shown_to(user), user, filters)
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     place = read_sorted_cursor(cursor) if cursor else None
     rows = session.execute(_page(statement, sort, place).limit(limit + 1)).all()
@@ -98,7 +99,7 @@ def list_trash(
 
     Raises MalformedRequest on a bad cursor.
     """
-    statement = _filtered(shown_to(user, deleted=True), filters)
+    statement = _filtered(shown_to(user, deleted=True), user, filters)
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     items, next_cursor = latest_first(
         session,
@@ -113,7 +114,7 @@ def list_trash(
     return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
 
 
-def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
+def _filtered(statement: Select[Any], user: User, filters: DocumentFilter) -> Select[Any]:
     for column, value in (
         (DocumentRow.status, filters.status),
         (DocumentRow.media_type, filters.media_type),
@@ -123,6 +124,13 @@ def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
     ):
         if value:
             statement = statement.where(column == value)
+    if filters.folder_id:
+        below = ids_below(filters.folder_id)
+        statement = statement.where(DocumentRow.folder_id.in_(select(below.c.id)))
+    if filters.is_unfiled:
+        filed = ids_filed_for(user)
+        is_filed = DocumentRow.folder_id.in_(select(filed.c.id))
+        statement = statement.where(or_(DocumentRow.folder_id.is_(None), ~is_filed))
     if filters.title_contains:
         statement = statement.where(
             DocumentRow.title.icontains(filters.title_contains, autoescape=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, and_, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -22,12 +22,14 @@ from portal.domain.jobs import UNFINISHED
 from portal.domain.people import User
 from portal.errors import Message
 from portal.store.documents import files, vocabulary
+from portal.store.documents.folders import folder_visible_to
 from portal.store.documents.selection import PORTAL_COLLECTION, visible_to
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
     DocumentRevisionRow,
     DocumentRow,
+    FolderRow,
     JobRow,
     StoredFileRow,
     UserRow,
@@ -68,9 +70,18 @@ _WARNINGS = (
 
 def _summaries(user: User) -> Select[Any]:
     return (
-        select(DocumentRow, UserRow.name, NEWEST_JOB, _CHUNK_COUNT, _WARNINGS)
+        select(
+            DocumentRow,
+            UserRow.name,
+            NEWEST_JOB,
+            _CHUNK_COUNT,
+            _WARNINGS,
+            FolderRow.id,
+            FolderRow.name,
+        )
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
+        .outerjoin(FolderRow, and_(FolderRow.id == DocumentRow.folder_id, folder_visible_to(user)))
         .where(
             CollectionRow.name == PORTAL_COLLECTION,
             DocumentRow.purged_at.is_(None),
@@ -80,7 +91,7 @@ def _summaries(user: User) -> Select[Any]:
 
 
 def to_summary(row: Any, user: User) -> DocumentSummary:
-    document, owner_name, job_id, chunk_count, warnings = row[:5]
+    document, owner_name, job_id, chunk_count, warnings, folder_id, folder_name = row[:7]
     error = document.error
     return DocumentSummary(
         id=document.id,
@@ -100,6 +111,8 @@ def to_summary(row: Any, user: User) -> DocumentSummary:
         deleted_at=document.deleted_at,
         can_edit=user.is_admin or document.owner_id == user.id,
         warnings=tuple(map(Message.stored, warnings or ())),
+        folder_id=folder_id,
+        folder_name=folder_name,
     )
 
 

@@ -39,6 +39,7 @@ from portal.store.models.documents import (
     CollectionRow,
     DocumentRevisionRow,
     DocumentRow,
+    FolderRow,
     JobRow,
     StoredFilePartRow,
     StoredFileRow,

@@ -72,12 +72,35 @@ class StoredFilePartRow(Base):
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+class FolderRow(Base):
+    """A place for documents; shown to all if it is shared, else to its owner."""
+
+    __tablename__ = "folders"
+
+    id: Mapped[UuidKey]
+    parent_id: Mapped[UUID | None] = mapped_column(ForeignKey("folders.id"), index=True)
+    owner_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("users.id", ondelete="SET NULL"), index=True
+    )
+    name: Mapped[str] = mapped_column(Text)
+    description: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    visibility: Mapped[str] = mapped_column(Text, server_default=text("'shared'"))
+    created_at: Mapped[CreatedAt]
+
+    __table_args__ = (
+        CheckConstraint("visibility IN ('shared', 'private')", name="visibility_known"),
+    )
+
+
 class DocumentRow(Base):
     __tablename__ = "documents"
 
     id: Mapped[UuidKey]
     collection_id: Mapped[UUID] = mapped_column(ForeignKey("collections.id", ondelete="CASCADE"))
     owner_id: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    folder_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("folders.id", ondelete="SET NULL"), index=True
+    )
     title: Mapped[str] = mapped_column(Text)
     file_name: Mapped[str] = mapped_column(Text)
     media_type: Mapped[str] = mapped_column(Text)
@@ -105,6 +128,8 @@ class DocumentRow(Base):
         ),
         CheckConstraint("purged_at IS NULL OR deleted_at IS NOT NULL", name="purged_is_deleted"),
         Index("ix_documents_collection_id_created_at", "collection_id", "created_at", "id"),
+        Index("ix_documents_collection_id_title", "collection_id", text("lower(title)")),
+        Index("ix_documents_collection_id_size", "collection_id", "size_bytes"),
         Index("ix_documents_owner_id_sha256", "owner_id", "sha256"),
         Index("ix_documents_current_job_id", "current_job_id"),
     )

@@ -25,7 +25,8 @@ from portal.domain.documents import (
 from portal.domain.jobs import Job
 from portal.errors import N_, Forbidden
 from portal.http import context
-from portal.services.documents import jobs, library
+from portal.services.documents import folders, jobs, library
+from portal.web.documents.folders import tree_values
 from portal.web.documents.selection import rows_switches
 from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment
 from portal.web.people.notifications import new_bell
@@ -65,16 +66,26 @@ class ListQuery:
     domain: str = ""
     owner_id: UUID | None = None
     visibility: Visibility | None = None
+    folder_id: UUID | None = None
+    is_unfiled: bool = False
     sort: DocumentSort = DocumentSort.NEWEST
 
     @property
     def is_filtered(self) -> bool:
-        return self.filters != DocumentFilter()
+        place = DocumentFilter(folder_id=self.folder_id, is_unfiled=self.is_unfiled)
+        return self.filters != place
 
     @property
     def has_rare_filters(self) -> bool:
         """Return whether a filter is in use that is not always in sight."""
         return bool(self.domain or self.owner_id or self.visibility)
+
+    @property
+    def place(self) -> str | None:
+        """Return the folder as it stands in the address."""
+        if self.is_unfiled:
+            return "none"
+        return str(self.folder_id) if self.folder_id else None
 
     @property
     def filters(self) -> DocumentFilter:
@@ -85,6 +96,8 @@ class ListQuery:
             title_contains=self.text or None,
             owner_id=self.owner_id,
             visibility=self.visibility,
+            folder_id=self.folder_id,
+            is_unfiled=self.is_unfiled,
         )
 
     def arguments(self) -> dict[str, Any]:
@@ -96,6 +109,7 @@ class ListQuery:
             "domain": self.domain,
             "owner": self.owner_id,
             "visibility": self.visibility,
+            "folder": self.place,
             "sort": None if self.sort is DocumentSort.NEWEST else self.sort,
         }
         return {name: str(value) for name, value in given.items() if value}
@@ -126,6 +140,8 @@ def list_query() -> ListQuery:
         domain=request.values.get("domain", "").strip(),
         owner_id=_identifier("owner"),
         visibility=_choice(Visibility, "visibility"),
+        folder_id=_identifier("folder"),
+        is_unfiled=request.values.get("folder") == "none",
         sort=_choice(DocumentSort, "sort") or DocumentSort.NEWEST,
     )
 
@@ -162,9 +178,15 @@ def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
 
 
 def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
-    """Return the values for the whole page: those of the list and the choices of its filters."""
+    """Return the values for the whole page: those of the list, the choices of its filters and the
+    tree of folders. Raises NotFound for a folder that the user may not see."""
+    query = query or list_query()
+    folder_id = query.folder_id
+    opened = folders.get_folder(*context.caller(), folder_id) if folder_id else None
     return {
         **list_values(query),
+        **tree_values(opened),
+        "opened": opened,
         "choices": {
             "status": [(one, gettext(STATUS_WORDS[one])) for one in DocumentStatus],
             "type": [(name, one.short) for name, one in TYPES.items()],

@@ -18,9 +18,10 @@ from portal.domain.jobs import UNFINISHED
 from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
-from portal.services.documents import jobs, library, rereading, revisions
+from portal.services.documents import folders, jobs, library, rereading, revisions
 from portal.services.documents.library import StoredFile
 from portal.web.documents.focus import find_focus
+from portal.web.documents.folders import identifier
 from portal.web.documents.listing import ACTIVE
 from portal.web.documents.structured import chunk_pieces
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
@@ -85,6 +86,11 @@ def edit(document_id: UUID) -> Answer:
             domain=request.form.get("domain", "").strip(),
             visibility=Visibility(visibility) if visibility in set(Visibility) else None,
         )
+        before = library.get_summary(services, user, document_id).folder_id
+        folder_id = identifier(request.form.get("folder_id", str(before or "")))
+        # A folder that the user may not see is not in the form, and is left only on purpose.
+        if folder_id != before:
+            folders.move_document(services, user, document_id, folder_id)
     except InvalidInput as error:
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"edit_error": error_message(error)}
@@ -147,6 +153,7 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
         "focus_spans": focus.spans(chunks),
         "query": focus.query,
         "visibilities": tuple(Visibility),
+        "paths": folders.list_paths(services, user) if detail.summary.can_edit else [],
         "encodings": rereading.ENCODINGS,
         "revision_page": revisions.list_revisions(
             services, user, document_id, limit=_REVISIONS_SHOWN

@@ -22,7 +22,7 @@ from portal.errors import (
     is_disk_full,
 )
 from portal.http import context
-from portal.http.incoming import one_by_one
+from portal.http.incoming import form_place, one_by_one
 from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
 from portal.services.documents import idempotency, jobs, library, uploads
@@ -79,7 +79,7 @@ def upload() -> Answer:
     outcomes = _outcomes(files)
     if len(outcomes) <= MAX_NOTES and all(outcome.is_new for outcome in outcomes):
         _remember(outcomes)
-        return see_other(url_for("documents.index"))
+        return see_other(url_for("documents.index", folder=request.form.get("folder_id") or None))
     errors = [outcome.error for outcome in outcomes if outcome.error]
     # Failures first, since they need the reader's attention.
     outcomes.sort(key=lambda outcome: outcome.error is None)
@@ -89,7 +89,8 @@ def upload() -> Answer:
 
 def _page(**values: Any) -> str:
     # The form's own fields, such as the domain, must not filter the list.
-    return render_template("pages/documents.html", **page_values(ListQuery(), **values))
+    query = ListQuery(folder_id=form_place().folder_id)
+    return render_template("pages/documents.html", **page_values(query, **values))
 
 
 @blueprint.get("/documents/uploads")
@@ -121,6 +122,7 @@ def _rows(files: list[FileStorage]) -> str:
     if not files:
         raise NoFileChosen
     visibility, domain = _wishes()
+    place = form_place()
 
     def store() -> dict[str, Any]:
         outcomes = _outcomes(files)
@@ -140,7 +142,10 @@ def _rows(files: list[FileStorage]) -> str:
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [file.stream for file in files],
-            ["page", domain, visibility.value, *(file.filename for file in files)],
+            [
+                *("page", domain, visibility.value, str(place.folder_id), place.path),
+                *(file.filename for file in files),
+            ],
         ),
         action=store,
     )
@@ -166,6 +171,7 @@ def _outcomes(files: list[FileStorage]) -> list[Outcome]:
     common to all files.
     """
     visibility, domain = _wishes()
+    place = form_place()
     outcomes: list[Outcome] = []
     for file in files:
         file_name = uploads.clean_file_name(file.filename or "")
@@ -173,13 +179,17 @@ def _outcomes(files: list[FileStorage]) -> list[Outcome]:
         outcomes.append(
             Outcome(file_name, error=before)
             if isinstance(before, _FOR_ALL)
-            else _outcome(file, file_name, visibility, domain)
+            else _outcome(file, file_name, visibility, domain, place)
         )
     return outcomes
 
 
 def _outcome(
-    file: FileStorage, file_name: str, visibility: Visibility, domain: str | None
+    file: FileStorage,
+    file_name: str,
+    visibility: Visibility,
+    domain: str | None,
+    place: uploads.Place,
 ) -> Outcome:
     try:
         receipt = uploads.store_upload(
@@ -188,6 +198,7 @@ def _outcome(
             file_name=file_name,
             domain=domain,
             visibility=visibility,
+            place=place,
         )
     except PortalError as error:
         return Outcome(file_name, error=error)

@@ -1,0 +1,169 @@
+"""Folders: the tree in which documents lie."""
+
+from __future__ import annotations
+
+from typing import Literal
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.documents import Visibility
+from portal.domain.folders import (
+    MAX_DESCRIPTION_CHARACTERS,
+    MAX_FOLDER_NAME_CHARACTERS,
+    Folder,
+)
+from portal.http import context
+from portal.services.documents import folders
+
+_TAG = {"name": "Folders", "description": "The tree in which documents lie."}
+
+blueprint = APIBlueprint("folders_api", __name__, url_prefix="/api/folders", tag=_TAG)
+
+_NAME = "unlike those beside it; without slashes"
+_VISIBILITY = "who may know the folder; documents in it keep their own"
+
+
+class FolderQuery(RequestModel):
+    parent_id: UUID | None = Field(None, description="unset: the folders at the top")
+
+
+class NewFolderBody(RequestModel):
+    name: CleanText = Field(
+        min_length=1, max_length=MAX_FOLDER_NAME_CHARACTERS, pattern="[^/ ]", description=_NAME
+    )
+    parent_id: UUID | None = Field(None, description="unset: at the top")
+    description: CleanText = Field("", max_length=MAX_DESCRIPTION_CHARACTERS)
+    visibility: Visibility | None = Field(None, description="unset: as the folder above")
+
+
+class FolderChangeBody(RequestModel):
+    name: CleanText | None = Field(
+        None, min_length=1, max_length=MAX_FOLDER_NAME_CHARACTERS, description=_NAME
+    )
+    description: CleanText | None = Field(None, max_length=MAX_DESCRIPTION_CHARACTERS)
+    visibility: Visibility | None = Field(None, description=_VISIBILITY)
+
+
+class ParentBody(RequestModel):
+    parent_id: UUID | None = Field(description="null: to the top")
+
+
+class DeleteFolderQuery(RequestModel):
+    documents: Literal["keep", "trash"] = Field(
+        description="`keep` moves them to the folder above; `trash` those that you may change to "
+        "the trash, the others to the folder above"
+    )
+
+
+class FolderModel(ResponseModel):
+    id: UUID
+    parent_id: UUID | None = Field(description="null: at the top for you", examples=[None])
+    name: str = Field(examples=["合同"])
+    description: str = Field(examples=["与供应商签订的合同"])
+    visibility: Visibility = Field(description=_VISIBILITY)
+    owner: str
+    has_folders: bool = Field(description="whether there are folders in it")
+
+
+class PathPartModel(ResponseModel):
+    id: UUID
+    name: str
+
+
+class OpenedFolderModel(FolderModel):
+    path: list[PathPartModel] = Field(description="the folders above, from the top", examples=[[]])
+    document_count: int = Field(description="in it and below, as far as you may see them")
+
+
+class FolderListModel(ResponseModel):
+    folders: list[FolderModel]
+
+
+class RemovedFolderModel(ResponseModel):
+    trashed_count: int
+    moved_count: int
+
+
+def _model(folder: Folder) -> FolderModel:
+    return FolderModel.of(folder, owner=folder.owner_name)
+
+
+def _opened(folder_id: UUID) -> OpenedFolderModel:
+    opened = folders.get_folder(*context.caller(), folder_id)
+    path = [PathPartModel.of(one) for one in opened.above]
+    return OpenedFolderModel.of(
+        opened.folder,
+        owner=opened.folder.owner_name,
+        path=path,
+        document_count=opened.document_count,
+    )
+
+
+@blueprint.get("")
+@blueprint.input(FolderQuery, location="query")
+@blueprint.output(FolderListModel)
+@blueprint.doc(
+    summary="List the folders in a folder",
+    description="Those that you may see, by name. One below a folder that you may not see is at "
+    "the top for you.",
+    responses=error_responses(404),
+)
+def list_folders(query_data: FolderQuery) -> FolderListModel:
+    services, user = context.caller()
+    if query_data.parent_id is not None:
+        folders.get_folder(services, user, query_data.parent_id)
+    found = folders.list_children(services, user, [query_data.parent_id])
+    return FolderListModel(folders=[_model(one) for one in found])
+
+
+@blueprint.post("")
+@blueprint.input(NewFolderBody, location="json")
+@blueprint.output(OpenedFolderModel, status_code=201)
+@blueprint.doc(summary="Create a folder", responses=error_responses(404, 409))
+def create_folder(json_data: NewFolderBody) -> OpenedFolderModel:
+    return _opened(folders.create_folder(*context.caller(), **json_data.model_dump()))
+
+
+@blueprint.get("/<uuid:folder_id>")
+@blueprint.output(OpenedFolderModel)
+@blueprint.doc(summary="Get a folder")
+def get_folder(folder_id: UUID) -> OpenedFolderModel:
+    return _opened(folder_id)
+
+
+@blueprint.patch("/<uuid:folder_id>")
+@blueprint.input(FolderChangeBody, location="json")
+@blueprint.output(OpenedFolderModel)
+@blueprint.doc(summary="Rename or describe a folder", responses=error_responses(409))
+def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderModel:
+    folders.change_folder(*context.caller(), folder_id, **json_data.model_dump())
+    return _opened(folder_id)
+
+
+@blueprint.put("/<uuid:folder_id>/parent")
+@blueprint.input(ParentBody, location="json")
+@blueprint.output(OpenedFolderModel)
+@blueprint.doc(
+    summary="Move a folder",
+    description="With all that lies below it.",
+    responses=error_responses(409),
+)
+def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
+    folders.move_folder(*context.caller(), folder_id, json_data.parent_id)
+    return _opened(folder_id)
+
+
+@blueprint.delete("/<uuid:folder_id>")
+@blueprint.input(DeleteFolderQuery, location="query")
+@blueprint.output(RemovedFolderModel)
+@blueprint.doc(
+    summary="Delete a folder",
+    description="With the folders below it; say what becomes of the documents.",
+)
+def delete_folder(folder_id: UUID, query_data: DeleteFolderQuery) -> RemovedFolderModel:
+    is_trash = query_data.documents == "trash"
+    removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=is_trash)
+    return RemovedFolderModel.of(removed)

@@ -1,0 +1,259 @@
+"""Folders: looking into them, and changing the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from portal.domain.documents import Visibility
+from portal.domain.folders import (
+    MAX_DEPTH,
+    MAX_DESCRIPTION_CHARACTERS,
+    MAX_FOLDER_NAME_CHARACTERS,
+    Folder,
+    FolderPath,
+    OpenedFolder,
+    RemovedFolder,
+)
+from portal.domain.people import User
+from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, existing
+from portal.services import Services
+from portal.services.documents.library import editable
+from portal.store.documents import folders as folder_store
+from portal.store.session import Session
+from portal.text.titles import without_invisible
+
+
+def get_folder(services: Services, user: User, folder_id: UUID) -> OpenedFolder:
+    """Return a folder and the folders above it. Raises NotFound, also if it is not visible."""
+    with services.database.begin() as session:
+        return OpenedFolder(
+            existing(folder_store.find_folder(session, user, folder_id)),
+            folder_store.list_above(session, user, folder_id),
+            folder_store.count_documents(session, user, folder_id),
+        )
+
+
+def list_children(
+    services: Services, user: User, parent_ids: Sequence[UUID | None]
+) -> list[Folder]:
+    """Return the visible folders right below some, None for the top, by name."""
+    with services.database.begin() as session:
+        return folder_store.list_children(session, user, parent_ids)
+
+
+def list_paths(services: Services, user: User) -> list[FolderPath]:
+    """Return all visible folders by path, as far as can be listed."""
+    with services.database.begin() as session:
+        return folder_store.list_paths(session, user)
+
+
+def create_folder(
+    services: Services,
+    user: User,
+    *,
+    name: str,
+    parent_id: UUID | None = None,
+    description: str = "",
+    visibility: Visibility | None = None,
+) -> UUID:
+    """Create a folder and return its id; one in a private folder is private unless told.
+
+    Raises NotFound for the parent, InvalidInput, NameTaken, Conflict when it would lie too deep.
+    """
+    name, description = _check_name(name), _check_description(description)
+    with services.database.begin() as session:
+        folder_store.lock_tree(session)
+        parent = existing(folder_store.find_folder(session, user, parent_id)) if parent_id else None
+        if parent_id and folder_store.depth_of(session, parent_id) >= MAX_DEPTH:
+            raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
+        wanted = visibility or (parent.visibility if parent else Visibility.SHARED)
+        _refuse_taken(session, name, parent_id, wanted, user.id)
+        return folder_store.add_folder(
+            session,
+            parent_id=parent_id,
+            owner_id=user.id,
+            name=name,
+            description=description,
+            visibility=wanted,
+        )
+
+
+def change_folder(
+    services: Services,
+    user: User,
+    folder_id: UUID,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    visibility: Visibility | None = None,
+) -> None:
+    """Change the given fields. Raises NotFound, Forbidden, InvalidInput, NameTaken."""
+    with services.database.begin() as session:
+        folder_store.lock_tree(session)
+        _editable(session, user, folder_id)
+        row = existing(folder_store.get_row(session, folder_id))
+        row.name = row.name if name is None else _check_name(name)
+        row.visibility = visibility.value if visibility else row.visibility
+        if description is not None:
+            row.description = _check_description(description)
+        taken_by = Visibility(row.visibility), row.owner_id
+        with session.no_autoflush:
+            _refuse_taken(session, row.name, row.parent_id, *taken_by, other_than=folder_id)
+
+
+def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID | None) -> None:
+    """Move a folder with all below it into another, or to the top with None.
+
+    Raises NotFound, Forbidden, NameTaken, Conflict when it would lie in itself or too deep.
+    """
+    with services.database.begin() as session:
+        folder_store.lock_tree(session)
+        _editable(session, user, folder_id)
+        if parent_id is not None:
+            existing(folder_store.find_folder(session, user, parent_id))
+            if folder_store.is_below(session, parent_id, folder_id):
+                raise Conflict(reason=N_("a folder cannot be moved into itself"))
+            depth = folder_store.depth_of(session, parent_id)
+            if depth + folder_store.height_of(session, folder_id) > MAX_DEPTH:
+                raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
+        row = existing(folder_store.get_row(session, folder_id))
+        taken_by = Visibility(row.visibility), row.owner_id
+        _refuse_taken(session, row.name, parent_id, *taken_by, other_than=folder_id)
+        row.parent_id = parent_id
+
+
+def delete_folder(
+    services: Services, user: User, folder_id: UUID, *, trash_documents: bool
+) -> RemovedFolder:
+    """Delete a folder and the folders below it.
+
+    With `trash_documents` documents that the user may change go to the trash. All others move to
+    the folder above. Raises NotFound, Forbidden.
+    """
+    with services.database.begin() as session:
+        folder_store.lock_tree(session)
+        folder = _editable(session, user, folder_id)
+        row = existing(folder_store.get_row(session, folder_id))
+        trashed = folder_store.trash_documents(session, user, folder.id) if trash_documents else 0
+        moved = folder_store.count_documents(session, user, folder.id)
+        parent_id = row.parent_id
+        session.expunge(row)
+        folder_store.remove_folder(session, folder.id, into=parent_id)
+    return RemovedFolder(trashed, moved)
+
+
+def move_document(
+    services: Services, user: User, document_id: UUID, folder_id: UUID | None
+) -> None:
+    """Move a document into a folder, or out of folders with None. Raises NotFound, Forbidden."""
+    with services.database.begin() as session:
+        document = editable(session, user, document_id, deleted=False)
+        if folder_id is not None:
+            existing(folder_store.find_folder(session, user, folder_id))
+        document.folder_id = folder_id
+
+
+def find_place(
+    session: Session,
+    user: User,
+    folder_id: UUID | None,
+    names: Sequence[str],
+    visibility: Visibility,
+) -> UUID | None:
+    """Return the folder at a path below another, created as far as it is missing.
+
+    Folders below the depth limit are left out, and names are made fit. Raises NotFound.
+    """
+    if folder_id is not None:
+        existing(folder_store.find_folder(session, user, folder_id))
+    names = [fit for name in names if (fit := _fit_name(name))]
+    if not names:
+        return folder_id
+    depth = folder_store.depth_of(session, folder_id) if folder_id else 0
+    row = folder_store.get_row(session, folder_id) if folder_id else None
+    if row is not None and row.visibility == Visibility.PRIVATE:
+        # The names below a private folder are no more for all than its own.
+        visibility = Visibility.PRIVATE
+    for name in names[: MAX_DEPTH - depth]:
+        found = _find_named(session, user, folder_id, name, visibility)
+        if found is None:
+            folder_store.lock_tree(session)
+            found = _find_named(session, user, folder_id, name, visibility)
+        folder_id = found or folder_store.add_folder(
+            session, parent_id=folder_id, owner_id=user.id, name=name, visibility=visibility
+        )
+    return folder_id
+
+
+def _find_named(
+    session: Session, user: User, parent_id: UUID | None, name: str, visibility: Visibility
+) -> UUID | None:
+    for wanted in dict.fromkeys((visibility, Visibility.SHARED)):
+        found = folder_store.find_named(
+            session, parent_id, name, visibility=wanted, owner_id=user.id
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def path_names(path: str) -> list[str]:
+    """Return the folders of a path, such as `contracts/2026`, without dots."""
+    return [name for name in path.replace("\\", "/").split("/") if name.strip(". ")]
+
+
+def _editable(session: Session, user: User, folder_id: UUID) -> Folder:
+    folder = existing(folder_store.find_folder(session, user, folder_id))
+    if not folder.can_edit:
+        raise Forbidden
+    return folder
+
+
+def _refuse_taken(
+    session: Session,
+    name: str,
+    parent_id: UUID | None,
+    visibility: Visibility,
+    owner_id: UUID | None,
+    *,
+    other_than: UUID | None = None,
+) -> None:
+    taken = folder_store.find_named(
+        session,
+        parent_id,
+        name,
+        visibility=visibility,
+        owner_id=owner_id,
+        other_than=other_than,
+    )
+    if taken is not None:
+        raise NameTaken(name=name)
+
+
+def _fit_name(name: str) -> str:
+    name = " ".join(without_invisible(name).replace("/", " ").split())
+    return name[:MAX_FOLDER_NAME_CHARACTERS].strip()
+
+
+def _check_name(name: str) -> str:
+    name = " ".join(without_invisible(name).split())
+    if not 1 <= len(name) <= MAX_FOLDER_NAME_CHARACTERS or "/" in name:
+        raise InvalidInput(
+            reason=N_(
+                "the name of a folder has 1 to %(max)s characters and no slash",
+                max=MAX_FOLDER_NAME_CHARACTERS,
+            )
+        )
+    return name
+
+
+def _check_description(description: str) -> str:
+    description = description.strip()
+    if len(description) > MAX_DESCRIPTION_CHARACTERS:
+        raise InvalidInput(
+            reason=N_(
+                "a description can have at most %(max)s characters", max=MAX_DESCRIPTION_CHARACTERS
+            )
+        )
+    return description

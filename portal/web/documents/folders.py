@@ -1,0 +1,190 @@
+"""Folders beside the list of documents, and the forms that change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import render_template, request, url_for
+from flask_babel import gettext, ngettext
+
+from portal.domain.documents import Visibility
+from portal.domain.folders import (
+    MAX_DESCRIPTION_CHARACTERS,
+    MAX_FOLDER_NAME_CHARACTERS,
+    Folder,
+    OpenedFolder,
+)
+from portal.errors import N_, Conflict, Forbidden, InvalidInput, PortalError
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.documents import folders
+from portal.web.layout import Answer, see_other, wants_fragment
+
+blueprint = APIBlueprint("folders", __name__, enable_openapi=False, url_prefix="/folders")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """A folder in the tree, and its level from 0."""
+
+    folder: Folder
+    level: int
+
+
+def tree_values(opened: OpenedFolder | None) -> dict[str, Any]:
+    """Return the tree as far as it is open: the top, and what lies along the path to a folder."""
+    path = [*(one.id for one in opened.above), opened.folder.id] if opened else []
+    found = folders.list_children(*context.caller(), [None, *path])
+    by_parent: dict[UUID | None, list[Folder]] = {}
+    for folder in found:
+        by_parent.setdefault(folder.parent_id, []).append(folder)
+
+    def rows(parent_id: UUID | None, level: int) -> Iterator[TreeRow]:
+        for folder in by_parent.get(parent_id, []):
+            yield TreeRow(folder, level)
+            if folder.id in path:
+                yield from rows(folder.id, level + 1)
+
+    return {"tree": tuple(rows(None, 0)), "open_folders": path}
+
+
+@blueprint.get("/new")
+def show_new() -> Answer:
+    parent_id = identifier(request.args.get("parent"))
+    opened = folders.get_folder(*context.caller(), parent_id) if parent_id else None
+    return _form(None, parent_id, opened)
+
+
+@blueprint.post("")
+def create() -> Answer:
+    parent_id = identifier(request.form.get("parent_id"))
+    try:
+        folder_id = folders.create_folder(
+            *context.caller(),
+            name=request.form.get("name", ""),
+            description=request.form.get("description", ""),
+            parent_id=parent_id,
+            visibility=_visibility(),
+        )
+    except (InvalidInput, Conflict) as error:
+        opened = folders.get_folder(*context.caller(), parent_id) if parent_id else None
+        return _form(None, parent_id, opened, error)
+    return see_other(url_for("documents.index", folder=folder_id), gettext("Folder created."))
+
+
+@blueprint.get("/<uuid:folder_id>/edit")
+def show_edit(folder_id: UUID) -> Answer:
+    opened = _opened_to_change(folder_id)
+    return _form(opened.folder, opened.folder.parent_id, opened)
+
+
+@blueprint.post("/<uuid:folder_id>/edit")
+def edit(folder_id: UUID) -> Answer:
+    """Rename, describe and move a folder."""
+    services, user = context.caller()
+    opened = _opened_to_change(folder_id)
+    try:
+        parent_id = identifier(request.form.get("parent_id"))
+        if parent_id != opened.folder.parent_id:
+            folders.move_folder(services, user, folder_id, parent_id)
+        folders.change_folder(
+            services,
+            user,
+            folder_id,
+            name=request.form.get("name", ""),
+            description=request.form.get("description", ""),
+            visibility=_visibility(),
+        )
+    except (InvalidInput, Conflict) as error:
+        return _form(opened.folder, opened.folder.parent_id, opened, error)
+    return see_other(url_for("documents.index", folder=folder_id), gettext("Saved."))
+
+
+@blueprint.get("/<uuid:folder_id>/delete")
+def confirm_delete(folder_id: UUID) -> Answer:
+    values = {"opened": _opened_to_change(folder_id)}
+    if wants_fragment():
+        return render_template("fragments/folders/_confirm_delete.html", **values)
+    return render_template("pages/folder_delete.html", **values)
+
+
+@blueprint.post("/<uuid:folder_id>/delete")
+def delete(folder_id: UUID) -> Answer:
+    opened = _opened_to_change(folder_id)
+    choice = request.form.get("documents", "")
+    if choice not in {"keep", "trash"}:
+        raise InvalidInput(reason=N_("choose what becomes of the documents"))
+    removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=choice == "trash")
+    words = [gettext("The folder “%(name)s” was deleted.", name=opened.folder.name)]
+    if removed.trashed_count:
+        words.append(
+            ngettext(
+                "%(num)s document is in the trash.",
+                "%(num)s documents are in the trash.",
+                removed.trashed_count,
+            )
+        )
+    if removed.moved_count:
+        words.append(
+            ngettext(
+                "%(num)s document moved to the folder above.",
+                "%(num)s documents moved to the folder above.",
+                removed.moved_count,
+            )
+        )
+    parent_id = opened.folder.parent_id
+    return see_other(url_for("documents.index", folder=parent_id), " ".join(words))
+
+
+def identifier(value: str | None) -> UUID | None:
+    """Parse the id of a folder in a form; None for an empty one. Raises InvalidInput."""
+    try:
+        return UUID(value) if value else None
+    except ValueError as error:
+        raise InvalidInput(reason=N_("folder_id must be the id of a folder")) from error
+
+
+def _opened_to_change(folder_id: UUID) -> OpenedFolder:
+    opened = folders.get_folder(*context.caller(), folder_id)
+    if not opened.folder.can_edit:
+        raise Forbidden
+    return opened
+
+
+def _visibility() -> Visibility | None:
+    value = request.form.get("visibility", "")
+    return Visibility(value) if value in set(Visibility) else None
+
+
+def _form(
+    folder: Folder | None,
+    parent_id: UUID | None,
+    opened: OpenedFolder | None,
+    error: PortalError | None = None,
+) -> Answer:
+    """Show the form for a new folder, or for an existing one."""
+    sent = request.form
+    shown = {
+        "name": sent.get("name", folder.name if folder else ""),
+        "description": sent.get("description", folder.description if folder else ""),
+        "parent_id": sent.get("parent_id", str(parent_id or "")),
+        "visibility": sent.get("visibility", folder.visibility if folder else _inherited(opened)),
+    }
+    values = {
+        "folder": folder,
+        "shown": shown,
+        "paths": folders.list_paths(*context.caller()),
+        "folder_error": error_message(error) if error else "",
+        "max_name": MAX_FOLDER_NAME_CHARACTERS,
+        "max_description": MAX_DESCRIPTION_CHARACTERS,
+    }
+    page = render_template("pages/folder.html", **values)
+    return (page, error.status) if error else page
+
+
+def _inherited(parent: OpenedFolder | None) -> Visibility:
+    return parent.folder.visibility if parent else Visibility.SHARED

@@ -1,0 +1,277 @@
+"""Folders: who sees them, what may be done with them, and how documents get into them."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from portal.domain.documents import Visibility
+from portal.domain.folders import MAX_DEPTH
+from portal.domain.people import DocumentFate, User
+from portal.services.documents import folders, importing, library
+from portal.services.documents.finding_files import find_files
+from portal.services.operations import account_deletion
+from tests.conftest import Portal
+
+LIST = "/api/knowledge/documents"
+
+
+@dataclass
+class Cabinet:
+    """The API as one user calls it."""
+
+    client: FlaskClient
+    headers: dict[str, str]
+
+    def call(self, method: str, path: str, **given: Any) -> TestResponse:
+        return self.client.open(path, method=method, headers=self.headers, **given)
+
+    def folder(self, name: str, parent: str | None = None, **values: Any) -> str:
+        values |= {"name": name} | ({"parent_id": parent} if parent else {})
+        made = self.call("POST", "/api/folders", json=values)
+        assert made.status_code == 201, made.text
+        return str(made.json["id"])
+
+    def upload(self, name: str, **values: Any) -> dict[str, Any]:
+        data = {"file": (io.BytesIO(f"words of {name} {uuid4()}".encode()), name), **values}
+        sent = self.call("POST", LIST, data=data)
+        assert sent.status_code == 202, sent.text
+        return dict(sent.json["documents"][0])
+
+    def names(self, parent: str | None = None) -> list[str]:
+        query = {"parent_id": parent} if parent else {}
+        found = self.call("GET", "/api/folders", query_string=query)
+        return [one["name"] for one in found.json["folders"]]
+
+    def titles(self, **query: Any) -> set[str]:
+        found = self.call("GET", LIST, query_string=query)
+        return {one["title"] for one in found.json["documents"]}
+
+
+@pytest.fixture
+def people(portal: Portal) -> tuple[User, User]:
+    return portal.user("ada"), portal.user("eve")
+
+
+@pytest.fixture
+def ada(portal: Portal, client: FlaskClient, people: tuple[User, User]) -> Cabinet:
+    return Cabinet(client, portal.headers(people[0]))
+
+
+@pytest.fixture
+def eve(portal: Portal, client: FlaskClient, people: tuple[User, User]) -> Cabinet:
+    return Cabinet(client, portal.headers(people[1]))
+
+
+@pytest.fixture
+def root(portal: Portal, client: FlaskClient) -> Cabinet:
+    return Cabinet(client, portal.headers())
+
+
+def test_private_folder_is_known_to_its_owner_and_administrators_only(
+    ada: Cabinet, eve: Cabinet, root: Cabinet
+) -> None:
+    secret = ada.folder("Severance", visibility="private")
+    below = ada.folder("Lists", secret)
+    shared = ada.folder("Public part", secret, visibility="shared")
+    ada.upload("plan.txt", folder_id=secret, visibility="shared")
+    ada.upload("names.txt", folder_id=below, visibility="private")
+    assert ada.names() == root.names() == ["Severance"]
+    assert ada.names(secret) == ["Lists", "Public part"]
+    # What is shared below hangs at the top for others; they see the document without its folder.
+    assert eve.names() == ["Public part"]
+    opened = eve.call("GET", f"/api/folders/{shared}").json
+    assert (opened["path"], opened["parent_id"]) == ([], None)
+    (document,) = eve.call("GET", LIST).json["documents"]
+    assert (document["title"], document["folder"], document["folder_id"]) == ("plan", None, None)
+    assert eve.titles(unfiled=True) == {"plan"}
+    assert ada.titles(unfiled=True) == set()
+    page = eve.call("GET", "/documents").text + eve.call("GET", f"/documents?folder={shared}").text
+    assert "Severance" not in page
+    assert "Lists" not in page
+    # The same name is free: that it is taken would tell that it exists.
+    own = eve.folder("severance")
+    for folder_id in (secret, str(uuid4())):
+        address = f"/api/folders/{folder_id}"
+        document_id = eve.upload(f"{folder_id}.txt")["id"]
+        for answer in (
+            eve.call("GET", address),
+            eve.call("PATCH", address, json={"name": "x"}),
+            eve.call("DELETE", address, query_string={"documents": "trash"}),
+            eve.call("PUT", f"{address}/parent", json={"parent_id": None}),
+            eve.call("POST", "/api/folders", json={"name": "x", "parent_id": folder_id}),
+            eve.call("PUT", f"/api/folders/{own}/parent", json={"parent_id": folder_id}),
+            eve.call("GET", "/api/folders", query_string={"parent_id": folder_id}),
+            eve.call("PUT", f"{LIST}/{document_id}/folder", json={"folder_id": folder_id}),
+            eve.call("GET", LIST, query_string={"folder_id": folder_id}),
+            eve.call("GET", f"/documents?folder={folder_id}"),
+        ):
+            assert answer.status_code == 404
+        data = {"file": (io.BytesIO(b"words"), "a.txt"), "folder_id": folder_id}
+        assert eve.call("POST", LIST, data=data).status_code == 404
+
+
+def test_shared_folder_takes_documents_of_all_and_is_changed_by_its_owner(
+    ada: Cabinet, eve: Cabinet, root: Cabinet
+) -> None:
+    contracts = ada.folder("Contracts", description="with suppliers")
+    year = eve.folder("2026", contracts)
+    document = eve.upload("offer.txt", folder_id=year)
+    assert (document["folder"], document["folder_id"]) == ("2026", year)
+    assert ada.titles(folder_id=contracts) == {"offer"}
+    moved = eve.call("PUT", f"{LIST}/{document['id']}/folder", json={"folder_id": contracts})
+    assert moved.json["folder"] == "Contracts"
+    # A folder is changed by its owner and by owners above it; a document by its own owner.
+    assert eve.call("PATCH", f"/api/folders/{contracts}", json={"name": "x"}).status_code == 403
+    assert ada.call("PATCH", f"/api/folders/{year}", json={"name": "y26"}).json["name"] == "y26"
+    taken = ada.call("POST", "/api/folders", json={"name": "contracts"})
+    assert (taken.status_code, taken.json["error"]["code"]) == (409, "name_taken")
+    assert ada.call("POST", "/api/folders", json={"name": "a/b"}).status_code == 422
+    answer = ada.call("PUT", f"{LIST}/{document['id']}/folder", json={"folder_id": None})
+    assert answer.status_code == 403
+    assert (
+        root.call("PUT", f"{LIST}/{document['id']}/folder", json={"folder_id": None}).json["folder"]
+        is None
+    )
+
+
+def test_tree_has_no_cycles_and_a_limited_depth(ada: Cabinet) -> None:
+    path = [ada.folder("level 1")]
+    while len(path) < MAX_DEPTH:
+        path.append(ada.folder(f"level {len(path) + 1}", path[-1]))
+    too_deep = ada.call("POST", "/api/folders", json={"name": "more", "parent_id": path[-1]})
+    assert too_deep.status_code == 409
+    for target in (path[0], path[5]):
+        moved = ada.call("PUT", f"/api/folders/{path[0]}/parent", json={"parent_id": target})
+        assert moved.status_code == 409
+    other = ada.folder("other")
+    into = {"parent_id": other}
+    assert ada.call("PUT", f"/api/folders/{path[0]}/parent", json=into).status_code == 409
+    assert ada.call("PUT", f"/api/folders/{path[1]}/parent", json=into).status_code == 200
+    opened = ada.call("GET", f"/api/folders/{path[2]}").json
+    assert [one["name"] for one in opened["path"]] == ["other", "level 2"]
+    # A document from deeper on disk lies in the last folder that there may be.
+    kept = ada.upload("deep.txt", path="/".join(f"d{number}" for number in range(30)))
+    assert kept["folder"] == f"d{MAX_DEPTH - 1}"
+
+
+@pytest.mark.parametrize("choice", ["keep", "trash"])
+def test_deleting_a_folder_asks_what_becomes_of_its_documents(
+    ada: Cabinet, eve: Cabinet, choice: str
+) -> None:
+    top = ada.folder("Top")
+    old = ada.folder("Old", top)
+    below = eve.folder("Deeper", old)
+    ada.upload("mine.txt", folder_id=below)
+    eve.upload("hers.txt", folder_id=old)
+    eve.upload("secret.txt", folder_id=old, visibility="private")
+    address = f"/api/folders/{old}"
+    assert ada.call("DELETE", address).status_code == 422
+    assert ada.call("GET", address).json["document_count"] == 2
+    removed = ada.call("DELETE", address, query_string={"documents": choice}).json
+    is_trash = choice == "trash"
+    # A private document of another user moves too, and is not counted.
+    assert removed == {"trashed_count": int(is_trash), "moved_count": 2 - int(is_trash)}
+    assert ada.names(top) == []
+    assert eve.titles(folder_id=top) == {"hers", "secret"} | (set() if is_trash else {"mine"})
+
+
+def test_uploading_a_tree_keeps_it(ada: Cabinet, eve: Cabinet) -> None:
+    for path in ("handbook/leave", "Handbook/leave", "./handbook//pay/.."):
+        ada.upload("page.txt", path=path)
+    handbook = ada.call("GET", "/api/folders").json["folders"]
+    assert [one["name"] for one in handbook] == ["handbook"]
+    assert ada.names(handbook[0]["id"]) == ["leave", "pay"]
+    # What is uploaded for oneself alone makes folders that others do not see.
+    hidden = ada.upload("offer.txt", path="handbook/offers", visibility="private")
+    assert hidden["folder"] == "offers"
+    assert eve.names(handbook[0]["id"]) == ["leave", "pay"]
+    inside = ada.folder("mine", visibility="private")
+    ada.upload("a.txt", path="sub", folder_id=inside)
+    assert "sub" not in eve.names()
+
+
+def test_import_from_disk_keeps_the_tree(portal: Portal, ada: Cabinet, tmp_path: Path) -> None:
+    disk = tmp_path / "policies"
+    for name in ("travel.txt", "staff/leave.txt", "staff/pay/bands.txt"):
+        (disk / name).parent.mkdir(parents=True, exist_ok=True)
+        (disk / name).write_text(f"about {name}")
+    loose = tmp_path / "loose.txt"
+    loose.write_text("alone")
+    for _ in range(2):  # Repeating it makes nothing twice.
+        list(
+            importing.import_files(
+                portal.services,
+                portal.admin,
+                find_files([disk, loose]),
+                domain=None,
+                visibility=Visibility.SHARED,
+                roots=[disk, loose],
+                into="from disk",
+            )
+        )
+    paths = folders.list_paths(portal.services, portal.admin)
+    assert [one.words for one in paths] == [
+        "from disk",
+        "from disk / policies",
+        "from disk / policies / staff",
+        "from disk / policies / staff / pay",
+    ]
+    assert ada.titles(folder_id=str(paths[2].id)) == {"leave", "bands"}
+    assert ada.titles(folder_id=str(paths[0].id)) == {"travel", "leave", "bands", "loose"}
+
+
+def test_pages_of_folders_work_without_scripts(ada: Cabinet) -> None:
+    made = ada.call("POST", "/folders", data={"name": "合同", "visibility": "shared"})
+    address = made.headers["Location"]
+    folder_id = address.rpartition("=")[2]
+    page = ada.call("GET", address).text
+    assert re.search(r"<h1>合同</h1>", page)
+    # An upload from here goes here, unless told otherwise.
+    assert re.search(rf'<option value="{folder_id}"\s+selected>', page)
+    data = {"file": (io.BytesIO(b"words"), "offer.txt"), "folder_id": folder_id}
+    assert ada.call("POST", "/documents", data=data).headers["Location"] == address
+    edit = {"name": "Contracts", "description": "all of them", "visibility": "shared"}
+    assert ada.call("POST", f"/folders/{folder_id}/edit", data=edit).status_code == 303
+    below = ada.call("POST", "/folders", data={"name": "2026", "parent_id": folder_id})
+    page = ada.call("GET", below.headers["Location"]).text
+    assert "Contracts" in page
+    refused = ada.call("POST", "/folders", data={"name": "2026", "parent_id": folder_id})
+    assert refused.status_code == 409
+    assert "already taken" in refused.text
+    address = f"/folders/{folder_id}/delete"
+    assert "1 document lies in it." in ada.call("GET", address).text
+    assert ada.call("POST", address, data={"documents": ""}).status_code == 422
+    gone = ada.call("POST", address, data={"documents": "trash"})
+    assert gone.headers["Location"] == "/documents"
+    assert ada.titles() == set()
+
+
+def test_heir_gets_shared_folders(portal: Portal, people: tuple[User, User], ada: Cabinet) -> None:
+    folder_id = ada.folder("Team")
+    account_deletion.delete_account(
+        portal.services,
+        portal.admin,
+        people[0].id,
+        documents=DocumentFate.TRANSFER,
+        heir_name="eve",
+    )
+    opened = folders.get_folder(portal.services, people[1], folder_id)
+    assert (opened.folder.owner_name, opened.folder.can_edit) == ("eve", True)
+
+
+def test_document_in_the_trash_comes_back_where_it_was(portal: Portal, ada: Cabinet) -> None:
+    folder_id = ada.folder("Plans")
+    document = ada.upload("plan.txt", folder_id=folder_id)
+    ada.call("DELETE", f"{LIST}/{document['id']}")
+    assert ada.titles(folder_id=folder_id) == set()
+    assert ada.call("POST", f"{LIST}/{document['id']}/restore").json["folder"] == "Plans"
+    assert library.list_documents(portal.services, portal.admin).total_count == 1

@@ -145,6 +145,7 @@ class DocumentSummary:
     # Its folder, if the user may see that.
     folder_id: UUID | None = None
     folder_name: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,7 @@ class DocumentFilter:
     """In this folder or below it."""
     is_unfiled: bool = False
     """In no folder that the user may see."""
+    tag: str | None = None
 
 
 class DocumentSort(StrEnum):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from portal.errors import N_, InvalidInput
 from portal.text.scripts import is_invisible
 
 MAX_TITLE_CHARACTERS = 300
 MAX_DOMAIN_CHARACTERS = 100
+MAX_TAG_CHARACTERS = 50
+MAX_TAGS = 30
 
 
 def without_invisible(text: str) -> str:
@@ -32,3 +36,24 @@ def check_domain(domain: str | None) -> str | None:
             reason=N_("a domain can have at most %(max)s characters", max=MAX_DOMAIN_CHARACTERS)
         )
     return domain or None
+
+
+def check_tags(tags: Iterable[str]) -> list[str]:
+    """Return tags on one line each, without empty ones and those that differ in case alone.
+
+    Raises InvalidInput.
+    """
+    shown = (" ".join(without_invisible(tag).split()) for tag in tags)
+    kept = list({tag.casefold(): tag for tag in shown if tag}.values())
+    if len(kept) > MAX_TAGS:
+        raise InvalidInput(reason=N_("a document can have at most %(max)s tags", max=MAX_TAGS))
+    if any(len(tag) > MAX_TAG_CHARACTERS or "," in tag for tag in kept):
+        raise InvalidInput(
+            reason=N_("a tag has at most %(max)s characters and no comma", max=MAX_TAG_CHARACTERS)
+        )
+    return kept
+
+
+def split_tags(text: str) -> list[str]:
+    """Return the tags of a field, separated by commas, Chinese ones too."""
+    return text.replace("，", ",").replace("、", ",").split(",")

@@ -206,6 +206,8 @@ ROWS: dict[str, Row] = {
     "chunks.add_chunks": Row(SEEING, 201, WRITE, json(content="More.", chunk_index=7)),
     "chunks.delete_chunk": Row(SEEING, 200, WRITE),
     "chunks.delete_chunks": Row(SEEING, 200, WRITE),
+    "knowledge.list_tags": Row(PEOPLE, 200),
+    "knowledge.set_tags": Row(SEEING, 200, WRITE, json(tags=["2026"])),
     "knowledge.move_document": Row(SEEING, 200, WRITE, json(folder_id=None)),
     # --- folders ---
     "folders.show_new": Row(PEOPLE, 200),

@@ -148,6 +148,7 @@ def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListRes
             owner_id=query_data.owner_id,
             folder_id=query_data.folder_id,
             is_unfiled=query_data.unfiled,
+            tag=query_data.tag,
         ),
         sort=query_data.sort,
         cursor=query_data.cursor,
@@ -227,6 +228,7 @@ def upload_documents() -> schemas.UploadResponse:
         document.setdefault("warnings", [])
         document.setdefault("folder_id", None)
         document.setdefault("folder", None)
+        document.setdefault("tags", [])
     return schemas.UploadResponse.model_validate(answer)
 
 
@@ -243,6 +245,25 @@ def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:
 def get_document(document_id: UUID) -> schemas.DocumentDetailModel:
     detail = library.get_document(*context.caller(), document_id)
     return schemas.DocumentDetailModel.of(detail, **dict(document_model(detail.summary)))
+
+
+@blueprint.get("/tags")
+@blueprint.output(schemas.TagListModel)
+@blueprint.doc(summary="List the tags of documents")
+def list_tags() -> schemas.TagListModel:
+    found = library.list_tags(*context.caller())
+    return schemas.TagListModel(
+        tags=[schemas.TagModel(name=name, document_count=count) for name, count in found]
+    )
+
+
+@blueprint.put("/documents/<uuid:document_id>/tags")
+@blueprint.input(schemas.TagsBody, location="json")
+@blueprint.output(schemas.DocumentModel)
+@blueprint.doc(summary="Replace a document's tags")
+def set_tags(document_id: UUID, json_data: schemas.TagsBody) -> schemas.DocumentModel:
+    library.change_document(*context.caller(), document_id, tags=json_data.tags)
+    return document_model(library.get_summary(*context.caller(), document_id))
 
 
 @blueprint.put("/documents/<uuid:document_id>/folder")

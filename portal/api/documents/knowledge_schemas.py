@@ -26,6 +26,7 @@ from portal.domain.search import (
     SearchMode,
 )
 from portal.ingest.decoding import ENCODINGS
+from portal.text.titles import MAX_TAG_CHARACTERS, MAX_TAGS
 
 
 def _lower(value: Any) -> Any:
@@ -238,6 +239,7 @@ class DocumentModel(ResponseModel):
     owner: str
     folder_id: UUID | None = Field(description="null: in none that you may see", examples=[None])
     folder: str | None = Field(description="the name of its folder", examples=[None])
+    tags: list[str] = Field(examples=[["2026"]])
     job_id: UUID | None = Field(description="its last ingestion")
     job: JobModel | None = Field(description="its progress")
     chunk_count: int
@@ -294,6 +296,9 @@ class DocumentQuery(RequestModel):
     visibility: Visibility | None = Field(None, description="only shared or only private ones")
     owner_id: UUID | None = Field(None, description="only documents of this user")
     folder_id: UUID | None = Field(None, description="only in this folder and below it")
+    tag: CleanText | None = Field(
+        None, max_length=MAX_TAG_CHARACTERS, description="only documents with this tag"
+    )
     unfiled: bool = Field(False, description="only in no folder")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
     limit: int = Field(50, ge=1, le=200, description="documents a page")
@@ -343,6 +348,21 @@ IDEMPOTENCY_HEADER = {
     "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]{1,200}$"},
     "description": "visible ASCII; the same key and body get the same answer for a day",
 }
+
+
+class TagsBody(RequestModel):
+    tags: list[Annotated[CleanText, Field(max_length=MAX_TAG_CHARACTERS)]] = Field(
+        max_length=MAX_TAGS, examples=[["2026", "合同"]]
+    )
+
+
+class TagModel(ResponseModel):
+    name: str = Field(examples=["合同"])
+    document_count: int = Field(description="that you may see")
+
+
+class TagListModel(ResponseModel):
+    tags: list[TagModel]
 
 
 class FolderBody(RequestModel):

@@ -31,7 +31,7 @@ from portal.store.documents import rows as document_store
 from portal.store.documents.files import Original
 from portal.store.models import DocumentRow
 from portal.store.session import Session
-from portal.text.titles import check_domain, check_title
+from portal.text.titles import check_domain, check_tags, check_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,12 @@ def list_owners(services: Services, user: User) -> list[tuple[UUID, str]]:
     """Return id and name of the owners of documents visible to the user, by name."""
     with services.database.begin() as session:
         return document_lists.list_owners(session, user)
+
+
+def list_tags(services: Services, user: User) -> list[tuple[str, int]]:
+    """Return the tags of documents visible to the user, and how many have each, by name."""
+    with services.database.begin() as session:
+        return document_lists.list_tags(session, user)
 
 
 def get_summary(
@@ -213,8 +219,12 @@ def change_document(
     title: str | None = None,
     domain: str | None = None,
     visibility: Visibility | None = None,
+    tags: Sequence[str] | None = None,
 ) -> None:
-    """Change the given fields; an empty domain removes it. Raises NotFound, Forbidden."""
+    """Change the given fields; an empty domain removes it.
+
+    Raises NotFound, Forbidden, InvalidInput.
+    """
     with services.database.begin() as session:
         row = editable(session, user, document_id, deleted=False)
         if title is not None:
@@ -223,6 +233,8 @@ def change_document(
             outdated_chunks.mark_outdated(session, document_id)
         if domain is not None:
             row.domain = check_domain(domain)
+        if tags is not None:
+            row.tags = check_tags(tags)
         if visibility is not None and row.visibility != visibility.value:
             audit.record(
                 session,

@@ -124,6 +124,8 @@ def _filtered(statement: Select[Any], user: User, filters: DocumentFilter) -> Se
     ):
         if value:
             statement = statement.where(column == value)
+    if filters.tag:
+        statement = statement.where(DocumentRow.tags.contains([filters.tag]))
     if filters.folder_id:
         below = ids_below(filters.folder_id)
         statement = statement.where(DocumentRow.folder_id.in_(select(below.c.id)))
@@ -163,3 +165,16 @@ def list_owners(session: Session, user: User) -> list[tuple[Any, str]]:
     )
     statement = select(UserRow.id, UserRow.name).where(UserRow.id.in_(owners))
     return [(row.id, row.name) for row in session.execute(statement.order_by(UserRow.name))]
+
+
+def list_tags(session: Session, user: User) -> list[tuple[str, int]]:
+    """Return the tags of documents visible to the user, and how many have each, by name."""
+    used = (
+        select(func.unnest(DocumentRow.tags).label("tag"))
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(listed_for(user))
+        .subquery()
+    )
+    statement = select(used.c.tag, func.count()).group_by(used.c.tag)
+    rows = session.execute(statement.order_by(func.lower(used.c.tag), used.c.tag))
+    return [(row[0], row[1]) for row in rows]

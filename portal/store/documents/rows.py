@@ -113,6 +113,7 @@ def to_summary(row: Any, user: User) -> DocumentSummary:
         warnings=tuple(map(Message.stored, warnings or ())),
         folder_id=folder_id,
         folder_name=folder_name,
+        tags=tuple(document.tags),
     )
 
 

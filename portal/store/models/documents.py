@@ -17,7 +17,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
@@ -107,6 +107,7 @@ class DocumentRow(Base):
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(Text)
     domain: Mapped[str | None] = mapped_column(Text)
+    tags: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
     visibility: Mapped[str] = mapped_column(Text, server_default=text("'shared'"))
     status: Mapped[str] = mapped_column(Text, server_default=text("'queued'"))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
@@ -130,6 +131,7 @@ class DocumentRow(Base):
         Index("ix_documents_collection_id_created_at", "collection_id", "created_at", "id"),
         Index("ix_documents_collection_id_title", "collection_id", text("lower(title)")),
         Index("ix_documents_collection_id_size", "collection_id", "size_bytes"),
+        Index("ix_documents_tags", "tags", postgresql_using="gin"),
         Index("ix_documents_owner_id_sha256", "owner_id", "sha256"),
         Index("ix_documents_current_job_id", "current_job_id"),
     )

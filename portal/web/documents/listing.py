@@ -68,6 +68,7 @@ class ListQuery:
     visibility: Visibility | None = None
     folder_id: UUID | None = None
     is_unfiled: bool = False
+    tag: str = ""
     sort: DocumentSort = DocumentSort.NEWEST
 
     @property
@@ -78,7 +79,7 @@ class ListQuery:
     @property
     def has_rare_filters(self) -> bool:
         """Return whether a filter is in use that is not always in sight."""
-        return bool(self.domain or self.owner_id or self.visibility)
+        return bool(self.domain or self.owner_id or self.visibility or self.tag)
 
     @property
     def place(self) -> str | None:
@@ -98,6 +99,7 @@ class ListQuery:
             visibility=self.visibility,
             folder_id=self.folder_id,
             is_unfiled=self.is_unfiled,
+            tag=self.tag or None,
         )
 
     def arguments(self) -> dict[str, Any]:
@@ -110,6 +112,7 @@ class ListQuery:
             "owner": self.owner_id,
             "visibility": self.visibility,
             "folder": self.place,
+            "tag": self.tag,
             "sort": None if self.sort is DocumentSort.NEWEST else self.sort,
         }
         return {name: str(value) for name, value in given.items() if value}
@@ -142,6 +145,7 @@ def list_query() -> ListQuery:
         visibility=_choice(Visibility, "visibility"),
         folder_id=_identifier("folder"),
         is_unfiled=request.values.get("folder") == "none",
+        tag=request.values.get("tag", "").strip(),
         sort=_choice(DocumentSort, "sort") or DocumentSort.NEWEST,
     )
 
@@ -194,6 +198,9 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
             "visibility": [(one, gettext(words)) for one, words in VISIBILITY_WORDS.items()],
             "domain": [(one, one) for one in library.list_domains(*context.caller())],
             "owner": library.list_owners(*context.caller()),
+            "tag": [
+                (name, f"{name} ({count})") for name, count in library.list_tags(*context.caller())
+            ],
         },
         **more,
     }

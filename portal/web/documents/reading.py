@@ -20,6 +20,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents import folders, jobs, library, rereading, revisions
 from portal.services.documents.library import StoredFile
+from portal.text.titles import split_tags
 from portal.web.documents.focus import find_focus
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import ACTIVE
@@ -84,6 +85,7 @@ def edit(document_id: UUID) -> Answer:
             document_id,
             title=title,
             domain=request.form.get("domain", "").strip(),
+            tags=split_tags(request.form["tags"]) if "tags" in request.form else None,
             visibility=Visibility(visibility) if visibility in set(Visibility) else None,
         )
         before = library.get_summary(services, user, document_id).folder_id

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from portal.domain.documents import DocumentSort, MediaType
 from portal.domain.people import User
+from portal.services.people import accounts
 from tests.conftest import Portal
 
 LIST = "/api/knowledge/documents"
@@ -133,3 +134,36 @@ def test_back_returns_to_as_many_rows(
     ]
     for shown in ("-1", "x", "999999999999"):
         assert client.get(f"/documents?shown={shown}", headers=headers).status_code == 200
+
+
+def test_tags_are_shared_filter_and_hide_with_their_documents(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    ada, eve = (portal.headers(portal.user(name)) for name in ("ada", "eve"))
+    owner = portal.services, "ada"
+    open_id = add("open", accounts.find_user(*owner))
+    hidden_id = add("hidden", accounts.find_user(*owner), visibility="private")
+
+    def tag(document_id: str, *tags: str, headers: dict[str, str] = ada) -> int:
+        address = f"{LIST}/{document_id}/tags"
+        return client.put(address, headers=headers, json={"tags": tags}).status_code
+
+    assert tag(open_id, " 2026", "合同", "CONTRACT", "Contract") == 200
+    assert tag(hidden_id, "合同", "severance") == 200
+    assert tag(open_id, "mine", headers=eve) == 403
+    assert tag(hidden_id, "mine", headers=eve) == 404
+    assert tag(open_id, "a,b") == tag(open_id, "x" * 51) == 422
+    seen = client.get("/api/knowledge/tags", headers=eve).json["tags"]
+    assert [(one["name"], one["document_count"]) for one in seen] == [
+        ("2026", 1),
+        ("Contract", 1),
+        ("合同", 1),
+    ]
+    assert titles_of(client, eve, tag="合同") == ["open"]
+    assert titles_of(client, ada, tag="合同") == ["open", "hidden"]
+    page = client.get("/documents?tag=合同", headers=eve).text
+    assert "severance" not in page
+    assert re.search(r'<option value="合同"\s+selected>合同 \(1\)', page)
+    edit = {"title": "open", "domain": "", "visibility": "shared", "tags": "新，2027、 old"}
+    assert client.post(f"/documents/{open_id}/edit", headers=ada, data=edit).status_code == 303
+    assert client.get(f"{LIST}/{open_id}", headers=ada).json["tags"] == ["新", "2027", "old"]

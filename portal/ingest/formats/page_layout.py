@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ LINE_END_HYPHEN = "\x02"
 
 _WIDE = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef“”‘’—…]")
 _LIST_ITEM = re.compile(
-    r"(?:[-–•·▪●○◆■□►✓*]\s|\(?\d{1,2}(?:\.\d{1,2})*[.)、]\s|\d{1,2}(?:\.\d{1,2})+\s|\d{1,2}[.、]\S"
+    r"(?:[-–•·▪●○◆■□►✓*]\s|[-–•▪●○◆■□►](?=[A-Z])|\(?\d{1,2}(?:\.\d{1,2})*[.)、]\s|\d{1,2}(?:\.\d{1,2})+\s|\d{1,2}[.、]\S"
     r"|[（(]?[一二三四五六七八九十]{1,3}[）)、]|第[一二三四五六七八九十百\d]+[章节節条條])"
 )
 # A number alone also begins lines within a sentence: "40 watts".
@@ -39,6 +40,21 @@ _SHORT_LINE = 0.6  # of the width of the text
 _MIN_COLUMN_LINES = 3
 _MIN_COLUMN_WIDTH = 0.25  # of the width of the text
 _MAX_WORD_LENGTH = 500
+_HEADING_SIZE = 1.15  # times the size of most of the text
+_TITLE_LEADING = 1.6  # times its size: the lines of one title
+_TITLE_SIZE_CHANGE = 0.05
+_BOLD_LINE = 0.9  # of the width of the text: a line in bold type that is no heading
+_MAX_RUNNING = 2  # Lines of a header, and of a footer.
+_LETTERS = "a-zA-ZÀ-ÖØ-öø-ɏͰ-ϿЀ-ӿ"
+# Not the first and last of a line, which may be halves.
+_WORDS = re.compile(rf"(?<=[\s(“‘\"'])[{_LETTERS}]+(?:-[{_LETTERS}]+)*(?![-\x02{_LETTERS}])")
+_WORD_END = re.compile(rf"[{_LETTERS}-]+$")
+_WORD = re.compile(rf"[{_LETTERS}]+")
+_MAX_WORD = 60
+_MIN_WORD = 4  # Letters of each half of a compound; shorter ones are prefixes.
+_BULLET_ITEM = re.compile(
+    r"[-–•·▪●○◆■□►✓*]\s*\S|\(?(?:\d{1,2}|[a-z])[.)、]\s\S|[（(][一二三四五六七八九十\d]{1,3}[）)]"
+)
 
 
 class Line(NamedTuple):
@@ -51,6 +67,8 @@ class Line(NamedTuple):
     size: float
     rows: tuple[tuple[str, ...], ...] = ()
     """The rows of a table, which takes the place of a line."""
+    style: str = ""
+    """ "bold", "turned" for text that does not run from left to right, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,11 @@ class Paragraph:
     size: float
     line_count: int
     rows: tuple[tuple[str, ...], ...] = ()
+    style: str = ""
+
+    @property
+    def is_item(self) -> bool:
+        return bool(_BULLET_ITEM.match(self.text))
 
 
 def readable(text: str) -> str:
@@ -72,65 +95,112 @@ def readable(text: str) -> str:
 
 
 def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return pages without page numbers and without headers and footers: lines at an edge that most
-    pages repeat, or that several repeat beside the number of the page.
+    """Return pages without page numbers, headers and footers: lines at the top or bottom that most
+    pages repeat, that several repeat at one place, or beside the number of the page.
 
     They would interrupt sentences that continue on the next page.
     """
-    edges = [
+    edges = [_page_edges(page) for page in pages]
+    sizes = Counter(line.size for page in pages for line in page if not line.rows)
+    body_size = sizes.most_common(1)[0][0] if sizes else 0.0
+    counts = Counter(
         key
         for number, page in enumerate(pages)
-        for line in {*page[:1], *page[-1:]}
-        if len(page) > 1
-        for key in _running(line, number)
-    ]
+        for key in {
+            key
+            for edge in edges[number]
+            for place in edge
+            for key in _running(page[place], number, body_size)
+        }
+    )
     # Fewer than three lines without a number may be chance.
-    repeated = {
-        key
-        for key, count in Counter(edges).items()
-        if count >= (max(3, len(pages) * 0.6) if isinstance(key, str) else 2)
+    min_counts = {
+        "text": max(3, len(pages) * 0.6),
+        "place": max(3, len(pages) * 0.05),
+        "number": 2,
     }
+    repeated = {key for key, count in counts.items() if count >= min_counts[key[0]]}
     kept = []
     for number, page in enumerate(pages):
-        lines = list(page)
-        for place in (-1, 0):
-            if len(lines) > 1 and (
-                repeated.intersection(_running(lines[place], number))
-                or _PAGE_NUMBER.fullmatch(lines[place].text)
-            ):
-                lines.pop(place)
-        kept.append(lines)
+        running: set[int] = set()
+        for edge in edges[number]:
+            for place in edge:
+                if len(running) + 1 >= len(page) or not (
+                    repeated.intersection(_running(page[place], number, body_size))
+                    or _PAGE_NUMBER.fullmatch(page[place].text)
+                ):
+                    break
+                running.add(place)
+        kept.append([line for place, line in enumerate(page) if place not in running])
     return kept
 
 
-def _running(line: Line, page: int) -> Iterator[str | tuple[str, int]]:
-    """Yield what the line shares with running lines of other pages: its text without numbers, and
-    that with the distance of a number at its end or beginning from the page's."""
+def _page_edges(page: Sequence[Line]) -> tuple[list[int], list[int]]:
+    """Return the indexes of the lowest and of the highest lines, from the edge inwards.
+
+    Programs may write headers and footers before or after the rest of the page.
+    """
+    if len(page) < 2:  # noqa: PLR2004
+        return [], []
+    lowest = nsmallest(
+        _MAX_RUNNING, range(len(page)), key=lambda place: (page[place].baseline, -place)
+    )
+    highest = nsmallest(
+        _MAX_RUNNING, range(len(page)), key=lambda place: (-page[place].baseline, place)
+    )
+    return lowest, highest
+
+
+def _running(line: Line, page: int, body_size: float) -> Iterator[tuple[str, str, int]]:
+    """Yield what the line shares with running lines of other pages: its text without numbers, that
+    with its height, and that with the distance of a number at its end or beginning from the
+    page's."""
     pattern = re.sub(r"\d+", "#", line.text)
-    if not pattern:
+    if not pattern or line.rows:
         return
-    yield pattern
+    yield "text", pattern, 0
+    if line.size <= body_size * _HEADING_SIZE:  # Titles of slides are repeated too.
+        yield "place", pattern, round(line.baseline / 2)
     for match in (_LEADING_NUMBER.match(line.text), _TRAILING_NUMBER.search(line.text)):
         if match:
-            yield pattern, int(match.group()) - page
+            yield "number", pattern, int(match.group()) - page
 
 
-def paragraphs(lines: Sequence[Line]) -> list[Paragraph]:
-    """Join lines to paragraphs: Chinese without spaces, words with, without line-end hyphens."""
-    groups = _lines_of_paragraphs(lines)
-    return [Paragraph(_joined(group), group[0].size, len(group), group[0].rows) for group in groups]
+def words_of(pages: Iterable[Iterable[Line]]) -> frozenset[str]:
+    """Return the words within lines, those with a hyphen too, in lower case."""
+    return frozenset(
+        word for page in pages for line in page for word in _WORDS.findall(line.text.lower())
+    )
+
+
+def paragraphs(lines: Sequence[Line], words: frozenset[str] = frozenset()) -> list[Paragraph]:
+    """Join lines to paragraphs: Chinese without spaces, words with, without line-end hyphens.
+
+    `words` are those of the document, which tell "well-known" from "know-ledge".
+    """
+    return [
+        Paragraph(_joined(group, words), group[0].size, len(group), group[0].rows, style)
+        for group in _lines_of_paragraphs(lines)
+        for style in [group[0].style if len({line.style for line in group}) == 1 else ""]
+    ]
 
 
 def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     leading = _usual_leading(lines)
     margins = _margins(lines)
+    title_size = _HEADING_SIZE * usual_size(lines)
     group: list[Line] = []
     for place, line in enumerate(lines):
         left, right = margins[max(0, place - 1)]  # Of the previous line, which may end a paragraph.
         is_blank = not line.text.strip()
         is_table = bool(line.rows or (group and group[-1].rows))
         if group and (
-            is_blank or is_table or _begins_paragraph(group[-1], line, leading, left, right - left)
+            is_blank
+            or is_table
+            or (
+                not _continues_title(group[-1], line, title_size)
+                and _begins_paragraph(group[-1], line, leading, left, right - left)
+            )
         ):
             yield group
             group = []
@@ -180,7 +250,26 @@ def _is_wide(column: tuple[float, float], page: tuple[float, float]) -> bool:
     return column[1] - column[0] >= _MIN_COLUMN_WIDTH * (page[1] - page[0])
 
 
-def _joined(lines: Iterable[Line]) -> str:
+def usual_size(lines: Iterable[Line]) -> float:
+    """Return the size in which most of the text is set."""
+    amount: Counter[float] = Counter()
+    for line in lines:
+        if not line.rows:
+            amount[line.size] += len(line.text)
+    return max(amount, key=amount.__getitem__, default=0.0)
+
+
+def _continues_title(previous: Line, line: Line, title_size: float) -> bool:
+    return (
+        min(previous.size, line.size) > title_size
+        and abs(previous.size - line.size) <= _TITLE_SIZE_CHANGE * line.size
+        and previous.style == line.style
+        and 0 < previous.baseline - line.baseline < _TITLE_LEADING * line.size
+        and not _LIST_ITEM.match(line.text.lstrip())
+    )
+
+
+def _joined(lines: Iterable[Line], words: frozenset[str]) -> str:
     """Return the text of a paragraph.
 
     Joining depends on the last word only, so earlier text is set aside. Otherwise a hundred
@@ -189,23 +278,36 @@ def _joined(lines: Iterable[Line]) -> str:
     aside: list[str] = []
     end = ""
     for line in lines:
-        end = join_lines(end, line.text.strip()) if end else line.text.strip()
+        end = join_lines(end, line.text.strip(), words) if end else line.text.strip()
         if len(end) > 2 * _MAX_WORD_LENGTH:
             aside.append(end[:-_MAX_WORD_LENGTH])
             end = end[-_MAX_WORD_LENGTH:]
     return "".join((*aside, end)).replace(LINE_END_HYPHEN, "-")
 
 
-def join_lines(before: str, after: str) -> str:
-    """Join two lines that belong to one paragraph."""
+def join_lines(before: str, after: str, words: frozenset[str] = frozenset()) -> str:
+    """Join two lines that belong to one paragraph, with `words` that the document has elsewhere."""
     if before.endswith(LINE_END_HYPHEN) or (before.endswith("-") and before[-2:-1].isalpha()):
         # A4-Format and state-of-the-art keep their hyphens; other words were divided here.
         divided = after[:1].islower() and before[-2:-1].islower()
-        divided = divided and "-" not in before[:-1].rsplit(maxsplit=1)[-1]
+        divided = divided and not _is_compound(before[-_MAX_WORD:-1].lower(), after.lower(), words)
         return before[:-1] + ("" if divided else "-") + after
     if _WIDE.match(before[-1:]) or _WIDE.match(after):
         return before + after
     return f"{before} {after}"
+
+
+def _is_compound(before: str, after: str, words: frozenset[str]) -> bool:
+    first, second = _WORD_END.search(before), _WORD.match(after)
+    if not first or not second:
+        return False
+    *_, part = first.group().rsplit("-", 1)
+    if f"{first.group()}-{second.group()}" in words:
+        return True
+    if part + second.group() in words:
+        return False
+    are_words = min(len(part), second.end()) >= _MIN_WORD and {part, second.group()} <= words
+    return are_words or part != first.group()
 
 
 def _usual_leading(lines: Sequence[Line]) -> float:
@@ -221,7 +323,7 @@ def _usual_leading(lines: Sequence[Line]) -> float:
     return distance if count >= _TELLING_COUNT else min(distances)
 
 
-def _begins_paragraph(
+def _begins_paragraph(  # noqa: PLR0911 - a table of cases
     previous: Line, line: Line, leading: float, left: float, width: float
 ) -> bool:
     if re.search(rf"[^\W\d]-$|{LINE_END_HYPHEN}$", previous.text.rstrip()):
@@ -230,6 +332,8 @@ def _begins_paragraph(
         return True
     if abs(previous.size - line.size) > _SIZE_CHANGE * max(previous.size, line.size):
         return True
+    if "turned" in {previous.style, line.style}:
+        return previous.style != line.style
     ended = bool(_ENDS_SENTENCE.search(previous.text.rstrip()))
     filled = (previous.right - left) / width if width else 1.0
     distance = previous.baseline - line.baseline
@@ -239,6 +343,8 @@ def _begins_paragraph(
     if is_apart or (ended and (_CAPTION.match(line.text) or _NUMBERED_HEADING.match(line.text))):
         return True
     indented = line.left > previous.left + 0.9 * line.size
+    if previous.style != line.style and (ended or indented or filled < _BOLD_LINE):
+        return True  # A heading in bold type, of the size of the text.
     return (ended and (indented or filled < 1 - 2 * line.size / max(width, 1.0) - 0.05)) or (
         filled < _SHORT_LINE
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,42 @@ from portal.domain.structure import Block, BlockKind
 from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
 from portal.ingest.formats import page_recognition
 from portal.ingest.formats.page_layout import (
+    LINE_END_HYPHEN,
     Line,
     Paragraph,
     paragraphs,
     readable,
     without_running_lines,
+    words_of,
 )
 from portal.ingest.formats.readable_text import ReadableText, is_caption, one_line
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.reader_process import read_records
+from portal.text.scripts import HAN
 
 EXTRACTOR = "pypdfium2"
 
 # Lines of a file that the worker holds at once; 5,000 full pages have a third of them.
 _MAX_LINES = 1_000_000
 _HEADING_SIZE = 1.15  # times the size of most of the text
-_MAX_HEADING_LENGTH = 80
-_HEADING_LEVELS = 3
+_MIN_BOLD_SIZE = 0.95
+_MAX_HEADING_LENGTH = 120
+_MAX_HEADING_LINES = 4
+_HEADING_LEVELS = 4
+_MAX_HEADING_RUN = 3
+_TWO_LETTERS = re.compile(rf"[^\W\d_]{{2}}|[{HAN}]")
+# The end of a sentence or of a label, or a line of a table of contents.
+_NO_HEADING = re.compile(r"[.,;:。，；：、]$|(?:[.·…]\s?){4,}")
+_HEADING_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,4}\.?\s*(?=[^\W\d_])")
+_SYMBOLS = str.maketrans(dict.fromkeys("\uf0a7\uf0b7\uf0d8\uf06e\uf076\uf0fc", "•"))
 _MAX_LABEL_LENGTH = 30
+# What the text has before a title of the outline: "2.1", "Chapter 3:", "第三章".
+_NUMBERING = re.compile(
+    r"(?:(?:Chapter|Section|Part|Appendix)\s+)?(?:[\dA-Z]{1,3}(?:\.\d{1,3}){0,4}[.:]?|[IVXL]+\.)\s+\Z"
+    r"|第[一二三四五六七八九十百\d]{1,4}[章节節部篇条條]\s*\Z|[一二三四五六七八九十]{1,3}、\s*\Z",
+    re.IGNORECASE,
+)
+_MAX_NUMBER_LENGTH = 24
 _SEARCHED = 20_000  # Characters of a page searched for a title; no page has more.
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
 # Default titles that programs fill in.
@@ -71,9 +90,10 @@ def extract(file: FileToRead) -> ExtractedText:
         lines[number - 1] = page_lines(recognised_lines)
     pages = without_running_lines(lines)
     paragraphs_by_page = []
+    words = words_of(pages)
     for page in pages:
         file.on_page(len(pages), len(pages))  # All are read, but the caller may want to stop.
-        paragraphs_by_page.append(paragraphs(page))
+        paragraphs_by_page.append(paragraphs(page, words))
     empty = _without_text(pages)
     if not any(paragraphs_by_page):
         raise NoTextInPdf(
@@ -84,7 +104,8 @@ def extract(file: FileToRead) -> ExtractedText:
     text, ranges = join_pages(paragraphs_by_page)
     labels = [_label(label, number) for number, label in enumerate(written_labels, 1)]
     headings = _outlined_headings(document["outline"], text, ranges)
-    blocks = tuple(_tables(paragraphs_by_page, ranges))
+    headings = headings or _styled_headings(paragraphs_by_page, text, ranges)
+    blocks = tuple(_blocks(paragraphs_by_page, ranges, {heading.start for heading in headings}))
     return ExtractedText(
         text=text,
         extractor=EXTRACTOR,
@@ -93,7 +114,7 @@ def extract(file: FileToRead) -> ExtractedText:
             for number, ((start, end), label) in enumerate(zip(ranges, labels, strict=True), 1)
         ),
         blocks=blocks,
-        headings=headings or _large_headings(paragraphs_by_page, text, ranges),
+        headings=headings,
         title=_title(document["title"]),
         warnings=page_recognition.warnings(empty, recognised),
     )
@@ -132,8 +153,15 @@ def mentions_encryption(blocks: Iterable[bytes]) -> bool:
 def page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] = ()) -> list[Line]:
     """Return the lines and tables of a page as a reader process measured them."""
     found = [
-        Line(_SPACES.sub(_one_space, readable(text)), left, right, baseline, size)
-        for text, left, right, baseline, size in lines
+        Line(
+            _SPACES.sub(_one_space, readable(_visible(text))),
+            left,
+            right,
+            baseline,
+            size,
+            style=style[0] if style else "",
+        )
+        for text, left, right, baseline, size, *style in lines
     ]
     for place, raw_rows in sorted(tables, key=lambda table: table[0], reverse=True):
         rows = tuple(tuple(one_line(readable(cell)) for cell in row) for row in raw_rows)
@@ -141,6 +169,16 @@ def page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] =
         near = found[min(place, len(found) - 1)] if found else Line("", 0, 0, 0, 0)
         found.insert(place, near._replace(text=text, rows=rows))
     return found
+
+
+def _visible(text: str) -> str:
+    """Return text with the characters that stand for bullets and hyphens in many fonts."""
+    text = text.translate(_SYMBOLS)
+    if "\u00ad" in text:
+        end = LINE_END_HYPHEN if text.rstrip().endswith("\u00ad") else ""
+        text = text.rstrip()[:-1] + end if end else text
+        text = text.replace("\u00ad", "-")
+    return text
 
 
 def _table_text(rows: Iterable[Iterable[str]], caption: str) -> ReadableText:
@@ -155,21 +193,33 @@ def _table_text(rows: Iterable[Iterable[str]], caption: str) -> ReadableText:
     return written
 
 
-def _tables(
-    paragraphs_by_page: Sequence[Sequence[Paragraph]], ranges: Sequence[tuple[int, int]]
+def _blocks(
+    paragraphs_by_page: Sequence[Sequence[Paragraph]],
+    ranges: Sequence[tuple[int, int]],
+    heading_starts: Container[int],
 ) -> Iterator[Block]:
-    """Yield the tables, each with the paragraph above it if that is a caption."""
+    """Yield items, and tables, each with the paragraph above or below it if that is a caption."""
     for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
         above = ""
-        for paragraph in page:
+        for index, paragraph in enumerate(page):
             if paragraph.rows:
                 caption = above if is_caption(above) else ""
                 if caption:
                     yield Block(BlockKind.CAPTION, place - 2 - len(above), place - 2)
+                else:
+                    caption = _caption_below(page[index + 1 : index + 3])
                 for table in _table_text(paragraph.rows, caption).blocks:
                     yield table.shifted(place)
+            elif paragraph.is_item and place not in heading_starts:
+                yield Block(BlockKind.ITEM, place, place + len(paragraph.text), level=1)
             above = paragraph.text
             place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
+
+
+def _caption_below(following: Sequence[Paragraph]) -> str:
+    """Return the caption of a table that has it below, not that of the next table."""
+    is_own = following and is_caption(following[0].text) and not any(p.rows for p in following)
+    return following[0].text if is_own else ""
 
 
 def _without_text(pages: Sequence[Sequence[Line]]) -> list[int]:
@@ -231,6 +281,10 @@ def _outlined_headings(
         place = _find_words(text, title, first, min(end, first + _SEARCHED))
         if place is None:
             place = max(start, min(found_until, end))
+        else:
+            number = _NUMBERING.search(text, max(start, place - _MAX_NUMBER_LENGTH), place)
+            if number and (number.start() == start or text[number.start() - 1] == "\n"):
+                place, title = number.start(), text[number.start() : place] + title
         found_until = place
         headings.append(Heading(level, title, place))
     return tuple(headings)
@@ -242,27 +296,68 @@ def _find_words(text: str, title: str, start: int, end: int) -> int | None:
     return match.start() if match else None
 
 
-def _large_headings(
+def _styled_headings(
     paragraphs_by_page: Sequence[Sequence[Paragraph]],
     text: str,
     ranges: Sequence[tuple[int, int]],
 ) -> tuple[Heading, ...]:
-    """Return short paragraphs in larger type than most of the text; the largest is level one."""
-    amount: Counter[float] = Counter()
+    """Return short paragraphs in larger or bold type; the largest is level one."""
+    amount: Counter[tuple[float, str]] = Counter()
     for page in paragraphs_by_page:
         for paragraph in page:
             if not paragraph.rows:
-                amount[paragraph.size] += len(paragraph.text)
+                amount[_type(paragraph)] += len(paragraph.text)
     if not amount:
         return ()
-    body_size = amount.most_common(1)[0][0]
-    sizes = sorted((size for size in amount if size > _HEADING_SIZE * body_size), reverse=True)
-    levels = {size: min(rank, _HEADING_LEVELS) for rank, size in enumerate(sizes, 1)}
-    headings = []
+    body = amount.most_common(1)[0][0]
+    types = sorted((one for one in amount if _stands_out(one, body)), reverse=True)
+    levels = {one: min(rank, _HEADING_LEVELS) for rank, one in enumerate(types, 1)}
+    headings: list[Heading] = []
+    run: list[Heading] = []  # Headings with nothing between.
     for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
         for paragraph in page:
-            is_large = paragraph.size in levels and not paragraph.rows
-            if is_large and len(paragraph.text) <= _MAX_HEADING_LENGTH:
-                headings.append(Heading(levels[paragraph.size], paragraph.text, place))
+            level = levels.get(_type(paragraph))
+            if level and _is_title(paragraph):
+                run.append(Heading(level, paragraph.text, place))
+            else:
+                headings += _titles(run)
+                run = []
             place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
-    return tuple(heading for heading in headings if text.startswith(heading.title, heading.start))
+    headings += _titles(run)
+    found = [heading for heading in headings if text.startswith(heading.title, heading.start)]
+    first = min((h.level for h in found if _depth(h) == 1), default=1)
+    return tuple(replace(h, level=first + depth - 1) if (depth := _depth(h)) else h for h in found)
+
+
+def _depth(heading: Heading) -> int:
+    """Return the depth of a numbered heading, 2 for "3.1 Costs", 0 without a number."""
+    number = _HEADING_NUMBER.match(heading.title)
+    return number.group().rstrip(". ").count(".") + 1 if number else 0
+
+
+def _type(paragraph: Paragraph) -> tuple[float, str]:
+    return round(2 * paragraph.size) / 2, paragraph.style
+
+
+def _stands_out(one: tuple[float, str], body: tuple[float, str]) -> bool:
+    size, style = one
+    is_bold = style == "bold" and body[1] != "bold" and size >= _MIN_BOLD_SIZE * body[0]
+    return style != "turned" and (is_bold or size > _HEADING_SIZE * body[0])
+
+
+def _is_title(paragraph: Paragraph) -> bool:
+    text = paragraph.text
+    return (
+        not paragraph.rows
+        and len(text) <= _MAX_HEADING_LENGTH
+        and paragraph.line_count <= _MAX_HEADING_LINES
+        and bool(_TWO_LETTERS.search(text))
+        and not _NO_HEADING.search(text)
+        and not is_caption(text)
+        and (not paragraph.is_item or text[:1].isdigit())
+    )
+
+
+def _titles(run: Sequence[Heading]) -> Sequence[Heading]:
+    """Return the headings of a run. Many are labels of a drawing, or names below a title."""
+    return run if len(run) <= _MAX_HEADING_RUN else run[:1]

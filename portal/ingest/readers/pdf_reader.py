@@ -1,9 +1,11 @@
 """Reader of a PDF that yields its page count, then each page, then the document.
 
     {"pages": 12}
-    {"label": "iv", "lines": [[text, left, right, baseline, size], …], "tables": [[3, rows], …]}
+    {"label": "iv", "lines": [[text, left, right, baseline, size, style], …],
+     "tables": [[3, rows], …]}
     {"title": …, "outline": [[level, title, page index], …]}
 
+`style` is "bold", "turned" (text that does not run from left to right) or empty.
 `tables` are tagged or ruled tables: the index of the line that follows, and the texts of the cells;
 their lines are left out of `lines`.
 
@@ -13,8 +15,10 @@ PDFium is C++ and not thread-safe, one more reason not to share a process with t
 from __future__ import annotations
 
 import ctypes
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 import pypdfium2
@@ -27,6 +31,17 @@ _MAX_TITLE_LENGTH = 500
 # PDFium's character for a hyphen where it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
+_BOLD_WEIGHT = 600
+_BOLD_NAME = re.compile(rb"bold|black|heavy|demi|medi(?!um)|simhei", re.IGNORECASE)
+_MAX_FONT_NAME = 128
+# Between parts of a line, in parts of its size: PDFium ends a line at a raised or lowered letter.
+_MAX_GAP = 0.5
+_MAX_OVERLAP = 1.0
+_MAX_SHIFT = 0.5
+_WORD_GAP = 0.15
+# Alone at the beginning of a line even a hyphen is a bullet.
+_BULLET = re.compile(r"[-–•▪●○◆■□►✓\uf0a7\uf0b7\uf0d8\x02]\s*")
+_MAX_BULLET_GAP = 4.0
 
 
 def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator[dict[str, Any]]:
@@ -76,7 +91,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
         text_page = page.get_textpage()
     except pypdfium2.PdfiumError:
         return {"label": "", "lines": [], "broken": True}
-    lines = [_measured(text_page.raw, line) for line in _lines(text_page.raw)]
+    lines = _whole_lines(_measured(text_page.raw, line) for line in _lines(text_page.raw))
     tables = _tables(page.raw, text_page.raw) if lines else []
     text_page.close()
     page.close()
@@ -100,16 +115,37 @@ def _without_tables(
 ) -> tuple[list[list[Any]], list[list[Any]]]:
     """Return the lines outside tables, and the line before which each table is."""
     kept: list[list[Any]] = []
-    placed: dict[int, list[Any]] = {}
+    found: dict[int, int] = {}  # By table, the place of its first line.
     for line in lines:
-        _, left, right, baseline, _ = line
+        _, left, right, baseline, *_ = line
         within = (number for number, t in enumerate(tables) if t.holds(left, right, baseline))
         number = next(within, None)
         if number is None:
             kept.append(line)
         else:
-            placed.setdefault(number, [len(kept), tables[number].rows])
-    return kept, list(placed.values())
+            found.setdefault(number, len(kept))
+    placed = [
+        [_place_of(tables[number], kept, first), tables[number].rows]
+        for number, first in sorted(found.items())
+    ]
+    return kept, placed
+
+
+def _place_of(table: pdf_tables.Table, lines: list[list[Any]], first: int) -> int:
+    """Return the index of the line that follows a table: below the nearest line above it.
+
+    Programs may write tables after all other text of the page.
+    """
+    beside = [
+        (line[3], index)
+        for index, line in enumerate(lines)
+        if line[1] < table.right and table.left < line[2]
+    ]
+    if above := [(-baseline, index) for baseline, index in beside if baseline > table.top]:
+        return max(above)[1] + 1
+    if below := [(baseline, -index) for baseline, index in beside if baseline < table.bottom]:
+        return -max(below)[1]
+    return first
 
 
 def _lines(text_page: Any) -> list[re.Match[str]]:
@@ -126,11 +162,68 @@ def _measured(text_page: Any, line: re.Match[str]) -> list[Any]:
     first, end = visible.span() if visible else (line.start(), line.start() + 1)
     left, _, baseline = _place(text_page, first)
     _, right, _ = _place(text_page, end - 1)
-    size = pdfium.FPDFText_GetFontSize(text_page, first)
+    # A bullet may be in a type of its own.
+    lead = _BULLET.match(line.string, first, end)
+    size, style = _type(text_page, min(lead.end(), end - 1) if lead else first)
+    if style == "bold" and end - 1 > first and _type(text_page, end - 1)[1] != "bold":
+        style = ""
     # Surrogate halves come one by one; together they are one character.
     text = line.group().replace("\0", "")
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return [text, round(left, 1), round(right, 1), round(baseline, 1), round(size, 1)]
+    return [text, round(left, 1), round(right, 1), round(baseline, 1), round(size, 1), style]
+
+
+def _type(text_page: Any, index: int) -> tuple[float, str]:
+    """Return the size of a character as it is shown, and its style."""
+    size, matrix = pdfium.FPDFText_GetFontSize(text_page, index), pdfium.FS_MATRIX()
+    if pdfium.FPDFText_GetMatrix(text_page, index, matrix):
+        # Many programs write text in size 1 and scale it.
+        size *= math.hypot(matrix.c, matrix.d) or 1.0
+        if abs(matrix.b) > abs(matrix.a):
+            return size, "turned"
+    name = ctypes.create_string_buffer(_MAX_FONT_NAME)
+    pdfium.FPDFText_GetFontInfo(text_page, index, name, _MAX_FONT_NAME, None)
+    is_bold = (
+        _BOLD_NAME.search(name.value)
+        or pdfium.FPDFText_GetFontWeight(text_page, index) >= _BOLD_WEIGHT
+    )
+    return size, "bold" if is_bold else ""
+
+
+def _whole_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:
+    """Join the parts of lines that PDFium cut at a raised or lowered letter, or after a bullet."""
+    groups: list[list[list[Any]]] = []
+    for part in parts:
+        if groups and _continues(groups[-1][-1], part):
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return [_whole(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def _continues(part: list[Any], after: list[Any]) -> bool:
+    text, _, right, baseline, size, style = part
+    _, left, after_right, after_baseline, after_size, after_style = after
+    larger = max(size, after_size)
+    max_gap = _MAX_BULLET_GAP if _BULLET.fullmatch(text) else _MAX_GAP
+    return (
+        "turned" not in {style, after_style}
+        and (not text.endswith("\x02") or text == "\x02")
+        and -_MAX_OVERLAP * larger <= left - right <= max_gap * larger
+        and after_right > right
+        and abs(baseline - after_baseline) <= _MAX_SHIFT * larger
+    )
+
+
+def _whole(parts: list[list[Any]]) -> list[Any]:
+    first = parts[0][0]
+    texts = ["•" if _BULLET.fullmatch(first) else first]
+    for part, after in pairwise(parts):
+        is_apart = after[1] - part[2] > _WORD_GAP * max(part[4], after[4])
+        texts += [" "] * is_apart + [after[0]]
+    _, _, _, baseline, size, style = max(parts, key=lambda part: (part[4], len(part[0])))
+    style = style if all(part[5] == style for part in parts if len(part[0].strip()) > 1) else ""
+    return ["".join(texts), parts[0][1], max(part[2] for part in parts), baseline, size, style]
 
 
 def _place(text_page: Any, index: int) -> tuple[float, float, float]:

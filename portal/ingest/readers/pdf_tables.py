@@ -24,6 +24,8 @@ _TOLERANCE = 3.0  # points
 _THIN = 2.5
 _MIN_LENGTH = 8.0
 _MIN_LINES = 3  # Around two rows, or two columns.
+_MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in each row.
+_MAX_MEAN_CELL = 200  # Characters; longer ones are text laid out in columns, not cells.
 
 
 class _Rule(NamedTuple):
@@ -136,8 +138,7 @@ def _touches(one: _Rule, other: _Rule) -> bool:
 
 
 def _table(rules: Sequence[_Rule], text_page: Any) -> Table | None:
-    xs = _clustered(rule.at for rule in rules if rule.is_vertical)
-    ys = _clustered(rule.at for rule in rules if not rule.is_vertical)[::-1]
+    xs, ys = _borders(rules, is_vertical=True), _borders(rules, is_vertical=False)[::-1]
     if min(len(xs), len(ys)) < _MIN_LINES or len(xs) * len(ys) > _MAX_CELLS:
         return None
     table = Table(xs[0], ys[-1], xs[-1], ys[0])
@@ -156,12 +157,36 @@ def _table(rules: Sequence[_Rule], text_page: Any) -> Table | None:
                 begins[column] = number
             spanned = table.rows[begins[column] :]
             whole = f"{spanned[0][column]} {text}".strip()
-            for row in spanned:
+            for row in spanned if len(whole) <= _MAX_REPEATED else spanned[:1]:
                 row[column] = whole
             column = end
     if sum(any(cell for cell in row) for row in table.rows) < 2:  # noqa: PLR2004 - a frame
         return None
-    return table if sum(bool(cell) for row in table.rows for cell in row) > len(xs) - 1 else None
+    filled = [cell for row in table.rows for cell in row if cell]
+    if len(filled) < len(xs) or sum(map(len, filled)) > _MAX_MEAN_CELL * len(filled):
+        return None
+    return table
+
+
+def _borders(rules: Sequence[_Rule], *, is_vertical: bool) -> list[float]:
+    """Return the places of the rules in one direction, and the ends of those across if there is
+    no rule: many tables have none on their left and right."""
+    borders = _clustered(rule.at for rule in rules if rule.is_vertical == is_vertical)
+    # A rule may be drawn in parts, one a cell.
+    starts: dict[int, float] = {}
+    ends: dict[int, float] = {}
+    for rule in rules:
+        if borders and rule.is_vertical != is_vertical:
+            place = round(rule.at / _TOLERANCE)
+            starts[place] = min(rule.start, starts.get(place, rule.start))
+            ends[place] = max(rule.end, ends.get(place, rule.end))
+    before = [start for start in starts.values() if start < borders[0] - _MIN_LENGTH]
+    after = [end for end in ends.values() if end > borders[-1] + _MIN_LENGTH]
+    if len(before) >= max(_MIN_LINES, len(starts) / 2):
+        borders.insert(0, min(before))
+    if len(after) >= max(_MIN_LINES, len(ends) / 2):
+        borders.append(max(after))
+    return borders
 
 
 def _clustered(places: Iterable[float]) -> list[float]:

@@ -202,7 +202,7 @@ def test_running_headers_and_page_numbers_are_left_out() -> None:
 def test_headers_that_name_the_chapter_and_the_page_are_left_out() -> None:
     chapters = ["Lamps", "Lamps", "Boats", "Boats", "Boats"]
     pages = [
-        [_line(f"Chapter: {chapter} {number}"), _line(f"Text of {chapter}"), _line("It ends.")]
+        column([f"Chapter: {chapter} {number}", f"Text of {chapter}", "More.", "It ends."], 72, 228)
         for number, chapter in enumerate(chapters, 7)
     ]
     for page in without_running_lines(pages):
@@ -273,7 +273,7 @@ def test_lines_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Three million of one character each would be more than a gigabyte in the worker."""
     path = pdf_of_short_lines(tmp_path / "a.pdf", page_count=3, line_count=10)
     monkeypatch.setattr(pdf_format, "_MAX_LINES", 30)
-    assert read(path).text.split() == ["a"] * 3 * 8  # Without the first and last of each page.
+    assert read(path).text.split() == ["a"] * 3 * 6  # Without the first and last two of each page.
     monkeypatch.setattr(pdf_format, "_MAX_LINES", 29)
     with pytest.raises(ExtractionTooLarge, match="lines"):
         read(path)

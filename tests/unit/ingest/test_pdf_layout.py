@@ -1,0 +1,107 @@
+"""What typesetting programs do to text, as found in real PDFs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.structure import BlockKind
+from portal.ingest.extraction import extract
+from portal.ingest.formats.page_layout import Line, paragraphs, words_of
+from portal.ingest.formats.pdf import _outlined_headings, page_lines
+from portal.ingest.limits import FileToRead
+from portal.text.tables import table_rows
+from tests.factories import typeset
+
+
+def read(path: Path) -> ExtractedText:
+    return extract(FileToRead(path, path.name), MediaType.PDF)
+
+
+def test_headings_are_found_in_scaled_and_in_bold_type(tmp_path: Path) -> None:
+    extracted = read(typeset.report(tmp_path / "a.pdf"))
+    assert [(heading.level, heading.title) for heading in extracted.headings] == [
+        (1, "Report on the lighthouses of the northern coast"),
+        (2, "1 Lamps"),
+        (3, "1.1 Oil"),
+    ]
+
+
+def test_raised_and_lowered_letters_do_not_end_a_line(tmp_path: Path) -> None:
+    extracted = read(typeset.raised_letters(tmp_path / "a.pdf"))
+    assert extracted.text == "The lamp of Mira2 burns H2 and oil, as was told."
+
+
+def test_footers_that_come_first_in_the_file_are_left_out(tmp_path: Path) -> None:
+    extracted = read(typeset.pages_with_footers_first(tmp_path / "a.pdf", 8))
+    assert "manual" not in extracted.text
+    assert "coast" not in extracted.text
+    assert extracted.text.count("begins here. It goes on") == 8
+
+
+def test_table_open_at_its_sides_keeps_its_columns_and_place(tmp_path: Path) -> None:
+    extracted = read(typeset.open_table(tmp_path / "a.pdf"))
+    (table,) = extracted.blocks
+    assert [row.texts(extracted.text) for row in table_rows(extracted.text, table)] == [
+        ("Month", "Litres", "Price"),
+        ("May", "40", "80 marks"),
+        ("June", "25", "52 marks"),
+    ]
+    assert table.caption == "Table 4: Oil by month"
+    assert extracted.text[: table.start].endswith("was bought.\n\n")
+    assert extracted.text.endswith("other months.")
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "joined"),
+    [
+        ("an open-domain question", "open-domain"),
+        ("an opendomain question", "opendomain"),
+        ("a domain that is open to all", "open-domain"),
+        ("a question", "opendomain"),
+    ],
+)
+def test_document_tells_a_compound_from_a_divided_word(elsewhere: str, joined: str) -> None:
+    page = [
+        Line(f"As said of {elsewhere} for all of us, it is open-", 50, 500, 700, 11),
+        Line("domain in the end of this line of the text again.", 50, 500, 686, 11),
+    ]
+    (paragraph,) = paragraphs(page, words_of([page]))
+    assert f"it is {joined} in the end" in paragraph.text
+
+
+def test_symbols_of_fonts_become_bullets_and_hyphens() -> None:
+    page = page_lines(
+        [["\uf0b7 Form W\u00ad4 of the know\u00ad", 50, 500, 700, 11], ["ledge", 60, 100, 686, 11]]
+    )
+    (paragraph,) = paragraphs(page)
+    assert paragraph.text == "• Form W-4 of the knowledge"
+    assert paragraph.is_item
+
+
+def test_items_are_blocks(tmp_path: Path) -> None:
+    lines = ["Bring these with you to the coast:", "• a lamp", "• two coats", "It may be cold."]
+    page = [(72.0, 780 - 14.0 * row, text, typeset.PLAIN, 11.0) for row, text in enumerate(lines)]
+    extracted = read(typeset.write_pages(tmp_path / "a.pdf", [page]))
+    items = [block for block in extracted.blocks if block.kind is BlockKind.ITEM]
+    assert [extracted.text[item.start : item.end] for item in items] == lines[1:3]
+
+
+@pytest.mark.parametrize("number", ["1.6.5 ", "Chapter 3 ", "第三章 ", "A.1 "])
+def test_heading_begins_with_its_number(number: str) -> None:
+    text = f"As told above.\n\n{number}Lamps\n\nThey burn oil."
+    (heading,) = _outlined_headings([(1, "Lamps", 0)], text, [(0, len(text))])
+    assert (heading.title, heading.start) == (f"{number}Lamps", text.index(number))
+
+
+def test_labels_of_a_drawing_are_no_headings(tmp_path: Path) -> None:
+    labels = [f"Lamp {word}" for word in ("one", "two", "three", "four", "five")]
+    page = [
+        *((72.0, 780 - 14.0 * row, typeset.FILLED, typeset.PLAIN, 10.0) for row in range(6)),
+        *((72.0 + 60 * place, 500 - 40.0 * place, label, typeset.PLAIN, 16.0)
+          for place, label in enumerate(labels)),
+    ]  # fmt: skip
+    extracted = read(typeset.write_pages(tmp_path / "a.pdf", [page]))
+    assert len(extracted.headings) <= 1

@@ -10,6 +10,7 @@ from flask import current_app
 from portal.api import errors, openapi
 from portal.api.answers import conversations
 from portal.api.documents import (
+    bulk,
     chunks,
     documents_v1,
     folders,
@@ -34,6 +35,7 @@ BLUEPRINTS = (
     users.blueprint,
     knowledge.blueprint,
     folders.blueprint,
+    bulk.blueprint,
     revisions.blueprint,
     jobs.blueprint,
     notifications.blueprint,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 from uuid import UUID
@@ -23,6 +23,7 @@ __all__ = [
     "SubjectKind",
     "digest_name",
     "record",
+    "record_each",
     "record_own",
     "set_origin",
 ]
@@ -89,6 +90,18 @@ def record(
         subject=subject,
         details=details or {},
     )
+
+
+def record_each(
+    session: Session,
+    event: AuditEvent,
+    actor: Actor,
+    entries: Sequence[tuple[Subject, Mapping[str, Any]]],
+) -> None:
+    """Add an event for each subject, with its details, to the audit log."""
+    if entries:
+        who = {"actor_id": actor.id, "actor_name": actor.name}
+        audit_log.add_entries(session, event, entries, origin=current_origin(), **who)
 
 
 def record_own(session: Session, event: AuditEvent, user: Actor, /, **details: Any) -> None:

@@ -10,6 +10,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from portal.web import assets, errors, i18n, layout, presenters, security
 from portal.web.answers import chat, citations, messages, rendering
 from portal.web.documents import (
+    bulk,
     folders,
     job_words,
     jobs,
@@ -54,6 +55,7 @@ BLUEPRINTS = (
     preferences.blueprint,
     listing.blueprint,
     folders.blueprint,
+    bulk.blueprint,
     jobs.blueprint,
     notifications.blueprint,
     uploads.blueprint,

@@ -24,11 +24,12 @@ from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from portal import api, create_app
+from portal.domain.bulk import BulkAction, BulkTarget
 from portal.domain.documents import Visibility
 from portal.domain.people import Scope, TokenKind, User
 from portal.http import context
 from portal.services.answers import conversations
-from portal.services.documents import folders, library, notifications
+from portal.services.documents import bulk, folders, library, notifications
 from portal.services.people import sessions, tokens
 from portal.store.people import second_factors
 from tests.conftest import PASSWORD, Portal
@@ -209,6 +210,12 @@ ROWS: dict[str, Row] = {
     "knowledge.list_tags": Row(PEOPLE, 200),
     "knowledge.set_tags": Row(SEEING, 200, WRITE, json(tags=["2026"])),
     "knowledge.move_document": Row(SEEING, 200, WRITE, json(folder_id=None)),
+    # --- many documents ---
+    "bulk.ask": Row(PEOPLE, 200, WRITE, form(action="delete", matching="1")),
+    "bulk.apply": Row(PEOPLE, 303, WRITE, form(action="domain", matching="1", q="no such title")),
+    "bulk.undo": Row(OWN, 303, WRITE),
+    "bulk_api.apply": Row(PEOPLE, 200, WRITE, json(action="delete", ids=[])),
+    "bulk_api.undo": Row(OWN, 200, WRITE),
     # --- folders ---
     "folders.show_new": Row(PEOPLE, 200),
     "folders.create": Row(PEOPLE, 303, WRITE, form(name="New", visibility="private")),
@@ -332,7 +339,15 @@ ROWS: dict[str, Row] = {
 # The objects of requests.
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
-    *("token_id", "user_id", "notification_id", "session_id", "passkey_id", "folder_id"),
+    *(
+        "token_id",
+        "user_id",
+        "notification_id",
+        "session_id",
+        "passkey_id",
+        "folder_id",
+        "change_id",
+    ),
 }
 # Parts in which responses about a foreign and a missing object may differ.
 _VARIABLE = re.compile(
@@ -438,6 +453,10 @@ class World:
             made["session_id"] = found.id if found else None
         if "passkey_id" in names:
             made["passkey_id"] = self.passkey(self.ada.id)
+        if "change_id" in names:
+            target = BulkTarget((self.document(is_trashed=False)["document_id"],))
+            done = bulk.apply(self.portal.services, self.ada, target, BulkAction.ADD_TAG, "quince")
+            made["change_id"] = done.change_id
         if "user_id" in names:
             made["user_id"] = self.portal.user(f"person {next(self.numbers)}").id
             self.passkey(made["user_id"])

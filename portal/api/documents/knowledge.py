@@ -105,7 +105,7 @@ def why_not(query_data: schemas.WhyQuery) -> schemas.WhyResponse:
     return schemas.WhyResponse.of(answer, message=absence_message(answer))
 
 
-_TYPES = {media_type.short: media_type for media_type in MediaType}
+TYPES = {media_type.short: media_type for media_type in MediaType}
 
 
 def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:
@@ -141,7 +141,7 @@ def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListRes
         *context.caller(),
         filters=DocumentFilter(
             status=query_data.status,
-            media_type=_TYPES[query_data.type.upper()] if query_data.type else None,
+            media_type=TYPES[query_data.type.upper()] if query_data.type else None,
             domain=query_data.domain,
             title_contains=query_data.q,
             visibility=query_data.visibility,

@@ -9,6 +9,7 @@ import structlog
 from portal.domain.jobs import UNFINISHED
 from portal.services import Services
 from portal.services.documents import (
+    bulk,
     disk_space,
     idempotency,
     notifications,
@@ -51,6 +52,7 @@ def run(services: Services) -> None:
     second_factors.forget_old(services)
     oidc_sign_ins.forget_old(services)
     idempotency.forget_old(services)
+    bulk.forget_old(services)
     notifications.forget_old(services)
     audit_log.delete_expired(services)
     disk_space.clear_left_behind(services.settings)

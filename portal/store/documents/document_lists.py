@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -112,6 +113,19 @@ def list_trash(
         place=lambda one: (one.deleted_at or one.created_at, one.id),
     )
     return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
+
+
+def matching(
+    user: User, filters: DocumentFilter, *, ids: Collection[UUID] | None, deleted: bool = False
+) -> Select[Any]:
+    """Select visible documents with these ids, without ids all that match the filters.
+
+    With `deleted` those in the user's trash.
+    """
+    statement = shown_to(user, deleted=deleted)
+    if ids is not None:
+        return statement.where(DocumentRow.id.in_(ids))
+    return _filtered(statement, user, filters)
 
 
 def _filtered(statement: Select[Any], user: User, filters: DocumentFilter) -> Select[Any]:

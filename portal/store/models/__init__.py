@@ -36,6 +36,7 @@ from portal.store.models.conversations import (
     UserDocumentDefaultRow,
 )
 from portal.store.models.documents import (
+    BulkChangeRow,
     CollectionRow,
     DocumentRevisionRow,
     DocumentRow,

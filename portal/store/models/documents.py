@@ -137,6 +137,20 @@ class DocumentRow(Base):
     )
 
 
+class BulkChangeRow(Base):
+    """A change of many documents, kept for a while to undo it: the value that was set, and those
+    before it by document."""
+
+    __tablename__ = "bulk_changes"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    action: Mapped[str] = mapped_column(Text)
+    value: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    before: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    created_at: Mapped[CreatedAt]
+
+
 class DocumentRevisionRow(Base):
     """Text taken out of one file: never changed, so that what cites it stays true."""
 

@@ -38,22 +38,39 @@ def add_entry(
     details: Mapping[str, Any],
 ) -> None:
     """Write one event in the caller's transaction."""
-    has_id = subject is not None and subject.id is not None
+    who = {"actor_id": actor_id, "actor_name": actor_name, "name_digest": name_digest}
+    add_entries(session, event, [(subject, details)], origin=origin, **who)
+
+
+def add_entries(
+    session: Session,
+    event: AuditEvent,
+    entries: Sequence[tuple[Subject | None, Mapping[str, Any]]],
+    *,
+    origin: Origin,
+    **who: Any,
+) -> None:
+    """Write an event for each subject with its details; `who` are the columns of the actor."""
+    common = {
+        **who,
+        "event": event.value,
+        "source": origin.source.value,
+        "address": origin.address,
+        "user_agent": origin.user_agent,
+        "request_id": origin.request_id,
+    }
     session.execute(
-        insert(AuditRow).values(
-            event=event.value,
-            source=origin.source.value,
-            actor_id=actor_id,
-            actor_name=actor_name,
-            name_digest=name_digest,
-            address=origin.address,
-            user_agent=origin.user_agent,
-            request_id=origin.request_id,
-            subject_kind=subject.kind.value if subject else None,
-            subject_id=str(subject.id) if subject and has_id else None,
-            subject_title=subject.title if subject else None,
-            details=dict(details),
-        )
+        insert(AuditRow),
+        [
+            {
+                **common,
+                "subject_kind": subject.kind.value if subject else None,
+                "subject_id": str(subject.id) if subject and subject.id is not None else None,
+                "subject_title": subject.title if subject else None,
+                "details": dict(details),
+            }
+            for subject, details in entries
+        ],
     )
 
 

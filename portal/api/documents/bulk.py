@@ -1,0 +1,126 @@
+"""Change many documents at once."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field, StrictBool
+
+from portal.api.documents.knowledge import TYPES
+from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.bulk import MAX_BULK_IDS, BulkAction, BulkTarget
+from portal.domain.documents import DocumentFilter, DocumentStatus, Visibility
+from portal.errors import N_, InvalidInput
+from portal.http import context
+from portal.services.documents import bulk
+from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
+
+_TAG = {"name": "Bulk changes", "description": "Change many documents at once."}
+
+blueprint = APIBlueprint("bulk_api", __name__, url_prefix="/api/knowledge/bulk", tag=_TAG)
+
+
+class MatchingBody(RequestModel):
+    q: CleanText | None = Field(None, max_length=300, description="part of the title")
+    status: DocumentStatus | None = None
+    type: CleanText | None = Field(None, max_length=10, examples=["pdf"])
+    domain: CleanText | None = Field(None, max_length=MAX_DOMAIN_CHARACTERS)
+    tag: CleanText | None = Field(None, max_length=MAX_TAG_CHARACTERS)
+    visibility: Visibility | None = None
+    owner_id: UUID | None = None
+    folder_id: UUID | None = Field(None, description="in this folder and below it")
+    unfiled: bool = Field(False, description="in no folder")
+
+    def filters(self) -> DocumentFilter:
+        if self.type and self.type.upper() not in TYPES:
+            raise InvalidInput(reason=N_("unknown type of document"))
+        return DocumentFilter(
+            status=self.status,
+            media_type=TYPES[self.type.upper()] if self.type else None,
+            domain=self.domain,
+            title_contains=self.q,
+            visibility=self.visibility,
+            owner_id=self.owner_id,
+            folder_id=self.folder_id,
+            is_unfiled=self.unfiled,
+            tag=self.tag,
+        )
+
+
+class BulkBody(RequestModel):
+    action: BulkAction = Field(description="what is done", examples=[BulkAction.MOVE])
+    ids: list[UUID] | None = Field(None, max_length=MAX_BULK_IDS, description="of the documents")
+    matching: MatchingBody | None = Field(
+        None, description="in place of `ids`: all that match", examples=[None]
+    )
+    folder_id: UUID | None = Field(None, description="for `move`; null: into no folder")
+    tag: CleanText | None = Field(
+        None, max_length=MAX_TAG_CHARACTERS, description="for `add_tag` and `remove_tag`"
+    )
+    domain: CleanText | None = Field(
+        None, max_length=MAX_DOMAIN_CHARACTERS, description="for `domain`; null removes it"
+    )
+    visibility: Visibility | None = Field(None, description="for `visibility`")
+    enabled: StrictBool | None = Field(
+        None, description="for `switch`, for you; null: as by default"
+    )
+
+    def value(self) -> Any:
+        return {
+            BulkAction.MOVE: self.folder_id,
+            BulkAction.ADD_TAG: self.tag,
+            BulkAction.REMOVE_TAG: self.tag,
+            BulkAction.DOMAIN: self.domain,
+            BulkAction.VISIBILITY: self.visibility,
+            BulkAction.SWITCH: self.enabled,
+        }.get(self.action)
+
+
+class SkippedModel(ResponseModel):
+    id: UUID
+    title: str
+    reason: str = Field(description="the code of the error", examples=["forbidden"])
+
+
+class BulkResultModel(ResponseModel):
+    change_id: UUID | None = Field(description="to undo it for a day; null: nothing to undo")
+    changed_count: int = Field(description="without those that were so already")
+    skipped: list[SkippedModel] = Field(description="the first 20 that could not be changed")
+    skipped_count: int
+    missing_count: int = Field(description="ids that do not exist or that you may not see")
+
+
+class UndoneModel(ResponseModel):
+    changed_count: int
+
+
+@blueprint.post("")
+@blueprint.input(BulkBody, location="json")
+@blueprint.output(BulkResultModel)
+@blueprint.doc(
+    summary="Change many documents",
+    description="Those with these `ids`, or all that match. One statement changes those that you "
+    "may change; the others are listed. `read_again` takes at most 1,000.",
+    responses=error_responses(404),
+)
+def apply(json_data: BulkBody) -> BulkResultModel:
+    if (json_data.ids is None) == (json_data.matching is None):
+        raise InvalidInput(reason=N_("give either ids or matching"))
+    if json_data.matching is not None:
+        target = BulkTarget(None, json_data.matching.filters())
+    else:
+        target = BulkTarget(tuple(json_data.ids or ()))
+    done = bulk.apply(*context.caller(), target, json_data.action, json_data.value())
+    return BulkResultModel.of(done)
+
+
+@blueprint.post("/<uuid:change_id>/undo")
+@blueprint.output(UndoneModel)
+@blueprint.doc(
+    summary="Undo a change of many documents",
+    description="Where you may still change them and nothing came between. Once, for a day.",
+)
+def undo(change_id: UUID) -> UndoneModel:
+    return UndoneModel(changed_count=bulk.undo(*context.caller(), change_id))

@@ -1,0 +1,150 @@
+"""Changes of many documents at once, and their undoing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from portal.domain.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
+from portal.domain.documents import Visibility
+from portal.domain.people import User
+from portal.errors import N_, Forbidden, InvalidInput, PortalError, UploadedAgain, existing
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.documents import rereading
+from portal.store.documents import bulk as bulk_store
+from portal.store.documents import folders as folder_store
+from portal.store.session import Session
+from portal.text.titles import check_domain, check_tags
+
+# Each is read in a transaction of its own.
+MAX_READ_AGAIN = 1000
+_LIFE = timedelta(days=1)
+
+
+def apply(
+    services: Services, user: User, target: BulkTarget, action: BulkAction, value: Any = None
+) -> BulkResult:
+    """Change all documents of a target that the user may change; the others are listed.
+
+    `value` is the folder's id or None, a tag, a domain, a visibility, or the state of a switch.
+    Raises NotFound for a folder that the user may not see, InvalidInput for the value.
+    """
+    if action is BulkAction.READ_AGAIN:
+        return _read_again(services, user, target)
+    with services.database.begin() as session:
+        _check_place(session, user, target.filters.folder_id)
+        value = _checked(session, user, action, value)
+        if action is BulkAction.SWITCH:
+            done = bulk_store.set_switches(session, user, target, enabled=value)
+            return BulkResult(
+                done.change_id, done.changed_count, missing_count=_missing(target, done.found_count)
+            )
+        done = bulk_store.change(session, user, target, action, value)
+        if action is BulkAction.VISIBILITY and done.change_id:
+            _record_visibility(session, user, done.change_id, after=value.value)
+        deleted = action is BulkAction.RESTORE
+        rows, skipped_count = bulk_store.list_skipped(session, user, target, deleted=deleted)
+        skipped = tuple(
+            SkippedDocument(one.id, one.title, (UploadedAgain if one.can_edit else Forbidden).code)
+            for one in rows
+        )
+        missing = _missing(target, done.found_count)
+        return BulkResult(done.change_id, done.changed_count, skipped, skipped_count, missing)
+
+
+def count(services: Services, user: User, target: BulkTarget, *, deleted: bool = False) -> int:
+    """Return how many documents of a target the user sees. Raises NotFound for its folder."""
+    with services.database.begin() as session:
+        _check_place(session, user, target.filters.folder_id)
+        return bulk_store.count(session, user, target, deleted=deleted)
+
+
+def undo(services: Services, user: User, change_id: UUID) -> int:
+    """Undo a change of the user's own where nothing came between; return how many documents.
+
+    Raises NotFound, also for one that was undone or is more than a day old.
+    """
+    with services.database.begin() as session:
+        change = existing(bulk_store.lock_change(session, user, change_id))
+        if change.action == BulkAction.VISIBILITY:
+            _record_visibility(session, user, change_id, before=change.value["value"])
+        return bulk_store.undo(session, user, change)
+
+
+def forget_old(services: Services) -> None:
+    """Drop changes that can no longer be undone."""
+    with services.database.begin() as session:
+        bulk_store.forget(session, life=_LIFE)
+
+
+def _check_place(session: Session, user: User, folder_id: UUID | None) -> None:
+    if folder_id is not None:
+        existing(folder_store.find_folder(session, user, folder_id))
+
+
+def _checked(session: Session, user: User, action: BulkAction, value: Any) -> Any:
+    match action:
+        case BulkAction.MOVE:
+            _check_place(session, user, value)
+        case BulkAction.ADD_TAG | BulkAction.REMOVE_TAG:
+            tags = check_tags([value or ""])
+            if not tags:
+                raise InvalidInput(reason=N_("the tag is empty"))
+            return tags[0]
+        case BulkAction.DOMAIN:
+            return check_domain(value)
+        case BulkAction.VISIBILITY:
+            if value not in set(Visibility):
+                raise InvalidInput(reason=N_("visibility must be shared or private"))
+            return Visibility(value)
+    return value
+
+
+def _missing(target: BulkTarget, found_count: int) -> int:
+    return len(set(target.ids)) - found_count if target.ids is not None else 0
+
+
+def _record_visibility(
+    session: Session, user: User, change_id: UUID, *, before: str = "", after: str = ""
+) -> None:
+    """Record who sees documents from now on; the value that is not given is that of the change."""
+    entries = [
+        (
+            Subject(SubjectKind.DOCUMENT, document_id, title),
+            {"before": before or noted, "after": after or noted},
+        )
+        for document_id, title, noted in bulk_store.list_of_change(session, change_id)
+    ]
+    audit.record_each(session, AuditEvent.VISIBILITY_CHANGED, user, entries)
+
+
+def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResult:
+    with services.database.begin() as session:
+        _check_place(session, user, target.filters.folder_id)
+        ids = bulk_store.list_editable(session, user, target, limit=MAX_READ_AGAIN + 1)
+        rows, skipped_count = bulk_store.list_skipped(session, user, target)
+        found_count = bulk_store.count(session, user, target)
+    if len(ids) > MAX_READ_AGAIN:
+        raise InvalidInput(
+            reason=N_("at most %(max)s documents can be read again at once", max=MAX_READ_AGAIN)
+        )
+    skipped = [SkippedDocument(one.id, one.title, Forbidden.code) for one in rows]
+    changed_count = 0
+    for document_id in ids:
+        try:
+            rereading.reread(services, user, document_id)
+        except PortalError as error:
+            skipped.append(SkippedDocument(document_id, _title(services, document_id), error.code))
+            skipped_count += 1
+        else:
+            changed_count += 1
+    kept = tuple(skipped[: bulk_store.MAX_SKIPPED_LISTED])
+    missing = _missing(target, found_count)
+    return BulkResult(None, changed_count, kept, skipped_count, missing)
+
+
+def _title(services: Services, document_id: UUID) -> str:
+    with services.database.begin() as session:
+        return bulk_store.title_of(session, document_id)

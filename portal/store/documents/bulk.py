@@ -1,0 +1,322 @@
+"""Changes of many documents: one statement changes them and notes how they were.
+
+Rows are locked in the order of their ids, so that two such changes do not deadlock.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Text,
+    and_,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.orm import Session
+
+from portal.domain.bulk import BulkAction, BulkTarget
+from portal.domain.documents import DocumentStatus
+from portal.domain.people import User
+from portal.store.documents.document_lists import matching
+from portal.store.models import BulkChangeRow, DocumentRow, UserDocumentDefaultRow
+
+MAX_SKIPPED_LISTED = 20
+_DOCUMENTS: Any = DocumentRow.__table__
+_SWITCHES: Any = UserDocumentDefaultRow.__table__
+
+
+class Changed(NamedTuple):
+    change_id: UUID | None
+    changed_count: int
+    found_count: int
+
+
+class SkippedRow(NamedTuple):
+    id: UUID
+    title: str
+    can_edit: bool
+
+
+def _is_editable(user: User, owner_id: Any) -> ColumnElement[bool]:
+    return true() if user.is_admin else owner_id == user.id
+
+
+def _target(user: User, target: BulkTarget, *, deleted: bool = False) -> CTE:
+    statement = matching(user, target.filters, ids=target.ids, deleted=deleted)
+    columns = (DocumentRow.id, DocumentRow.title, DocumentRow.owner_id)
+    return statement.with_only_columns(*columns).cte("target")
+
+
+def change(
+    session: Session, user: User, target: BulkTarget, action: BulkAction, value: Any
+) -> Changed:
+    """Change those of the target that the user may change, and are not so already."""
+    d = _DOCUMENTS.c
+    before: Any
+    new: dict[str, Any]
+    match action:
+        case BulkAction.MOVE:
+            before, new = d.folder_id, {"folder_id": value}
+            differs = d.folder_id.is_distinct_from(value)
+        case BulkAction.ADD_TAG:
+            before, new = cast(null(), Text), {"tags": func.array_append(d.tags, value)}
+            differs = ~d.tags.contains([value])
+        case BulkAction.REMOVE_TAG:
+            before, new = cast(null(), Text), {"tags": func.array_remove(d.tags, value)}
+            differs = d.tags.contains([value])
+        case BulkAction.DOMAIN:
+            before, new = d.domain, {"domain": value}
+            differs = d.domain.is_distinct_from(value)
+        case BulkAction.VISIBILITY:
+            before, new = d.visibility, {"visibility": value.value}
+            differs = d.visibility != value.value
+        case BulkAction.DELETE:
+            before, new = cast(null(), Text), {"deleted_at": func.now()}
+            differs = d.deleted_at.is_(None)
+        case BulkAction.RESTORE:
+            before, new = cast(null(), Text), {"deleted_at": None}
+            differs = and_(d.deleted_at.is_not(None), ~_is_twice())
+        case _:
+            raise ValueError(action)
+    chosen = _target(user, target, deleted=action is BulkAction.RESTORE)
+    locked = (
+        select(d.id, cast(func.to_jsonb(before), JSONB).label("before"))
+        .where(d.id.in_(select(chosen.c.id).where(_is_editable(user, chosen.c.owner_id))), differs)
+        .order_by(d.id)
+        .with_for_update(key_share=True)
+        .cte("locked")
+    )
+    changed = (
+        update(_DOCUMENTS)
+        .where(d.id == locked.c.id)
+        .values(**new, updated_at=func.now())
+        .returning(d.id, locked.c.before)
+        .cte("changed")
+    )
+    return _execute(session, _note(user, action, value, changed), chosen, changed)
+
+
+def set_switches(
+    session: Session, user: User, target: BulkTarget, *, enabled: bool | None
+) -> Changed:
+    """Switch documents on or off for the user; None goes back to the default."""
+    s = _SWITCHES.c
+    chosen = _target(user, target)
+    earlier = (
+        select(chosen.c.id, cast(func.to_jsonb(s.enabled), JSONB).label("before"))
+        .outerjoin(_SWITCHES, and_(s.document_id == chosen.c.id, s.user_id == user.id))
+        .where(s.enabled.is_distinct_from(enabled))
+        .order_by(chosen.c.id)
+        .cte("earlier")
+    )
+    if enabled is None:
+        written = (
+            delete(_SWITCHES)
+            .where(s.user_id == user.id, s.document_id.in_(select(earlier.c.id)))
+            .returning(s.document_id)
+            .cte("written")
+        )
+    else:
+        rows = select(literal(user.id), earlier.c.id, literal(enabled)).order_by(earlier.c.id)
+        added = upsert(_SWITCHES).from_select(["user_id", "document_id", "enabled"], rows)
+        written = (
+            added.on_conflict_do_update(
+                index_elements=["user_id", "document_id"],
+                set_={"enabled": added.excluded.enabled, "updated_at": func.now()},
+            )
+            .returning(s.document_id)
+            .cte("written")
+        )
+    changed = (
+        select(earlier.c.id, earlier.c.before)
+        .where(earlier.c.id.in_(select(written.c.document_id)))
+        .cte("changed")
+    )
+    noted = _note(user, BulkAction.SWITCH, enabled, changed)
+    return _execute(session, noted, chosen, changed)
+
+
+def _note(user: User, action: BulkAction, value: Any, changed: CTE) -> CTE:
+    """Return the part of a statement that notes a change, if there was one, and how it was."""
+    after = {"value": None if value is None else value if value in {True, False} else str(value)}
+    rows = select(
+        literal(user.id),
+        literal(action.value),
+        literal(after, JSONB),
+        func.jsonb_object_agg(cast(changed.c.id, Text), changed.c.before),
+    ).having(func.count() > 0)
+    return (
+        insert(BulkChangeRow.__table__)  # type: ignore[arg-type]
+        .from_select(["user_id", "action", "value", "before"], rows)
+        .returning(BulkChangeRow.__table__.c.id)
+        .cte("noted")
+    )
+
+
+def _execute(session: Session, noted: CTE, chosen: CTE, changed: CTE) -> Changed:
+    row = session.execute(
+        select(
+            select(noted.c.id).scalar_subquery(),
+            select(func.count()).select_from(changed).scalar_subquery(),
+            select(func.count()).select_from(chosen).scalar_subquery(),
+        )
+    ).one()
+    return Changed(row[0], row[1], row[2])
+
+
+def _is_twice() -> ColumnElement[bool]:
+    """Return the condition that the owner has the same file in another live document, or in an
+    earlier one of the trash."""
+    other = DocumentRow.__table__.alias("other")
+    d = _DOCUMENTS.c
+    return and_(
+        d.status != DocumentStatus.FAILED.value,
+        exists().where(
+            other.c.owner_id == d.owner_id,
+            other.c.sha256 == d.sha256,
+            other.c.id != d.id,
+            other.c.status != DocumentStatus.FAILED.value,
+            other.c.purged_at.is_(None),
+            or_(other.c.deleted_at.is_(None), other.c.id < d.id),
+        ),
+    )
+
+
+def list_skipped(
+    session: Session, user: User, target: BulkTarget, *, deleted: bool = False
+) -> tuple[tuple[SkippedRow, ...], int]:
+    """Return the first documents of a target that could not be changed, and their number.
+
+    Those are others' documents; `deleted` gives what is in the trash still.
+    """
+    chosen = _target(user, target, deleted=deleted)
+    is_editable = _is_editable(user, chosen.c.owner_id)
+    statement = select(chosen.c.id, chosen.c.title, is_editable.label("can_edit"))
+    if not deleted:
+        statement = statement.where(~is_editable)
+    count = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
+    rows = session.execute(statement.order_by(chosen.c.title).limit(MAX_SKIPPED_LISTED))
+    return tuple(SkippedRow(*row) for row in rows), count
+
+
+def list_editable(session: Session, user: User, target: BulkTarget, *, limit: int) -> list[UUID]:
+    """Return the ids of documents of a target that the user may change."""
+    chosen = _target(user, target)
+    is_editable = _is_editable(user, chosen.c.owner_id)
+    return list(session.scalars(select(chosen.c.id).where(is_editable).limit(limit)))
+
+
+def title_of(session: Session, document_id: UUID) -> str:
+    return session.scalar(select(DocumentRow.title).where(DocumentRow.id == document_id)) or ""
+
+
+def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = False) -> int:
+    chosen = _target(user, target, deleted=deleted)
+    return session.scalar(select(func.count()).select_from(chosen)) or 0
+
+
+# --- undo -----------------------------------------------------------------------------------------
+
+# What is set, and the condition that no later change came between.
+_UNDO = {
+    BulkAction.MOVE: (
+        "folder_id = (SELECT f.id FROM folders f WHERE f.id = CAST(b.value AS uuid))",
+        "d.folder_id IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS uuid)",
+    ),
+    BulkAction.ADD_TAG: ("tags = array_remove(d.tags, c.value ->> 'value')", "true"),
+    BulkAction.REMOVE_TAG: (
+        "tags = array_append(d.tags, c.value ->> 'value')",
+        "NOT d.tags @> ARRAY[c.value ->> 'value']",
+    ),
+    BulkAction.DOMAIN: ("domain = b.value", "d.domain IS NOT DISTINCT FROM c.value ->> 'value'"),
+    BulkAction.VISIBILITY: ("visibility = b.value", "d.visibility = c.value ->> 'value'"),
+    BulkAction.DELETE: ("deleted_at = NULL", "d.deleted_at IS NOT NULL"),
+    BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
+}
+_UNDO_SWITCHES = (
+    text(
+        """
+        DELETE FROM user_document_defaults s USING bulk_changes c, jsonb_each_text(c.before) b
+        WHERE c.id = :change_id AND s.user_id = c.user_id
+          AND s.document_id = CAST(b.key AS uuid) AND b.value IS NULL
+        """
+    ),
+    text(
+        """
+        INSERT INTO user_document_defaults (user_id, document_id, enabled)
+        SELECT c.user_id, d.id, CAST(b.value AS boolean)
+        FROM bulk_changes c, jsonb_each_text(c.before) b
+        JOIN documents d ON d.id = CAST(b.key AS uuid)
+        WHERE c.id = :change_id AND b.value IS NOT NULL ORDER BY d.id
+        ON CONFLICT (user_id, document_id)
+        DO UPDATE SET enabled = excluded.enabled, updated_at = now()
+        """
+    ),
+)
+
+
+def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow | None:
+    """Return a change of the user, locked until the transaction ends."""
+    return session.scalar(
+        select(BulkChangeRow)
+        .where(BulkChangeRow.id == change_id, BulkChangeRow.user_id == user.id)
+        .with_for_update()
+    )
+
+
+def undo(session: Session, user: User, change: BulkChangeRow) -> int:
+    """Undo a change where the user may still change the documents, and forget it.
+
+    Return the number of documents.
+    """
+    action, binds = BulkAction(change.action), {"change_id": change.id}
+    if action is BulkAction.SWITCH:
+        count = sum(session.execute(one, binds).rowcount for one in _UNDO_SWITCHES)  # type: ignore[attr-defined]
+    else:
+        values, is_unchanged = _UNDO[action]
+        statement = text(
+            f"""
+            UPDATE documents d SET {values}, updated_at = now()
+            FROM bulk_changes c, jsonb_each_text(c.before) b
+            WHERE c.id = :change_id AND d.id = CAST(b.key AS uuid) AND d.purged_at IS NULL
+              AND (d.owner_id = :user_id OR :user_is_admin) AND {is_unchanged}
+            """
+        )
+        rights = {"user_id": user.id, "user_is_admin": user.is_admin}
+        count = session.execute(statement, binds | rights).rowcount  # type: ignore[attr-defined]
+    session.delete(change)
+    return count
+
+
+def list_of_change(session: Session, change_id: UUID) -> list[tuple[UUID, str, Any]]:
+    """Return id, title and former value of the documents of a change."""
+    rows = session.execute(
+        text(
+            "SELECT d.id, d.title, b.value FROM bulk_changes c, jsonb_each_text(c.before) b "
+            "JOIN documents d ON d.id = CAST(b.key AS uuid) WHERE c.id = :change_id"
+        ),
+        {"change_id": change_id},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def forget(session: Session, *, life: timedelta) -> None:
+    """Delete what is older than `life`."""
+    session.execute(delete(BulkChangeRow).where(BulkChangeRow.created_at < func.now() - life))

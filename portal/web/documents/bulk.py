@@ -1,0 +1,164 @@
+"""Selected documents: the question what is to be done, doing it, and undoing it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import render_template, request, url_for
+from flask_babel import gettext, ngettext
+from werkzeug.wrappers import Response
+
+from portal.domain.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
+from portal.domain.documents import Visibility
+from portal.errors import N_, InvalidInput
+from portal.http import context
+from portal.services.documents import bulk, folders, library
+from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
+from portal.web.documents.folders import identifier
+from portal.web.documents.listing import list_query, list_values
+from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
+from portal.web.security import next_path
+
+blueprint = APIBlueprint("bulk", __name__, enable_openapi=False, url_prefix="/documents/bulk")
+
+# Notes travel in a cookie, which browsers drop over 4 kB.
+_MAX_TITLES_NOTED = 5
+_MAX_NOTED_CHARACTERS = 40
+_SWITCHES: dict[str, bool | None] = {"on": True, "off": False, "inherit": None}
+# Actions that ask for something first.
+_QUESTIONS = {
+    BulkAction.MOVE: N_("Move to a folder"),
+    BulkAction.ADD_TAG: N_("Add or remove a tag"),
+    BulkAction.DOMAIN: N_("Change the domain"),
+    BulkAction.VISIBILITY: N_("Change who may see them"),
+    BulkAction.DELETE: N_("Delete these documents?"),
+}
+
+
+@blueprint.post("/ask")
+def ask() -> Answer:
+    """Ask what an action needs to know, in the dialog or on a page of its own."""
+    action = _action()
+    if action not in _QUESTIONS:
+        raise InvalidInput(reason=N_("unknown action"))
+    services, user = context.caller()
+    target = _target()
+    values: dict[str, Any] = {
+        "action": action,
+        "question": gettext(_QUESTIONS[action]),
+        "count": bulk.count(services, user, target),
+        "ids": target.ids,
+        "query": list_query(),
+        "shown": request.form.get("shown", ""),
+        "paths": folders.list_paths(services, user) if action is BulkAction.MOVE else [],
+        "tags": library.list_tags(services, user) if action is BulkAction.ADD_TAG else [],
+        "domains": library.list_domains(services, user) if action is BulkAction.DOMAIN else [],
+        "visibilities": tuple(Visibility),
+        "max_tag_characters": MAX_TAG_CHARACTERS,
+        "max_domain_characters": MAX_DOMAIN_CHARACTERS,
+    }
+    if wants_fragment():
+        return render_template("fragments/documents/_bulk_question.html", **values)
+    return render_template("pages/bulk_question.html", **values)
+
+
+@blueprint.post("")
+def apply() -> Response:
+    action = _action()
+    done = bulk.apply(*context.caller(), _target(), action, _value(action))
+    address = next_path() or url_for(
+        "documents.index", **list_query().arguments(), shown=request.form.get("shown") or None
+    )
+    more = {"undo": url_for("bulk.undo", change_id=done.change_id)} if done.change_id else {}
+    kind = "error" if done.skipped_count or done.missing_count else "success"
+    return see_other(address, _words(action, done), kind=kind, **more)
+
+
+@blueprint.post("/<uuid:change_id>/undo")
+def undo(change_id: UUID) -> Answer:
+    changed_count = bulk.undo(*context.caller(), change_id)
+    message = ngettext(
+        "%(num)s document is as it was.", "%(num)s documents are as they were.", changed_count
+    )
+    if wants_fragment("document-results"):
+        values = list_values()
+        return fragments(
+            ("fragments/documents/_results.html", values), toast(message, kind="success")
+        )
+    return see_other(next_path() or url_for("documents.index"), message)
+
+
+def _action() -> BulkAction:
+    """Read the pressed button; that of a switch says its state as well."""
+    action = request.form.get("action", "").partition(":")[0]
+    if action not in set(BulkAction):
+        raise InvalidInput(reason=N_("unknown action"))
+    return BulkAction(action)
+
+
+def _target() -> BulkTarget:
+    """Return what is selected: all that match, or the ticked ones. Raises InvalidInput for none."""
+    if "matching" in request.form:
+        return BulkTarget(None, list_query().filters)
+    try:
+        ids = tuple(UUID(value) for value in request.form.getlist("document"))
+    except ValueError as error:
+        raise InvalidInput(reason=N_("a document's id is malformed")) from error
+    if not 1 <= len(ids) <= MAX_BULK_IDS:
+        raise InvalidInput(
+            reason=N_("select 1 to %(max)s documents, or all that match", max=MAX_BULK_IDS)
+        )
+    return BulkTarget(ids)
+
+
+def _value(action: BulkAction) -> Any:
+    if action is BulkAction.MOVE:
+        return identifier(request.form.get("value"))
+    if action is BulkAction.SWITCH:
+        state = request.form.get("action", "").partition(":")[2]
+        if state not in _SWITCHES:
+            raise InvalidInput(reason=N_("unknown switch state"))
+        return _SWITCHES[state]
+    return request.form.get("value", "").strip()
+
+
+def _words(action: BulkAction, done: BulkResult) -> str:
+    """Say what was done, and what could not be."""
+    count = done.changed_count
+    if action is BulkAction.DELETE:
+        words = ngettext(
+            "%(num)s document is in the trash.", "%(num)s documents are in the trash.", count
+        )
+    elif action is BulkAction.RESTORE:
+        words = ngettext(
+            "%(num)s document was restored.", "%(num)s documents were restored.", count
+        )
+    elif action is BulkAction.READ_AGAIN:
+        words = ngettext(
+            "%(num)s document is being read again.",
+            "%(num)s documents are being read again.",
+            count,
+        )
+    else:
+        words = ngettext("%(num)s document changed.", "%(num)s documents changed.", count)
+    parts = [words]
+    if done.skipped_count:
+        shown = done.skipped[:_MAX_TITLES_NOTED]
+        titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in shown)
+        parts.append(
+            ngettext(
+                "%(num)s could not be changed: %(titles)s.",
+                "%(num)s could not be changed: %(titles)s.",
+                done.skipped_count,
+                titles=titles if done.skipped_count == len(shown) else f"{titles} …",
+            )
+        )
+    if done.missing_count:
+        parts.append(
+            ngettext(
+                "%(num)s is no longer there.", "%(num)s are no longer there.", done.missing_count
+            )
+        )
+    return " ".join(parts)

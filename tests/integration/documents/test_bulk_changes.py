@@ -1,0 +1,233 @@
+"""Changes of many documents at once: what they change, what they leave, and their undoing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import event, text
+
+from portal.domain.documents import Visibility
+from portal.domain.people import User
+from portal.services.documents import bulk, folders, library, selections
+from tests.conftest import Portal
+
+BULK = "/api/knowledge/bulk"
+
+
+@dataclass
+class Shelf:
+    """ada's documents a, b and private c, and eve's shared d and private e."""
+
+    portal: Portal
+    client: FlaskClient
+    ada: User
+    eve: User
+    ids: dict[str, str]
+
+    def apply(self, user: User, action: str, *names: str, **given: Any) -> dict[str, Any]:
+        if names:
+            given["ids"] = [self.ids.get(name, name) for name in names]
+        headers = self.portal.headers(user)
+        answer = self.client.post(BULK, headers=headers, json={"action": action, **given})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json)
+
+    def undo(self, user: User, change_id: str) -> Any:
+        address = f"{BULK}/{change_id}/undo"
+        return self.client.post(address, headers=self.portal.headers(user))
+
+    def state(self, name: str) -> Any:
+        query = (
+            "SELECT tags, domain, visibility, folder_id, deleted_at FROM documents WHERE id = :id"
+        )
+        with self.portal.services.database.begin() as session:
+            return session.execute(text(query), {"id": self.ids[name]}).one()
+
+
+@pytest.fixture
+def shelf(portal: Portal, client: FlaskClient) -> Shelf:
+    ada, eve = portal.user("ada"), portal.user("eve")
+    ids = {}
+    for name, owner, visibility in (
+        ("a", ada, Visibility.SHARED),
+        ("b", ada, Visibility.SHARED),
+        ("c", ada, Visibility.PRIVATE),
+        ("d", eve, Visibility.SHARED),
+        ("e", eve, Visibility.PRIVATE),
+    ):
+        content = f"words of {name}"
+        ids[name] = str(portal.add(content, title=name, owner=owner, visibility=visibility).id)
+    return Shelf(portal, client, ada, eve, ids)
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "column"),
+    [
+        ("add_tag", {"tag": "2026"}, "tags"),
+        ("domain", {"domain": "law"}, "domain"),
+        ("visibility", {"visibility": "private"}, "visibility"),
+        ("delete", {}, "deleted_at"),
+    ],
+)
+def test_change_leaves_others_documents_and_is_undone(
+    shelf: Shelf, action: str, given: dict[str, Any], column: str
+) -> None:
+    before = {name: shelf.state(name) for name in shelf.ids}
+    done = shelf.apply(shelf.ada, action, "a", "b", "c", "d", "e", str(uuid4()), **given)
+    # What is private already is not changed; eve's private one is missing like one that never was.
+    already = {"c"} if action == "visibility" else set()
+    assert done["changed_count"] == 3 - len(already)
+    assert [(one["title"], one["reason"]) for one in done["skipped"]] == [("d", "forbidden")]
+    assert (done["skipped_count"], done["missing_count"]) == (1, 2)
+    changed = {
+        name
+        for name in shelf.ids
+        if getattr(shelf.state(name), column) != getattr(before[name], column)
+    }
+    assert changed == {"a", "b", "c"} - already
+    assert shelf.undo(shelf.eve, done["change_id"]).status_code == 404
+    assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": len(changed)}
+    assert {name: shelf.state(name) for name in shelf.ids} == before
+    assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404
+
+
+def test_undo_keeps_later_changes(shelf: Shelf) -> None:
+    done = shelf.apply(shelf.ada, "domain", "a", "b", domain="law")
+    shelf.apply(shelf.ada, "domain", "a", domain="art")
+    assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 1}
+    assert (shelf.state("a").domain, shelf.state("b").domain) == ("art", None)
+
+
+def test_all_that_match_move_in_one_statement(shelf: Shelf) -> None:
+    services = shelf.portal.services
+    folder_id = folders.create_folder(services, shelf.ada, name="Old")
+    hidden = folders.create_folder(services, shelf.eve, name="Hers", visibility=Visibility.PRIVATE)
+    written: list[str] = []
+
+    def watch(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if "UPDATE documents" in statement:
+            written.append(statement)
+
+    event.listen(services.database.engine, "before_cursor_execute", watch)
+    done = shelf.apply(shelf.ada, "move", matching={}, folder_id=str(folder_id))
+    event.remove(services.database.engine, "before_cursor_execute", watch)
+    assert len(written) == 1
+    assert (done["changed_count"], done["skipped_count"]) == (3, 1)
+    inside = {"matching": {"folder_id": str(folder_id), "q": "A"}}
+    moved = shelf.apply(shelf.ada, "move", **inside, folder_id=None)
+    assert moved["changed_count"] == 1
+    assert shelf.undo(shelf.ada, moved["change_id"]).json == {"changed_count": 1}
+    assert shelf.state("a").folder_id == folder_id
+    for given in (
+        {"matching": {}, "folder_id": str(hidden)},
+        {"matching": {"folder_id": str(hidden)}, "folder_id": None},
+    ):
+        answer = shelf.client.post(
+            BULK, headers=shelf.portal.headers(shelf.ada), json={"action": "move", **given}
+        )
+        assert answer.status_code == 404
+    # Back into a folder that is gone meanwhile is into none.
+    out = shelf.apply(shelf.ada, "move", "a", folder_id=None)
+    folders.delete_folder(services, shelf.ada, folder_id, trash_documents=False)
+    shelf.undo(shelf.ada, out["change_id"])
+    assert shelf.state("a").folder_id is None
+
+
+def test_nothing_selected_changes_nothing(shelf: Shelf) -> None:
+    assert shelf.apply(shelf.ada, "delete", ids=[])["changed_count"] == 0
+    headers = shelf.portal.headers(shelf.ada)
+    for given in ({}, {"ids": [], "matching": {}}):
+        answer = shelf.client.post(BULK, headers=headers, json={"action": "delete", **given})
+        assert answer.status_code == 422
+    assert (
+        shelf.client.post("/documents/bulk", headers=headers, data={"action": "delete"}).status_code
+        == 422
+    )
+    assert library.list_documents(shelf.portal.services, shelf.portal.admin).total_count == 5
+
+
+def test_switches_are_one_users_and_are_undone(shelf: Shelf) -> None:
+    services = shelf.portal.services
+    selections.set_default(services, shelf.ada, shelf.ids["a"], True)
+    done = shelf.apply(shelf.ada, "switch", matching={}, enabled=False)
+    assert (done["changed_count"], done["skipped_count"]) == (4, 0)
+    assert selections.count(services, shelf.ada, None) == (0, 4)
+    assert selections.count(services, shelf.eve, None) == (4, 4)
+    assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 4}
+    found = selections.switches(services, shelf.ada, list(shelf.ids.values()))
+    assert sorted((one.title, one.user_default) for one in found.values()) == [
+        ("a", True),
+        ("b", None),
+        ("c", None),
+        ("d", None),
+    ]
+    shelf.apply(shelf.ada, "switch", "a", "b", enabled=None)
+    assert selections.count(services, shelf.ada, None) == (4, 4)
+
+
+def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:
+    shelf.apply(shelf.ada, "delete", "a", "b")
+    shelf.portal.add("words of a", title="a again", owner=shelf.ada)
+    done = shelf.apply(shelf.ada, "restore", "a", "b")
+    assert done["changed_count"] == 1
+    assert [(one["title"], one["reason"]) for one in done["skipped"]] == [("a", "uploaded_again")]
+    assert shelf.apply(shelf.eve, "restore", "a")["missing_count"] == 1
+
+
+def test_reading_again_lists_what_is_being_read(shelf: Shelf) -> None:
+    first = shelf.apply(shelf.ada, "read_again", "a", "d")
+    assert (first["changed_count"], first["skipped_count"]) == (1, 1)
+    again = shelf.apply(shelf.ada, "read_again", "a", "b")
+    assert again["changed_count"] == 1
+    assert [(one["title"], one["reason"]) for one in again["skipped"]] == [("a", "conflict")]
+
+
+def test_visibility_of_many_is_in_the_audit_log(shelf: Shelf) -> None:
+    done = shelf.apply(shelf.ada, "visibility", "a", "b", visibility="private")
+    shelf.undo(shelf.ada, done["change_id"])
+    query = """
+        SELECT subject_title, details ->> 'before', details ->> 'after' FROM audit_log
+        WHERE event = 'visibility_changed' ORDER BY subject_title, created_at
+    """
+    with shelf.portal.services.database.begin() as session:
+        entries = [tuple(row) for row in session.execute(text(query))]
+    there, back = ("shared", "private"), ("private", "shared")
+    assert entries == [("a", *there), ("a", *back), ("b", *there), ("b", *back)]
+
+
+def test_forms_work_without_scripts(shelf: Shelf) -> None:
+    headers = shelf.portal.headers(shelf.ada)
+    page = shelf.client.get("/documents?sort=title", headers=headers).text
+    assert page.count('form="bulk-form"') == 4
+    data = {"document": [shelf.ids["a"], shelf.ids["d"]], "action": "add_tag", "sort": "title"}
+    question = shelf.client.post("/documents/bulk/ask", headers=headers, data=data).text
+    assert "2 documents are selected." in question
+    fields = re.findall(
+        r'type="hidden"\s+name="(\w+)"\s+value="([^"]*)"', question.split("bulk-dialog")[1]
+    )
+    sent = {"action": "add_tag", "value": "2026", "document": []}
+    for name, value in fields:
+        sent[name] = [*sent["document"], value] if name == "document" else value
+    done = shelf.client.post("/documents/bulk", headers=headers, data=sent)
+    assert done.headers["Location"] == "/documents?sort=title"
+    assert shelf.state("a").tags == ["2026"]
+    assert shelf.state("d").tags == []
+    off = {"matching": "1", "q": "a", "action": "switch:off"}
+    assert shelf.client.post("/documents/bulk", headers=headers, data=off).status_code == 303
+    assert selections.count(shelf.portal.services, shelf.ada, None) == (3, 4)
+    for wrong in ({"action": "explode"}, {"action": "switch:x"}, {"document": "x"}):
+        given = {"document": shelf.ids["a"], "action": "delete"} | wrong
+        assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
+
+
+def test_old_changes_are_forgotten(shelf: Shelf) -> None:
+    done = shelf.apply(shelf.ada, "domain", "a", domain="law")
+    with shelf.portal.services.database.begin() as session:
+        session.execute(text("UPDATE bulk_changes SET created_at = now() - interval '25 hours'"))
+    bulk.forget_old(shelf.portal.services)
+    assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404

@@ -30,7 +30,7 @@ class _Watch:
 # The steps of a search in its explanation, and their names here.
 _STEPS = {
     "configuration_ms": ("configuration", "selection"),
-    "words_ms": ("keyword_index", "keyword_selection"),
+    "words_ms": ("keyword_selection",),
     "statement_ms": ("statement",),
     "results_ms": ("results",),
 }

@@ -75,25 +75,23 @@ class Statements:
         self._reader = reader
         self._keeps_plans = False
 
-    def fetch(
+    def send(
         self,
         clause: TextClause,
         binds: Mapping[str, Any],
         rows: RowFactory[Row],
         *,
         keeps_plan: bool = False,
-    ) -> list[Row]:
-        """Fetch all rows, using those of `binds` that the statement has. With `keeps_plan` it is
-        parsed and planned once a connection, for any binds; otherwise it is planned for these
-        binds, and must come before any that keeps its plan."""
+    ) -> RawCursor[Row]:
+        """Send a statement, using those of `binds` that it has, and return the cursor of its rows.
+        With `keeps_plan` it is parsed and planned once a connection, for any binds; otherwise it is
+        planned for these binds, and must come before any that keeps its plan."""
         statement, names = _compiled(clause)
         if keeps_plan and not self._keeps_plans:
-            with _cursor(self._reader, tuple_row) as cursor:
-                cursor.execute(_KEEP_PLANS, prepare=True)
+            _cursor(self._reader, tuple_row).execute(_KEEP_PLANS, prepare=True)
             self._keeps_plans = True
-        with _cursor(self._reader, rows) as cursor:
-            cursor.execute(statement, [binds[name] for name in names], prepare=keeps_plan)
-            return cursor.fetchall()
+        cursor = _cursor(self._reader, rows)
+        return cursor.execute(statement, [binds[name] for name in names], prepare=keeps_plan)
 
 
 @contextmanager
@@ -117,7 +115,7 @@ def fetch_under(
 ) -> list[Row]:
     """Fetch a single statement that is planned, for these binds, and executed under `settings`."""
     with under(reader, settings) as statements:
-        return statements.fetch(clause, binds, rows)
+        return statements.send(clause, binds, rows).fetchall()
 
 
 def _driver(reader: Reader) -> Connection[Any]:

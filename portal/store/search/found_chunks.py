@@ -82,13 +82,13 @@ def load_chunks(
     clause = _chunks(in_conversation=legs.scope.conversation_id is not None)
     with under(reader, {"statement_timeout": legs.deadline.milliseconds}) as statements:
         found = (
-            statements.fetch(clause, binds, class_row(StoredChunk), keeps_plan=True)
+            statements.send(clause, binds, class_row(StoredChunk), keeps_plan=True).fetchall()
             if chunk_ids
             else []
         )
         if found:
             return {str(chunk.chunk_id): chunk for chunk in found}, found[0].documents_version
-        return {}, statements.fetch(_VERSION, binds, scalar_row, keeps_plan=True)[0]
+        return {}, statements.send(_VERSION, binds, scalar_row, keeps_plan=True).fetchall()[0]
 
 
 @dataclass(frozen=True, slots=True)

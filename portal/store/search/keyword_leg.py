@@ -3,14 +3,11 @@ chunks, which are not in the index of shared chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
-from uuid import UUID
 
 from portal.store.search import keyword_candidates
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets
-from portal.store.search.keyword_candidates import KEYWORD_ARRAYS, CachedPostings, Scored
+from portal.store.search.keyword_candidates import CachedPostings, Scored
 from portal.store.search.queries import Legs
 from portal.store.search.term_postings import Bm25Shape, WordWeights
 from portal.store.statements import Planner, Reader
@@ -30,10 +27,10 @@ class OwnWords:
         self._shape = Bm25Shape(legs.settings.bm25_k1, legs.settings.bm25_b)
         self._kept = CachedPostings(enabled_sets.postings, legs.corpus_version)
 
-    def best_of_selection(self, enabled: EnabledSet, settings: Planner) -> dict[str, Any]:
-        """Return the best chunks of a narrow selection, as binds for the search statement."""
+    def best_of_selection(self, enabled: EnabledSet, settings: Planner) -> list[Scored]:
+        """Return the best chunks of a narrow selection."""
         legs = self._legs
-        found = keyword_candidates.best_of_selection(
+        return keyword_candidates.best_of_selection(
             self._reader,
             legs.keywords.terms if legs.keywords else (),
             enabled,
@@ -49,7 +46,6 @@ class OwnWords:
             private=self.best_of_private,
             weighed=self._weighed(),
         )
-        return keyword_candidates.as_arrays(found)
 
     def best_of_private(self) -> list[Scored]:
         """Return the best of the user's own private chunks that are switched on and match the
@@ -87,17 +83,3 @@ class OwnWords:
             return None
         version = legs.versions.collection_id, legs.versions.documents, legs.corpus_version
         return self._enabled_sets.shared_weights.get(version)
-
-
-def merge_arrays(
-    found: Mapping[str, str], private: Sequence[Scored], *, limit: int
-) -> dict[str, list[Any]]:
-    """Merge the hits of the index of shared chunks with the best private chunks."""
-    columns = (found[name].strip("{}").split(",") for name in KEYWORD_ARRAYS)
-    shared = [
-        Scored(UUID(chunk_id), UUID(document_id), float(score))
-        for chunk_id, document_id, score in zip(*columns, strict=True)
-        if chunk_id
-    ]
-    merged = keyword_candidates.merge(shared, private, limit=limit)
-    return keyword_candidates.as_arrays(merged)

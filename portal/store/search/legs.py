@@ -1,7 +1,7 @@
 """The two legs of a search: what each looks for, and what both offer.
 
-`find_offers` chooses a plan by how much is switched on (ADR 10), looks up words, and runs one
-statement. `domain.fusion` turns its offers into the rows that users read.
+`find_offers` chooses a plan by how much is switched on (ADR 10), and sends the statements of both
+legs at once. `domain.fusion` turns its offers into the rows that users read.
 """
 
 from __future__ import annotations
@@ -9,26 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from time import perf_counter
 from typing import Any
 
-from psycopg.rows import scalar_row, tuple_row
+from psycopg.rows import tuple_row
 
 from portal.domain.fusion import Offer
 from portal.domain.search import KeywordBackend
 from portal.store.documents.selection import selection_binds
 from portal.store.search import leg_plans
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets
-from portal.store.search.keyword_candidates import KEYWORD_ARRAYS
-from portal.store.search.keyword_leg import OwnWords, merge_arrays
+from portal.store.search.keyword_candidates import Scored, as_arrays
+from portal.store.search.keyword_leg import OwnWords
 from portal.store.search.queries import Legs
 from portal.store.search.statement import (
     KeywordPlan,
     Shape,
     VectorPlan,
-    bm25_statement,
-    leg_statement,
-    statement,
+    given_statement,
+    keyword_statement,
+    vector_statement,
 )
 from portal.store.statements import Reader, under
 from portal.store.vector_parameters import VectorParameter
@@ -79,50 +80,48 @@ def find_offers(
     reader: Reader, legs: Legs, enabled: EnabledSet, enabled_sets: EnabledSets, trace: Trace
 ) -> Offers:
     """Return the chunks that either leg finds in the enabled set."""
-    shape = _shape(legs, enabled, trace)
-    binds = _binds(legs, enabled)
-    own_words = OwnWords(reader, legs, enabled_sets)
-    private = []
-    if shape.takes_keyword_selection:
+    shape, binds = _shape(legs, enabled, trace), _binds(legs, enabled)
+    given: Sequence[Scored] = ()
+    if shape.takes_keyword_selection or legs.has_private:
         with trace.timed("keyword_selection"):
-            binds |= own_words.best_of_selection(enabled, _planner_settings(legs, enabled))
-    elif shape.takes_keyword_index and legs.has_private:
-        with trace.timed("keyword_selection"):
-            private = own_words.best_of_private()
-    version = None
-    with under(reader, _planner_settings(legs, enabled)) as statements:
-        if shape.takes_keyword_index:
-            with trace.timed("keyword_index"):
-                ((*columns, version),) = statements.fetch(bm25_statement(shape), binds, tuple_row)
-                arrays = dict(zip(KEYWORD_ARRAYS, columns, strict=True))
-                binds |= merge_arrays(arrays, private, limit=legs.leg_limit) if private else arrays
-        with trace.timed("statement"):
-            (row,) = statements.fetch(statement(shape), binds, tuple_row, keeps_plan=shape.is_plain)
+            own_words = OwnWords(reader, legs, enabled_sets)
+            if shape.takes_keyword_selection:
+                settings = _planner_settings(legs, enabled)
+                given = own_words.best_of_selection(enabled, settings)
+            else:
+                given = own_words.best_of_private()
+    clauses = []
+    if shape.keyword is not None and not shape.takes_keyword_selection:
+        clauses.append(keyword_statement(shape))
+    if given:
+        binds |= as_arrays(given)
+        clauses.append(given_statement(shape))
+    by_words = len(clauses)
+    if shape.vector is not None:
+        clauses.append(vector_statement(shape))
+    cursors, keeps_plan = [], shape.is_plain and not shape.takes_keyword_index
+    with trace.timed("statement"), under(reader, _planner_settings(legs, enabled)) as statements:
+        for clause in clauses:
+            cursors.append(statements.send(clause, binds, tuple_row, keeps_plan=keeps_plan))
+            keeps_plan = shape.is_plain
+        rows = [row for cursor in cursors for row in cursor.fetchall()]
     # Listed ids are valid for the version under which they were read.
-    if enabled.ids is not None or legs.has_private:
-        version = legs.versions.documents
-    return _offers(row, version)
+    is_listed = enabled.ids is not None or legs.has_private or not rows
+    version = legs.versions.documents if is_listed else rows[0][-1]
+    return _merged(rows[by_words:], rows[:by_words], version, limit=legs.leg_limit)
 
 
 def time_legs(
     reader: Reader, legs: Legs, enabled: EnabledSet, enabled_sets: EnabledSets, trace: Trace
 ) -> None:
     """Run each leg once more on its own, for an explanation."""
-    shape, binds = _shape(legs, enabled, trace), _binds(legs, enabled)
-    if shape.takes_keyword_selection:
-        own_words = OwnWords(reader, legs, enabled_sets)
-        binds |= own_words.best_of_selection(enabled, _planner_settings(legs, enabled))
     for step, leg in (
-        ("vector_leg", replace(shape, keyword=None)),
-        ("keyword_leg", replace(shape, vector=None)),
+        ("vector_leg", replace(legs, keywords=None)),
+        ("keyword_leg", replace(legs, vector=None)),
     ):
-        if leg.vector is None and leg.keyword is None:
-            continue
-        with trace.timed(step), under(reader, _planner_settings(legs, enabled)) as statements:
-            if leg.takes_keyword_index:
-                statements.fetch(bm25_statement(leg), binds, tuple_row)
-            else:
-                statements.fetch(leg_statement(leg), binds, scalar_row)
+        if leg.vector is not None or leg.keywords is not None:
+            with trace.timed(step):
+                find_offers(reader, leg, enabled, enabled_sets, Trace())
 
 
 def _shape(legs: Legs, enabled: EnabledSet, trace: Trace) -> Shape:
@@ -169,11 +168,30 @@ def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
     return binds
 
 
-def _offers(row: Sequence[Any], version: int | None) -> Offers:
-    ids, documents, *columns, statement_version = row
-    version = statement_version if version is None else version
-    if ids is None:
-        return Offers((), version)
-    names = ids[1:-1].split(",")
-    of_documents = zip(names, documents[1:-1].split(","), strict=True) if documents else ()
-    return Offers(list(map(Offer, names, *columns)), version, dict(of_documents))
+def _merged(
+    by_vector: Sequence[Any], by_words: Sequence[Any], version: int, *, limit: int
+) -> Offers:
+    """Return the offers of the legs' rows, each chunk once."""
+    documents: dict[str, str] = {}
+    found: dict[str, Offer] = {}
+    for rank, (name, cosine, likeness, _) in enumerate(_each(by_vector, documents), 1):
+        found[name] = Offer(name, rank, None, cosine, likeness)
+    words = _each(by_words, documents)
+    if len(by_words) > 1:
+        words = sorted(words, key=lambda one: (-one[3], one[0]))[:limit]
+    for rank, (name, cosine, likeness, bm25) in enumerate(words, 1):
+        nearest = found[name].vector_rank if name in found else None
+        found[name] = Offer(name, nearest, rank, cosine, likeness, bm25)
+    return Offers(list(found.values()), version, documents)
+
+
+def _each(rows: Sequence[Any], documents: dict[str, str]) -> list[tuple[Any, ...]]:
+    """Return id, cosine, likeness and BM25 of each offer of a leg's rows; fill in `documents`."""
+    offers: list[tuple[Any, ...]] = []
+    for ids, of_documents, cosines, likenesses, scores, _version in rows:
+        if ids is not None:
+            names = ids[1:-1].split(",")
+            offers += zip(names, cosines, likenesses, scores or repeat(0.0), strict=False)
+            if of_documents:
+                documents.update(zip(names, of_documents[1:-1].split(","), strict=True))
+    return offers

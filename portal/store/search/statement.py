@@ -1,9 +1,8 @@
-"""The legs of a search as one statement that returns their offers.
+"""The legs of a search, each as one statement that returns its offers.
 
-Each leg is a derived table with its own ORDER BY and LIMIT, because an index cannot order by a
-column of a common table expression. The visibility conditions are inside both legs, before their
-LIMIT: filtering afterwards would lose results to documents that are switched off. `domain.fusion`
-puts the offers into one order; `store.search.found_chunks` reads the winners.
+Neither needs the other, so that both are sent at once. The visibility conditions are inside both,
+before their LIMIT: filtering afterwards would lose results to documents that are switched off.
+`domain.fusion` puts the offers into one order; `store.search.found_chunks` reads the winners.
 """
 
 from __future__ import annotations
@@ -106,9 +105,8 @@ class Shape:
 
     @property
     def takes_keyword_index(self) -> bool:
-        """Tell whether the keyword leg takes the result of `bm25_statement`. pg_textsearch takes
-        its fast path only where the words are a constant of the plan, so that statement is planned
-        for each search, and kept small."""
+        """Tell whether the keyword leg scans an index of pg_textsearch, which takes its fast path
+        only where the words are a constant of the plan: the leg is planned for each search."""
         return self._takes_words(KeywordPlan.INDEX)
 
     @property
@@ -128,48 +126,86 @@ class Shape:
 
 
 @lru_cache(maxsize=256)
-def statement(shape: Shape) -> TextClause:
-    """Return the statement of both legs: their offers, each chunk once, as one row of arrays, which
-    are read many times faster than rows. Ids are text, the form in which `found_chunks` takes
-    them."""
-    legs = " UNION ALL ".join(f"({leg})" for leg in _legs(shape))
-    vectors, cosine, likeness = "", "CAST(NULL AS float8)", "CAST(NULL AS float8)"
-    if shape.vector is not None:
-        # The legs' order comes from the index's shortened vectors; scores come from the full ones,
-        # so that a hit of the keyword leg alone gets its true cosine too.
-        vectors = f"LEFT JOIN {shape.vector.partition} e ON e.chunk_id = found.chunk_id"
-        cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
-        likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
-    documents = "CAST(array_agg(found.document_id) AS text)" if shape.by_document else "NULL"
-    return text(f"""
-        SELECT CAST(array_agg(found.chunk_id) AS text), {documents},
-               array_agg(found.vector_rank), array_agg(found.text_rank),
-               array_agg({cosine}), array_agg({likeness}), array_agg(found.bm25), ({VERSION})
-        FROM (
-            SELECT chunk_id, (array_agg(document_id))[1] AS document_id,
-                   min(vector_rank) AS vector_rank, min(text_rank) AS text_rank,
-                   COALESCE(max(bm25), 0) AS bm25
-            FROM ({legs}) legs
-            GROUP BY chunk_id
-        ) found
-        {vectors}
-    """)
+def vector_statement(shape: Shape) -> TextClause:
+    """Return the statement of the vector leg's offers, nearest first; see `_offers`."""
+    leg = shape.vector
+    if leg is None:
+        raise ValueError("the shape has no vector leg")
+    if leg.plan is VectorPlan.INDEX:
+        # The order of the index is approximate, especially for binary vectors.
+        nearest = f"""
+            SELECT e.chunk_id, e.document_id, {leg.distance} AS distance, {_cosines(leg)}
+            FROM {leg.partition} e {_counting("e", shape, chunks=bool(shape.chunks))}
+            ORDER BY {leg.order}
+            LIMIT {leg.limit * leg.candidate_factor}
+        """
+        return _offers(f"({nearest}) nearest", "distance", shape, limit=leg.limit)
+    key = "chunk_id" if leg.of_chunks else "job_id"
+    nearest = f"""
+        SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
+        FROM {leg.partition} e
+        WHERE e.{key} = ANY(CAST(:enabled_ids AS uuid[]))
+        ORDER BY distance
+        LIMIT {leg.limit}
+    """
+    return _offers(_with_cosines(nearest, "distance", leg), "distance", shape)
 
 
 @lru_cache(maxsize=256)
-def leg_statement(shape: Shape) -> TextClause:
-    """Return the statement of one leg with a count of its rows, to time it for an explanation."""
-    (leg,) = _legs(shape)
-    return text(f"SELECT count(*) FROM ({leg}) leg")
+def keyword_statement(shape: Shape) -> TextClause:
+    """Return the statement of the keyword leg's offers, best first; see `_offers`. Its plan must
+    not be kept where `Shape.takes_keyword_index`."""
+    leg = shape.keyword
+    if leg is None:
+        raise ValueError("the shape has no keyword leg")
+    best = _best_by_bm25(leg, shape) if shape.takes_keyword_index else _best_by_tsvector(leg, shape)
+    return _offers(_with_cosines(best, "bm25", shape.vector), "bm25 DESC", shape)
 
 
-def _legs(shape: Shape) -> list[str]:
-    legs = []
-    if shape.vector is not None:
-        legs.append(_vector_leg(shape.vector, shape))
-    if shape.keyword is not None:
-        legs.append(_keyword_leg(shape.keyword, shape))
-    return legs
+@lru_cache(maxsize=256)
+def given_statement(shape: Shape) -> TextClause:
+    """Return the statement that adds cosines to hits of words that were looked up beforehand."""
+    given = """
+        SELECT * FROM unnest(
+            CAST(:keyword_chunks AS uuid[]), CAST(:keyword_documents AS uuid[]),
+            CAST(:keyword_scores AS float8[])
+        ) AS given(chunk_id, document_id, bm25)
+    """
+    return _offers(_with_cosines(given, "bm25", shape.vector), "bm25 DESC", shape)
+
+
+def _offers(found: str, order: str, shape: Shape, *, limit: int | None = None) -> TextClause:
+    """Return the statement of a leg's offers in order, as one row of arrays, which are read many
+    times faster than rows, and the version of the documents."""
+    documents = "CAST(array_agg(document_id) AS text)" if shape.by_document else "NULL"
+    bm25 = "array_agg(bm25)" if order.startswith("bm25") else "NULL"
+    where = "WHERE bm25 > 0" if order.startswith("bm25") else ""
+    return text(f"""
+        SELECT CAST(array_agg(chunk_id) AS text), {documents}, array_agg(cosine),
+               array_agg(likeness), {bm25}, ({VERSION})
+        FROM (
+            SELECT * FROM {found} {where}
+            ORDER BY {order}, chunk_id {f"LIMIT {limit}" if limit else ""}
+        ) offers
+    """)
+
+
+def _cosines(leg: VectorLeg | None) -> str:
+    """Return the columns of true cosines: the order of a leg comes from shortened vectors, and the
+    hits of the keyword leg have cosines too."""
+    if leg is None:
+        return "CAST(NULL AS float8) AS cosine, CAST(NULL AS float8) AS likeness"
+    return """1 - (e.embedding <=> CAST(:plain_vector AS vector)) AS cosine,
+              1 - (e.embedding <=> CAST(:corrected_vector AS vector)) AS likeness"""
+
+
+def _with_cosines(found: str, score: str, leg: VectorLeg | None) -> str:
+    """Return hits with their cosines, NULL for chunks without a vector."""
+    vectors = f"LEFT JOIN {leg.partition} e ON e.chunk_id = found.chunk_id" if leg else ""
+    return f"""(
+        SELECT found.chunk_id, found.document_id, found.{score}, {_cosines(leg)}
+        FROM ({found}) found {vectors}
+    ) scored"""
 
 
 def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
@@ -186,85 +222,22 @@ def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
     """
 
 
-def _vector_leg(leg: VectorLeg, shape: Shape) -> str:
-    if leg.plan is VectorPlan.EXACT:
-        key = "chunk_id" if leg.of_chunks else "job_id"
-        nearest = f"""
-            SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
-            FROM {leg.partition} e
-            WHERE e.{key} = ANY(CAST(:enabled_ids AS uuid[]))
-            ORDER BY distance
-            LIMIT {leg.limit}
-        """
-    else:
-        nearest = _by_index(leg, shape)
-    return f"""
-        SELECT chunk_id, document_id,
-               row_number() OVER (ORDER BY distance, chunk_id) AS vector_rank,
-               CAST(NULL AS bigint) AS text_rank, CAST(NULL AS float8) AS bm25
-        FROM ({nearest}) nearest
-    """
-
-
-def _by_index(leg: VectorLeg, shape: Shape) -> str:
-    """Return the hits of an index scan, with distances from the full vectors."""
-    # The order of the index is approximate, especially for binary vectors.
-    walk = f"""
-        SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
-        FROM {leg.partition} e {_counting("e", shape, chunks=bool(shape.chunks))}
-        ORDER BY {leg.order}
-        LIMIT {leg.limit * leg.candidate_factor}
-    """
-    if leg.candidate_factor == 1:
-        return walk
-    return f"SELECT * FROM ({walk}) walk ORDER BY distance LIMIT {leg.limit}"
-
-
-def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:
-    if leg.backend is KeywordBackend.PG_TEXTSEARCH:
-        best = """
-            SELECT * FROM unnest(
-                CAST(:keyword_chunks AS uuid[]), CAST(:keyword_documents AS uuid[]),
-                CAST(:keyword_scores AS float8[])
-            ) AS given(chunk_id, document_id, bm25)
-        """
-    else:
-        best = _best_by_tsvector(leg, shape)
-    return f"""
-        SELECT chunk_id, document_id, CAST(NULL AS bigint) AS vector_rank,
-               row_number() OVER (ORDER BY bm25 DESC, chunk_id) AS text_rank, bm25
-        FROM ({best}) best
-        WHERE bm25 > 0
-    """
-
-
-@lru_cache(maxsize=256)
-def bm25_statement(shape: Shape) -> TextClause:
-    """Return the statement of the best chunks that count by the index of words: one row of three
-    arrays, as text, the form in which `statement` takes them, and the version of the documents. Its
-    plan must not be cached; see `Shape.takes_keyword_index`."""
+def _best_by_bm25(leg: KeywordLeg, shape: Shape) -> str:
     # Scores are negative and lower is better; 0 is no match. The words are given twice, as two
     # parameters, and the score is not transformed: otherwise the extension does not take its fast
     # path, and every row is rescored, a third of a millisecond each.
-    arrays = ", ".join(
-        f"CAST(COALESCE(array_agg({column}), '{{}}') AS text)"
-        for column in ("chunk_id", "document_id", "-distance")
-    )
-    index = shape.keyword.index if shape.keyword else ALL_CHUNKS
-    is_of_chunks = index is ALL_CHUNKS
-    leg = "c" if is_of_chunks else "w"
-    counting = _counting(leg, shape, chunks=bool(shape.chunks) and not is_of_chunks)
-    return text(f"""
-        SELECT {arrays}, ({VERSION})
+    index, name = leg.index, "c" if leg.index is ALL_CHUNKS else "w"
+    counting = _counting(name, shape, chunks=bool(shape.chunks) and index is not ALL_CHUNKS)
+    return f"""
+        SELECT chunk_id, document_id, -distance AS bm25
         FROM (
-            SELECT {leg}.{index.chunk_id} AS chunk_id, {leg}.document_id,
-                   {leg}.terms <@> to_bm25query(:words, '{index.name}') AS distance
-            FROM {index.table} {leg} {counting}
-            ORDER BY {leg}.terms <@> to_bm25query(:words_again, '{index.name}')
+            SELECT {name}.{index.chunk_id} AS chunk_id, {name}.document_id,
+                   {name}.terms <@> to_bm25query(:words, '{index.name}') AS distance
+            FROM {index.table} {name} {counting}
+            ORDER BY {name}.terms <@> to_bm25query(:words_again, '{index.name}')
             LIMIT :leg_limit
         ) nearest
-        WHERE distance < 0
-    """)
+    """
 
 
 def _best_by_tsvector(leg: KeywordLeg, shape: Shape) -> str:

@@ -58,7 +58,6 @@ _WORDS = {
     "configuration": N_("Reading settings"),
     "embedding": N_("Embedding the query"),
     "selection": N_("Loading the document selection"),
-    "keyword_index": N_("Looking up terms"),
     "keyword_selection": N_("Looking up terms"),
     "statement": N_("Searching"),
     "results": N_("Preparing the results"),

@@ -17,7 +17,7 @@ from portal.errors import Unavailable
 from portal.services import Services
 from portal.services.search import engine
 from portal.store.search import legs as store_search
-from portal.store.search.statement import Shape, statement
+from portal.store.search.statement import Shape, keyword_statement, vector_statement
 from portal.store.statements import fetch_under
 from tests.conftest import Portal
 
@@ -39,11 +39,16 @@ def hurried(portal: Portal, make_services: Callable[..., Services]) -> Portal:
 
 @contextmanager
 def late(monkeypatch: pytest.MonkeyPatch, is_late: IsLate) -> Iterator[None]:
-    def chosen(shape: Shape) -> TextClause:
-        return LATE if is_late(shape) else statement(shape)
+    # Once a search: by the statement of its vector leg if it has one.
+    def by_vector(shape: Shape) -> TextClause:
+        return LATE if is_late(shape) else vector_statement(shape)
+
+    def by_words(shape: Shape) -> TextClause:
+        return LATE if shape.vector is None and is_late(shape) else keyword_statement(shape)
 
     with monkeypatch.context() as patched:
-        patched.setattr(store_search, "statement", chosen)
+        patched.setattr(store_search, "vector_statement", by_vector)
+        patched.setattr(store_search, "keyword_statement", by_words)
         started = time.monotonic()
         yield
         assert time.monotonic() - started < PATIENCE_S + SLACK_S

@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from portal.errors import DatabaseUnavailable, InvalidToken, StorageFull
 from portal.observability import metrics
+from portal.store.binary_parameters import send_binary
 from portal.store.probing import Prober
-from portal.store.vector_parameters import send_vectors
 
 __all__ = ["Database", "Session", "is_connection_lost", "is_lock_timeout", "normalise_url"]
 
@@ -79,7 +79,7 @@ class Database:
         )
         # Registered per engine: an engine copies the types that are registered globally when it is
         # made.
-        event.listen(self.engine, "connect", lambda driver, _record: send_vectors(driver))
+        event.listen(self.engine, "connect", lambda driver, _record: send_binary(driver))
         if statement_timeout_s is not None:
             limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"
             event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))

@@ -19,11 +19,11 @@ from sqlalchemy.orm import Session
 from portal.domain.embedding import Vector
 from portal.domain.vector_collections import RecordFilter, StoredRecord
 from portal.settings import SearchSettings
+from portal.store.binary_parameters import VectorParameter
 from portal.store.collections.reads import condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.embedding_models.vector_index import IndexShape, scan_settings
 from portal.store.statements import fetch_under
-from portal.store.vector_parameters import VectorParameter
 
 # Of the cosine with a vector of no length pgvector says NaN; it is as far as what stands upright.
 _DISTANCES = {

@@ -16,11 +16,11 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.vector_collections import NewRecord, RecordFilter
+from portal.store.binary_parameters import VectorParameter
 from portal.store.collections.reads import condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.ordered_ids import ids_in_order
-from portal.store.vector_parameters import VectorParameter
 from portal.text.analyser import analyser_version, index_terms
 from portal.text.language import detect_language
 

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
 from portal.settings import SearchSettings
+from portal.store.binary_parameters import VectorParameter
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.embedding_models.vector_index import scan_settings
-from portal.store.vector_parameters import VectorParameter
 
 
 @dataclass(frozen=True, slots=True)

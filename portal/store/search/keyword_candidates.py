@@ -28,6 +28,7 @@ import numpy as np
 from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
 
+from portal.store.binary_parameters import UuidsParameter
 from portal.store.search.bm25_weights import weigh
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
@@ -113,7 +114,7 @@ def merge(found: Sequence[Scored], others: Sequence[Scored], *, limit: int) -> l
 def _is_in(enabled: EnabledSet) -> tuple[str, dict[str, Any]]:
     """Return the selection for `best_of_index`, as an expression and its binds."""
     name = "chunk_id" if enabled.of_chunks else "job_id"
-    return f"{name} = ANY(CAST(:ids AS uuid[]))", {"ids": enabled.ids}
+    return f"{name} = ANY(CAST(:ids AS uuid[]))", {"ids": UuidsParameter(enabled.ids or "")}
 
 
 def _rows_to_read(enabled: EnabledSet, total_chunks: int, limit: int) -> int:

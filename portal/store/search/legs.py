@@ -17,6 +17,7 @@ from psycopg.rows import tuple_row
 
 from portal.domain.fusion import Offer
 from portal.domain.search import KeywordBackend
+from portal.store.binary_parameters import UuidsParameter, VectorParameter
 from portal.store.documents.selection import selection_binds
 from portal.store.search import leg_plans
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets
@@ -32,7 +33,6 @@ from portal.store.search.statement import (
     vector_statement,
 )
 from portal.store.statements import Reader, under
-from portal.store.vector_parameters import VectorParameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
     binds |= legs.scope.narrowing.binds
     binds |= {
         "collection_id": legs.versions.collection_id,
-        "enabled_ids": enabled.ids,
+        "enabled_ids": None if enabled.ids is None else UuidsParameter(enabled.ids),
         "leg_limit": legs.leg_limit,
     }
     if legs.vector is not None:

@@ -10,11 +10,11 @@ from portal.domain.search import SearchRequest
 from portal.services.models import builds, catalog, switching
 from portal.services.operations import maintenance
 from portal.services.search import engine
+from portal.store.binary_parameters import VectorParameter
 from portal.store.embedding_models import builds as build_store
 from portal.store.embedding_models import language_axis, registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
-from portal.store.vector_parameters import VectorParameter
 from tests.conftest import Portal
 
 DIMENSIONS = 48

@@ -226,7 +226,7 @@ def test_scan_settings_never_cut_results_short(services: Services) -> None:
     assert vector_index.scan_settings(search, 1)["hnsw.ef_search"] == str(search.hnsw.ef_search)
 
 
-def test_a_process_that_makes_its_database_first_can_send_vectors(database_url: str) -> None:
+def test_a_process_that_makes_its_database_first_can_send_binary(database_url: str) -> None:
     """Gunicorn's process does so, because it loads search last."""
     script = (
         "import sys\n"
@@ -235,7 +235,7 @@ def test_a_process_that_makes_its_database_first_can_send_vectors(database_url: 
         "import numpy as np\n"
         "from psycopg.rows import scalar_row\n"
         "from portal.store.statements import fetch\n"
-        "from portal.store.vector_parameters import VectorParameter\n"
+        "from portal.store.binary_parameters import VectorParameter\n"
         "value = VectorParameter(np.array([3.0, 4.0], np.float32))\n"
         "with database.read() as session:\n"
         "    clause = text('SELECT vector_norm(CAST(:value AS vector))')\n"

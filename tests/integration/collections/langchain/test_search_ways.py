@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 from portal.domain.vector_collections import RecordFilter
 from portal.integrations.langchain import PostgresVectorStore
 from portal.store import config
+from portal.store.binary_parameters import VectorParameter
 from portal.store.collections import by_vector
 from portal.store.collections import rows as collection_store
 from portal.store.embedding_models.vector_index import standing_indexes
 from portal.store.search import keyword_index
 from portal.store.session import Database
-from portal.store.vector_parameters import VectorParameter
 from tests.integration.collections.langchain.conftest import MakeStore
 from tests.integration.collections.langchain.embeddings import WordEmbeddings
 

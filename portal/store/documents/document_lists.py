@@ -145,8 +145,8 @@ def _filtered(statement: Select[Any], user: User, filters: DocumentFilter) -> Se
         statement = statement.where(DocumentRow.folder_id.in_(select(below.c.id)))
     if filters.is_unfiled:
         filed = ids_filed_for(user)
-        is_filed = DocumentRow.folder_id.in_(select(filed.c.id))
-        statement = statement.where(or_(DocumentRow.folder_id.is_(None), ~is_filed))
+        is_filed = select(filed.c.id).where(filed.c.id == DocumentRow.folder_id)
+        statement = statement.where(~is_filed.correlate(DocumentRow).exists())
     if filters.title_contains:
         statement = statement.where(
             DocumentRow.title.icontains(filters.title_contains, autoescape=True)

@@ -50,6 +50,9 @@ NEWEST_JOB = (
     .correlate(DocumentRow)
     .scalar_subquery()
 )
+_PORTAL_ID = (
+    select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION).scalar_subquery()
+)
 _CHUNK_COUNT = (
     select(func.count())
     .select_from(DocumentChunkRow)
@@ -79,11 +82,11 @@ def _summaries(user: User) -> Select[Any]:
             FolderRow.id,
             FolderRow.name,
         )
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
         .outerjoin(FolderRow, and_(FolderRow.id == DocumentRow.folder_id, folder_visible_to(user)))
         .where(
-            CollectionRow.name == PORTAL_COLLECTION,
+            # Not a join: of one collection, the indexes of sorted lists are in order.
+            DocumentRow.collection_id == _PORTAL_ID,
             DocumentRow.purged_at.is_(None),
             visible_to(user),
         )

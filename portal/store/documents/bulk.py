@@ -69,6 +69,7 @@ def change(
 ) -> Changed:
     """Change those of the target that the user may change, and are not so already."""
     d = _DOCUMENTS.c
+    chosen = _target(user, target, deleted=action is BulkAction.RESTORE)
     before: Any
     new: dict[str, Any]
     match action:
@@ -92,10 +93,9 @@ def change(
             differs = d.deleted_at.is_(None)
         case BulkAction.RESTORE:
             before, new = cast(null(), Text), {"deleted_at": None}
-            differs = and_(d.deleted_at.is_not(None), ~_is_twice())
+            differs = and_(d.deleted_at.is_not(None), ~_is_twice(chosen))
         case _:
             raise ValueError(action)
-    chosen = _target(user, target, deleted=action is BulkAction.RESTORE)
     locked = (
         select(d.id, cast(func.to_jsonb(before), JSONB).label("before"))
         .where(d.id.in_(select(chosen.c.id).where(_is_editable(user, chosen.c.owner_id))), differs)
@@ -181,9 +181,9 @@ def _execute(session: Session, noted: CTE, chosen: CTE, changed: CTE) -> Changed
     return Changed(row[0], row[1], row[2])
 
 
-def _is_twice() -> ColumnElement[bool]:
-    """Return the condition that the owner has the same file in another live document, or in an
-    earlier one of the trash."""
+def _is_twice(chosen: CTE) -> ColumnElement[bool]:
+    """Return the condition that the owner has the same file in another live document, or in
+    another one that is restored."""
     other = DocumentRow.__table__.alias("other")
     d = _DOCUMENTS.c
     return and_(
@@ -194,7 +194,10 @@ def _is_twice() -> ColumnElement[bool]:
             other.c.id != d.id,
             other.c.status != DocumentStatus.FAILED.value,
             other.c.purged_at.is_(None),
-            or_(other.c.deleted_at.is_(None), other.c.id < d.id),
+            or_(
+                other.c.deleted_at.is_(None),
+                and_(other.c.id < d.id, other.c.id.in_(select(chosen.c.id))),
+            ),
         ),
     )
 

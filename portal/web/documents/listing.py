@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from apiflask import APIBlueprint
@@ -23,7 +24,7 @@ from portal.domain.documents import (
     Visibility,
 )
 from portal.domain.jobs import Job
-from portal.errors import N_, Forbidden
+from portal.errors import N_, Forbidden, NotFound
 from portal.http import context
 from portal.services.documents import folders, jobs, library
 from portal.web.documents.folders import tree_values
@@ -31,6 +32,7 @@ from portal.web.documents.selection import rows_switches
 from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment
 from portal.web.people.notifications import new_bell
 from portal.web.presenters import STATUS_WORDS
+from portal.web.security import referring_path
 
 PAGE_SIZE = 50
 # Rows of a list on one page: those after them have a page of their own.
@@ -121,32 +123,32 @@ class ListQuery:
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
-def _choice(kind: type[Choice], name: str) -> Choice | None:
-    value = request.values.get(name, "")
+def _choice(kind: type[Choice], value: str) -> Choice | None:
     return kind(value) if value in set(kind) else None
 
 
-def _identifier(name: str) -> UUID | None:
+def _identifier(value: str) -> UUID | None:
     try:
-        return UUID(request.values.get(name, ""))
+        return UUID(value)
     except ValueError:
         return None
 
 
-def list_query() -> ListQuery:
-    """Return the filters of the request; unknown values are ignored."""
-    type_name = request.values.get("type", "")
+def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
+    """Return the filters of the request, or of `values`; unknown ones are ignored."""
+    given = request.values if values is None else values
+    type_name = given.get("type", "")
     return ListQuery(
-        text=request.values.get("q", "").strip(),
-        status=_choice(DocumentStatus, "status"),
+        text=given.get("q", "").strip(),
+        status=_choice(DocumentStatus, given.get("status", "")),
         type_name=type_name if type_name in TYPES else "",
-        domain=request.values.get("domain", "").strip(),
-        owner_id=_identifier("owner"),
-        visibility=_choice(Visibility, "visibility"),
-        folder_id=_identifier("folder"),
-        is_unfiled=request.values.get("folder") == "none",
-        tag=request.values.get("tag", "").strip(),
-        sort=_choice(DocumentSort, "sort") or DocumentSort.NEWEST,
+        domain=given.get("domain", "").strip(),
+        owner_id=_identifier(given.get("owner", "")),
+        visibility=_choice(Visibility, given.get("visibility", "")),
+        folder_id=_identifier(given.get("folder", "")),
+        is_unfiled=given.get("folder") == "none",
+        tag=given.get("tag", "").strip(),
+        sort=_choice(DocumentSort, given.get("sort", "")) or DocumentSort.NEWEST,
     )
 
 
@@ -317,9 +319,18 @@ def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 
 
 def total() -> tuple[str, dict[str, Any]]:
-    """Return the count above the list, for responses that change it."""
-    page = library.list_documents(*context.caller(), limit=1)
-    values = {"total_count": page.total_count, "is_filtered": False, "out_of_band": True}
+    """Return the count above the list on the page, for responses that change it."""
+    address = urlsplit(referring_path() or "")
+    is_list = address.path == url_for("documents.index")
+    query = list_query(dict(parse_qsl(address.query)) if is_list else {})
+    try:
+        page = library.list_documents(*context.caller(), filters=query.filters, limit=1)
+    except NotFound:
+        # Its folder was deleted while the page was open.
+        query = ListQuery()
+        page = library.list_documents(*context.caller(), limit=1)
+    is_filtered = query.is_filtered
+    values = {"total_count": page.total_count, "is_filtered": is_filtered, "out_of_band": True}
     return "fragments/documents/_count.html", values
 
 

@@ -177,6 +177,15 @@ def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:
     assert done["changed_count"] == 1
     assert [(one["title"], one["reason"]) for one in done["skipped"]] == [("a", "uploaded_again")]
     assert shelf.apply(shelf.eve, "restore", "a")["missing_count"] == 1
+    # Of two copies in the trash one comes back, whichever is chosen.
+    (again,) = (
+        one.id
+        for one in library.list_documents(shelf.portal.services, shelf.ada).items
+        if one.title == "a again"
+    )
+    for copies in (["a"], [str(again)], ["a", str(again)]):
+        shelf.apply(shelf.ada, "delete", "a", str(again))
+        assert shelf.apply(shelf.ada, "restore", *copies)["changed_count"] == 1
 
 
 def test_reading_again_lists_what_is_being_read(shelf: Shelf) -> None:

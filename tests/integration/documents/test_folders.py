@@ -275,3 +275,19 @@ def test_document_in_the_trash_comes_back_where_it_was(portal: Portal, ada: Cabi
     assert ada.titles(folder_id=folder_id) == set()
     assert ada.call("POST", f"{LIST}/{document['id']}/restore").json["folder"] == "Plans"
     assert library.list_documents(portal.services, portal.admin).total_count == 1
+
+
+def test_count_above_the_list_is_that_of_its_folder(ada: Cabinet) -> None:
+    folder_id = ada.folder("Plans")
+    ada.upload("elsewhere.txt")
+    for page, count in ((f"/documents?folder={folder_id}", 1), ("/documents?q=plan", 1)):
+        document = ada.upload("plan.txt", folder_id=folder_id)
+        other = ada.upload("plan.txt", folder_id=folder_id)["id"]
+        seen = ada.headers | {"HX-Request": "true", "HX-Current-URL": f"http://localhost{page}"}
+        answer = ada.client.post(
+            f"/documents/{document['id']}/delete", headers=seen, data={"in_list": "1"}
+        )
+        found = re.search(r'id="document-count"[^>]*>\s*(\d+) document', answer.text)
+        assert found is not None
+        assert int(found[1]) == count
+        ada.call("DELETE", f"{LIST}/{other}")

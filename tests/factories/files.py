@@ -111,7 +111,8 @@ def write_pdf(
     sizes: dict[str, float] | None = None,
     outline: Sequence[tuple[str, int, int]] = (),
 ) -> Path:
-    """A PDF with one line of text below the other; `sizes` gives lines another type size.
+    """A PDF with one line of text below the other; `sizes` gives lines another type size. A page
+    without lines is a drawing.
 
     `outline` holds (title, level from 0, page index).
     """
@@ -130,6 +131,8 @@ def write_pdf(
             canvas.setFont(font, (sizes or {}).get(line, 11))
             canvas.drawString(72, baseline, line)
             baseline -= 16
+        if not lines:
+            canvas.rect(100, 100, 300, 400, fill=1)
         canvas.showPage()
     canvas.save()
     return path

@@ -71,6 +71,7 @@ def extract(file: FileToRead) -> ExtractedText:
     """
     lines: list[list[Line]] = []
     written_labels: list[str] = []
+    blank: set[int] = set()
     document: dict[str, Any] = {}
     for record in read_records(
         "pdf_reader",
@@ -83,9 +84,12 @@ def extract(file: FileToRead) -> ExtractedText:
         if "lines" in record:
             lines.append(page_lines(record["lines"], record.get("tables", ())))
             written_labels.append(record["label"])
+            blank |= {len(lines)} if record.get("is_blank") else set()
         elif "outline" in record:
             document = record
-    recognised = page_recognition.read_pages(file, _without_text(lines))
+    recognised = page_recognition.read_pages(
+        file, [number for number in _without_text(lines) if number not in blank]
+    )
     for number, recognised_lines in recognised.lines.items():
         lines[number - 1] = page_lines(recognised_lines)
     pages = without_running_lines(lines)
@@ -94,11 +98,11 @@ def extract(file: FileToRead) -> ExtractedText:
     for page in pages:
         file.on_page(len(pages), len(pages))  # All are read, but the caller may want to stop.
         paragraphs_by_page.append(paragraphs(page, words))
-    empty = _without_text(pages)
+    empty = [number for number in _without_text(pages) if number not in blank]
     if not any(paragraphs_by_page):
         raise NoTextInPdf(
             name=file.name,
-            where=page_recognition.in_words(empty),
+            where=page_recognition.in_words(empty or _without_text(pages)),
             advice=page_recognition.advice(recognised),
         )
     text, ranges = join_pages(paragraphs_by_page)

@@ -7,7 +7,8 @@
 
 `style` is "bold", "turned" (text that does not run from left to right) or empty.
 `tables` are tagged or ruled tables: the index of the line that follows, and the texts of the cells;
-their lines are left out of `lines`.
+their lines are left out of `lines`. A page with hardly any text has `is_blank`: whether it has no
+pictures either.
 
 PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
 """
@@ -28,6 +29,9 @@ from portal.ingest.readers import pdf_tables, pdf_tags
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500
+_MAX_BLANK_LINES = 2  # A header and a page number.
+_MAX_RULES = 20  # Objects of a page without pictures; drawn letters are more.
+_MAX_RULE_WIDTH = 2.5  # points
 # PDFium's character for a hyphen where it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
@@ -93,10 +97,29 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
         return {"label": "", "lines": [], "broken": True}
     lines = _whole_lines(_measured(text_page.raw, line) for line in _lines(text_page.raw))
     tables = _tables(page.raw, text_page.raw) if lines else []
+    is_blank = len(lines) <= _MAX_BLANK_LINES and not _has_pictures(page.raw)
     text_page.close()
     page.close()
     lines, placed = _without_tables(lines, tables)
-    return {"label": document.get_page_label(index), "lines": lines, "tables": placed}
+    record = {"label": document.get_page_label(index), "lines": lines, "tables": placed}
+    return record | {"is_blank": True} if is_blank else record
+
+
+def _has_pictures(page: Any) -> bool:
+    """Tell whether a page has more than text and a few rules."""
+    count = pdfium.FPDFPage_CountObjects(page)
+    return count > _MAX_RULES or not all(
+        _is_text_or_rule(pdfium.FPDFPage_GetObject(page, index)) for index in range(count)
+    )
+
+
+def _is_text_or_rule(drawn: Any) -> bool:
+    kind = pdfium.FPDFPageObj_GetType(drawn)
+    if kind != pdfium.FPDF_PAGEOBJ_PATH:
+        return bool(kind == pdfium.FPDF_PAGEOBJ_TEXT)
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    pdfium.FPDFPageObj_GetBounds(drawn, left, bottom, right, top)
+    return min(right.value - left.value, top.value - bottom.value) < _MAX_RULE_WIDTH
 
 
 def _tables(page: Any, text_page: Any) -> list[pdf_tables.Table]:

@@ -105,3 +105,11 @@ def test_labels_of_a_drawing_are_no_headings(tmp_path: Path) -> None:
     ]  # fmt: skip
     extracted = read(typeset.write_pages(tmp_path / "a.pdf", [page]))
     assert len(extracted.headings) <= 1
+
+
+def test_blank_page_is_neither_recognised_nor_missed(tmp_path: Path) -> None:
+    text = (72.0, 780.0, "The lamps burn oil.", typeset.PLAIN, 11.0)
+    number = (300.0, 30.0, "2", typeset.PLAIN, 9.0)
+    extracted = read(typeset.write_pages(tmp_path / "a.pdf", [[text], [number], [], [text]]))
+    assert extracted.warnings == ()
+    assert [page.number for page in extracted.pages] == [1, 2, 3, 4]

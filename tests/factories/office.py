@@ -97,6 +97,26 @@ def write_docx(
     return path
 
 
+def docx_with_picture(path: Path) -> Path:
+    """A document with a picture without a description, as Word inserts it."""
+    drawing = (
+        '<w:p><w:r><w:drawing><wp:inline xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/'
+        'wordprocessingDrawing"><wp:docPr id="1" name="Picture 1"/><a:graphic xmlns:a="http://schemas.'
+        'openxmlformats.org/drawingml/2006/main"><a:graphicData><pic:pic xmlns:pic="http://schemas.'
+        'openxmlformats.org/drawingml/2006/picture"><pic:blipFill><a:blip xmlns:r="http://schemas.'
+        'openxmlformats.org/officeDocument/2006/relationships" r:embed="rId1"/></pic:blipFill>'
+        "</pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r></w:p>"
+    )
+    relations = (
+        f'{_XML}<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+        '<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
+        'relationships/image" Target="media/image1.png"/></Relationships>'
+    )
+    body = paragraph("The lamp is drawn below.") + drawing + paragraph("It burns oil.")
+    parts = {"word/_rels/document.xml.rels": relations, "word/media/image1.png": b"\x89PNG"}
+    return write_docx(path, body, parts=parts)
+
+
 def docx_with_document_type(path: Path, declaration: str, text: str, encoding: str) -> Path:
     """A document whose main part declares entities, as XXE and the billion laughs do."""
     document = (

@@ -51,7 +51,7 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
         file,
         style_map=_STYLES,
         include_embedded_style_map=False,  # A style map in the file could hide its text.
-        convert_image=mammoth.images.img_element(lambda image: {"alt": image.alt_text}),
+        convert_image=mammoth.images.img_element(lambda image: {"alt": image.alt_text or ""}),
     )
     if len(result.value) > 4 * characters:  # Most of it is tags in the worst case.
         yield {"error": "characters"}

@@ -50,6 +50,11 @@ def test_document_reads_as_word_shows_it(tmp_path: Path) -> None:
         assert extracted.text.startswith(heading.title, heading.start)
 
 
+def test_document_with_a_picture_without_description_is_read(tmp_path: Path) -> None:
+    extracted = read(office.docx_with_picture(tmp_path / "a.docx"))
+    assert extracted.text == "The lamp is drawn below.\n\nIt burns oil."
+
+
 def test_skipped_formulas_cause_a_warning(tmp_path: Path) -> None:
     path = office.write_docx(tmp_path / "a.docx", office.paragraph("Energy:") + office.FORMULA)
     (warning,) = read(path).warnings

@@ -85,7 +85,8 @@ class IndexShape:
         asked = f"CAST({question} AS vector)"
         if self.axis:
             asked = language_axis.stretched(self.axis, asked)
-        asked = self._kept(asked, dimensions)
+        # A subquery is evaluated once; the bare expression would be for each row of a kept plan.
+        asked = f"(SELECT {self._kept(asked, dimensions)})"
         operator = "<~>" if self.vector_type == "bit" else _OPERATORS[self.metric]
         return f"({self.indexed(vector, dimensions)} {operator} {asked})"
 

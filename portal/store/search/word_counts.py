@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+from psycopg.rows import tuple_row
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.people import User
 from portal.store.documents.selection import (
+    ENABLED,
     PORTAL_COLLECTION,
     SELECTION_JOINS,
     SELECTION_WHERE,
     selection_binds,
 )
+from portal.store.statements import fetch
 
 Key = TypeVar("Key")
 
@@ -30,8 +33,10 @@ class Evidence:
     pattern: str | None = None
 
 
-# One plan for all queries; OFFSET 0 keeps each query from being parsed for every row.
-_MATCHES = f"""
+# One plan for all queries; OFFSET 0 keeps each query from being parsed for every row. Patterns are
+# tried only on what is switched on: CASE alone keeps the order of conditions.
+_MATCHES = text(
+    f"""
     SELECT wanted.number, few.found
     FROM (
         SELECT number, to_tsquery('simple', query) AS query, pattern
@@ -48,14 +53,17 @@ _MATCHES = f"""
         ) whole
         {SELECTION_JOINS}
         WHERE c.terms_vector @@ wanted.query
-          AND (wanted.pattern IS NULL OR whole.words ~ wanted.pattern)
+          AND CASE WHEN {ENABLED}
+                   THEN wanted.pattern IS NULL OR whole.words ~ wanted.pattern END
           AND d.collection_id = (SELECT id FROM collections WHERE name = :collection)
           AND {SELECTION_WHERE}
         LIMIT :most
     ) few
-"""
+    """
+)
 
-_TITLES = f"""
+_TITLES = text(
+    f"""
     SELECT wanted.number, few.found
     FROM unnest(CAST(:patterns AS text[])) WITH ORDINALITY AS wanted (pattern, number)
     CROSS JOIN LATERAL (
@@ -68,7 +76,8 @@ _TITLES = f"""
           AND {SELECTION_WHERE}
         LIMIT :most
     ) few
-"""
+    """
+)
 
 
 def visible_matches(
@@ -90,7 +99,7 @@ def visible_matches(
         "patterns": [each.pattern for each in evidence],
         "most": most,
     }
-    return _by_key(keys, session.execute(text(_MATCHES), binds))
+    return _by_key(keys, fetch(session, _MATCHES, binds, tuple_row))
 
 
 def visible_titles(
@@ -111,7 +120,7 @@ def visible_titles(
         "patterns": list(wanted.values()),
         "most": most,
     }
-    return _by_key(list(wanted), session.execute(text(_TITLES), binds))
+    return _by_key(list(wanted), fetch(session, _TITLES, binds, tuple_row))
 
 
 def _by_key(keys: Sequence[Key], rows: Iterable[Any]) -> dict[Key, list[str]]:

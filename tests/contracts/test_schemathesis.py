@@ -52,6 +52,12 @@ OF_WORDS = {
     "POST /api/auth/tokens": 422,
     # The account is the user's own, or the one that is to receive its documents.
     "DELETE /api/users/{user_id}": 422,
+    # A name or a tag has a slash or a comma, or no visible character.
+    "POST /api/folders": 422,
+    "PATCH /api/folders/{folder_id}": 422,
+    "PUT /api/knowledge/documents/{document_id}/tags": 422,
+    # Either ids or filters, and the value that the action needs.
+    "POST /api/knowledge/bulk": 422,
     # Only negative feedback has a reason.
     "PUT /api/messages/{message_id}/feedback": 422,
     # The name is no encoding, or these bytes are not valid in it.

@@ -51,7 +51,8 @@ class MatchingBody(RequestModel):
 
 class BulkBody(RequestModel):
     action: BulkAction = Field(description="what is done", examples=[BulkAction.MOVE])
-    ids: list[UUID] | None = Field(None, max_length=MAX_BULK_IDS, description="of the documents")
+    # Not `max_length`: tools that read the schema would generate lists of that length.
+    ids: list[UUID] | None = Field(None, description=f"of at most {MAX_BULK_IDS} documents")
     matching: MatchingBody | None = Field(
         None, description="in place of `ids`: all that match", examples=[None]
     )
@@ -112,6 +113,10 @@ def apply(json_data: BulkBody) -> BulkResultModel:
         target = BulkTarget(None, json_data.matching.filters())
     else:
         target = BulkTarget(tuple(json_data.ids or ()))
+    if target.ids is not None and len(target.ids) > MAX_BULK_IDS:
+        raise InvalidInput(
+            reason=N_("select 1 to %(max)s documents, or all that match", max=MAX_BULK_IDS)
+        )
     done = bulk.apply(*context.caller(), target, json_data.action, json_data.value())
     return BulkResultModel.of(done)
 

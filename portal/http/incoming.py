@@ -27,6 +27,7 @@ from portal.services.documents.uploads import Place, clean_file_name
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+MAX_PATH_CHARACTERS = 2000
 _ASK_EVERY_BYTES = 8 * 1024 * 1024
 
 one_by_one = context.Mark(takes_one_by_one=True)
@@ -50,11 +51,16 @@ def sent_files(otherwise: Message) -> list[FileStorage]:
 def form_place() -> Place:
     """Return where the form wants its files: the fields `folder_id` and `path`.
 
-    Raises MalformedRequest for an id that is none, so that no file lands elsewhere.
+    Raises MalformedRequest for an id that is none, so that no file lands elsewhere, and for a path
+    that is too long.
     """
-    folder_id = request.form.get("folder_id", "")
+    folder_id, path = request.form.get("folder_id", ""), request.form.get("path", "")
+    if len(path) > MAX_PATH_CHARACTERS:
+        raise MalformedRequest(
+            reason=N_("a path has at most %(max)s characters", max=MAX_PATH_CHARACTERS)
+        )
     try:
-        return Place(UUID(folder_id) if folder_id else None, request.form.get("path", ""))
+        return Place(UUID(folder_id) if folder_id else None, path)
     except ValueError as error:
         raise MalformedRequest(reason=N_("folder_id must be the id of a folder")) from error
 

@@ -194,6 +194,8 @@ def test_uploading_a_tree_keeps_it(ada: Cabinet, eve: Cabinet) -> None:
     hidden = ada.upload("offer.txt", path="handbook/offers", visibility="private")
     assert hidden["folder"] == "offers"
     assert eve.names(handbook[0]["id"]) == ["leave", "pay"]
+    too_long = {"file": (io.BytesIO(b"words"), "a.txt"), "path": "x" * 2001}
+    assert ada.call("POST", LIST, data=too_long).status_code == 400
     inside = ada.folder("mine", visibility="private")
     ada.upload("a.txt", path="sub", folder_id=inside)
     assert "sub" not in eve.names()

@@ -327,7 +327,11 @@ UPLOAD_BODY = {
                     "title": {"type": "string", "maxLength": 300},
                     "domain": {"type": "string", "maxLength": 100},
                     "visibility": {"type": "string", "enum": ["shared", "private"]},
-                    "folder_id": {"type": "string", "format": "uuid"},
+                    "folder_id": {
+                        "type": "string",
+                        "pattern": "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$",
+                        "description": "empty: no folder",
+                    },
                     "path": {
                         "type": "string",
                         "maxLength": 2000,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,12 +75,19 @@ def measure(
 
 def ask_all(one: AnswerSet) -> list[Result]:
     """Ask every question of a set, of a portal that holds its documents."""
+    with engine_of(one) as engine:
+        return [ask(engine, question) for question in one.questions]
+
+
+@contextmanager
+def engine_of(one: AnswerSet) -> Iterator[Engine]:
+    """Open a portal that holds the documents of a set."""
     with tempfile.TemporaryDirectory(prefix="portal-eval-") as directory:
         settings = load_settings(data_dir=Path(directory), log_level="error")
         with scratch_engine(Path(directory), settings, lambda embedder: embedder) as engine:
             for document in one.documents:
                 engine.add_file(document)
-            return [ask(engine, question) for question in one.questions]
+            yield engine
 
 
 def ask(engine: Engine, question: AnswerQuestion) -> Result:

@@ -67,8 +67,8 @@ class AnswerQuestion:
 
     def share_of_gold(self, answer: str) -> float:
         """Return the share of the gold words that an answer contains; 1 where none is asked."""
-        plain = _plain(answer)
-        found = [any(_plain(one) in plain for one in words) for words in self.gold]
+        said = plain(answer)
+        found = [any(plain(one) in said for one in words) for words in self.gold]
         return sum(found) / len(found) if found else 1.0
 
 
@@ -124,6 +124,6 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return a text without differences of script, case, width, white space and markup."""
     return _SPACE_OR_MARKUP.sub("", fold(text).text)

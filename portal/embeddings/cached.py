@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from cachetools import LRUCache
 
-from portal.domain.embedding import Embedder, HeldToLength, TokenEmbedder, TokenVectors, Vector
+from portal.domain.embedding import Embedder, HeldToLength, StatementReader, Vector
 from portal.domain.health import HealthSample
 from portal.embeddings.shared import SharedVectors
 from portal.embeddings.validation import require_shape
@@ -16,7 +16,6 @@ from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding
 from portal.observability import metrics
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
-MAX_TOKENS = 16_384  # About 25 MB at 384 dimensions.
 _LOOK = "?"
 
 
@@ -37,9 +36,6 @@ class CachedQueries:
         self._embedder = embedder
         self._shared = shared
         self._vectors: LRUCache[str, Vector] = LRUCache(maxsize=max_queries)
-        self._tokens: LRUCache[tuple[str, bool], TokenVectors] = LRUCache(
-            MAX_TOKENS, getsizeof=lambda one: len(one.spans)
-        )
         self._lock = threading.Lock()
         self._health: HealthSample | None = None
         self._length: int | None = None
@@ -111,22 +107,16 @@ class CachedQueries:
                 self._require_length(vectors, count=len(texts))
             return vectors
 
-    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
-        """Embed texts token by token, with a cache.
-
-        Successive questions often retrieve the same statements.
-        """
-        if not isinstance(self._embedder, TokenEmbedder):
-            raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
-        with self._lock:
-            found = {text: self._tokens.get((text, is_question)) for text in texts}
-        missing = [text for text, known in found.items() if known is None]
-        if missing:
-            made = self._embedder.embed_tokens(missing, is_question=is_question)
-            with self._lock:
-                for text, tokens in zip(missing, made, strict=True):
-                    self._tokens[text, is_question] = found[text] = tokens
-        return [known for text in texts if (known := found[text]) is not None]
+    def read_answers(
+        self,
+        question: str,
+        statements: Sequence[tuple[str, str]],
+        promise: Sequence[float],
+        max_read: int,
+    ) -> Vector:
+        if not isinstance(self._embedder, StatementReader):
+            raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
+        return self._embedder.read_answers(question, statements, promise, max_read)
 
     def _fitting(self, vector: Vector | None) -> Vector | None:
         """Return None for a vector of another length, cached before the length was set."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.domain.embedding import Embedder, HeldToLength, TokenEmbedder, TokenVectors, Vector
+from portal.domain.embedding import Embedder, HeldToLength, StatementReader, Vector
 from portal.errors import N_, EmbedderUnavailable
 from portal.observability import metrics
 
@@ -36,7 +36,13 @@ class MeasuredEmbedder:
         with metrics.embedding(self._provider, texts=len(texts), is_query=False):
             return self._embedder.embed_chunks(texts)
 
-    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
-        if not isinstance(self._embedder, TokenEmbedder):
-            raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
-        return self._embedder.embed_tokens(texts, is_question=is_question)
+    def read_answers(
+        self,
+        question: str,
+        statements: Sequence[tuple[str, str]],
+        promise: Sequence[float],
+        max_read: int,
+    ) -> Vector:
+        if not isinstance(self._embedder, StatementReader):
+            raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
+        return self._embedder.read_answers(question, statements, promise, max_read)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from portal.answering.quoting.questions import asks_for_list, defines
-from portal.answering.quoting.relevance import Candidate, Judged, as_confidence
+from portal.answering.quoting.questions import asks_for_list
+from portal.answering.quoting.relevance import Candidate, Judged
 from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
 
-# Further sentences are quoted when their chance is close to that of the best.
+# Further statements are quoted when their chance is close to that of the best.
 _NEARLY = 0.8
 _MAX_SENTENCES = 2
 _MAX_SECTION_SENTENCES = 4
 _MAX_QUOTE_CHARACTERS = 480
-# Rows and items are chosen by their own words where these differ by at least this much.
-_TELLS_APART = 0.12
+# The share of a question's words that only the heading above a sentence has.
+_BY_HEADING = 0.12
 _MAX_ROWS = 8
 _MAX_ITEMS = 15
 # A sentence with such an opening refers to the one before it.
@@ -52,59 +52,39 @@ class Quotation:
 
 def choose(question: str, judged: Judged) -> list[Quotation]:
     """Return the best statements of a source, with adjacent ones joined."""
-    usable = [place for place, one in enumerate(judged.candidates) if one.holds]
-    if not usable:
-        return []
-    best = max(usable, key=lambda place: _rank(question, judged, place))
-    candidate = judged.candidates[best]
-    starts_at = None
-    if candidate.statement.group is None:
-        places = _sentences(judged, usable, best)
-    else:
-        group = [
-            place
-            for place, one in enumerate(judged.candidates)
-            if one.statement.group == candidate.statement.group
-        ]
-        is_table = bool(candidate.statement.cells)
-        if is_table:
-            places = _told_apart(judged, [place for place in group if place in usable])[:_MAX_ROWS]
-        elif asks_for_list(question) or len(_told_apart(judged, group)) == len(group):
-            places, starts_at = group[:_MAX_ITEMS], candidate.statement.group_start
-        else:
-            places = _told_apart(judged, [place for place in group if place in usable])
-    confidence = as_confidence(candidate.chance, same_language=judged.same_language)
-    return _runs(judged, places, confidence, starts_at)
-
-
-def _rank(question: str, judged: Judged, place: int) -> tuple[float, float]:
-    candidate = judged.candidates[place]
-    statement = candidate.statement
-    text = judged.source.text[statement.start : statement.end]
-    return candidate.chance + 0.2 * defines(question, text), -place
-
-
-def _sentences(judged: Judged, usable: Sequence[int], best: int) -> list[int]:
     candidates = judged.candidates
-    context = candidates[best].statement.context
-    if _ASKS.search(context):
-        # All statements below a heading that is a question are one answer.
-        section = [
-            place
-            for place, one in enumerate(candidates)
-            if one.statement.context == context and one.statement.group is None
-        ]
-        # The heading, rather than the words of a sentence, matches the question as a whole.
-        if candidates[best].evidence.met - candidates[best].evidence.own >= _TELLS_APART:
-            return _fitting(judged, section[:_MAX_SECTION_SENTENCES])
-    near = [
-        place
-        for place in usable
-        if candidates[place].chance >= candidates[best].chance * _NEARLY
-        and candidates[place].evidence.own >= candidates[best].evidence.own * _NEARLY
-        and candidates[place].statement.group is None
+    best = max(range(len(candidates)), key=lambda place: (candidates[place].chance, -place))
+    statement, chance = candidates[best].statement, candidates[best].chance
+    if not chance:
+        return []
+    if statement.group is None:
+        return _runs(judged, _sentences(judged, best), chance)
+    group = [
+        place for place, one in enumerate(candidates) if one.statement.group == statement.group
     ]
-    near.sort(key=lambda place: (place != best, -candidates[place].chance, place))
+    likely = [place for place in group if candidates[place].chance >= chance * _NEARLY]
+    if statement.cells:
+        return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS], chance)
+    if asks_for_list(question) or len(likely) > len(group) / 2:
+        return _runs(judged, group[:_MAX_ITEMS], chance, statement.group_start)
+    return _runs(judged, likely, chance)
+
+
+def _by_chance(judged: Judged) -> Callable[[int], float]:
+    return lambda place: -judged.candidates[place].chance
+
+
+def _sentences(judged: Judged, best: int) -> list[int]:
+    candidates = judged.candidates
+    alone = [place for place, one in enumerate(candidates) if one.statement.group is None]
+    context = candidates[best].statement.context
+    evidence = candidates[best].evidence
+    # Where a heading asks, rather than the words of one sentence, all below it is the answer.
+    if _ASKS.search(context) and evidence.met - evidence.own >= _BY_HEADING:
+        section = [place for place in alone if candidates[place].statement.context == context]
+        return _fitting(judged, section[:_MAX_SECTION_SENTENCES])
+    near = [p for p in alone if candidates[p].chance >= candidates[best].chance * _NEARLY]
+    near.sort(key=_by_chance(judged))
     return _fitting(judged, near[:_MAX_SENTENCES])
 
 
@@ -136,17 +116,8 @@ def _with_antecedent(judged: Judged, place: int) -> list[int]:
     return [place]
 
 
-def _told_apart(judged: Judged, places: Sequence[int]) -> list[int]:
-    """Return those whose own words cover the largest share; all where they do not differ."""
-    own = [judged.candidates[place].apart for place in places]
-    if not own or max(own) - min(own) < _TELLS_APART:
-        return list(places)
-    least = max(own) - _TELLS_APART / 2
-    return [place for place, share in zip(places, own, strict=True) if share >= least]
-
-
 def _runs(
-    judged: Judged, places: Sequence[int], confidence: float, starts_at: int | None
+    judged: Judged, places: Sequence[int], confidence: float, starts_at: int | None = None
 ) -> list[Quotation]:
     """Join adjacent statements into one quotation each."""
     runs: list[list[int]] = []

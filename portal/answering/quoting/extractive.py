@@ -23,19 +23,13 @@ from portal.domain.answering import (
     Source,
     TextDelta,
 )
-from portal.domain.embedding import Embedder
+from portal.domain.embedding import Embedder, StatementReader
 
 # Another source is quoted as well when its chance is close to the best.
 _NEARLY = 0.85
 _MIN_FURTHER_CHANCE = 0.5
 _MAX_SOURCES = 2
 _MAX_ABOUT = 3
-_MIN_ACROSS = 0.3
-# Across languages meaning alone finds likeness in foreign subjects: a source that search doubts is
-# quoted only when it answers this surely. On the public sets of docs/answers.md this declines 94 to
-# 98 % of foreign questions in the place of 70 to 97 %, for two points of right answers at most.
-_MIN_CONFIDENCE_ACROSS = 0.3
-_SURE_ACROSS = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +43,14 @@ class _Part:
 
 
 class ExtractiveChatModel:
-    """A model that quotes or abstains. With `embedder` statements are also compared by meaning, the
-    only comparison that works across languages."""
+    """A model that quotes or abstains; by words alone if `embedder` gives only vectors."""
 
     provider = "extractive"
     model = "extractive"
     takes_tools = False
 
-    def __init__(self, embedder: Embedder | None = None) -> None:
-        self._embedder = embedder
+    def __init__(self, embedder: Embedder | StatementReader | None = None) -> None:
+        self._reader = embedder if isinstance(embedder, StatementReader) else None
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
         """Yield an introduction, then one quotation a piece; or Abstained."""
@@ -87,18 +80,10 @@ class ExtractiveChatModel:
             yield from _quoted(part.quotations, request, numbers, gap="\n\n")
 
     def _find(self, asked: str, question: str, request: ChatRequest) -> _Part:
-        judged = judge(question, request.language, request.sources, self._embedder)
-        # A source in another language is quoted where it matches the question better.
-        near = max((one.on_topic for one in judged if one.same_language), default=0.0)
-        near = max(near, _MIN_ACROSS)
-        usable = [
-            one
-            for one in judged
-            if one.same_language
-            or not one.is_compared
-            or (one.on_topic > near and _is_trusted_across(one))
-        ]
-        ranked = sorted(usable, key=lambda one: (one.chance, one.same_language), reverse=True)
+        judged = judge(question, request.language, request.sources, self._reader)
+        # Another language answers where the question's own does not.
+        near = [one for one in judged if not one.is_foreign and one.chance >= MIN_CHANCE]
+        ranked = sorted(near or judged, key=lambda one: -one.chance)
         best = ranked[0].chance if ranked else 0.0
         if best >= MIN_CHANCE:
             least = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
@@ -112,13 +97,9 @@ class ExtractiveChatModel:
 
 def _nearest(judged: Judged) -> Quoted:
     """Return the statement of a source that matches the question best, answer or not."""
-    best = max(judged.candidates, key=lambda one: (one.evidence.met, one.evidence.own))
+    best = max(judged.candidates, key=lambda one: (one.chance, one.evidence.met))
     place = best.statement
     return Quoted(judged.source.number, judged.source, place.start, place.end, best.chance)
-
-
-def _is_trusted_across(judged: Judged) -> bool:
-    return judged.source.confidence >= _MIN_CONFIDENCE_ACROSS or judged.chance >= _SURE_ACROSS
 
 
 class _Numbers:

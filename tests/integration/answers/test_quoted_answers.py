@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import pytest
 
 from portal.domain.conversations import Message, MessageStatus
+from portal.services import Services
 from portal.services.answers import conversations
+from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.answers import ask
 
@@ -28,6 +31,13 @@ HANDBOOK = """# 员工手册
 
 出差住宿凭发票报销，一线城市每晚不超过 600 元。报销单须在返回后十个工作日内提交。
 """
+
+
+@pytest.fixture
+def portal(make_services: Callable[..., Services]) -> Portal:
+    services = make_services(embedding={"provider": "bundled"})
+    accounts.ensure_first_administrator(services)
+    return Portal(services, accounts.find_user(services, "admin"))
 
 
 @pytest.fixture
@@ -73,7 +83,7 @@ def test_part_without_an_answer_is_named(handbook: Portal) -> None:
     assert "文档中没有写明：年假由谁审批" in answer.content
 
 
-@pytest.mark.parametrize("question", ["病假工资怎么算？", "年假可以折算成工资吗？"])
+@pytest.mark.parametrize("question", ["年假由谁审批？", "报销款由谁发放？"])
 def test_subject_without_what_is_asked_is_said_to_be_just_that(
     handbook: Portal, question: str
 ) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from eval.answer_sets import load_halves
 from eval.answers import Outcome, corpora, first_cited, report
-from eval.fit_answers import _features, fit, shares
+from eval.fit_answers import chances_of, fit, fitted_without
+from eval.reader_samples import team_samples
 from eval.sets import Chunk, QuestionSet
-from portal.answering.quoting.relevance import judge
 from portal.answering.writing.scripted import ScriptedChatModel
 from portal.domain.answering import Abstained
 from tests.unit.answering.sources import source
@@ -35,11 +38,6 @@ def test_titles_are_indexed_as_the_engine_does():
     assert {"annual", "fifteen"} <= set(corpus.terms[0])
 
 
-def test_evidence_of_the_best_statement_is_fitted():
-    (judged,) = judge("How many days of leave?", "en", [source(1, "Leave lasts 15 days.")])
-    assert _features(judged) == judged.candidates[0].evidence.values
-
-
 def test_report_counts_abstaining_as_no_right_answer():
     found = [
         Outcome(0, True, 7, True, 0.01),
@@ -54,19 +52,58 @@ def test_report_counts_abstaining_as_no_right_answer():
     assert columns == [["mini"], ["25.0"], ["50.0"], ["50.0"], ["100.0"], ["10.0"]]
 
 
-def made(answerable, *best):
-    features = np.array([(0.0, value, value - 0.2, 1.0) for value in best])
-    right = np.zeros(len(best))
-    if answerable:
-        right[int(np.argmax(best))] = 1
-    return answerable, features, right, True
-
-
 def test_fit_tells_answers_from_their_absence():
     choose = np.random.default_rng(3)
-    there = [
-        made(True, *choose.uniform(0.5, 0.9, 1), *choose.uniform(0, 0.3, 4)) for _ in range(50)
+    right = np.arange(100) < 50
+    features = np.column_stack(
+        [np.where(right, choose.uniform(0.5, 0.9, 100), choose.uniform(0, 0.4, 100)), np.ones(100)]
+    )
+    assert ((chances_of(features, fit(features, right.astype(float))) > 0.5) == right).all()
+
+
+def test_chances_of_a_sample_are_fitted_without_it():
+    right = np.array([0.0, 1.0] * 10)
+    features = np.column_stack([np.zeros(20), np.ones(20)])
+    features[-1] = 9, 1  # The only one of its kind: nothing is known of it.
+    assert fitted_without(features, right)[-1] == pytest.approx(0.5, abs=0.1)
+
+
+def test_samples_of_a_folder_have_both_languages_and_the_right_statements(tmp_path):
+    (tmp_path / "leave.md").write_text(
+        "# Leave\n\nAnnual leave is 25 days. Ask Maria.\n\n"
+        "| Years | Days |\n|---|---|\n| 1 | 25 |\n| 9 | 30 |\n",
+        encoding="utf-8",
+    )
+    rows = [
+        {"kind": "fact", "en": "Who?", "zh": "谁？", "gold": ["Maria"], "near": "25 days."},
+        {"kind": "row", "en": "After nine?", "zh": "九年？", "gold": ["| 9 |", "30"]},
+        {"kind": "absent", "en": "Where?", "zh": "哪里？", "gold": [], "near": "Ask Maria."},
     ]
-    gone = [made(False, *choose.uniform(0, 0.3, 5)) for _ in range(50)]
-    weights = fit([[*there, *gone]])
-    assert shares([*there, *gone], weights) == (1.0, 1.0)
+    lines = (json.dumps(row | {"document": "leave.md"}) for row in rows)
+    (tmp_path / "questions.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    found = team_samples(tmp_path)
+    assert [one.question for one in found] == [
+        "谁？",
+        "Who?",
+        "九年？",
+        "After nine?",
+        "哪里？",
+        "Where?",
+    ]
+    said = [text for _, text in found[0].statements]
+    assert said == [
+        "Annual leave is 25 days.",
+        "Ask Maria.",
+        "Years: 1; Days: 25",
+        "Years: 9; Days: 30",
+    ]
+    assert [one.right for one in found[::2]] == [(1,), (3,), ()]
+    assert [one.tempting for one in found[::2]] == [(0,), (), (1,)]
+
+
+def test_shipped_samples_are_read():
+    found = team_samples()
+    assert len(found) > 8000
+    assert {one.document for one in found}.isdisjoint(
+        path.name for half in load_halves("both") for path in half.documents
+    )

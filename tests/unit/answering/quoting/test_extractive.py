@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 
 from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
-from portal.answering.quoting import extractive, relevance
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
 from portal.settings import ChatSettings
@@ -117,30 +115,6 @@ def test_other_language_goes_by_the_confidence_of_search():
     assert isinstance(ask("How many days of annual leave?", [sure])[0], TextDelta)
     unsure = source(1, ZH.text, confidence=0.4)
     assert isinstance(ask("How many days of annual leave?", [unsure])[0], Abstained)
-
-
-@pytest.mark.parametrize(
-    ("confidence", "chance", "quoted"), [(0.1, 0.8, False), (0.4, 0.8, True), (0.1, 0.95, True)]
-)
-def test_doubtful_source_in_another_language_is_quoted_only_when_sure(
-    monkeypatch, confidence, chance, quoted
-):
-    def judged(question, language, sources, embedder):
-        [one] = relevance.judge(question, language, sources, embedder)
-        evidence = replace(one.candidates[0].evidence, met=0.9, is_compared=True)
-        return [
-            replace(
-                one,
-                same_language=False,
-                candidates=(
-                    replace(one.candidates[0], chance=chance, evidence=evidence, holds=True),
-                ),
-            )
-        ]
-
-    monkeypatch.setattr(extractive, "judge", judged)
-    event = ask("How many days of annual leave?", [source(1, ZH.text, confidence=confidence)])[0]
-    assert isinstance(event, TextDelta) is quoted
 
 
 def test_it_is_fast():

@@ -1,0 +1,76 @@
+"""Training of the network that reads statements."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from eval.reader_samples import Sample
+from eval.train_reader import Lower, Reader, chosen, loss_of, train
+from portal.embeddings.e5 import FLOAT32, E5Encoder, reading
+from portal.embeddings.e5.encoder import weights_path
+from portal.embeddings.e5.weights import Weights
+
+STATEMENTS = (
+    ("Handbook", "Annual leave is 25 days."),
+    ("Handbook", "The canteen opens at noon."),
+    ("手册", "前台在一楼。"),
+)
+SAMPLES = [
+    Sample("How many days of leave?", "a", STATEMENTS, (0,)),
+    Sample("前台在哪里？", "a", STATEMENTS, (2,)),
+    Sample("Who founded it?", "b", STATEMENTS, (), (1,)),
+] * 2
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    random.seed(1)
+    torch.manual_seed(1)
+
+
+def test_loss_falls_for_right_statements_and_rises_for_wrong_ones() -> None:
+    good, bad = torch.tensor([3.0, -3.0]), torch.tensor([-3.0, 3.0])
+    assert loss_of(good, 1, all_right=False) < loss_of(bad, 1, all_right=False)
+    one_of_two = torch.tensor([3.0, -3.0, -3.0])
+    assert loss_of(one_of_two, 2, all_right=False) < loss_of(one_of_two, 2, all_right=True)
+    assert loss_of(torch.tensor([-3.0]), 0, all_right=False) < 0.1
+
+
+def test_tempting_statement_is_always_chosen_and_right_ones_come_first() -> None:
+    lower = Lower()
+    pairs, right = chosen(SAMPLES[2], SAMPLES, lower)
+    assert right == 0
+    tempting = lower.pair(SAMPLES[2].question, STATEMENTS[1]).statement.pieces.tolist()
+    assert tempting in [pair.statement.pieces.tolist() for pair in pairs]
+    pairs, right = chosen(SAMPLES[0], SAMPLES, lower)
+    assert right == 1
+    assert (
+        pairs[0].statement.pieces.tolist()
+        == lower.pair("?", STATEMENTS[0]).statement.pieces.tolist()
+    )
+
+
+def test_what_is_written_is_read_by_the_portal_as_trained(tmp_path, monkeypatch) -> None:
+    reader = train(SAMPLES, epochs=4)
+    path = tmp_path / "reader.npz"
+    np.savez(path, **reader.shipped())
+    monkeypatch.setattr(reading, "WEIGHTS", path)
+    lower, encoder = Lower(), E5Encoder(FLOAT32)
+    pairs = [lower.pair("How many days of leave?", one) for one in STATEMENTS]
+    with torch.inference_mode():
+        trained = reader(pairs).numpy()
+    asked = encoder.read_question("How many days of leave?")
+    read = [encoder.answer_log_odds(asked, encoder.read_statement(*one)) for one in STATEMENTS]
+    assert read == pytest.approx(trained, abs=0.1)
+
+
+def test_untrained_additions_change_nothing() -> None:
+    reader = Reader(Weights(weights_path()), torch.zeros(384)).eval()
+    weights = Weights(weights_path())
+    matrix = weights.columns("l6.q.w", outputs=384)
+    merged = reader.layers[0].q.merged[0].detach().float().numpy().T
+    assert merged == pytest.approx(matrix, abs=0.01)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 from portal.answering import PROVIDERS, create_chat_model
@@ -24,9 +25,12 @@ ZH = source(
 )
 
 
+def request(question, sources, language="en"):
+    return ChatRequest("", (Turn("user", question),), question, language, sources)
+
+
 def ask(question, sources, language="en"):
-    request = ChatRequest("", (Turn("user", question),), question, language, sources)
-    return list(ExtractiveChatModel().stream(request))
+    return list(ExtractiveChatModel().stream(request(question, sources, language)))
 
 
 def content_of(events, sources):
@@ -152,3 +156,44 @@ def test_place_that_matches_is_shown_where_nothing_answers():
     assert isinstance(event, Abstained)
     (place,) = event.about
     assert text[place.start : place.end] == "The bicycle shed is locked with a code."
+
+
+class Reader:
+    """A model that finds one statement likely, and counts what it is asked to compare."""
+
+    def __init__(self, likely: str) -> None:
+        self.likely = likely
+        self.compared = 0
+
+    def read_answers(self, question, statements, promise, max_read):
+        self.compared += len(statements)
+        return np.array([3.0 if self.likely in text else -3.0 for _, text in statements])
+
+
+def test_model_that_reads_decides_what_is_quoted():
+    chat = ExtractiveChatModel(Reader("manager"))
+    content, _ = content_of(
+        list(chat.stream(request("What about annual leave?", [LEAVE]))), [LEAVE]
+    )
+    assert "> Ask your manager first. [1]" in content
+    assert "25 days" not in content
+
+
+def test_other_language_answers_where_the_own_does_not():
+    chat = ExtractiveChatModel(Reader("二十五天"))
+    sources = [LEAVE, ZH]
+    content, order = content_of(
+        list(chat.stream(request("How many days of leave?", sources))), sources
+    )
+    assert "年假每年为二十五天。" in content
+    assert order == (3,)
+
+
+def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
+    text = "\n\n".join(f"Annual leave of group {n} is {n} days a year." for n in range(200))
+    reader = Reader("nothing")
+    (event,) = ExtractiveChatModel(reader).stream(
+        request("How many days of annual leave a year?", [source(1, text)])
+    )
+    assert isinstance(event, Abstained)
+    assert reader.compared == 80

@@ -46,6 +46,11 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> frozenset[int] | 
     return found or None
 
 
+def has_figure(text: str) -> bool:
+    """Tell whether a word of a question is a number, with or without its unit."""
+    return _ASKED.search(text) is not None or text.isdigit() or text in _FIGURES
+
+
 def _holds(cell: str, figure: float, unit: str) -> bool:
     if match := _BETWEEN.search(cell):
         low, high, named = _value(match[1]), _value(match[2]), match[3]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from portal.answering.quoting.events import lacks_event
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.questions import Word, find_dates, telling_words
-from portal.answering.quoting.ranges import rows_in_range
+from portal.answering.quoting.ranges import has_figure, rows_in_range
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
@@ -153,11 +153,15 @@ class _ReadSource:
         self.otherwise: float | None = None
         weights = np.array([word.weight for word in words], np.float32)
         own = _lexical(words, self.texts)
+        in_range = rows_in_range(question, self.statements)
+        for place in in_range or ():
+            # A number of the question is in the row's range.
+            own[place, [has_figure(word.text) for word in words]] = 1
         above = _lexical(words, self.contexts) * _IN_CONTEXT
         title = _lexical(words, [source.title]) * _IN_TITLE
         self.own = _means(own, weights)
         self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
-        fits = _fits(question, self.statements, self.texts, self.contexts)
+        fits = _fits(question, self.statements, self.texts, self.contexts, in_range)
         holding = self._holding(question, wanted)
         self.open = [place for place, fit in enumerate(fits) if fit and holding[place]]
 
@@ -239,11 +243,14 @@ def _read_together(
 
 
 def _fits(
-    question: str, said: Sequence[Statement], texts: Sequence[str], contexts: Sequence[str]
+    question: str,
+    said: Sequence[Statement],
+    texts: Sequence[str],
+    contexts: Sequence[str],
+    in_range: frozenset[int] | None,
 ) -> list[bool]:
     """Tell which statements have the years, codes and ranges of a question."""
     required = _MUST_MATCH.findall(fold(question).text)
-    in_range = rows_in_range(question, said)
     known = [fold(f"{above} {text}").text for above, text in zip(contexts, texts, strict=True)]
     return [
         (not required or any(one in f"{before} {text}" for one in required))

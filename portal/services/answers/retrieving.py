@@ -21,7 +21,7 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
-from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.errors import InvalidEmbedding, Unavailable
 from portal.services import Services
 from portal.services.answers import replying
 from portal.services.answers.replying import Reply
@@ -243,7 +243,7 @@ def _search_across(services: Services, asked: Asked, query: str) -> Sequence[Sea
     )
     try:
         return engine.search(services, asked.user, request).hits
-    except (EmbedderUnavailable, InvalidEmbedding):
+    except (Unavailable, InvalidEmbedding):
         return ()
 
 

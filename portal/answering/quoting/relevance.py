@@ -97,7 +97,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A statement and its chance to answer; 0 when a figure of the question rules it out."""
+    """A statement and its chance to answer: 0 if rules exclude it or the model did not read it."""
 
     statement: Statement
     evidence: Evidence

@@ -72,7 +72,7 @@ class E5Encoder:
         total = np.zeros(self._weights.shape.width)
         for start in range(0, max(1, len(numbers)), most):
             part = numbers[start : start + most]
-            total += max(1, len(part)) * self._run(part, graph.OUTPUT)
+            total += max(1, len(part)) * self._run(part)
         return total
 
     def read_question(self, text: str) -> Tokens:
@@ -127,9 +127,9 @@ class E5Encoder:
                 self._reader = AnswerReader(self._weights, self.precision, self._start_session)
             return self._reader
 
-    def _run(self, numbers: list[int], output: str) -> NDArray[np.float32]:
+    def _run(self, numbers: list[int]) -> NDArray[np.float32]:
         found: NDArray[np.float32]
-        ((found,),) = self._session.run([output], {graph.INPUT: self.embedded(numbers)})
+        ((found,),) = self._session.run([graph.OUTPUT], {graph.INPUT: self.embedded(numbers)})
         return found
 
 

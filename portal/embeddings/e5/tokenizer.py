@@ -7,7 +7,6 @@ found with Viterbi's algorithm.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from portal.embeddings.e5.weights import Vocabulary
@@ -31,7 +30,6 @@ class Tokenizer:
         scores = vocabulary.scores.tolist()
         self._replacements = dict(vocabulary.replacements)
         self._unknown = vocabulary.unknown
-        self._texts = vocabulary.pieces
         self._unknown_score = min(scores) - _UNKNOWN_PENALTY
         self._pieces = {
             piece: (score, number)
@@ -56,29 +54,6 @@ class Tokenizer:
             cut = self._remembered if len(word) <= _MAX_REMEMBERED_LENGTH else self._cut
             numbers += cut(word)
         return numbers
-
-    def spans(self, text: str, numbers: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the range of each piece in `text`.
-
-        The range of a piece that is only the space before a word is empty.
-        """
-        places: list[int] = []
-        written: list[str] = []
-        for place, sign in enumerate(text):
-            for one in self._replacements.get(ord(sign), sign):
-                if one != " " or (written and written[-1] != " "):
-                    written.append(one)
-                    places.append(place)
-        places.append(len(text))
-        spans, at = [], 0
-        for number in numbers:
-            piece = "?" if number == self._unknown else self._texts[number]
-            if piece.startswith(_WORD_START):
-                piece = piece[1:]
-                at += at < len(written) and written[at] == " "
-            start, at = at, min(len(written), at + len(piece))
-            spans.append((places[start], places[at - 1] + 1 if at > start else places[start]))
-        return spans
 
     def _cut(self, word: str) -> tuple[int, ...]:
         length = len(word)

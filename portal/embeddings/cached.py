@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from cachetools import LRUCache
 
-from portal.domain.embedding import Embedder, HeldToLength, StatementReader, Vector
+from portal.domain.embedding import Embedder, HeldToLength, Vector
 from portal.domain.health import HealthSample
 from portal.embeddings.shared import SharedVectors
-from portal.embeddings.validation import require_shape
-from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding
+from portal.embeddings.validation import reading, require_shape
+from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.observability import metrics
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
@@ -114,9 +114,7 @@ class CachedQueries:
         promise: Sequence[float],
         max_read: int,
     ) -> Vector:
-        if not isinstance(self._embedder, StatementReader):
-            raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
-        return self._embedder.read_answers(question, statements, promise, max_read)
+        return reading(self._embedder).read_answers(question, statements, promise, max_read)
 
     def _fitting(self, vector: Vector | None) -> Vector | None:
         """Return None for a vector of another length, cached before the length was set."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.domain.embedding import Embedder, HeldToLength, StatementReader, Vector
-from portal.errors import N_, EmbedderUnavailable
+from portal.domain.embedding import Embedder, HeldToLength, Vector
+from portal.embeddings.validation import reading
 from portal.observability import metrics
 
 
@@ -43,6 +43,4 @@ class MeasuredEmbedder:
         promise: Sequence[float],
         max_read: int,
     ) -> Vector:
-        if not isinstance(self._embedder, StatementReader):
-            raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
-        return self._embedder.read_answers(question, statements, promise, max_read)
+        return reading(self._embedder).read_answers(question, statements, promise, max_read)

@@ -1,15 +1,22 @@
-"""Validation of vectors."""
+"""Validation of models and their vectors."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from portal.domain.embedding import Vector
-from portal.errors import N_, InvalidEmbedding
+from portal.domain.embedding import Embedder, StatementReader, Vector
+from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding
 
 # Float32 rounding of a 4,000-dimensional sum stays far below this.
 _MIN_NORM = 1e-6
+
+
+def reading(embedder: Embedder | StatementReader) -> StatementReader:
+    """Return a model that reads statements. Raises EmbedderUnavailable if it gives only vectors."""
+    if not isinstance(embedder, StatementReader):
+        raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
+    return embedder
 
 
 def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:

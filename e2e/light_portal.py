@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext
@@ -100,19 +101,27 @@ class LightPortal:
         self.chat.left = 0
         self.chat.scripts = list(scripts)
 
-    def open_window(self, language: str = "en", *, init_script: str | None = None) -> PortalPages:
-        """Open a window in which the administrator is signed in."""
-        if language not in self.browsers:
-            self.browsers[language] = self._open_browser(language)
-        page = self.browsers[language].new_page()
+    def open_window(
+        self,
+        language: str = "en",
+        *,
+        user: str = "admin",
+        init_script: str | None = None,
+        **wishes: Any,
+    ) -> PortalPages:
+        """Open a window in which a user is signed in; `wishes` are those of a browser context."""
+        key = repr((language, user, wishes))
+        if key not in self.browsers:
+            self.browsers[key] = self._open_browser(language, user, wishes)
+        page = self.browsers[key].new_page()
         if init_script:
             page.add_init_script(init_script)
         self.windows.append(PortalPages(page))
         return self.windows[-1]
 
-    def _open_browser(self, language: str) -> BrowserContext:
-        """Open a browser context for a language, reused so that its cache stays warm."""
-        context = self.browser.new_context(base_url=self.url, locale=language)
+    def _open_browser(self, language: str, user: str, wishes: dict[str, Any]) -> BrowserContext:
+        """Open a browser context, reused so that its cache stays warm."""
+        context = self.browser.new_context(base_url=self.url, locale=language, **wishes)
         context.set_default_timeout(20_000)
         context.on("request", lambda request: self.requests.append(request.url))
         context.expose_function("portalTestRefused", self._refuse)
@@ -120,8 +129,8 @@ class LightPortal:
             "document.addEventListener('securitypolicyviolation', "
             "(event) => window.portalTestRefused(event.blockedURI))"
         )
-        user = accounts.find_user(self.services, "admin")
-        token = Portal(self.services, user).token(user)
+        signed_in = accounts.find_user(self.services, user)
+        token = Portal(self.services, signed_in).token(signed_in)
         context.add_cookies([{"name": SESSION_COOKIE, "value": token, "url": self.url}])
         return context
 

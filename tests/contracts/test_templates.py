@@ -37,3 +37,11 @@ def test_no_inline_script_style_or_handler(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_nothing_is_marked_safe(path: Path) -> None:
     assert not re.search(r"\|\s*safe\b", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_attributes_on_lines_of_their_own_do_not_run_together(path: Path) -> None:
+    # The newline after a block and the spaces before one are trimmed: `required` and `autofocus`
+    # on two lines would come out as `requiredautofocus`.
+    source = path.read_text(encoding="utf-8")
+    assert not re.search(r"[a-z]\{% endif %\}\n *\{%-? if", source)

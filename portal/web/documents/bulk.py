@@ -143,7 +143,7 @@ def _words(action: BulkAction, done: BulkResult) -> str:
         )
     else:
         words = ngettext("%(num)s document changed.", "%(num)s documents changed.", count)
-    parts = [words]
+    parts = [words] if count or not (done.skipped_count or done.missing_count) else []
     if done.skipped_count:
         shown = done.skipped[:_MAX_TITLES_NOTED]
         titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in shown)

@@ -1,0 +1,339 @@
+"""Folders and many documents at once: by mouse, by keyboard alone, and without JavaScript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from e2e.light_portal import LightPortal, library, light_portal
+from portal.container import build_services
+from portal.domain.bulk import BulkAction, BulkTarget
+from portal.domain.documents import DocumentFilter, Visibility
+from portal.services.documents import bulk, folders
+from portal.services.people import accounts
+from tests.conftest import Portal
+
+pytestmark = pytest.mark.e2e
+
+# More than are on one page of the list.
+SHELF = 55
+TABS = 60
+
+
+@pytest.fixture(scope="module")
+def shelves(browser: Browser) -> Iterator[LightPortal]:
+    """A portal with the folders Shelf, of 55 documents, and Contracts / 2026, with one of eve's."""
+    texts = {f"item {number:02}.txt": f"Item {number}." for number in range(SHELF)}
+    with library(texts) as made:
+        services = build_services(made.settings())
+        eve = Portal(services, accounts.find_user(services, "admin")).user("eve")
+        admin = accounts.find_user(services, "admin")
+        shelf = folders.create_folder(services, admin, name="Shelf", description="What is kept.")
+        everything = BulkTarget(None, DocumentFilter())
+        bulk.apply(services, admin, everything, BulkAction.MOVE, shelf)
+        contracts = folders.create_folder(services, admin, name="Contracts")
+        year = folders.create_folder(services, admin, name="2026", parent_id=contracts)
+        hidden = Visibility.PRIVATE
+        folders.create_folder(services, admin, name="Severance", visibility=hidden)
+        Portal(services, admin).add("An offer.", name="offer.txt", visibility=hidden)
+        other = Portal(services, admin).add("A bill.", name="bill.txt", owner=eve)
+        bulk.apply(services, admin, BulkTarget((other.id,)), BulkAction.MOVE, year)
+        services.database.dispose()
+        with light_portal(made, browser) as portal:
+            yield portal
+
+
+@pytest.fixture
+def portal(shelves: LightPortal) -> Iterator[LightPortal]:
+    yield shelves
+    shelves.close_windows()
+    assert shelves.refused == []
+
+
+def open_folder(page: Page, *names: str) -> None:
+    page.goto("/documents")
+    for name in names:
+        page.get_by_test_id("folder-link").filter(has_text=name).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def tab_to(wanted: Locator) -> None:
+    """Press the tabulator until an element has the keyboard. Fail if it never gets there."""
+    for _ in range(TABS):
+        if wanted.evaluate("element => element === document.activeElement"):
+            return
+        wanted.page.keyboard.press("Tab")
+    expect(wanted).to_be_focused()
+
+
+def rows_of(page: Page) -> Locator:
+    return page.get_by_test_id("document-row")
+
+
+def test_folder_is_made_filled_and_removed_by_keyboard_alone(
+    portal: LightPortal, tmp_path: Path
+) -> None:
+    page = portal.open_window().page
+    keys = page.keyboard
+    page.goto("/documents")
+    tab_to(page.get_by_test_id("new-folder"))
+    keys.press("Enter")
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    keys.type("Handbook")
+    keys.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Handbook")
+    # Uploads from here go here.
+    page.wait_for_load_state()
+    path = tmp_path / "leave.txt"
+    path.write_text("Thirty days.", encoding="utf-8")
+    tab_to(page.get_by_test_id("upload-button"))
+    with page.expect_file_chooser() as chooser:
+        keys.press("Enter")
+    chooser.value.set_files(path)
+    row = rows_of(page)
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text("Handbook")
+    tab_to(page.get_by_test_id("select-document"))
+    keys.press("Space")
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    keys.press("Escape")
+    expect(page.get_by_test_id("bulk-move")).to_be_hidden()
+    keys.press("Space")
+    page.keyboard.press("Shift+Tab")
+    tab_to(page.get_by_test_id("bulk-move"))
+    keys.press("Enter")
+    choice = page.get_by_label("Folder", exact=True)
+    expect(choice).to_be_focused()
+    keys.type("Contracts")
+    tab_to(page.get_by_test_id("bulk-apply"))
+    keys.press("Enter")
+    expect(page.get_by_text("1 document changed.")).to_be_visible()
+    expect(row).to_have_count(0)
+    tab_to(page.get_by_test_id("undo-delete"))
+    keys.press("Enter")
+    expect(row).to_have_count(1)
+    page.goto(page.url)
+    tab_to(page.get_by_test_id("delete-folder"))
+    keys.press("Enter")
+    expect(page.get_by_test_id("confirm-folder-dialog")).to_be_visible()
+    tab_to(page.get_by_label("stay, in no folder"))
+    keys.press("ArrowDown")
+    tab_to(page.get_by_test_id("confirm-folder-delete"))
+    keys.press("Enter")
+    expect(page.get_by_text("1 document is in the trash.")).to_be_visible()
+    expect(page.get_by_test_id("folder-link").filter(has_text="Handbook")).to_have_count(0)
+
+
+def test_tree_from_disk_keeps_its_shape(portal: LightPortal, tmp_path: Path) -> None:
+    page = portal.open_window().page
+    for name in ("travel.txt", "Pay & <bands>/年假.txt", "Pay & <bands>/bonus.txt"):
+        path = tmp_path / "Policies" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"About {name}.", encoding="utf-8")
+    open_folder(page, "Contracts", "2026")
+    page.get_by_test_id("upload-for").select_option("private")
+    page.get_by_test_id("upload-folder").set_input_files(tmp_path / "Policies")
+    expect(rows_of(page)).to_have_count(4)
+    open_folder(page, "Contracts", "2026", "Policies", "Pay & <bands>")
+    expect(rows_of(page)).to_have_count(2)
+    expect(page.get_by_test_id("seen-by")).to_have_text(["Private"] * 2)
+    path_links = page.get_by_role("navigation", name="Path").get_by_role("link")
+    expect(path_links).to_have_text(["All documents", "Contracts", "2026", "Policies"])
+    path_links.last.click()
+    expect(rows_of(page)).to_have_count(3)
+    # Folders of a private upload are private, and so are their names.
+    other = portal.open_window(user="eve").page
+    open_folder(other, "Contracts", "2026")
+    expect(other.get_by_test_id("folder-link").filter(has_text="Policies")).to_have_count(0)
+    expect(other.get_by_text("Severance")).to_have_count(0)
+    expect(rows_of(other)).to_have_count(1)
+
+
+def test_filters_stand_in_the_address_and_back_returns_to_the_same_rows(
+    portal: LightPortal,
+) -> None:
+    page = portal.open_window().page
+    open_folder(page, "Shelf")
+    page.get_by_label("Sort by").select_option("title")
+    expect(rows_of(page).first).to_contain_text("item 00")
+    page.get_by_label("Title contains").fill("item")
+    expect(page).to_have_url(re.compile(r"q=item&folder=[-0-9a-f]+&sort=title$"))
+    page.get_by_role("link", name="Show more").click()
+    expect(rows_of(page)).to_have_count(SHELF)
+    place = page.url
+    last = rows_of(page).last
+    last.scroll_into_view_if_needed()
+    last.get_by_role("link", name=f"item {SHELF - 1}", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"item {SHELF - 1}")
+    page.go_back()
+    expect(page).to_have_url(place)
+    expect(rows_of(page)).to_have_count(SHELF)
+    expect(last).to_be_in_viewport()
+    # The address alone brings the same list, and the page says what filters it.
+    again = portal.open_window().page
+    again.goto(place.partition("&shown")[0])
+    expect(rows_of(again).first).to_contain_text("item 00")
+    expect(again.get_by_label("Title contains")).to_have_value("item")
+    again.get_by_label("Type").select_option("pdf")
+    expect(again.get_by_text("No documents match these filters")).to_be_visible()
+    again.go_back()
+    expect(again.get_by_label("Type")).to_have_value("")
+    expect(rows_of(again)).to_have_count(50)
+
+
+def test_rows_are_selected_by_click_by_shift_and_all_that_match(portal: LightPortal) -> None:
+    page = portal.open_window().page
+    open_folder(page, "Shelf")
+    page.get_by_label("Sort by").select_option("title")
+    expect(page).to_have_url(re.compile("sort=title"))
+    boxes = page.get_by_test_id("select-document")
+    boxes.nth(1).click()
+    boxes.nth(4).click(modifiers=["Shift"])
+    boxes.nth(2).click()
+    expect(page.get_by_text("3 selected")).to_be_visible()
+    page.get_by_test_id("bulk-visibility").click()
+    page.get_by_label("Only the owner and administrators").check()
+    page.get_by_test_id("bulk-apply").click()
+    expect(page.get_by_text("3 documents changed.")).to_be_visible()
+    seen_by = page.get_by_test_id("seen-by")
+    private = [n in {1, 3, 4} for n in range(6)]
+    for number, is_private in enumerate(private):
+        expect(seen_by.nth(number)).to_have_text("Private" if is_private else "Everyone")
+    page.get_by_test_id("undo-delete").click()
+    expect(page.get_by_text("3 documents are as they were.")).to_be_visible()
+    expect(seen_by.filter(has_text="Private")).to_have_count(0)
+    # All that match are more than those on the page.
+    page.get_by_test_id("select-all").check()
+    page.get_by_test_id("bulk-add_tag").click()
+    expect(page.get_by_text(f"{SHELF} documents are selected.")).to_be_visible()
+    page.get_by_test_id("bulk-dialog").get_by_label("Tag").fill("archive 2026")
+    page.get_by_test_id("bulk-apply").click()
+    expect(page.get_by_text(f"{SHELF} documents changed.")).to_be_visible()
+    rows_of(page).first.get_by_role("link", name="archive 2026").click()
+    expect(page.locator("#document-count")).to_contain_text(f"{SHELF} documents")
+    # A row that is unticked is not meant: those that stay ticked are.
+    page.get_by_test_id("select-all").check()
+    boxes.first.click()
+    expect(page.get_by_test_id("select-all")).not_to_be_checked()
+    expect(page.get_by_text("49 selected")).to_be_visible()
+
+
+def test_what_could_not_be_done_is_named(portal: LightPortal) -> None:
+    page = portal.open_window(user="eve").page
+    page.goto("/documents?q=0&sort=title")
+    page.get_by_test_id("select-all").check()
+    page.get_by_test_id("bulk-delete").click()
+    page.get_by_test_id("bulk-apply").click()
+    note = page.get_by_test_id("notification")
+    expect(note).to_contain_text(re.compile(r"^\s*[0-9]+ could not be changed: item 00, item 01,"))
+    expect(note).to_have_attribute("data-kind", "error")
+
+
+def test_restoring_many_is_undone_in_the_trash(portal: LightPortal) -> None:
+    page = portal.open_window().page
+    page.goto("/documents?q=item 5")
+    page.get_by_test_id("select-all").check()
+    page.get_by_test_id("bulk-delete").click()
+    page.get_by_test_id("bulk-apply").click()
+    expect(page.get_by_text("5 documents are in the trash.")).to_be_visible()
+    page.goto("/trash")
+    rows = page.get_by_test_id("trash-row")
+    before = rows.count()
+    for box in page.get_by_role("checkbox", name=re.compile("item 5")).all():
+        box.check()
+    page.get_by_test_id("bulk-restore").click()
+    expect(rows).to_have_count(before - 5)
+    page.get_by_test_id("undo-delete").click()
+    expect(rows).to_have_count(before)
+    for box in page.get_by_role("checkbox", name=re.compile("item 5")).all():
+        box.check()
+    page.get_by_test_id("bulk-restore").click()
+    expect(rows).to_have_count(before - 5)
+
+
+def test_all_of_it_goes_without_javascript(portal: LightPortal, tmp_path: Path) -> None:
+    page = portal.open_window(java_script_enabled=False).page
+    page.goto("/documents")
+    page.get_by_test_id("new-folder").click()
+    page.get_by_label("Name", exact=True).fill("By hand")
+    page.get_by_label("Lies in").select_option(label="Contracts")
+    page.get_by_test_id("save-folder").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("By hand")
+    path = tmp_path / "plain.txt"
+    path.write_text("Plain words.", encoding="utf-8")
+    page.get_by_test_id("upload-input").set_input_files(path)
+    page.get_by_test_id("upload-button").click()
+    expect(rows_of(page)).to_have_count(1)
+    expect(page.get_by_role("heading", level=1)).to_have_text("By hand")
+    page.get_by_test_id("select-document").check()
+    page.get_by_test_id("bulk-add_tag").click()
+    expect(page.get_by_text("1 document is selected.")).to_be_visible()
+    page.get_by_test_id("bulk-dialog").get_by_label("Tag").fill("paper")
+    page.get_by_test_id("bulk-apply").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("By hand")
+    expect(rows_of(page).get_by_role("link", name="paper")).to_be_visible()
+    page.get_by_test_id("undo-delete").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("By hand")
+    expect(rows_of(page)).to_have_count(1)
+    expect(rows_of(page).get_by_role("link", name="paper")).to_have_count(0)
+    page.get_by_label("Sort by").select_option("title")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile("sort=title"))
+    page.get_by_test_id("delete-folder").click()
+    page.get_by_test_id("confirm-folder-delete").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Contracts")
+
+
+def test_tree_is_a_sheet_on_phones(portal: LightPortal) -> None:
+    page = portal.open_window(viewport={"width": 390, "height": 800}).page
+    open_folder_link = page.get_by_role("link", name="Folders", exact=True)
+    page.goto("/documents")
+    tree = page.get_by_role("navigation", name="Folders")
+    expect(tree).to_be_hidden()
+    open_folder_link.click()
+    expect(tree).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(tree).to_be_hidden()
+    open_folder_link.click()
+    tree.get_by_role("link", name="Shelf").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Shelf")
+    expect(tree).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize(
+    ("language", "scheme", "width"), [("zh-CN", "light", 1440), ("en", "dark", 390)]
+)
+def test_pages_with_folders_are_accessible(
+    portal: LightPortal,
+    assert_accessible: Callable[[Page], None],
+    language: str,
+    scheme: str,
+    width: int,
+) -> None:
+    size = {"width": width, "height": 900}
+    page = portal.open_window(language, color_scheme=scheme, viewport=size).page
+    page.goto("/documents?q=item&sort=title")
+    assert_accessible(page)
+    page.goto("/documents#folder-tree")
+    assert_accessible(page)
+    page.get_by_test_id("folder-link").filter(has_text="Shelf").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Shelf")
+    page.get_by_test_id("delete-folder").click()
+    expect(page.get_by_test_id("confirm-folder-dialog")).to_be_visible()
+    assert_accessible(page)
+    page.keyboard.press("Escape")
+    page.get_by_test_id("select-document").first.check()
+    assert_accessible(page)
+    for action in ("move", "add_tag", "visibility"):
+        page.get_by_test_id(f"bulk-{action}").click()
+        expect(page.get_by_test_id("bulk-dialog")).to_be_visible()
+        assert_accessible(page)
+        page.keyboard.press("Escape")
+    page.get_by_test_id("edit-folder").click()
+    expect(page.get_by_test_id("save-folder")).to_be_visible()
+    assert_accessible(page)

@@ -324,8 +324,9 @@ ROWS: dict[str, Row] = {
     "admin_search.show": Row(ADMINS, 200, ADMIN),
     "admin_search.save": Row(ADMINS, 303, ADMIN, form(action="defaults")),
     "admin_questions.show": Row(ADMINS, 200, ADMIN),
-    "admin_questions.keep": Row(ADMINS, 404, ADMIN),  # the answer needs no attention
-    "admin_questions.remove": Row(ADMINS, 404, ADMIN),
+    # Whether an answer needs attention depends on the search, so these get the id of a question.
+    "admin_questions.keep": Row(ADMINS, 404, ADMIN, is_question=True),
+    "admin_questions.remove": Row(ADMINS, 404, ADMIN, is_question=True),
     "admin_questions.export": Row(ADMINS, 200, ADMIN),
     "admin_answers.show": Row(ADMINS, 200, ADMIN),
     "admin_answers.connect": Row(ADMINS, 422, ADMIN, form(api_base="ftp://nowhere")),

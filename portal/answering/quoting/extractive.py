@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
 from portal.answering.quoting.questions import standalone_parts
-from portal.answering.quoting.relevance import MIN_CHANCE, MIN_ON_TOPIC, Judged, judge
+from portal.answering.quoting.relevance import (
+    MIN_CHANCE,
+    MIN_ON_TOPIC,
+    Judged,
+    judge,
+    without_other_figures,
+)
 from portal.answering.quoting.rendering import as_markdown, render
 from portal.domain.answering import (
     Abstained,
@@ -87,6 +93,7 @@ class ExtractiveChatModel:
         best = ranked[0].chance if ranked else 0.0
         if best >= MIN_CHANCE:
             least = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
+            ranked = without_other_figures(question, ranked)
             chosen = [ranked[0], *(one for one in ranked[1:] if one.chance >= least)]
             quotations = [each for one in chosen[:_MAX_SOURCES] for each in choose(question, one)]
             return _Part(asked, Outcome.QUOTED, tuple(quotations))

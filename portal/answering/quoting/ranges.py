@@ -1,10 +1,12 @@
-"""Table rows whose range includes a number of the question: four years, in "3–5 years"."""
+"""Numbers of a question: the table rows whose range includes one (four years, in "3–5 years"), and
+statements about another number than the one in question."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from portal.answering.figures import figures_in
 from portal.answering.quoting.statements import Statement
 from portal.text.folding import fold
 
@@ -49,6 +51,13 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> frozenset[int] | 
 def has_figure(text: str) -> bool:
     """Tell whether a word of a question is a number, with or without its unit."""
     return _ASKED.search(text) is not None or text.isdigit() or text in _FIGURES
+
+
+def has_other_figure(question: str, answer: str, text: str) -> bool:
+    """Tell whether an answer has a number of the question and the text only others: room 2, where
+    the question and its answer are about room 3."""
+    shared, said = figures_in(question) & figures_in(answer), figures_in(text)
+    return bool(shared and said) and not shared & said
 
 
 def _holds(cell: str, figure: float, unit: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from portal.store.answers.citations import CitedSource
 
 class AnswerDraft:
     """The answer with the id `message_id`. `register` has the chunks that were found for it, by
-    their numbers from 1."""
+    their numbers from 1. Those in `aside` are listed only if the answer cites them."""
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class AnswerDraft:
         replay: Replay,
         found: Sequence[Source],
         shown: Sequence[Source],
+        aside: Collection[UUID] = (),
     ) -> None:
         self.message_id = message_id
         self.register: list[Source] = list(found)
@@ -45,6 +46,7 @@ class AnswerDraft:
         self._in_prompt = {source.number for source in shown}
         self._text: list[str] = []
         self._quoted: dict[int, Quoted] = {}
+        self._aside = {source.number for source in found if source.chunk_id in aside}
         self._kept = self.cited
 
     @property
@@ -135,6 +137,7 @@ class AnswerDraft:
         is_answer = status in {MessageStatus.DONE, MessageStatus.STOPPED}
         keeps_prompt = is_answer or status is MessageStatus.ABSTAINED
         shown = self._in_prompt if keeps_prompt else {one.number for one in self.register}
+        shown = shown - (self._aside - set(self._quoted))
         cited = self._cited(shown, content)
         texts = {one.marker: one.source.text for one in cited if one.was_cited}
         # Quotations are the source's own words, so there is nothing to compare.

@@ -67,7 +67,8 @@ class Asked:
 class Retrieved:
     """Chunks that count, best first, numbered from 1; the turns before the question with the
     documents that they cite; and the enabled set when all was read. With `reply` nothing was
-    searched, with `is_outline` the chunks are those of one document."""
+    searched, with `is_outline` the chunks are those of one document. The chunks in `aside` are
+    listed only if the answer cites them."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -80,6 +81,7 @@ class Retrieved:
     embedding_model: str | None
     reply: str | None = None
     is_outline: bool = False
+    aside: frozenset[UUID] = frozenset()
 
 
 def ask_in(
@@ -153,10 +155,12 @@ def _search_and_read(
     # The first query is recorded as the query.
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
+    aside: list[SearchHit] = []
     if queries and services.chat.provider == "extractive":
         known = {hit.chunk_id for hit in hits}
         across = _search_across(services, asked, queries[0])
-        hits += [hit for hit in across if hit.chunk_id not in known]
+        aside = [hit for hit in across if hit.chunk_id not in known]
+        hits += aside
     with services.database.begin() as session:
         source_store.see_one_moment(session)
         stored = source_store.read_sources(
@@ -184,6 +188,7 @@ def _search_and_read(
         embedding_model=model.name
         if model and outcomes and method is not SearchMode.KEYWORD
         else None,
+        aside=frozenset(hit.chunk_id for hit in aside),
     )
     return retrieved, len(stored) == len(hits)
 

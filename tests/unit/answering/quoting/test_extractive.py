@@ -88,6 +88,21 @@ def test_two_passages_that_both_answer_are_both_quoted():
     assert order
 
 
+@pytest.mark.parametrize(
+    ("question", "said", "quoted"),
+    [
+        ("When does room 3 close?", ("Room 3 closes at 6 pm.", "Room 2 closes at 5 pm."), 1),
+        ("3号楼年假有几天？", ("3号楼年假有六天。", "2号楼年假有五天。"), 1),
+        ("When do the rooms close?", ("Room 3 closes at 6 pm.", "Room 2 closes at 5 pm."), 2),
+    ],
+)
+def test_statement_about_another_number_is_not_quoted_beside_the_answer(question, said, quoted):
+    sources = [source(number, text) for number, text in enumerate(said, 1)]
+    language = "en" if question.isascii() else "zh"
+    _, order = content_of(ask(question, sources, language), sources)
+    assert order == tuple(range(1, quoted + 1))
+
+
 def test_statements_that_are_apart_are_cited_apart():
     text = (
         "Annual leave is 25 days a year. The canteen opens at noon. Annual leave of 25 days a year "

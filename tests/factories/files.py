@@ -63,8 +63,6 @@ bring a lamp.<p hidden>hidden attribute</p><div style="color: red; Display : non
 <img src="a.png" alt="map of the site"><br>last line</body></html>
 """
 WEB_PAGE_TEXT = """\
-首页 (https://example.com/start)
-
 值班手册
 
 夜班从二十二点开始，到六点结束。 See the plan (https://example.com/plan) and bring a lamp.

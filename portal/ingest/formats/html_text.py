@@ -14,9 +14,9 @@ _WIDE = f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]"
 _WIDE_LINE_END = re.compile(f"(?<={_WIDE})[ \t\f]*\n[ \t\f\n]*(?={_WIDE})")
 _SPACES = re.compile(r"[ \t\n\f\r]+")
 _AROUND_BREAK = re.compile(r" *\n *")
-_BLOCKS_IN_CELLS = frozenset({"heading", "list", "code", "table"})
-
-
+_ITEM_BORDER = "\x1f"  # Between the items of a list in a cell, until the cell ends.
+_ENDS_ITEM = frozenset(",.;:!?，。；：！？、")
+_MAX_CELL_LENGTH = 1_000  # Longer cells with lists or code are parts of a page.
 _MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in each row.
 
 
@@ -105,12 +105,12 @@ class HtmlText:
             self._add_table(kind, value)
         elif kind in {"section", "/section"}:
             self._add_section(kind)
+        elif self._in_cell:
+            self._inline.append(_ITEM_BORDER if kind == "item" else " ")
         elif kind in {"list", "/list", "item"}:
             self._add_list(kind, value)
-        elif not self._in_cell:
-            self._add_block(kind, value)
         else:
-            self._inline.append(" ")
+            self._add_block(kind, value)
 
     @property
     def _in_cell(self) -> bool:
@@ -149,7 +149,7 @@ class HtmlText:
     def _add_table(self, kind: str, value: Any) -> None:
         table = self._tables[-1] if self._tables else None
         if table is not None and kind == "/cell":
-            table.add_cell(one_line(self._taken()), *self._cell)
+            table.add_cell(_joined_items(self._taken()), *self._cell)
             return
         self._flush()
         self._in_caption = kind == "caption"
@@ -194,6 +194,14 @@ class HtmlText:
             self.readable.add_paragraph(text)
 
 
+def _joined_items(text: str) -> str:
+    """Return the text of a cell in one line: "Paper; ink"."""
+    first, *items = map(one_line, text.split(_ITEM_BORDER))
+    for item in filter(None, items):
+        first += (" " if not first or first[-1] in _ENDS_ITEM else "; ") + item
+    return first.strip()
+
+
 def _collapsed(text: str) -> str:
     return _SPACES.sub(" ", _WIDE_LINE_END.sub("", text))
 
@@ -203,18 +211,53 @@ def _repeated_spaces(text: str) -> str:
 
 
 def _data_tables(events: Iterable[tuple[str, Any]]) -> set[int]:
-    """Return where tables begin whose cells hold no headings, lists, code or tables.
+    """Return where tables begin that hold data.
 
-    The others are layout, whose parts read better one below the other.
+    The others are layout, whose parts read better one below the other: their cells hold tables,
+    headings, or lists and code beside long text.
     """
     data: set[int] = set()
-    opened: list[tuple[int, bool]] = []
-    for index, (kind, _) in enumerate(events):
-        if kind in _BLOCKS_IN_CELLS and opened:
-            opened[-1] = (opened[-1][0], False)
+    opened: list[_TableShape] = []
+    for index, (kind, value) in enumerate(events):
         if kind == "table":
-            opened.append((index, True))
+            if opened:
+                opened[-1].is_layout = True
+            opened.append(_TableShape(index))
         elif kind == "/table":
-            start, is_data = opened.pop()
-            data |= {start} if is_data else set()
+            table = opened.pop()
+            data |= {table.index} if table.is_data() else set()
+        elif opened:
+            opened[-1].add(kind, value)
     return data
+
+
+class _TableShape:
+    """What tells whether a table, whose event has this index, holds data."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.is_layout = False
+        self._has_blocks = False
+        self._is_header = False
+        self._rows = self._row_cells = self._max_cells = 0
+        self._cell_length = self._max_cell_length = 0
+
+    def add(self, kind: str, value: Any) -> None:
+        if kind == "text":
+            self._cell_length += len(value)
+            self._max_cell_length = max(self._max_cell_length, self._cell_length)
+        elif kind == "row":
+            self._rows, self._row_cells = self._rows + 1, 0
+        elif kind == "cell":
+            self._row_cells, self._cell_length, self._is_header = self._row_cells + 1, 0, value[2]
+            self._max_cells = max(self._max_cells, self._row_cells)
+        elif kind == "heading":
+            self.is_layout = self.is_layout or not self._is_header
+        elif kind in {"list", "code"}:
+            self._has_blocks = True
+
+    def is_data(self) -> bool:
+        is_grid = self._rows > 1 and self._max_cells > 1
+        return not self.is_layout and (
+            not self._has_blocks or (is_grid and self._max_cell_length <= _MAX_CELL_LENGTH)
+        )

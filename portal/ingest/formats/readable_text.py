@@ -13,7 +13,10 @@ from portal.text.tables import BORDER, CELL_BORDER, header_count
 
 _MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses for reading.
 _DEEPEST_INDENT = 20  # Deeper lists are indented no further.
+TERMS = -1
 _SPACES = re.compile(r"\s+")
+_MAX_TITLE_LENGTH = 300  # Longer headings are paragraphs in large type.
+_AROUND_CODE = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
 _MAX_CAPTION_LENGTH = 200
 _CAPTION = re.compile(r"(?:表|附表|Table|Tab\.)\s*[\d一二三四五六七八九十A-Z]", re.IGNORECASE)
 
@@ -39,8 +42,9 @@ class ReadableText:
         self.blocks: list[Block] = []
         self._parts: list[str] = []
         self._length = 0
-        self._lists: list[int | None] = []  # Open lists: the next number, None for bullets.
-        self._marker = ""
+        # Open lists: the next number, None for bullets, TERMS for terms with their definitions.
+        self._lists: list[int | None] = []
+        self._marker: str | None = None  # Of the item that is about to begin.
         self._item_kind = BlockKind.ITEM
         self._table: _OpenTable | None = None
         self._cells: list[str] | None = None
@@ -90,7 +94,7 @@ class ReadableText:
     def add_heading(self, level: int, text: str) -> None:
         title = one_line(text)
         self.add_block(title)
-        if title:
+        if title and len(title) <= _MAX_TITLE_LENGTH:
             self.headings.append(Heading(level, title, self._length - len(title)))
 
     def add_caption(self, text: str) -> None:
@@ -104,16 +108,17 @@ class ReadableText:
         if not text.strip():
             return
         indent = "  " * (min(len(self._lists), _DEEPEST_INDENT) - 1)
-        hanging = indent + (" " * len(self._marker) if self._marker else "  ")
+        hanging = indent + " " * len(self._marker or "  ")
         # The first paragraph of an item follows its marker, the rest is below it.
-        block = indent + (self._marker or "  ") + text.replace("\n", "\n" + hanging)
-        if self._marker:
+        marker = "  " if self._marker is None else self._marker
+        block = indent + marker + text.replace("\n", "\n" + hanging)
+        if self._marker is not None:
             self.add_block(block, self._item_kind, level=len(self._lists))
         else:
             previous_end = self._length
             self.add_block(block)
             self._extend_item(previous_end)
-        self._marker = ""
+        self._marker = None
         self._tight = True
 
     def _extend_item(self, previous_end: int) -> None:
@@ -123,9 +128,9 @@ class ReadableText:
             self.blocks[-1] = replace(item, end=self._length)
 
     def open_list(self, first: int | None) -> None:
-        """Open a list that is numbered from `first`, or has bullets."""
+        """Open a list that is numbered from `first`, or has bullets or TERMS."""
         self._lists.append(first)
-        self._marker = ""
+        self._marker = None
 
     def close_list(self) -> None:
         self._lists.pop()
@@ -133,9 +138,9 @@ class ReadableText:
 
     def open_item(self, *, is_note: bool = False) -> None:
         number = self._lists[-1]
-        self._marker = "- " if number is None else f"{number}. "
+        self._marker = "- " if number is None else "" if number == TERMS else f"{number}. "
         self._item_kind = BlockKind.FOOTNOTE if is_note else BlockKind.ITEM
-        if number is not None:
+        if number is not None and number != TERMS:
             self._lists[-1] = number + 1
 
     @property
@@ -175,7 +180,8 @@ class ReadableText:
         self.add_block(line)
         self._tight = True
         start = self._length - len(line)
-        if self._is_header_row and table.header_count == table.row_count:
+        is_whole = not table.rows or len(cells) == len(table.rows[0])
+        if self._is_header_row and is_whole and table.header_count == table.row_count:
             table.header_count += 1
         table.row_count += 1
         table.end = self._length
@@ -194,7 +200,7 @@ class ReadableText:
         count = table.header_count or header_count(table.rows)
         if count == table.row_count:
             count = 0  # A header alone is no table.
-        header = [" ".join(filter(None, names)) for names in zip(*table.rows[:count], strict=False)]
+        header = _joined_header(table.rows[:count])
         if table.row_count == 1 and len(table.rows[0]) == 1:
             return
         self.blocks.append(
@@ -211,7 +217,16 @@ class ReadableText:
 
     def add_code(self, code: str) -> None:
         """Add code as it was written."""
-        self.add_block(code.rstrip("\n"), BlockKind.CODE)
+        self.add_block(_AROUND_CODE.sub("", code), BlockKind.CODE)
+
+
+def _joined_header(rows: list[list[str]]) -> list[str]:
+    """Return one name a column; above the last row, a name spans the empty cells beside it."""
+    rows = [list(row) for row in rows]
+    for row in rows[:-1]:
+        for column in range(1, len(row)):
+            row[column] = row[column] or row[column - 1]
+    return [" ".join(dict.fromkeys(filter(None, names))) for names in zip(*rows, strict=False)]
 
 
 def is_caption(text: str) -> bool:

@@ -95,6 +95,44 @@ def test_nothing_to_see_is_an_empty_file(tmp_path: Path) -> None:
         read(tmp_path, "<title>only a title</title><script>x()</script><p hidden>y")
 
 
+def test_what_surrounds_the_content_of_a_page_is_left_out(tmp_path: Path) -> None:
+    page = """<a href="#body">Skip to content</a><header><p>Brand<ul><li>Products</ul></header>
+    <div role="navigation">Next</div><div class="toc"><a href="p.html#rest">1 Rest</a></div>
+    <p>Outside<main><nav>Here</nav><h1>Leave<a class="headerlink" href="#rest">¶</a></h1>
+    <aside>A remark</aside><p>Ten days.<span class="sr-only">icon</span>
+    <pre>x = 1<button>copy</button></pre></main><footer>© Brand</footer>"""
+    extracted = read(tmp_path, page)
+    assert extracted.text == "Outside\n\nLeave\n\nA remark\n\nTen days.\n\nx = 1"
+    assert [heading.title for heading in extracted.headings] == ["Leave"]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<nav><h1>Index</h1><a href='a.html'>Leave</a></nav>", "Index\n\nLeave"),
+        ("<header><h1>Leave</h1></header><main>Ten days.</main>", "Leave\n\nTen days."),
+        ("<header>Leave</header><p>Ten days.<footer>Desk</footer>", "Leave\n\nTen days.\n\nDesk"),
+        ("<div class='toc'><a href='leave.html'>Leave</a></div>Handbook", "Leave\n\nHandbook"),
+    ],
+)
+def test_words_that_may_be_content_are_kept(tmp_path: Path, page: str, text: str) -> None:
+    assert read(tmp_path, page).text == text
+
+
+def test_formulas_and_powers_read_as_they_look(tmp_path: Path) -> None:
+    formula = """10<sup>6</sup> m<sup>2</sup>, see<sup><a href="#n">1</a></sup>:
+    <span><math><semantics><mi>E</mi><annotation>E</annotation></semantics></math></span>
+    <span aria-hidden="true">E</span>"""
+    assert read(tmp_path, formula).text == "10⁶ m², see1: E"
+
+
+def test_terms_are_items_with_their_definitions(tmp_path: Path) -> None:
+    extracted = read(tmp_path, "<dl><dt>Leave<dd>Ten days.<dd>Paid.<dt>Desk<dd>Room 4.</dl><p>End")
+    assert extracted.text == "Leave\n  Ten days.\n  Paid.\nDesk\n  Room 4.\n\nEnd"
+    items = [extracted.text[block.start : block.end] for block in extracted.blocks]
+    assert items == ["Leave\n  Ten days.\n  Paid.", "Desk\n  Room 4."]
+
+
 @pytest.mark.parametrize(
     "opened",
     ["<div>", "<b><i>", "<ul><li>", "<table><tr><td>", "<b><div></b>", "<p><div></p>",

@@ -92,6 +92,34 @@ def test_html_tables_know_headers_captions_and_cells_that_span(tmp_path: Path) -
     assert [extracted.text[note.start : note.end] for note in notes] == ["1. A note."]
 
 
+def test_lists_in_cells_stay_in_their_rows(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        """<html><table><tr><th>费用<th>材料<tr><td>住宿<td><ul><li>发票<li>行程单</ul>
+        <tr><td>Trip<td>Bring:<ul><li>a ticket.<li>cash</ul></table>
+        <table><tr><td><ul><li>Home</ul><td><h1>Costs</h1></table>""",
+        MediaType.HTML,
+    )
+    (costs,) = tables(extracted)
+    assert cells(extracted.text, costs)[1:] == [
+        ("住宿", "发票; 行程单"),
+        ("Trip", "Bring: a ticket. cash"),
+    ]
+    assert extracted.text.endswith("\n\n- Home\n\nCosts")
+
+
+def test_header_of_several_rows_names_each_column(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        """<html><table><tr><th rowspan=2>Year<th colspan=2>Income<tr><th>North<th>South
+        <tr><th rowspan=2>2025<tr><td>10<td>20</table>""",
+        MediaType.HTML,
+    )
+    (income,) = tables(extracted)
+    assert income.header == ("Year", "Income North", "Income South")
+    assert cells(extracted.text, income)[-1] == ("2025", "10", "20")
+
+
 def test_blocks_survive_storage(tmp_path: Path) -> None:
     blocks = read(tmp_path, LEAVE).blocks
     assert {block.kind for block in blocks} == {BlockKind.TABLE, BlockKind.ITEM, BlockKind.CAPTION}

@@ -12,7 +12,8 @@ CELL_BORDER = " | "
 # A trimmed text may begin or end in the middle of a border, beside an empty cell.
 BORDER = re.compile(r"(?:^|(?<= ))\|(?= |$)")
 _NUMBER = re.compile(r"[-+(]?[¥$€£￥]?\s?\d[\d,.\s:/年月日-]*\s?[%％)]?[^\W\d]{0,3}")
-_MAX_HEADER_CELL = 40
+_MAX_HEADER_CELL = 120
+_MAX_MEAN_HEADER_CELL = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,25 @@ def _cells(text: str, start: int, end: int, bars: frozenset[int]) -> Iterator[tu
 def header_count(rows: Sequence[Sequence[str]]) -> int:
     """Return 1 if the first row of a table without a marked header reads as one, else 0.
 
-    A header names every column, differently, in short words rather than figures.
+    A header names the columns differently, in short words rather than figures: every column after
+    the first, or at least half of them if there are figures below.
     """
     first = [cell.strip() for cell in rows[0]] if len(rows) > 1 else []
-    named = first[1:] if first and not first[0] else first
-    is_header = (
-        len(first) > 1
-        and all(named)
-        and len(set(named)) == len(named)
-        and not any(
-            len(cell) > _MAX_HEADER_CELL or cell.endswith((":", "：")) or _NUMBER.fullmatch(cell)
-            for cell in named
-        )
+    names = [cell for cell in first if cell]
+    if len(first) < 2 or not names or len(set(names)) < len(names):  # noqa: PLR2004
+        return 0
+    has_figures = any(
+        name and _NUMBER.fullmatch(cell.strip()) for name, cell in zip(first, rows[1], strict=False)
     )
-    return int(is_header)
+    is_named = all(first[1:]) or (has_figures and 2 * len(names) >= len(first) > len(names) > 1)
+    is_short = sum(map(len, names)) <= _MAX_MEAN_HEADER_CELL * len(names)
+    return int(is_named and is_short and all(map(_is_name, names)))
+
+
+def _is_name(cell: str) -> bool:
+    """Tell whether a cell may name a column."""
+    return (
+        len(cell) <= _MAX_HEADER_CELL
+        and not cell.endswith((":", "："))
+        and not _NUMBER.fullmatch(cell)
+    )

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from portal.ingest.formats.readable_text import ReadableText, one_line
 
+_ROWS_COMPARED = 20
+
 
 class SheetText:
     """Takes the rows of sheets, top to bottom; `readable` holds the text."""
@@ -14,7 +16,10 @@ class SheetText:
         self.readable = ReadableText()
         self._sheet = ""
         self._title = ""
-        self._left = 0  # The number of empty columns before the open table.
+        # The first rows of the open table, which tell how many empty columns are before it: the
+        # header may have no name for the column of row labels.
+        self._rows: list[Sequence[str]] | None = None
+        self._left = 0
         self._in_table = False
 
     def open_sheet(self, title: str, *, is_heading: bool) -> None:
@@ -27,25 +32,40 @@ class SheetText:
         filled = [place for place, cell in enumerate(cells) if cell.strip()]
         if not filled:
             self.close_table()
+        elif self._rows is not None:
+            self._rows.append(cells[: filled[-1] + 1])
+            if len(self._rows) == _ROWS_COMPARED:
+                self._write_rows()
         elif self._in_table:
-            self._add_cells(cells, filled[0], filled[-1])
+            self._write_row(cells[: filled[-1] + 1])
         elif len(filled) == 1:
             # A title or a note, above a table or alone.
             self._title = one_line(cells[filled[0]])
             self.readable.add_block(self._title)
         else:
-            self._left = filled[0]
+            self._rows = [cells[: filled[-1] + 1]]
             self._in_table = True
             self.readable.open_table(self._title or self._sheet)
-            self._add_cells(cells, filled[0], filled[-1])
 
-    def _add_cells(self, cells: Sequence[str], first: int, last: int) -> None:
+    def _write_rows(self) -> None:
+        rows, self._rows = self._rows or [], None
+        self._left = min((_empty_count(row) for row in rows), default=0)
+        for row in rows:
+            self._write_row(row)
+
+    def _write_row(self, cells: Sequence[str]) -> None:
         self.readable.open_row()
-        for cell in cells[min(first, self._left) : last + 1]:
+        for cell in cells[min(_empty_count(cells), self._left) :]:
             self.readable.add_cell(cell)
         self.readable.close_row()
 
     def close_table(self) -> None:
         if self._in_table:
+            self._write_rows()
             self.readable.close_table()
             self._in_table, self._title = False, ""
+
+
+def _empty_count(cells: Sequence[str]) -> int:
+    """Return the number of empty cells before the first with words."""
+    return next(place for place, cell in enumerate(cells) if cell.strip())

@@ -27,6 +27,7 @@ _MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in 
 _ROWS_A_RECORD = 500
 # Three elements per cell, plus some for the rest.
 _LIMITS = archives.Limits(xml_mb=400, elements=8_000_000)
+_GROUPED = re.compile(r"[#0],[#0]")
 _DECIMALS = re.compile(r"0\.(0+)")
 _CURRENCY = re.compile(r"[¥￥$€£₩₹]")
 _QUOTED = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]')
@@ -106,9 +107,7 @@ def _shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, datetime.datetime):
-        if value.time() == datetime.time():
-            return value.date().isoformat()
-        return value.isoformat(sep=" ", timespec="minutes")
+        return _date(value, cell.number_format or "")
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, datetime.time):
@@ -118,17 +117,30 @@ def _shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
     return str(value)
 
 
+def _date(value: datetime.datetime, number_format: str) -> str:
+    """Format a date, a time or both: what its format shows of it."""
+    codes = _QUOTED.sub("", number_format).lower()
+    if value.time() == datetime.time() or ("h" not in codes and "d" in codes):
+        return value.date().isoformat()
+    if "h" in codes and not re.search("[yd]", codes):
+        return value.time().isoformat(timespec="minutes")
+    return value.isoformat(sep=" ", timespec="minutes")
+
+
 def _number(value: float, number_format: str) -> str:
-    """Format a number with the decimals, percent sign and currency of its format."""
+    """Format a number with the decimals, commas, percent sign and currency of its format."""
     positive = number_format.split(";", maxsplit=1)[0]
     decimals = _DECIMALS.search(positive)
     places = len(decimals.group(1)) if decimals else None
     if "%" in positive:
         return f"{value * 100:.{places or 0}f}%"
-    if places is None:
-        shown = str(int(value)) if value == int(value) else f"{value:.10g}"
+    comma = "," if _GROUPED.search(positive) else ""
+    if places is None and (comma or value == int(value)):
+        shown = f"{round(value):{comma}}"
+    elif places is None:
+        shown = f"{value:.10g}"
     else:
-        shown = f"{value:.{places}f}"
+        shown = f"{value:{comma}.{places}f}"
     words = "".join(first or second for first, second in _QUOTED.findall(positive))
     currency = _CURRENCY.search(_QUOTED.sub("", positive)) or _CURRENCY.search(words)
     unit = "" if currency else "".join(re.findall(r'"([^"]*)"\s*$', positive))

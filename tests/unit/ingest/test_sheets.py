@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def test_workbook_reads_as_its_sheets_show_it(tmp_path: Path) -> None:
     assert cells(extracted.text, prices) == [
         ("类别", "部件", "单价", "折扣", "生效日"),
         ("散热", "风扇", "¥12.50", "15%", "2024-03-01"),
-        ("散热", "散热片", "1200.00", "7.5%", "2024-04-01 09:30"),
+        ("散热", "散热片", "1,200.00", "7.5%", "2024-04-01 09:30"),
         ("线材", "电源线", "3", "", "TRUE"),
     ]
     assert (prices.header, prices.caption) == (
@@ -68,6 +69,40 @@ def test_records_are_rows_with_the_header_of_the_first(
         [("风扇", "12", "两行 一格"), ("电源线", "3", "")],
         [("风扇", "12", "两行 一格"), ("电源线", "3")],
     )
+
+
+def test_row_labels_without_a_name_stand_in_their_own_column(tmp_path: Path) -> None:
+    extracted = read(files.write_text(tmp_path / "a.csv", ",Q1,Q2\nNorth,10,20\n,30,40\n"))
+    (table,) = tables(extracted)
+    assert table.header == ("", "Q1", "Q2")
+    assert cells(extracted.text, table)[1:] == [("North", "10", "20"), ("", "30", "40")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_header"),
+    [
+        (["Topic,Period,,Page", "Sales,June 2023,,4"], True),  # A name for merged cells.
+        (["Optional for those who joined before the end of the year,No", "Yes,7"], True),
+        (["BOARD,,,MODEL", "E-1,,,Page 1"], False),
+        (["Name:,Ada", "Born:,1815"], False),
+        (["a,b,a", "1,2,3"], False),
+    ],
+)
+def test_header_is_told_by_its_names(tmp_path: Path, lines: list[str], is_header: bool) -> None:
+    (table,) = tables(read(files.write_text(tmp_path / "a.csv", "\n".join(lines))))
+    assert bool(table.header) is is_header
+
+
+def test_dates_and_numbers_show_what_their_format_shows(tmp_path: Path) -> None:
+    moment = datetime.datetime.fromisoformat("2024-04-01T09:30")
+    row = [
+        (moment, "h:mm AM/PM"),
+        (moment, "m/d/yy"),
+        (moment, "d/m/yyyy h:mm"),
+        (1234567, "#,##0"),
+    ]
+    extracted = read(sheets.write_xlsx(tmp_path / "a.xlsx", Sheet1=[row]))
+    assert extracted.text == "09:30 | 2024-04-01 | 2024-04-01 09:30 | 1,234,567"
 
 
 def test_row_far_down_is_found_with_its_header(tmp_path: Path) -> None:

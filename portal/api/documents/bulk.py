@@ -8,10 +8,10 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from pydantic import Field, StrictBool
 
-from portal.api.documents.knowledge import TYPES
+from portal.api.documents.knowledge_schemas import DocumentFilters
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.bulk import MAX_BULK_IDS, BulkAction, BulkTarget
-from portal.domain.documents import DocumentFilter, DocumentStatus, Visibility
+from portal.domain.documents import Visibility
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.services.documents import bulk
@@ -22,38 +22,11 @@ _TAG = {"name": "Bulk changes", "description": "Change many documents at once."}
 blueprint = APIBlueprint("bulk_api", __name__, url_prefix="/api/knowledge/bulk", tag=_TAG)
 
 
-class MatchingBody(RequestModel):
-    q: CleanText | None = Field(None, max_length=300, description="part of the title")
-    status: DocumentStatus | None = None
-    type: CleanText | None = Field(None, max_length=10, examples=["pdf"])
-    domain: CleanText | None = Field(None, max_length=MAX_DOMAIN_CHARACTERS)
-    tag: CleanText | None = Field(None, max_length=MAX_TAG_CHARACTERS)
-    visibility: Visibility | None = None
-    owner_id: UUID | None = None
-    folder_id: UUID | None = Field(None, description="in this folder and below it")
-    unfiled: bool = Field(False, description="in no folder")
-
-    def filters(self) -> DocumentFilter:
-        if self.type and self.type.upper() not in TYPES:
-            raise InvalidInput(reason=N_("unknown type of document"))
-        return DocumentFilter(
-            status=self.status,
-            media_type=TYPES[self.type.upper()] if self.type else None,
-            domain=self.domain,
-            title_contains=self.q,
-            visibility=self.visibility,
-            owner_id=self.owner_id,
-            folder_id=self.folder_id,
-            is_unfiled=self.unfiled,
-            tag=self.tag,
-        )
-
-
 class BulkBody(RequestModel):
     action: BulkAction = Field(description="what is done", examples=[BulkAction.MOVE])
     # Not `max_length`: tools that read the schema would generate lists of that length.
     ids: list[UUID] | None = Field(None, description=f"of at most {MAX_BULK_IDS} documents")
-    matching: MatchingBody | None = Field(
+    matching: DocumentFilters | None = Field(
         None, description="in place of `ids`: all that match", examples=[None]
     )
     folder_id: UUID | None = Field(None, description="for `move`; null: into no folder")
@@ -103,7 +76,7 @@ class UndoneModel(ResponseModel):
 @blueprint.doc(
     summary="Change many documents",
     description="Those with these `ids`, or all that match. One statement changes those that you "
-    "may change; the others are listed. `read_again` takes at most 1,000.",
+    "may change; the others are listed. `read_again` takes at most 1,000 that have failed.",
     responses=error_responses(404),
 )
 def apply(json_data: BulkBody) -> BulkResultModel:

@@ -15,7 +15,7 @@ from portal.api.documents.job_schemas import JobModel, failure_model
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.addresses import chunk_url
-from portal.domain.documents import DocumentFilter, DocumentSummary, MediaType, Visibility
+from portal.domain.documents import DocumentSummary, MediaType, Visibility
 from portal.domain.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
@@ -105,9 +105,6 @@ def why_not(query_data: schemas.WhyQuery) -> schemas.WhyResponse:
     return schemas.WhyResponse.of(answer, message=absence_message(answer))
 
 
-TYPES = {media_type.short: media_type for media_type in MediaType}
-
-
 def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:
     return schemas.DocumentModel.of(
         summary,
@@ -139,17 +136,7 @@ def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListResponse:
     page = library.list_documents(
         *context.caller(),
-        filters=DocumentFilter(
-            status=query_data.status,
-            media_type=TYPES[query_data.type.upper()] if query_data.type else None,
-            domain=query_data.domain,
-            title_contains=query_data.q,
-            visibility=query_data.visibility,
-            owner_id=query_data.owner_id,
-            folder_id=query_data.folder_id,
-            is_unfiled=query_data.unfiled,
-            tag=query_data.tag,
-        ),
+        filters=query_data.filters(),
         sort=query_data.sort,
         cursor=query_data.cursor,
         limit=query_data.limit,

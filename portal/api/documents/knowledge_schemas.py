@@ -16,7 +16,13 @@ from portal.api.schemas import (
     ResponseModel,
     cursor_field,
 )
-from portal.domain.documents import DocumentSort, DocumentStatus, MediaType, Visibility
+from portal.domain.documents import (
+    DocumentFilter,
+    DocumentSort,
+    DocumentStatus,
+    MediaType,
+    Visibility,
+)
 from portal.domain.explaining import Absence
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
@@ -265,11 +271,12 @@ class DocumentListResponse(ResponseModel):
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
-class DocumentQuery(RequestModel):
-    cursor: CleanText | None = cursor_field(TEXT_CURSOR, max_length=2000)
-    sort: DocumentSort = Field(
-        DocumentSort.NEWEST, description="a minus means descending; equal ones newest first"
-    )
+_TYPES = {one.short.lower(): one for one in MediaType}
+
+
+class DocumentFilters(RequestModel):
+    """What a document must be like; all of it together."""
+
     status: DocumentStatus | None = Field(None, description="only documents in this state")
     type: (
         Annotated[
@@ -301,6 +308,26 @@ class DocumentQuery(RequestModel):
     )
     unfiled: bool = Field(False, description="only in no folder")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
+
+    def filters(self) -> DocumentFilter:
+        return DocumentFilter(
+            status=self.status,
+            media_type=_TYPES[self.type] if self.type else None,
+            domain=self.domain,
+            title_contains=self.q,
+            visibility=self.visibility,
+            owner_id=self.owner_id,
+            folder_id=self.folder_id,
+            is_unfiled=self.unfiled,
+            tag=self.tag,
+        )
+
+
+class DocumentQuery(DocumentFilters):
+    cursor: CleanText | None = cursor_field(TEXT_CURSOR, max_length=2000)
+    sort: DocumentSort = Field(
+        DocumentSort.NEWEST, description="a minus means descending; equal ones newest first"
+    )
     limit: int = Field(50, ge=1, le=200, description="documents a page")
 
 

@@ -9,17 +9,26 @@ from uuid import UUID
 from portal.domain.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
 from portal.domain.documents import Visibility
 from portal.domain.people import User
-from portal.errors import N_, Forbidden, InvalidInput, PortalError, UploadedAgain, existing
+from portal.errors import (
+    N_,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    PortalError,
+    UploadedAgain,
+    existing,
+)
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import rereading
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
+from portal.store.documents import queue
 from portal.store.session import Session
 from portal.text.titles import check_domain, check_tags
 
-# Each is read in a transaction of its own.
-MAX_READ_AGAIN = 1000
+# Another document may have their file by now: each is checked in a transaction of its own.
+MAX_FAILED_READ_AGAIN = 1000
 _LIFE = timedelta(days=1)
 
 
@@ -123,28 +132,31 @@ def _record_visibility(
 def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResult:
     with services.database.begin() as session:
         _check_place(session, user, target.filters.folder_id)
-        ids = bulk_store.list_editable(session, user, target, limit=MAX_READ_AGAIN + 1)
-        rows, skipped_count = bulk_store.list_skipped(session, user, target)
-        found_count = bulk_store.count(session, user, target)
-    if len(ids) > MAX_READ_AGAIN:
-        raise InvalidInput(
-            reason=N_("at most %(max)s documents can be read again at once", max=MAX_READ_AGAIN)
-        )
-    skipped = [SkippedDocument(one.id, one.title, Forbidden.code) for one in rows]
-    changed_count = 0
-    for document_id in ids:
+        others, skipped_count = bulk_store.list_skipped(session, user, target)
+        missing = _missing(target, bulk_store.count(session, user, target))
+        rows = bulk_store.lock_to_read(session, user, target)
+        files = {one.id: one.file_id for one in rows if one.is_held and not one.is_being_read}
+        busy = [one for one in rows if one.is_being_read]
+        failed = [one for one in rows if not (one.is_held or one.is_being_read)]
+        if len(failed) > MAX_FAILED_READ_AGAIN:
+            raise InvalidInput(
+                reason=N_(
+                    "at most %(max)s documents that have failed can be read again at once",
+                    max=MAX_FAILED_READ_AGAIN,
+                )
+            )
+        queue.enqueue_new(session, files)
+    skipped = [SkippedDocument(one.id, one.title, Forbidden.code) for one in others]
+    skipped += [SkippedDocument(one.id, one.title, Conflict.code) for one in busy]
+    skipped_count += len(busy)
+    changed_count = len(files)
+    for one in failed:
         try:
-            rereading.reread(services, user, document_id)
+            rereading.reread(services, user, one.id)
         except PortalError as error:
-            skipped.append(SkippedDocument(document_id, _title(services, document_id), error.code))
+            skipped.append(SkippedDocument(one.id, one.title, error.code))
             skipped_count += 1
         else:
             changed_count += 1
     kept = tuple(skipped[: bulk_store.MAX_SKIPPED_LISTED])
-    missing = _missing(target, found_count)
     return BulkResult(None, changed_count, kept, skipped_count, missing)
-
-
-def _title(services: Services, document_id: UUID) -> str:
-    with services.database.begin() as session:
-        return bulk_store.title_of(session, document_id)

@@ -68,11 +68,12 @@ def create_folder(
         if parent_id and folder_store.depth_of(session, parent_id) >= MAX_DEPTH:
             raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
         wanted = visibility or (parent.visibility if parent else Visibility.SHARED)
-        _refuse_taken(session, name, parent_id, wanted, user.id)
+        owner_id = _owner_below(session, user, parent_id, wanted)
+        _refuse_taken(session, name, parent_id, wanted, owner_id)
         return folder_store.add_folder(
             session,
             parent_id=parent_id,
-            owner_id=user.id,
+            owner_id=owner_id,
             name=name,
             description=description,
             visibility=wanted,
@@ -176,22 +177,37 @@ def find_place(
         # The names below a private folder are no more for all than its own.
         visibility = Visibility.PRIVATE
     for name in names[: MAX_DEPTH - depth]:
-        found = _find_named(session, user, folder_id, name, visibility)
+        owner_id = _owner_below(session, user, folder_id, visibility)
+        found = _find_named(session, owner_id, folder_id, name, visibility)
         if found is None:
             folder_store.lock_tree(session)
-            found = _find_named(session, user, folder_id, name, visibility)
+            found = _find_named(session, owner_id, folder_id, name, visibility)
         folder_id = found or folder_store.add_folder(
-            session, parent_id=folder_id, owner_id=user.id, name=name, visibility=visibility
+            session, parent_id=folder_id, owner_id=owner_id, name=name, visibility=visibility
         )
     return folder_id
 
 
+def _owner_below(
+    session: Session, user: User, parent_id: UUID | None, visibility: Visibility
+) -> UUID | None:
+    """Return the owner of a new folder: what administrators make in the private folder of another
+    user belongs to that user, who could not see it otherwise."""
+    parent = folder_store.get_row(session, parent_id) if parent_id else None
+    is_inside = parent is not None and parent.visibility == visibility == Visibility.PRIVATE
+    return parent.owner_id if parent is not None and is_inside else user.id
+
+
 def _find_named(
-    session: Session, user: User, parent_id: UUID | None, name: str, visibility: Visibility
+    session: Session,
+    owner_id: UUID | None,
+    parent_id: UUID | None,
+    name: str,
+    visibility: Visibility,
 ) -> UUID | None:
     for wanted in dict.fromkeys((visibility, Visibility.SHARED)):
         found = folder_store.find_named(
-            session, parent_id, name, visibility=wanted, owner_id=user.id
+            session, parent_id, name, visibility=wanted, owner_id=owner_id
         )
         if found is not None:
             return found

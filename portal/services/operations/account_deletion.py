@@ -38,6 +38,8 @@ def delete_account(
         # A user must not be able to push documents on another one.
         raise InvalidInput(reason=N_("an administrator transfers documents to another user"))
     with services.database.begin() as session:
+        # Users who create folders lock the tree and then their own row.
+        folder_store.lock_tree(session)
         _delete(session, account_store.lock_for_deletion(session, user_id), actor, documents,
                 heir_name)  # fmt: skip
 
@@ -47,6 +49,7 @@ def delete_account_by_name(
 ) -> None:
     """Delete an account from the command line. Raises NoSuchAccount, InvalidInput, Conflict."""
     with services.database.begin() as session:
+        folder_store.lock_tree(session)
         found = account_store.find_user_by_name(session, normalise_name(name))
         row = account_store.lock_for_deletion(session, found.id) if found else None
         if row is None:
@@ -85,6 +88,9 @@ def _delete(
         if heir is not None:
             document.owner_id = heir.id
             counts["transferred"] += 1
+    if documents in {DocumentFate.PURGE, DocumentFate.KEEP_SHARED}:
+        # As private documents, private folders are for no other user.
+        folder_store.remove_private(session, row.id)
     if heir is not None:
         folder_store.hand_over(session, row.id, heir.id)
     audit.record(

@@ -5,6 +5,7 @@ Rows are locked in the order of their ids, so that two such changes do not deadl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -40,6 +41,28 @@ from portal.store.models import BulkChangeRow, DocumentRow, UserDocumentDefaultR
 MAX_SKIPPED_LISTED = 20
 _DOCUMENTS: Any = DocumentRow.__table__
 _SWITCHES: Any = UserDocumentDefaultRow.__table__
+
+
+_TO_READ = text(
+    """
+    SELECT d.id, d.title, original.file_id,
+        coalesce(newest.status IN ('queued', 'processing'), false) AS is_being_read,
+        d.current_job_id IS NOT NULL AND d.status <> 'failed' AND d.sha256 = original.sha256
+            AS is_held
+    FROM documents d
+    LEFT JOIN LATERAL (
+        SELECT j.status FROM jobs j WHERE j.document_id = d.id
+        ORDER BY j.created_at DESC, j.id LIMIT 1
+    ) newest ON true
+    LEFT JOIN LATERAL (
+        SELECT j.file_id, f.sha256 FROM jobs j JOIN stored_files f ON f.id = j.file_id
+        WHERE j.document_id = d.id
+        ORDER BY j.created_at DESC, j.id LIMIT 1
+    ) original ON true
+    WHERE d.id = ANY(:ids)
+    ORDER BY d.created_at, d.id
+    """
+)
 
 
 class Changed(NamedTuple):
@@ -219,15 +242,21 @@ def list_skipped(
     return tuple(SkippedRow(*row) for row in rows), count
 
 
-def list_editable(session: Session, user: User, target: BulkTarget, *, limit: int) -> list[UUID]:
-    """Return the ids of documents of a target that the user may change."""
+def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[Any]:
+    """Lock the documents of a target that the user may change.
+
+    Return rows of `id`, `title`, `file_id`, `is_being_read` and `is_held`: whether the file is that
+    of the searched text, so that no other document of the owner can have it.
+    """
     chosen = _target(user, target)
     is_editable = _is_editable(user, chosen.c.owner_id)
-    return list(session.scalars(select(chosen.c.id).where(is_editable).limit(limit)))
-
-
-def title_of(session: Session, document_id: UUID) -> str:
-    return session.scalar(select(DocumentRow.title).where(DocumentRow.id == document_id)) or ""
+    ids = session.scalars(
+        select(DocumentRow.id)
+        .where(DocumentRow.id.in_(select(chosen.c.id).where(is_editable)))
+        .order_by(DocumentRow.id)
+        .with_for_update(key_share=True)
+    )
+    return session.execute(_TO_READ, {"ids": list(ids)}).all()
 
 
 def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = False) -> int:
@@ -240,7 +269,10 @@ def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = F
 # What is set, and the condition that no later change came between.
 _UNDO = {
     BulkAction.MOVE: (
-        "folder_id = (SELECT f.id FROM folders f WHERE f.id = CAST(b.value AS uuid))",
+        """folder_id = (
+            SELECT f.id FROM folders f WHERE f.id = CAST(b.value AS uuid)
+              AND (f.visibility = 'shared' OR f.owner_id = :user_id OR :user_is_admin)
+        )""",
         "d.folder_id IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS uuid)",
     ),
     BulkAction.ADD_TAG: ("tags = array_remove(d.tags, c.value ->> 'value')", "true"),
@@ -250,7 +282,14 @@ _UNDO = {
     ),
     BulkAction.DOMAIN: ("domain = b.value", "d.domain IS NOT DISTINCT FROM c.value ->> 'value'"),
     BulkAction.VISIBILITY: ("visibility = b.value", "d.visibility = c.value ->> 'value'"),
-    BulkAction.DELETE: ("deleted_at = NULL", "d.deleted_at IS NOT NULL"),
+    BulkAction.DELETE: (
+        "deleted_at = NULL",
+        """d.deleted_at IS NOT NULL AND (d.status = 'failed' OR NOT EXISTS (
+            SELECT FROM documents o
+            WHERE o.owner_id = d.owner_id AND o.sha256 = d.sha256 AND o.id <> d.id
+              AND o.deleted_at IS NULL AND o.status <> 'failed'
+        ))""",
+    ),
     BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
 }
 _UNDO_SWITCHES = (

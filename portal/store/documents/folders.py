@@ -21,6 +21,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
     true,
     update,
 )
@@ -254,7 +255,7 @@ def add_folder(
     session: Session,
     *,
     parent_id: UUID | None,
-    owner_id: UUID,
+    owner_id: UUID | None,
     name: str,
     description: str = "",
     visibility: Visibility,
@@ -304,9 +305,39 @@ def remove_folder(session: Session, folder_id: UUID, *, into: UUID | None) -> No
 
 
 def hand_over(session: Session, owner_id: UUID, heir_id: UUID) -> None:
-    """Give a user's shared folders to another; their private ones stay for administrators."""
+    """Give a user's folders to another."""
     session.execute(
-        update(FolderRow)
-        .where(FolderRow.owner_id == owner_id, FolderRow.visibility == Visibility.SHARED.value)
-        .values(owner_id=heir_id)
+        update(FolderRow).where(FolderRow.owner_id == owner_id).values(owner_id=heir_id)
     )
+
+
+# What lies in a private folder of the user moves to the nearest folder above that stays.
+_GONE = """
+    WITH RECURSIVE gone AS (
+        SELECT id, parent_id FROM folders WHERE owner_id = :owner_id AND visibility = 'private'
+    ), above AS (
+        SELECT id, parent_id FROM gone
+        UNION ALL
+        SELECT above.id, gone.parent_id FROM above JOIN gone ON gone.id = above.parent_id
+    ), place AS (
+        SELECT id, parent_id FROM above
+        WHERE parent_id IS NULL OR parent_id NOT IN (SELECT id FROM gone)
+    )
+"""
+_REMOVE_PRIVATE = (
+    text(
+        f"""{_GONE} UPDATE folders f SET parent_id = place.parent_id FROM place
+        WHERE f.parent_id = place.id AND f.id NOT IN (SELECT id FROM gone)"""
+    ),
+    text(
+        f"""{_GONE} UPDATE documents d SET folder_id = place.parent_id FROM place
+        WHERE d.folder_id = place.id"""
+    ),
+    text("DELETE FROM folders WHERE owner_id = :owner_id AND visibility = 'private'"),
+)
+
+
+def remove_private(session: Session, owner_id: UUID) -> None:
+    """Delete a user's private folders; other folders and documents in them move up."""
+    for statement in _REMOVE_PRIVATE:
+        session.execute(statement, {"owner_id": owner_id})

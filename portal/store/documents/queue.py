@@ -70,6 +70,40 @@ _DEFER = text(
     ])
     """
 )
+# Turns of each owner's documents follow each other, as if they came one by one.
+_ENQUEUE_NEW = text(
+    """
+    WITH waiting AS (
+        SELECT j.turn, j.status, j.retry_at, d.owner_id
+        FROM jobs j JOIN documents d ON d.id = j.document_id
+        WHERE j.status IN ('queued', 'processing') AND d.deleted_at IS NULL
+    ), first AS (
+        SELECT coalesce(min(turn), 0) AS turn FROM waiting
+        WHERE status = 'queued' AND coalesce(retry_at <= now(), true)
+    ), last AS (
+        SELECT owner_id, max(turn) + 1 AS turn FROM waiting GROUP BY owner_id
+    ), added AS (
+        INSERT INTO jobs (document_id, file_id, created_at, turn)
+        SELECT d.id, given.file_id, clock_timestamp(),
+            greatest(last.turn, first.turn) - 1
+                + row_number() OVER (PARTITION BY d.owner_id ORDER BY given.place)
+        FROM unnest(CAST(:document_ids AS uuid[]), CAST(:file_ids AS uuid[]))
+            WITH ORDINALITY AS given (document_id, file_id, place)
+        JOIN documents d ON d.id = given.document_id
+        CROSS JOIN first LEFT JOIN last ON last.owner_id = d.owner_id
+        RETURNING id, file_id, turn
+    )
+    SELECT procrastinate_defer_jobs_v1(array_agg(
+        CAST(
+            ROW(CAST(CASE WHEN f.size_bytes <= :bytes THEN :small ELSE :usual END AS varchar),
+                CAST(:task AS varchar), -added.turn, NULL, NULL,
+                jsonb_build_object('job_id', added.id, 'origin', CAST(:origin AS jsonb)), NULL)
+            AS procrastinate_job_to_defer_v1
+        )
+    ))
+    FROM added JOIN stored_files f ON f.id = added.file_id
+    """
+)
 _IS_SMALL = text(
     """
     SELECT f.size_bytes <= :bytes AND coalesce(r.character_count <= :characters, true)
@@ -112,6 +146,22 @@ def enqueue(
         _TAKE_TURN, {"job_id": job_id, "wait_s": wait_s, "goes_on": goes_on}
     ).one()
     defer(session, name, INDEX_TASK, {"job_id": str(job_id)}, priority=-turn, at=due)
+
+
+def enqueue_new(session: Session, files: Mapping[UUID, UUID]) -> None:
+    """Insert and queue a job for each document, to read its file, in this order."""
+    if not files:
+        return
+    binds = {
+        "document_ids": list(files),
+        "file_ids": list(files.values()),
+        "bytes": _SMALL_BYTES,
+        "small": SMALL_QUEUE,
+        "usual": QUEUE_NAME,
+        "task": INDEX_TASK,
+        "origin": json.dumps(tracing.origin()),
+    }
+    session.execute(_ENQUEUE_NEW, binds)
 
 
 def defer(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -13,6 +15,7 @@ from sqlalchemy import event, text
 
 from portal.domain.documents import Visibility
 from portal.domain.people import User
+from portal.services import Services
 from portal.services.documents import bulk, folders, library, selections
 from tests.conftest import Portal
 
@@ -47,6 +50,20 @@ class Shelf:
         )
         with self.portal.services.database.begin() as session:
             return session.execute(text(query), {"id": self.ids[name]}).one()
+
+
+@contextmanager
+def statements(services: Services, part: str) -> Iterator[list[str]]:
+    """Collect the statements that contain some words."""
+    written: list[str] = []
+
+    def watch(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if part in statement:
+            written.append(statement)
+
+    event.listen(services.database.engine, "before_cursor_execute", watch)
+    yield written
+    event.remove(services.database.engine, "before_cursor_execute", watch)
 
 
 @pytest.fixture
@@ -107,15 +124,8 @@ def test_all_that_match_move_in_one_statement(shelf: Shelf) -> None:
     services = shelf.portal.services
     folder_id = folders.create_folder(services, shelf.ada, name="Old")
     hidden = folders.create_folder(services, shelf.eve, name="Hers", visibility=Visibility.PRIVATE)
-    written: list[str] = []
-
-    def watch(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        if "UPDATE documents" in statement:
-            written.append(statement)
-
-    event.listen(services.database.engine, "before_cursor_execute", watch)
-    done = shelf.apply(shelf.ada, "move", matching={}, folder_id=str(folder_id))
-    event.remove(services.database.engine, "before_cursor_execute", watch)
+    with statements(services, "UPDATE documents") as written:
+        done = shelf.apply(shelf.ada, "move", matching={}, folder_id=str(folder_id))
     assert len(written) == 1
     assert (done["changed_count"], done["skipped_count"]) == (3, 1)
     inside = {"matching": {"folder_id": str(folder_id), "q": "A"}}
@@ -135,6 +145,13 @@ def test_all_that_match_move_in_one_statement(shelf: Shelf) -> None:
     out = shelf.apply(shelf.ada, "move", "a", folder_id=None)
     folders.delete_folder(services, shelf.ada, folder_id, trash_documents=False)
     shelf.undo(shelf.ada, out["change_id"])
+    assert shelf.state("a").folder_id is None
+    # So is one that the user may not see any more.
+    shared = folders.create_folder(services, shelf.eve, name="Ours")
+    shelf.apply(shelf.ada, "move", "a", folder_id=str(shared))
+    out = shelf.apply(shelf.ada, "move", "a", folder_id=None)
+    folders.change_folder(services, shelf.eve, shared, visibility=Visibility.PRIVATE)
+    assert shelf.undo(shelf.ada, out["change_id"]).json == {"changed_count": 1}
     assert shelf.state("a").folder_id is None
 
 
@@ -177,6 +194,10 @@ def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:
     assert done["changed_count"] == 1
     assert [(one["title"], one["reason"]) for one in done["skipped"]] == [("a", "uploaded_again")]
     assert shelf.apply(shelf.eve, "restore", "a")["missing_count"] == 1
+    # Undoing the deletion leaves it as well.
+    gone = shelf.apply(shelf.ada, "delete", "b")
+    shelf.portal.add("words of b", title="b again", owner=shelf.ada)
+    assert shelf.undo(shelf.ada, gone["change_id"]).json == {"changed_count": 0}
     # Of two copies in the trash one comes back, whichever is chosen.
     (again,) = (
         one.id
@@ -188,12 +209,30 @@ def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:
         assert shelf.apply(shelf.ada, "restore", *copies)["changed_count"] == 1
 
 
-def test_reading_again_lists_what_is_being_read(shelf: Shelf) -> None:
+def test_reading_again_is_one_statement_and_lists_what_is_being_read(shelf: Shelf) -> None:
+    services = shelf.portal.services
     first = shelf.apply(shelf.ada, "read_again", "a", "d")
     assert (first["changed_count"], first["skipped_count"]) == (1, 1)
-    again = shelf.apply(shelf.ada, "read_again", "a", "b")
-    assert again["changed_count"] == 1
+    broken = shelf.portal.add(b"%PDF-1.7 broken", name="broken.pdf", owner=shelf.ada)
+    shelf.ids["broken"] = str(broken.id)
+    with statements(services, "INTO jobs") as written:
+        again = shelf.apply(shelf.ada, "read_again", "a", "b", "c", "broken")
+    # What failed is checked document by document: its file may be another document's by now.
+    assert len(written) == 2
+    assert again["changed_count"] == 3
     assert [(one["title"], one["reason"]) for one in again["skipped"]] == [("a", "conflict")]
+    query = """
+        SELECT d.title, j.turn, -q.priority, q.queue_name FROM jobs j
+        JOIN documents d ON d.id = j.document_id
+        JOIN procrastinate_jobs q ON q.args ->> 'job_id' = CAST(j.id AS text) AND q.status = 'todo'
+        WHERE j.status = 'queued' ORDER BY j.turn
+    """
+    with services.database.begin() as session:
+        queued = [tuple(row) for row in session.execute(text(query))]
+    titles = ["a", "b", "c", "broken"]
+    assert queued == [(one, turn, turn, "ingest_small") for turn, one in enumerate(titles)]
+    eve = shelf.apply(shelf.eve, "read_again", matching={})
+    assert (eve["changed_count"], eve["skipped_count"]) == (2, 3)
 
 
 def test_visibility_of_many_is_in_the_audit_log(shelf: Shelf) -> None:

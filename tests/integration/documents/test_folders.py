@@ -257,17 +257,53 @@ def test_pages_of_folders_work_without_scripts(ada: Cabinet) -> None:
     assert ada.titles() == set()
 
 
-def test_heir_gets_shared_folders(portal: Portal, people: tuple[User, User], ada: Cabinet) -> None:
-    folder_id = ada.folder("Team")
+@pytest.mark.parametrize("fate", DocumentFate)
+def test_folders_of_a_deleted_user_follow_the_documents(
+    portal: Portal,
+    people: tuple[User, User],
+    ada: Cabinet,
+    eve: Cabinet,
+    root: Cabinet,
+    fate: DocumentFate,
+) -> None:
+    top = eve.folder("Top")
+    team = ada.folder("Team", top)
+    secret = ada.folder("Severance", top, visibility="private")
+    deeper = ada.folder("Lists", secret)
+    shared = ada.folder("Public part", deeper, visibility="shared")
+    ada.upload("plan.txt", folder_id=secret, visibility="private")
+    root.upload("advice.txt", folder_id=deeper)
+    heir = "eve" if fate is DocumentFate.TRANSFER else ""
     account_deletion.delete_account(
-        portal.services,
-        portal.admin,
-        people[0].id,
-        documents=DocumentFate.TRANSFER,
-        heir_name="eve",
+        portal.services, portal.admin, people[0].id, documents=fate, heir_name=heir
     )
-    opened = folders.get_folder(portal.services, people[1], folder_id)
-    assert (opened.folder.owner_name, opened.folder.can_edit) == ("eve", True)
+    owners = {DocumentFate.TRANSFER: "eve", DocumentFate.PURGE: ""}
+    for folder_id in (team, shared):
+        assert root.call("GET", f"/api/folders/{folder_id}").json["owner"] == owners.get(
+            fate, "admin"
+        )
+    left = {one.words for one in folders.list_paths(portal.services, portal.admin)}
+    assert {"Top", "Top / Team"} < left
+    if fate in {DocumentFate.TRANSFER, DocumentFate.TRASH}:
+        # Private documents stay private under their new owner, and so do private folders.
+        assert "Top / Severance / Lists / Public part" in left
+        assert ("Severance" in eve.names(top)) is (fate is DocumentFate.TRANSFER)
+        assert root.titles(folder_id=deeper) == {"advice"}
+    else:
+        # What was for the user alone is erased; what others keep there moves up.
+        assert left == {"Top", "Top / Team", "Top / Public part"}
+        assert root.titles(folder_id=top) == {"advice"}
+
+
+def test_what_administrators_make_in_a_private_folder_is_its_owners(
+    ada: Cabinet, root: Cabinet
+) -> None:
+    secret = ada.folder("Severance", visibility="private")
+    root.folder("Advice", secret)
+    root.upload("plan.txt", folder_id=secret, path="Plans/2026", visibility="private")
+    assert ada.names(secret) == ["Advice", "Plans"]
+    taken = root.call("POST", "/api/folders", json={"name": "advice", "parent_id": secret})
+    assert taken.status_code == 409
 
 
 def test_document_in_the_trash_comes_back_where_it_was(portal: Portal, ada: Cabinet) -> None:

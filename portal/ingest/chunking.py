@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from heapq import merge
 from itertools import groupby, pairwise
@@ -138,7 +138,7 @@ def _chunks(
     units = list(_units(text, headings, blocks, target))
     sections = _with_words([list(group) for _, group in groupby(units, key=lambda u: u.section)])
     for block in _packed_sections(sections, target):
-        yield from _merged_rest(_filled(block, target), target)
+        yield from _merged_rest(_filled(text, block, target), target)
 
 
 def _units(
@@ -146,7 +146,7 @@ def _units(
 ) -> Iterator[_Unit]:
     heading_starts = [heading.start for heading in headings]
     previous_end, previous_section = 0, None
-    for first, last, kind in _spans(text, headings, blocks):
+    for first, last, kind in _spans(text, headings, blocks, target):
         section = bisect_right(heading_starts, first) - 1 if heading_starts else -1
         is_first = section != previous_section
         line_ends = text.count("\n", previous_end, first)
@@ -167,7 +167,9 @@ def _units(
 _Span = tuple[int, int, _Kind]
 
 
-def _spans(text: str, headings: Sequence[Heading], blocks: Sequence[Block]) -> Iterator[_Span]:
+def _spans(
+    text: str, headings: Sequence[Heading], blocks: Sequence[Block], target: int
+) -> Iterator[_Span]:
     """Yield unsplittable blocks, and the sentences between, which end where a heading begins."""
     place = 0
     cuts = merge(_heading_lines(text, headings), _parts(text, blocks))
@@ -175,10 +177,19 @@ def _spans(text: str, headings: Sequence[Heading], blocks: Sequence[Block]) -> I
         if start < place:
             continue  # Within another part.
         yield from _sentences(text, place, start, is_led_to=kind in {_Kind.LEAD, _Kind.PART})
-        if kind is not None:
+        if kind is _Kind.PART and _is_long(text, start, end, target):
+            yield from _sentences(text, start, end)
+        elif kind is not None:
             yield start, end, kind
         place = end
     yield from _sentences(text, place, len(text))
+
+
+def _is_long(text: str, start: int, end: int, target: int) -> bool:
+    """Tell whether a row or an item is heavier than a chunk, and splits into its sentences."""
+    # A character weighs less than two tokens.
+    piece = text[start : min(end, start + _MAX_PIECE_LENGTH)] if 2 * (end - start) > target else ""
+    return token_weight(piece) > target
 
 
 def _sentences(text: str, start: int, end: int, *, is_led_to: bool = False) -> Iterator[_Span]:
@@ -295,10 +306,10 @@ def _weight(units: Iterable[_Unit]) -> float:
     return sum(unit.weight for unit in units)
 
 
-def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
+def _filled(text: str, units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     chunks: list[list[_Unit]] = []
     weight = 0.0
-    for piece in _pieces(units, target):
+    for piece in _pieces(text, units, target):
         piece_weight = _weight(piece)
         # For example, the title of a table stays with it.
         max_share = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
@@ -312,7 +323,7 @@ def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     return chunks
 
 
-def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
+def _pieces(text: str, units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
     """Yield groups that stay together, each with the headings, caption and header above it.
 
     These are sentences, and whole tables, lists and code as far as they fit.
@@ -325,15 +336,37 @@ def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
             continue
         fits = _weight(lead) + _weight(piece) <= cap
         for part in [piece] if fits else [[unit] for unit in piece]:
-            if _weight(lead) + _weight(part) > cap:
-                yield from ([unit] for unit in lead)
+            room = cap - _weight(lead)
+            if room < _SMALL_REST * target:
+                # A list of titles, which are its words, or a header that is a chunk of its own.
+                yield from ([replace(unit, kind=_Kind.TEXT)] for unit in lead)
                 lead = []
+            elif _weight(part) > room:
+                first, *rest = _cut(text, part[0], room)
+                yield [*lead, first]
+                yield from ([unit] for unit in rest)
+                lead = []
+                continue
             lead = [*lead, *part]
             if any(unit.has_words for unit in part):
                 yield lead
                 lead = []
     if lead:
         yield lead
+
+
+def _cut(text: str, unit: _Unit, room: float) -> Iterator[_Unit]:
+    """Yield pieces of a unit that are not heavier than `room`."""
+    for start, end, weight in _fitting(text, unit.start, unit.end, int(room)):
+        is_first = start == unit.start
+        yield replace(
+            unit,
+            start=start,
+            end=end,
+            weight=weight,
+            begins_paragraph=unit.begins_paragraph and is_first,
+            begins_block=unit.begins_block and is_first,
+        )
 
 
 def _unled_pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:

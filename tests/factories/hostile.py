@@ -166,7 +166,7 @@ def _no_xml(path: Path) -> Path:
 
 def _sheets() -> Iterator[Hostile]:
     yield Hostile(
-        "prices.xlsx", sheets.price_list, says="散热 | 散热片 | 1200.00", never="never shown"
+        "prices.xlsx", sheets.price_list, says="散热 | 散热片 | 1,200.00", never="never shown"
     )
     yield Hostile("bomb.xlsx", sheets.xlsx_bomb, "unpacks_to_too_much")
     yield Hostile("laughs.xlsx", sheets.xlsx_billion_laughs, "broken_file")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from portal.domain.documents import ExtractedText, Heading, MediaType
 from portal.domain.structure import Block, BlockKind
 from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
@@ -176,3 +178,28 @@ def test_words_that_introduce_a_list_stand_with_its_first_item(tmp_path: Path) -
     for count in range(1, 40, 2):
         chunks = split(read(tmp_path, f"{body * count}\n\nWhat to bring:\n\n{items}"))
         assert not any(chunk.content.endswith(":") for chunk in chunks)
+
+
+def test_long_item_is_cut_between_its_sentences(tmp_path: Path) -> None:
+    item = " ".join(f"The desk on floor {n} is open until five in the evening." for n in range(60))
+    chunks = split(read(tmp_path, f"- {item}\n- Short.\n"))
+    assert len(chunks) > 2
+    assert all(chunk.content.endswith(".") for chunk in chunks)
+
+
+@pytest.mark.parametrize("count", range(1, 30, 4))
+def test_heading_is_no_chunk_however_heavy_it_is(count: int) -> None:
+    titles = [" ".join(["Carry-over of annual leave"] * 4) + f" {n}" for n in range(count)]
+    body = "One sentence that goes on, " * 45 + "and ends."
+    text = "\n\n".join([*titles, body, *titles, body])
+    starts = [
+        at
+        for at in range(len(text))
+        if text.startswith("Carry", at) and text[at - 2 : at] in {"", "\n\n"}
+    ]
+    headings = tuple(Heading(1, title, at) for title, at in zip(titles * 2, starts, strict=True))
+    chunks = split(ExtractedText(text=text, extractor="test", headings=headings))
+    for chunk in chunks:
+        marked = sum(block.end - block.start for block in chunk.blocks)
+        assert marked < len(chunk.content.replace("\n\n", "")), chunk
+        assert token_weight(chunk.content) <= HARD_CAP * TARGET_TOKENS

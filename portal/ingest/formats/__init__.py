@@ -37,7 +37,7 @@ FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
         MediaType.PDF: Format(pdf.extract, reader_version=3),
         MediaType.TEXT: Format(plain_text.extract, reader_version=0),
-        MediaType.MARKDOWN: Format(markdown.extract, reader_version=1),
+        MediaType.MARKDOWN: Format(markdown.extract, reader_version=2),
         MediaType.HTML: Format(html.extract, reader_version=2),
         MediaType.DOCX: Format(docx.extract, reader_version=2),
         MediaType.XLSX: Format(xlsx.extract, reader_version=2),

@@ -69,8 +69,8 @@ class _Table:
 class HtmlText:
     """Takes the events of `readers.html_reader`; `readable` holds the text."""
 
-    def __init__(self) -> None:
-        self.readable = ReadableText()
+    def __init__(self, readable: ReadableText | None = None) -> None:
+        self.readable = readable or ReadableText()
         self._inline: list[str] = []
         self._links: list[tuple[str, int]] = []
         self._heading = 0  # The level of the open heading.

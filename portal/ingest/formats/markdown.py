@@ -21,14 +21,14 @@ _SHORT = 16_000
 
 _FRONT_BEGIN = re.compile(r"---[ \t]*\n")
 _FRONT_END = re.compile(r"^(?:---|\.\.\.)(?P<rest>.*)(?:\n|\Z)", re.MULTILINE)
-_FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*$", re.MULTILINE)
+_FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)([^\s'\"].*?)\1[ \t]*$", re.MULTILINE)
 
 
 def extract(file: FileToRead) -> ExtractedText:
     """Return readable text: tables and lists by line, links with their address.
 
-    Front matter and code are kept as written. The title is the first heading, else the front
-    matter's. Raises EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge.
+    Front matter and code are kept as written. The title is the front matter's, else the
+    first heading. Raises EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge.
     """
     read = read_text(file)
     source = read.text
@@ -51,14 +51,14 @@ def extract(file: FileToRead) -> ExtractedText:
         headings=headings,
         blocks=blocks,
         encoding=read.encoding,
-        title=headings[0].title if headings else _front_title(front_matter),
+        title=_front_title(front_matter) or (headings[0].title if headings else None),
         warnings=read.warnings,
     )
 
 
 def _records(source: str, file: FileToRead) -> Iterator[dict[str, Any]]:
     """Yield the records of `readers.markdown_reader`; short notes do not get a process each."""
-    if len(source) <= _SHORT:
+    if len(source) <= _SHORT and not markdown_reader.has_html(source):
         return markdown_reader.records(source)
     return read_text_records("markdown_reader", source, file, characters=file.limits.max_characters)
 

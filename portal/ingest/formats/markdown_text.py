@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from portal.domain.structure import BlockKind
+from portal.ingest.formats.html_text import HtmlText
 from portal.ingest.formats.readable_text import ReadableText, with_address
+
+_FOOTNOTE = re.compile(r"(?:^|\n)(?=\[\^[^\]\n]+\]:)")
 
 
 def write_events(readable: ReadableText, events: Iterable[tuple[str, Any]]) -> None:
@@ -18,6 +23,9 @@ def _add_paragraph(readable: ReadableText, parts: Iterable[tuple[str, Any]]) -> 
     text = _inline_text(parts)
     if readable.in_row:
         readable.add_cell(text)
+    elif text.startswith("[^") and not readable.in_list:
+        for note in _FOOTNOTE.split(text):
+            readable.add_block(note, BlockKind.FOOTNOTE if note.startswith("[^") else None)
     else:
         readable.add_paragraph(text.strip())
 
@@ -33,6 +41,7 @@ _ACTIONS: Mapping[str, Callable[[ReadableText, Any], None]] = {
     "/row": lambda readable, _: readable.close_row(),
     "/table": lambda readable, _: readable.close_table(),
     "code": lambda readable, code: readable.add_code(code),
+    "html": lambda readable, events: HtmlText(readable).add_events(events),
     "block": lambda readable, text: readable.add_block(text),
 }
 

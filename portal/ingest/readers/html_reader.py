@@ -116,6 +116,17 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
     yield {"events": record}
 
 
+def fragment_events(html: str) -> list[Event]:
+    """Return the events of HTML within another text, of which nothing is left out.
+
+    Empty for HTML with too many attributes in a tag.
+    """
+    if has_crowded_tag(html):
+        return []
+    tree = LexborHTMLParser(flattened(html)[0])
+    return list(_events(tree.body or tree.root, None))
+
+
 def _around_content(tree: LexborHTMLParser) -> frozenset[int]:
     """Return the ids of bars and asides outside of the content, if the page marks its content."""
     if tree.css_first("main, article, [role=main]") is None:

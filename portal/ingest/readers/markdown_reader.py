@@ -6,8 +6,9 @@ Records are lists of events, each `[kind, value]`, in reading order:
 
 `parts` are `["text", "…"]`, `["link", address]` and `["/link", null]`. A table cell's text is a
 `paragraph` too; `list` has its first number (null for bullets), `row` whether it is a header,
-`code` is verbatim, `block` is the text of an HTML block. `list`, `table` and `row` have an end
-event with a slash; `item` has none.
+`code` is verbatim, `block` is the text of an HTML block, `html` the events of `html_reader` for one
+with headings, lists, tables or code. `list`, `table` and `row` have an end event with a slash;
+`item` has none.
 
 Blocks nested deeper than the parser goes would be lost: a single record, `{"is_nested": true}`,
 then tells the caller to use the text unchanged.
@@ -15,12 +16,14 @@ then tells the caller to use the text unchanged.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, reference
 from markdown_it.token import Token
 
 Event = tuple[str, Any]
@@ -29,11 +32,14 @@ _DEEPEST_NESTING = 60
 _MAX_INLINE_LENGTH = (
     50_000  # No written paragraph is as long; hostile ones take 0.1 ms a character.
 )
+_MAX_TABLE_TOKENS = 1_000
 _EVENTS_A_RECORD = 2_000
 _CHARACTERS_A_RECORD = 1_000_000
 _TAGS = re.compile(r"<!--|-->|<(/?[a-zA-Z][a-zA-Z0-9-]*)[^<>]*>")
 # Other names in angle brackets are not tags but text: "vector<int>", "<name>".
 _ELEMENTS = frozenset(Path(__file__).with_name("html_elements.txt").read_text("utf-8").split())
+_STRUCTURE = re.compile(r"<(?:h[1-6]|[uod]l|table|pre)\b", re.IGNORECASE)
+_TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _HIDDEN_ELEMENTS = frozenset({"script", "style"})
 _LINE_BREAKS = frozenset({"br", "/p", "/div", "/li", "/tr", "hr", "/h1", "/h2", "/h3", "/h4"})
 _KINDS = {
@@ -45,6 +51,16 @@ _KINDS = {
     "tr_close": "/row",
     "table_close": "/table",
 }
+
+
+def load() -> None:
+    """Import what only pages with HTML need; a parser written in C stays out of the worker."""
+    from portal.ingest.readers import html_reader  # noqa: F401
+
+
+def has_html(source: str) -> bool:
+    """Tell whether a text may hold HTML with headings, lists, tables or code."""
+    return _STRUCTURE.search(source) is not None
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
@@ -62,6 +78,7 @@ def records(source: str) -> Iterator[dict[str, Any]]:
     # One parser a call: it is cheap to create and keeps state while it works.
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
+    parser.block.ruler.at("reference", _reference)
     environment: dict[str, object] = {}
     tokens = parser.parse(source, environment)
     if max((token.level for token in tokens), default=0) >= _DEEPEST_NESTING - 1:
@@ -78,9 +95,17 @@ def records(source: str) -> Iterator[dict[str, Any]]:
     yield {"events": events}
 
 
+def _reference(state: StateBlock, first: int, last: int, silent: bool) -> bool:
+    """Read the address of a link; a footnote of one word, as all in Chinese, is none."""
+    place = state.bMarks[first] + state.tShift[first]
+    return not state.src.startswith("[^", place) and reference(state, first, last, silent)
+
+
 def _length(event: Event) -> int:
     """Return the length of the event's text."""
     kind, value = event
+    if kind == "html":
+        return sum(len(text) for part, text in value if part == "text")
     if kind in {"heading", "paragraph"}:
         parts = value[1] if kind == "heading" else value
         return sum(len(text) for part, text in parts if part == "text")
@@ -90,7 +115,10 @@ def _length(event: Event) -> int:
 def _events(
     tokens: Sequence[Token], parser: MarkdownIt, environment: dict[str, object]
 ) -> Iterator[Event]:
+    done = 0  # Tokens that an HTML table takes up.
     for position, token in enumerate(tokens):
+        if position < done:
+            continue
         if token.type == "inline":
             parts = _inline(token.content, parser, environment)
             opening = tokens[position - 1]
@@ -100,12 +128,47 @@ def _events(
             yield "list", int(token.attrGet("start") or 1)
         elif token.type in {"fence", "code_block"}:
             yield "code", token.content
+        elif token.type == "html_block" and _STRUCTURE.search(token.content):
+            done = _table_end(tokens, position)
+            shown = "".join(_as_html(one, parser, environment) for one in tokens[position:done])
+            yield "html", _html_events(shown)
         elif token.type == "html_block":
             yield "block", _without_tags(token.content).strip()
         elif token.type == "tr_open":
             yield "row", tokens[position - 1].type == "thead_open"
         elif kind := _KINDS.get(token.type):
             yield kind, None
+
+
+def _html_events(source: str) -> list[Event]:
+    from portal.ingest.readers.html_reader import fragment_events
+
+    return fragment_events(source)
+
+
+def _table_end(tokens: Sequence[Token], first: int) -> int:
+    """Return the end of the tokens up to the one that closes the tables of an HTML block.
+
+    An empty line within a table ends the block. Without an end, that is the block alone.
+    """
+    depth = 0
+    for position in range(first, min(len(tokens), first + _MAX_TABLE_TOKENS)):
+        if tokens[position].type == "html_block":
+            ends = _TABLE.findall(tokens[position].content)
+            depth += len(ends) - 2 * sum(map(bool, ends))
+            if depth <= 0:
+                return position + 1
+    return first + 1
+
+
+def _as_html(token: Token, parser: MarkdownIt, environment: dict[str, object]) -> str:
+    """Return the HTML of a part of an HTML table; Markdown within it reads as text."""
+    if token.type in {"html_block", "code_block"}:  # Rows below an empty line are indented.
+        return token.content
+    if token.type != "inline":
+        return html.escape(token.content)
+    parts = _inline(token.content, parser, environment)
+    return html.escape("".join(text for kind, text in parts if kind == "text"))
 
 
 def _inline(content: str, parser: MarkdownIt, environment: dict[str, object]) -> list[Event]:
@@ -143,15 +206,15 @@ def _is_element(tag: str) -> bool:
     return name in _ELEMENTS or "-" in name
 
 
-def _without_tags(html: str) -> str:
-    """Return the text between tags, without comments, scripts and styles. Linear in len(html)."""
+def _without_tags(source: str) -> str:
+    """Return the text between tags, without comments, scripts and styles. Linear in len(source)."""
     parts = []
     done = 0
     hidden_until: str | None = None
-    for match in _TAGS.finditer(html):
+    for match in _TAGS.finditer(source):
         tag = (match.group(1) or match.group()).lower()
         if hidden_until is None:
-            parts.append(html[done : match.start()])
+            parts.append(source[done : match.start()])
             if tag == "<!--":
                 hidden_until = "-->"
             elif tag in _HIDDEN_ELEMENTS:
@@ -164,5 +227,5 @@ def _without_tags(html: str) -> str:
             hidden_until = None
         done = match.end()
     if hidden_until is None:
-        parts.append(html[done:])
+        parts.append(source[done:])
     return "".join(parts)

@@ -63,6 +63,56 @@ def test_markdown_keeps_tables_with_cells_header_and_caption(tmp_path: Path) -> 
     assert [row.is_header for row in table_rows(extracted.text, table)] == [True] + [False] * 3
 
 
+def test_html_in_markdown_keeps_its_headings_and_tables(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        """<h1 align="center">Prices</h1>
+
+<table>
+  <tr><th>Part</th><th>Price</th></tr>
+
+  <tr><td>
+
+**Fan** & <b>grille</b>
+
+</td><td>12</td></tr>
+
+    <tr><td>Cable</td><td>3</td></tr>
+</table>
+
+A `vector<int>`.
+""",
+    )
+    (prices,) = tables(extracted)
+    assert cells(extracted.text, prices) == [
+        ("Part", "Price"),
+        ("Fan & grille", "12"),
+        ("Cable", "3"),
+    ]
+    assert extracted.headings == (Heading(1, "Prices", 0),)
+    assert extracted.text.endswith("3\n\nA vector<int>.")
+
+
+def test_footnotes_in_markdown_are_kept(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        "年假[^1]见[手册][h]。\n\n[^1]: 见附录三。\n[^2]: Ten days.\n\n[h]: http://a.example\n",
+    )
+    notes = [extracted.text[block.start : block.end] for block in extracted.blocks]
+    assert notes == ["[^1]: 见附录三。", "[^2]: Ten days."]
+    assert extracted.text.startswith("年假[^1]见手册 (http://a.example)。")
+
+
+@pytest.mark.parametrize(
+    ("front_matter", "title"),
+    [("title: Leave", "Leave"), ("title: '假期 2024'", "假期 2024"), ("title: ''", "First")],
+)
+def test_title_of_markdown_is_that_of_its_front_matter(
+    tmp_path: Path, front_matter: str, title: str
+) -> None:
+    assert read(tmp_path, f"---\n{front_matter}\n---\n\n## First\n").title == title
+
+
 def test_items_are_ranges_with_their_depth(tmp_path: Path) -> None:
     extracted = read(tmp_path, LEAVE)
     items = [

@@ -82,7 +82,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     page.goto("/documents")
     tab_to(page.get_by_test_id("new-folder"))
     keys.press("Enter")
-    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    expect(page.get_by_label("Name of the folder")).to_be_focused()
     keys.type("Handbook")
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Handbook")
@@ -108,6 +108,8 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     keys.press("Enter")
     choice = page.get_by_label("Folder", exact=True)
     expect(choice).to_be_focused()
+    # Nothing is chosen beforehand: a hasty Enter moves nothing.
+    expect(choice).to_have_value("")
     keys.type("Contracts")
     tab_to(page.get_by_test_id("bulk-apply"))
     keys.press("Enter")
@@ -229,7 +231,9 @@ def test_what_could_not_be_done_is_named(portal: LightPortal) -> None:
     page.get_by_test_id("bulk-delete").click()
     page.get_by_test_id("bulk-apply").click()
     note = page.get_by_test_id("notification")
-    expect(note).to_contain_text(re.compile(r"^\s*[0-9]+ could not be changed: item 00, item 01,"))
+    expect(note).to_contain_text(
+        re.compile(r"^\s*[0-9]+ belong to other users and stay as they are: item 00, item 01,")
+    )
     expect(note).to_have_attribute("data-kind", "error")
 
 
@@ -259,7 +263,7 @@ def test_all_of_it_goes_without_javascript(portal: LightPortal, tmp_path: Path) 
     page = portal.open_window(java_script_enabled=False).page
     page.goto("/documents")
     page.get_by_test_id("new-folder").click()
-    page.get_by_label("Name", exact=True).fill("By hand")
+    page.get_by_label("Name of the folder").fill("By hand")
     page.get_by_label("Lies in").select_option(label="Contracts")
     page.get_by_test_id("save-folder").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("By hand")

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 
 from portal.domain.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
 from portal.domain.documents import Visibility
-from portal.errors import N_, InvalidInput
+from portal.errors import N_, Forbidden, InvalidInput
 from portal.http import context
 from portal.services.documents import bulk, folders, library
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
@@ -115,7 +115,10 @@ def _target() -> BulkTarget:
 
 def _value(action: BulkAction) -> Any:
     if action is BulkAction.MOVE:
-        return identifier(request.form.get("value"))
+        place = request.form.get("value")
+        if not place:
+            raise InvalidInput(reason=N_("choose a folder"))
+        return None if place == "none" else identifier(place)
     if action is BulkAction.SWITCH:
         state = request.form.get("action", "").partition(":")[2]
         if state not in _SWITCHES:
@@ -141,20 +144,30 @@ def _words(action: BulkAction, done: BulkResult) -> str:
             "%(num)s documents are being read again.",
             count,
         )
+    elif not count and not (done.skipped_count or done.missing_count):
+        words = gettext("Nothing to change: the documents are like this already.")
     else:
         words = ngettext("%(num)s document changed.", "%(num)s documents changed.", count)
     parts = [words] if count or not (done.skipped_count or done.missing_count) else []
     if done.skipped_count:
         shown = done.skipped[:_MAX_TITLES_NOTED]
         titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in shown)
-        parts.append(
-            ngettext(
+        more = {"titles": titles if done.skipped_count == len(shown) else f"{titles} …"}
+        if {one.reason for one in done.skipped} == {Forbidden.code}:
+            words = ngettext(
+                "%(num)s belongs to another user and stays as it is: %(titles)s.",
+                "%(num)s belong to other users and stay as they are: %(titles)s.",
+                done.skipped_count,
+                **more,
+            )
+        else:
+            words = ngettext(
                 "%(num)s could not be changed: %(titles)s.",
                 "%(num)s could not be changed: %(titles)s.",
                 done.skipped_count,
-                titles=titles if done.skipped_count == len(shown) else f"{titles} …",
+                **more,
             )
-        )
+        parts.append(words)
     if done.missing_count:
         parts.append(
             ngettext(

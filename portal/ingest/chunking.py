@@ -7,6 +7,7 @@ length of a word), ends sentences at "Dr." and ignores headings.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ _SMALL_REST = 0.25
 HARD_CAP = 1.3  # times the target; 300 tokens stay far under the 512 that embedders read.
 _MAX_PIECE_LENGTH = 2_000  # Characters weighed at once while a text without any space is split.
 _MAX_CONTEXT_LENGTH = 600
+_UNDERLINE = re.compile(r"\n([=\-~^*+])\1{2,}(?=[ \t]*(?:\n|\Z))")
 
 
 class _Kind(IntEnum):
@@ -211,18 +213,19 @@ def _heading_lines(
         start = heading.start
         if not 0 <= start < len(text):
             continue
-        line_end = text.find("\n", start, start + 2 * len(heading.title) + 2)
+        line_end = text.find("\n", start, start + 2 * len(heading.title) + 10)
         end = line_end if line_end >= 0 else min(len(text), start + len(heading.title))
         first, last = trim(text, start, end)
         is_line = last == len(text) or text[last : last + 1].isspace()
         if first < last and is_line and _folded(text[first:last]) == _folded(heading.title):
-            yield first, last, _Kind.HEADING
+            underline = _UNDERLINE.match(text, end)
+            yield first, underline.end() if underline else last, _Kind.HEADING
         else:
             yield start, start, None
 
 
 def _folded(title: str) -> str:
-    return "".join(title.casefold().split())
+    return "".join(title.strip("#").casefold().split())
 
 
 def _parts(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, int, _Kind | None]]:

@@ -36,7 +36,7 @@ class Format(NamedTuple):
 FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
         MediaType.PDF: Format(pdf.extract, reader_version=3),
-        MediaType.TEXT: Format(plain_text.extract, reader_version=0),
+        MediaType.TEXT: Format(plain_text.extract, reader_version=1),
         MediaType.MARKDOWN: Format(markdown.extract, reader_version=2),
         MediaType.HTML: Format(html.extract, reader_version=2),
         MediaType.DOCX: Format(docx.extract, reader_version=2),

@@ -1,4 +1,4 @@
-"""Plain text: its characters as they are."""
+"""Plain text: its characters as they are, with the headings that its lines show."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from portal.domain.documents import ExtractedText
 from portal.errors import EmptyFile
 from portal.ingest.decoding import DecodedText, decode
+from portal.ingest.formats.text_outline import text_headings
 from portal.ingest.limits import FileToRead
 
 EXTRACTOR = "text"
@@ -22,7 +23,11 @@ def extract(file: FileToRead) -> ExtractedText:
     """
     read = read_text(file)
     return ExtractedText(
-        text=read.text, extractor=EXTRACTOR, encoding=read.encoding, warnings=read.warnings
+        text=read.text,
+        extractor=EXTRACTOR,
+        headings=text_headings(read.text),
+        encoding=read.encoding,
+        warnings=read.warnings,
     )
 
 

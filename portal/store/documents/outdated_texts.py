@@ -65,6 +65,7 @@ def renew(
     _update(
         session,
         revision_id,
+        headings=[[heading.level, heading.title, heading.start] for heading in extracted.headings],
         blocks=[block.as_json() for block in extracted.blocks],
         reader_version=reader_version,
     )

@@ -20,10 +20,20 @@ HANDBOOK = "# Leave\n\nFifteen days of leave a year.\n\n| Years | Days |\n|---|-
 
 
 def age(portal: Portal) -> None:
-    """Leave texts and chunks as an older reader without tables wrote them."""
+    """Leave texts and chunks as an older reader without headings and tables wrote them."""
     with portal.services.database.begin() as session:
-        session.execute(text("UPDATE document_revisions SET blocks = '[]', reader_version = 0"))
+        session.execute(
+            text("UPDATE document_revisions SET headings = '[]', blocks = '[]', reader_version = 0")
+        )
         session.execute(text("UPDATE document_chunks SET blocks = '[]'"))
+
+
+def outline_titles(portal: Portal, revision_id: UUID | None) -> list[str]:
+    with portal.services.database.begin() as session:
+        titles = text(
+            "SELECT jsonb_path_query(headings, '$[*][1]') FROM document_revisions WHERE id = :id"
+        )
+        return list(session.scalars(titles, {"id": revision_id}))
 
 
 def waiting(portal: Portal) -> list[UUID]:
@@ -34,7 +44,6 @@ def waiting(portal: Portal) -> list[UUID]:
 @pytest.fixture
 def old(portal: Portal) -> DocumentSummary:
     document = portal.add(HANDBOOK, name="handbook.md")
-    portal.add("Plain text has no structure.", name="note.txt")
     age(portal)
     return document
 
@@ -63,6 +72,7 @@ def test_old_text_is_read_again_and_what_cites_it_stays_current(
     (chunk,), _ = library.list_chunks(portal.services, portal.admin, old.id, limit=9, offset=0)
     (table,) = [one for one in chunk.chunk.blocks if one.kind is BlockKind.TABLE]
     assert table.header == ("Years", "Days")
+    assert outline_titles(portal, after.revision_id) == ["Leave"]
     citation = conversations.get_message(portal.services, portal.admin, answer.id).citations[0]
     assert citation.state is SourceState.CURRENT
     assert citing.verify(portal.services, portal.admin, citation.id).stands

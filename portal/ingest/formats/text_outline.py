@@ -1,0 +1,130 @@
+"""Headings of plain text: underlined, marked with "#", or numbered as in 第一章, 一、 and 1.1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from portal.domain.documents import Heading
+
+_HAN_DIGITS = "〇零一二三四五六七八九十百"
+_CANDIDATE = re.compile(
+    rf"""^[ \t\u3000]*(?:
+    (?P<chapter>第[{_HAN_DIGITS}\d]{{1,5}}(?P<unit>[编篇卷部章节節條条]))(?=[ \t\u3000：:]|\w)
+    |(?P<list>[{_HAN_DIGITS}]{{1,3}}、)(?=\S)
+    |(?P<bracket>[（(][{_HAN_DIGITS}]{{1,3}}[）)])(?=\S)
+    |(?P<dotted>\d{{1,2}}(?:\.\d{{1,2}}){{1,3}})\.?(?=[ \t\u3000]+[^\s\d]|[\u4e00-\u9fff])
+    |(?P<hashes>\#{{1,6}})[ \t]+(?=\S)
+    |(?P<line>(?P<stroke>[=\-~^*+])(?P=stroke){{2,}})[ \t]*$
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
+# Longer lines are sentences. Full words of Latin text take more characters.
+_MAX_LENGTHS = {"chapter": 30, "list": 20, "bracket": 20, "dotted": 40, "hashes": 80, "line": 80}
+_LATIN_LENGTH = 80
+_ENDS_SENTENCE = re.compile(r"[。！？；，、,;.!?…：:][”’」』）)\"']*$")
+_COLUMNS = re.compile(r"[.．·…]{3,}[ \t]*\d{1,4}$|\S(?:\t| {3,})\S")  # Of contents or a table.
+_HASHES = re.compile(r"^#+[ \t]+|[ \t]+#+$")
+_MAX_HEADING_LINE = 200
+_SHORT_LINE = 30  # Shorter lines were not broken by the layout.
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that may be a heading; `kind` is equal for those of one level."""
+
+    start: int
+    end: int
+    title: str
+    kind: str
+
+
+def text_headings(text: str) -> tuple[Heading, ...]:
+    """Return the headings of a plain text; a kind that is new is one level below the heading above.
+
+    Lines of a table of contents, which have nothing below them, are none. Linear in len(text).
+    """
+    lines = [line for line in _lines(text) if _is_alone(text, line)]
+    last = {line.title: line.start for line in lines}
+    levels: dict[str, int] = {}
+    headings, level = [], 0
+    for line, following in pairwise([*lines, None]):
+        if line is None or (
+            following and last[line.title] > line.start and _adjoin(text, line, following)
+        ):
+            continue
+        level = levels.setdefault(line.kind, level + 1)
+        headings.append(Heading(level, line.title, line.start))
+    return tuple(headings)
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """Yield the lines that may be headings, without those of lists and tables of contents."""
+    found = [line for match in _CANDIDATE.finditer(text) if (line := _line(text, match))]
+    for place, line in enumerate(found):
+        before = found[place - 1] if place else None
+        after = found[place + 1] if place + 1 < len(found) else None
+        if not (_are_neighbours(text, before, line) or _are_neighbours(text, line, after)):
+            yield line
+
+
+def _line(text: str, match: re.Match[str]) -> _Line | None:
+    kind = next(name for name in _MAX_LENGTHS if match[name])
+    if kind == "line":
+        return _underlined(text, match)
+    start = match.start(kind)
+    end = text.find("\n", start, start + _MAX_HEADING_LINE)
+    end = end if end >= 0 else len(text)
+    if end - start > _MAX_HEADING_LINE:
+        return None
+    title = text[start:end].strip()
+    if kind == "hashes":
+        title = _HASHES.sub("", title)
+    is_latin = kind == "dotted" and title.isascii()
+    if len(title) > (_LATIN_LENGTH if is_latin else _MAX_LENGTHS[kind]) or (
+        kind != "hashes" and (_ENDS_SENTENCE.search(title) or _COLUMNS.search(title))
+    ):
+        return None
+    subkind = {"chapter": match["unit"], "dotted": str(match[kind].count("."))}.get(
+        kind, match[kind]
+    )
+    return _Line(start, end, title, kind if kind in {"list", "bracket"} else kind + (subkind or ""))
+
+
+def _underlined(text: str, match: re.Match[str]) -> _Line | None:
+    """Return the line above an underline that is about as long as it."""
+    start = (
+        text.rfind("\n", max(match.start() - _MAX_HEADING_LINE, 0), max(match.start() - 1, 0)) + 1
+    )
+    title = text[start : match.start()].strip()
+    width = sum(1 if character < "\u2e80" else 2 for character in title)
+    length = match.end("line") - match.start("line")
+    if not title or len(title) > _MAX_LENGTHS["line"] or not width <= 2 * length <= 4 * width + 8:
+        return None
+    if not any(map(str.isalnum, title)) or text[start].isspace() or _ENDS_SENTENCE.search(title):
+        return None
+    return _Line(start, start + len(title), title, f"line{match['stroke']}")
+
+
+def _are_neighbours(text: str, above: _Line | None, below: _Line | None) -> bool:
+    """Tell whether two lines of one kind have nothing between them, as items of a list."""
+    return bool(above and below and above.kind == below.kind and _adjoin(text, above, below))
+
+
+def _adjoin(text: str, above: _Line, below: _Line) -> bool:
+    return not text[above.end : below.start].strip("#= \t\n\u3000")
+
+
+def _is_alone(text: str, line: _Line) -> bool:
+    """Tell whether a line does not continue the one above, nor, with hashes, leads to the next."""
+    begin = text.rfind("\n", 0, line.start) + 1
+    above = text[max(begin - _MAX_HEADING_LINE, 0) : max(begin - 1, 0)].rpartition("\n")[2].strip()
+    if line.kind.startswith("hashes"):
+        below = text[line.end + 1 : line.end + 2]
+        return not above and below in {"", "\n"}
+    is_stroke = bool(above) and not any(map(str.isalnum, above))
+    if line.kind.startswith("line"):
+        return not above or is_stroke
+    return not above or is_stroke or len(above) <= _SHORT_LINE or bool(_ENDS_SENTENCE.search(above))

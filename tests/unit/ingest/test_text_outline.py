@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from portal.domain.documents import ExtractedText
+from portal.domain.structure import BlockKind
+from portal.ingest.chunking import split
+from portal.ingest.formats.text_outline import text_headings
+
+BODY = "工作满一年的员工，每年有十天年假，可以结转五天。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        (f"第一章 总则\n{BODY}第一节 目的\n{BODY}第二章 假期\n{BODY}",
+         [(1, "第一章 总则"), (2, "第一节 目的"), (1, "第二章 假期")]),
+        (f"一、总则\n{BODY}（一）目的\n{BODY}（二）范围\n{BODY}二、假期\n{BODY}",
+         [(1, "一、总则"), (2, "（一）目的"), (2, "（二）范围"), (1, "二、假期")]),
+        ("1.1 Scope\n\nFor all.\n\n1.1.1  Exceptions\n\nNone.\n\n1.2 Leave\nTen days.\n",
+         [(1, "1.1 Scope"), (2, "1.1.1  Exceptions"), (1, "1.2 Leave")]),
+        ("Handbook\n========\n\nLeave\n-----\n\nTen days.\n\n手册\n----\n\n十天。\n",
+         [(1, "Handbook"), (2, "Leave"), (2, "手册")]),
+        ("# Handbook\n\nText.\n\n## Leave ##\n\nTen days.\n", [(1, "Handbook"), (2, "Leave")]),
+        # A table of contents before the text.
+        (f"目录\n第一章 总则\n第一节 目的\n第一章 总则\n{BODY}第一节 目的\n{BODY}",
+         [(1, "第一章 总则"), (2, "第一节 目的")]),
+    ],
+)  # fmt: skip
+def test_lines_that_are_set_apart_are_headings(text: str, headings: list[tuple[int, str]]) -> None:
+    found = text_headings(text)
+    assert [(heading.level, heading.title) for heading in found] == headings
+    assert all(heading.title in text[heading.start :][:60] for heading in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "一、发票\n二、行程单\n三、住宿清单\n",
+        "第一章 总则 ...... 1\n\n第二章 假期 ...... 4\n",
+        "一、工作满一年的员工每年有十天年假。\n",
+        "第一条 为了规范假期，制定本办法。\n",
+        f"这一行因为排版的宽度不够而在这里断开，请参看本手册中的下面\n第三章 假期 的规定。{BODY}",
+        "Version 1.2\n1.2.3   pdf   new command\n",
+        "# a comment\nrequests==2.0\n",
+        "Name  Age\n----  ---\nAda   36\n",
+        "Yours\n\n-------------------------------------------------------------------\nDesk 4\n",
+        "One sentence that ends here.\n----------------------------\n",
+    ],
+)
+def test_lists_tables_and_sentences_are_no_headings(text: str) -> None:
+    assert text_headings(text) == ()
+
+
+def test_underline_belongs_to_its_heading() -> None:
+    text = f"Leave\n=====\n\n{'Ten days a year. ' * 60}\n\nDesk\n----\n"
+    chunks = split(ExtractedText(text=text, extractor="text", headings=text_headings(text)))
+    first = chunks[0].blocks[0]
+    assert (first.kind, first.end) == (BlockKind.HEADING, len("Leave\n====="))
+    assert not any(chunk.content.startswith(("=", "Desk")) for chunk in chunks)
+
+
+@pytest.mark.parametrize("unit", ["1.1 x\n", "---\n", "一、甲\n", "第一章 甲\n", "\n", "# a\n\n"])
+def test_time_is_linear_for_any_text(unit: str) -> None:
+    started = time.process_time()
+    text_headings(unit * (500_000 // len(unit)))
+    assert time.process_time() - started < 5

@@ -201,9 +201,10 @@ def _archive_type(head: bytes, names: bytes, file_name: str) -> MediaType:
         for part, media_type in _OFFICE_PARTS:
             if part in names:
                 return media_type
-    if b"mimetypeapplication/epub" in head[:_EPUB_WITHIN] and b"\nMETA-INF/" in names:
-        return MediaType.EPUB
     suffix = PurePath(file_name).suffix.lower()
+    is_epub = suffix == ".epub" or b"mimetypeapplication/epub" in head[:_EPUB_WITHIN]
+    if is_epub and b"\nMETA-INF/container.xml\n" in names:
+        return MediaType.EPUB
     raise UnsupportedFormat(name=file_name, detected=_zip_kind(head + names, suffix))
 
 

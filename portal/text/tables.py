@@ -65,7 +65,9 @@ def header_count(rows: Sequence[Sequence[str]]) -> int:
     has_figures = any(
         name and _NUMBER.fullmatch(cell.strip()) for name, cell in zip(first, rows[1], strict=False)
     )
-    is_named = all(first[1:]) or (has_figures and 2 * len(names) >= len(first) > len(names) > 1)
+    named = "|".join(first).rstrip("|").split("|")  # Merged cells leave empty ones behind.
+    is_named = (all(named[1:]) or has_figures) and 2 * len(names) >= len(first) and len(names) > 1
+    is_named = is_named or all(first[1:])
     is_short = sum(map(len, names)) <= _MAX_MEAN_HEADER_CELL * len(names)
     return int(is_named and is_short and all(map(_is_name, names)))
 

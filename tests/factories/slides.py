@@ -7,9 +7,19 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pptx
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.opc.package import Part
+from pptx.opc.packuri import PackURI
+from pptx.oxml import parse_xml
 from pptx.util import Inches
 
 from tests.factories.sheets import claim_size
+
+_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+_SLIDE = "http://schemas.openxmlformats.org/presentationml/2006/main"
+_DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
+_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def write_pptx(path: Path) -> Path:
@@ -35,6 +45,36 @@ def write_pptx(path: Path) -> Path:
     hidden = presentation.slides.add_slide(title_only)
     hidden.shapes.title.text = "备用"
     hidden._element.set("show", "0")
+    presentation.save(path)
+    return path
+
+
+def pptx_with_a_chart_and_a_diagram(path: Path) -> Path:
+    """A slide with a chart of two categories and a diagram of two points."""
+    presentation = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+    slide.shapes.title.text = "各区数字"
+    data = CategoryChartData()
+    data.categories = ["华东", "华南"]
+    data.add_series("营收", (120, 95.5))
+    size = Inches(1), Inches(2), Inches(6), Inches(2)
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *size, data).chart
+    chart.has_title, chart.chart_title.text_frame.text = True, "各区营收"
+    words = "".join(
+        f"<d:pt><d:t><a:p><a:r><a:t>{word}</a:t></a:r></a:p></d:t></d:pt>"
+        for word in ("收集", "整理")
+    )
+    spaces = f'xmlns:d="{_DIAGRAM}" xmlns:a="{_DRAWING}" xmlns:r="{_RELATIONS}"'
+    model = f"<d:dataModel {spaces}><d:ptLst>{words}</d:ptLst></d:dataModel>".encode()
+    uri = PackURI("/ppt/diagrams/data1.xml")
+    part = Part(uri, "application/xml", slide.part.package, model)
+    name = slide.part.relate_to(part, f"{_RELATIONS}/diagramData")
+    frame = f"""<p:graphicFrame xmlns:p="{_SLIDE}" {spaces}><p:nvGraphicFramePr>
+        <p:cNvPr id="9" name="d"/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr>
+        <p:xfrm><a:off x="0" y="6000000"/><a:ext cx="9" cy="9"/></p:xfrm>
+        <a:graphic><a:graphicData uri="{_DIAGRAM}"><d:relIds r:dm="{name}"/></a:graphicData>
+        </a:graphic></p:graphicFrame>"""
+    slide.shapes._spTree.append(parse_xml(frame))
     presentation.save(path)
     return path
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import encodings.aliases
 from collections.abc import Iterator
 from email.message import EmailMessage
 from typing import Any, BinaryIO
@@ -17,6 +18,16 @@ from typing import Any, BinaryIO
 from portal.ingest.readers import archives
 
 _HEADERS = ("Subject", "From", "To", "Cc", "Date")
+# The charsets of e-mails. Python loads a codec on first use, which would be too late.
+_CHARSETS = (
+    "gb18030", "hz", "big5", "big5hkscs", "cp950", "shift_jis", "cp932", "euc_jp", "iso2022_jp",
+    "iso2022_jp_2", "euc_kr", "cp949", "iso2022_kr", "utf-7", "utf-16", "utf-32", "koi8-r",
+    "koi8-u", "mac-roman", "cp437", "cp850", "cp852", "cp866", "cp874",
+    *(f"cp125{number}" for number in range(9)),
+    *(f"iso8859-{number}" for number in (*range(1, 12), 13, 14, 15, 16)),
+)  # fmt: skip
+# Programs declare the old name of an encoding that was extended.
+_MEANT = {"gb2312": "gb18030", "gbk": "gb18030", "ks_c_5601_1987": "cp949"}
 _MAX_PARTS = 1_000
 _MAX_HEADER = 2_000
 _MAX_DEPTH = 50
@@ -24,6 +35,9 @@ _MAX_DEPTH = 50
 
 def load() -> None:
     """Import the modules that the package otherwise imports on first use."""
+    encodings.aliases.aliases.update(_MEANT)
+    for charset in _CHARSETS:
+        b"a".decode(charset, "replace")
     message = email.message_from_bytes(
         b"Subject: =?utf-8?q?a?=\nFrom: a <a@b.c>\nDate: Mon, 1 Jan 2024 00:00:00 +0000\n"
         b"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\nYQ==\n",
@@ -42,8 +56,9 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
             yield archives.too_many("parts", _MAX_PARTS)
             return
         text, html, attachments = _bodies(parts)
+        charset = next(filter(None, (part.get_content_charset() for part in parts)), "utf-8")
         record = {
-            "headers": [[name, _header(message, name)] for name in _HEADERS],
+            "headers": [[name, _header(message, name, charset)] for name in _HEADERS],
             "text": "" if html else text,
             "html": html,
             "attachments": attachments,
@@ -89,7 +104,11 @@ def _bodies(parts: list[EmailMessage]) -> tuple[str, str, list[str]]:
 def _content(part: EmailMessage) -> str:
     data = part.get_payload(decode=True)
     raw = data if isinstance(data, bytes) else b""
-    for encoding in (part.get_content_charset() or "utf-8", "utf-8", "gb18030"):
+    return _decoded(raw, part.get_content_charset() or "utf-8", "utf-8")
+
+
+def _decoded(raw: bytes, *encodings: str) -> str:
+    for encoding in (*encodings, "gb18030"):
         try:
             return raw.decode(encoding)
         except (LookupError, UnicodeDecodeError):
@@ -97,9 +116,14 @@ def _content(part: EmailMessage) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _header(message: EmailMessage, name: str, charset: str) -> str:
     try:
-        value = str(message.get(name) or "")
+        raw = next(
+            (value for each, value in message.raw_items() if each.lower() == name.lower()), ""
+        )
+        # Old programs write bytes that are not ASCII.
+        data = str(raw).encode("utf-8", "surrogateescape")
+        value = str(message.get(name) or "") if data.isascii() else _decoded(data, "utf-8", charset)
     except Exception:  # noqa: BLE001 - a header that cannot be parsed is left out
         value = ""
     return " ".join(value.split())[:_MAX_HEADER]

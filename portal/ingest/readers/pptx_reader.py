@@ -14,12 +14,16 @@ from html import escape
 from typing import Any, BinaryIO
 
 import pptx
+from pptx.chart.chart import Chart
 from pptx.enum.shapes import PP_PLACEHOLDER
+from pptx.oxml import parse_xml
+from pptx.oxml.ns import qn
 
 from portal.ingest.readers import archives
 
 _MAX_DEPTH = 20  # Groups in groups.
 _SAME_LINE = 300_000  # A third of an inch, in the units of shapes.
+_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _NO_CONTENT = {
     PP_PLACEHOLDER.DATE,
     PP_PLACEHOLDER.FOOTER,
@@ -63,6 +67,10 @@ def _shapes(shapes: Iterable[Any], title: Any, depth: int = 0) -> Iterator[str]:
             yield from _shapes(shape.shapes, title, depth + 1)
         elif getattr(shape, "has_table", False) and shape.has_table:
             yield _table(shape.table)
+        elif getattr(shape, "has_chart", False) and shape.has_chart:
+            yield _chart(shape)
+        elif (reference := next(shape._element.iter(f"{_DIAGRAM}relIds"), None)) is not None:  # noqa: SLF001
+            yield _diagram(shape.part, reference.get(qn("r:dm")))
         elif shape.has_text_frame:
             yield _paragraphs(shape.text_frame.paragraphs, is_body=shape.is_placeholder)
 
@@ -100,3 +108,33 @@ def _table(table: Any) -> str:
                 cells.append(f"<{tag}{span if cell.is_merge_origin else ''}>{escape(cell.text)}")
         rows.append("<tr>" + "".join(cells))
     return f"<table>{''.join(rows)}</table>"
+
+
+def _chart(shape: Any) -> str:
+    """Return the values of a chart by category and series; nothing if it cannot be read."""
+    try:
+        chart: Chart = shape.chart
+        title = chart.chart_title.text_frame.text if chart.has_title else ""
+        series = [(one.name, list(one.values)) for plot in chart.plots for one in plot.series]
+        rows = [["", *(name for name, _ in series)]]
+        for place, category in enumerate(chart.plots[0].categories):
+            values = [values[place] if place < len(values) else None for _, values in series]
+            rows.append([str(category), *("" if v is None else f"{v:.10g}" for v in values)])
+    except Exception:  # noqa: BLE001 - python-pptx knows the common kinds alone
+        return ""
+    cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}" for cell in row) for row in rows)
+    return f"<table><caption>{escape(title)}</caption>{cells}</table>"
+
+
+def _diagram(slide: Any, name: str | None) -> str:
+    """Return the words of a diagram as items; nothing if its part is missing."""
+    try:
+        model = parse_xml(slide.related_part(name).blob)
+    except (KeyError, ValueError):
+        return ""
+    points = [
+        " ".join(run.text or "" for run in point.iter(qn("a:t")))
+        for point in model.iter(f"{_DIAGRAM}t")
+    ]
+    items = "".join(f"<li>{escape(point)}" for point in points if point.strip())
+    return f"<ul>{items}</ul>"

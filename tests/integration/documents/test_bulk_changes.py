@@ -268,7 +268,12 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
     off = {"matching": "1", "q": "a", "action": "switch:off"}
     assert shelf.client.post("/documents/bulk", headers=headers, data=off).status_code == 303
     assert selections.count(shelf.portal.services, shelf.ada, None) == (3, 4)
-    for wrong in ({"action": "explode"}, {"action": "switch:x"}, {"document": "x"}, {"action": "move"}):
+    for wrong in (
+        {"action": "explode"},
+        {"action": "switch:x"},
+        {"document": "x"},
+        {"action": "move"},
+    ):
         given = {"document": shelf.ids["a"], "action": "delete"} | wrong
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
 

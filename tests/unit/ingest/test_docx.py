@@ -55,6 +55,21 @@ def test_document_with_a_picture_without_description_is_read(tmp_path: Path) -> 
     assert extracted.text == "The lamp is drawn below.\n\nIt burns oil."
 
 
+def test_bold_lines_above_text_are_headings(tmp_path: Path) -> None:
+    def bold(text: str) -> str:
+        return f"<w:p><w:r><w:rPr><w:b/></w:rPr><w:t>{text}</w:t></w:r></w:p>"
+
+    cells = f"<w:tc>{bold('费用')}{office.paragraph('元')}</w:tc><w:tc>{bold('住宿')}</w:tc>"
+    body = "".join([
+        bold("一、总则"), office.paragraph("适用于全体。"), 
+        bold("注意："), office.paragraph("先申请。"),
+        bold("不得转让。"), office.paragraph("违者收回。"), bold("封面"), bold("二、年假"),
+        f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>",
+    ])  # fmt: skip
+    extracted = read(office.write_docx(tmp_path / "a.docx", body))
+    assert [heading.title for heading in extracted.headings] == ["一、总则", "二、年假"]
+
+
 def test_skipped_formulas_cause_a_warning(tmp_path: Path) -> None:
     path = office.write_docx(tmp_path / "a.docx", office.paragraph("Energy:") + office.FORMULA)
     (warning,) = read(path).warnings

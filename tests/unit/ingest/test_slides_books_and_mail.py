@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,46 @@ def test_slides_are_pages_under_their_titles(tmp_path: Path) -> None:
     (table,) = [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
     assert table.header == ("地区", "营收")
     assert extracted.warnings == (pptx.HIDDEN_LEFT_OUT,)
+
+
+def test_charts_are_tables_and_diagrams_lists(tmp_path: Path) -> None:
+    _, extracted = read(slides.pptx_with_a_chart_and_a_diagram(tmp_path / "a.pptx"))
+    assert extracted.text == (
+        "各区数字\n\n各区营收\n\n | 营收\n华东 | 120\n华南 | 95.5\n\n- 收集\n- 整理"
+    )
+    (table,) = [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
+    assert (table.header, table.caption) == (("", "营收"), "各区营收")
+
+
+def test_book_whose_type_is_not_its_first_part_is_told_by_its_name(tmp_path: Path) -> None:
+    path = slides.write_epub(tmp_path / "a.epub")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in reversed(archive.namelist())}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert read(path)[0] is MediaType.EPUB
+
+
+@pytest.mark.parametrize(
+    ("charset", "words"),
+    [
+        ("gb2312", "朱镕基的报销标准"),
+        ("big5", "報銷標準"),
+        ("shift_jis", "日本語の資料"),
+        ("koi8-r", "Привет всем"),
+        ("windows-1255", "שלום"),
+    ],
+)
+def test_mail_in_any_charset_is_read(tmp_path: Path, charset: str, words: str) -> None:
+    """The header without its coding, as old programs write it."""
+    coded = words.encode({"gb2312": "gbk"}.get(charset, charset))
+    path = tmp_path / "a.eml"
+    path.write_bytes(
+        b"From: a@b.c\nSubject: " + coded + b"\nMIME-Version: 1.0\n"
+        b"Content-Type: text/plain; charset=" + charset.encode() + b"\n\n" + coded
+    )
+    assert read(path)[1].text == f"{words}\n\nFrom: a@b.c\n\n{words}"
 
 
 def test_chapters_come_in_the_order_of_reading(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def check_tags(tags: Iterable[str]) -> list[str]:
     kept = list({tag.casefold(): tag for tag in shown if tag}.values())
     if len(kept) > MAX_TAGS:
         raise InvalidInput(reason=N_("a document can have at most %(max)s tags", max=MAX_TAGS))
-    if any(len(tag) > MAX_TAG_CHARACTERS or "," in tag for tag in kept):
+    if any(len(tag) > MAX_TAG_CHARACTERS or len(split_tags(tag)) > 1 for tag in kept):
         raise InvalidInput(
             reason=N_("a tag has at most %(max)s characters and no comma", max=MAX_TAG_CHARACTERS)
         )

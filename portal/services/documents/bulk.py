@@ -53,10 +53,10 @@ def apply(
         done = bulk_store.change(session, user, target, action, value)
         if action is BulkAction.VISIBILITY and done.change_id:
             _record_visibility(session, user, done.change_id, after=value.value)
-        deleted = action is BulkAction.RESTORE
-        rows, skipped_count = bulk_store.list_skipped(session, user, target, deleted=deleted)
+        rows, skipped_count = bulk_store.list_skipped(session, user, target, action, value)
+        own = UploadedAgain if action is BulkAction.RESTORE else InvalidInput
         skipped = tuple(
-            SkippedDocument(one.id, one.title, (UploadedAgain if one.can_edit else Forbidden).code)
+            SkippedDocument(one.id, one.title, (own if one.can_edit else Forbidden).code)
             for one in rows
         )
         missing = _missing(target, done.found_count)
@@ -96,6 +96,7 @@ def _check_place(session: Session, user: User, folder_id: UUID | None) -> None:
 def _checked(session: Session, user: User, action: BulkAction, value: Any) -> Any:
     match action:
         case BulkAction.MOVE:
+            folder_store.hold(session, value)
             _check_place(session, user, value)
         case BulkAction.ADD_TAG | BulkAction.REMOVE_TAG:
             tags = check_tags([value or ""])

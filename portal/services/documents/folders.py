@@ -135,6 +135,7 @@ def delete_folder(
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         folder = _editable(session, user, folder_id)
+        folder_store.lock_below(session, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
         trashed = folder_store.trash_documents(session, user, folder.id) if trash_documents else 0
         moved = folder_store.count_documents(session, user, folder.id)
@@ -149,6 +150,8 @@ def move_document(
 ) -> None:
     """Move a document into a folder, or out of folders with None. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
+        # Found after it is held: who may see it can change until then.
+        folder_store.hold(session, folder_id)
         document = editable(session, user, document_id, deleted=False)
         if folder_id is not None:
             existing(folder_store.find_folder(session, user, folder_id))

@@ -22,6 +22,7 @@ from portal.services import Services
 from portal.services.documents import disk_space, folders, malware, quotas
 from portal.services.documents.library import seen
 from portal.store.documents import files as file_store
+from portal.store.documents import folders as folder_store
 from portal.store.documents import jobs as job_store
 from portal.store.documents import rows as document_store
 from portal.store.models import DocumentRow
@@ -192,7 +193,8 @@ def _store(
                 sha256=file.sha256,
                 domain=terms.domain,
                 visibility=terms.visibility.value,
-                folder_id=terms.folder_id,
+                # It may have been deleted while the file was stored.
+                folder_id=folder_store.hold(session, terms.folder_id),
             )
         )
         session.flush()

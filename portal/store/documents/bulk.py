@@ -15,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Text,
     and_,
+    any_,
     cast,
     delete,
     exists,
@@ -28,7 +29,7 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
@@ -37,6 +38,7 @@ from portal.domain.documents import DocumentStatus
 from portal.domain.people import User
 from portal.store.documents.document_lists import matching
 from portal.store.models import BulkChangeRow, DocumentRow, UserDocumentDefaultRow
+from portal.text.titles import MAX_TAGS
 
 MAX_SKIPPED_LISTED = 20
 _DOCUMENTS: Any = DocumentRow.__table__
@@ -101,7 +103,7 @@ def change(
             differs = d.folder_id.is_distinct_from(value)
         case BulkAction.ADD_TAG:
             before, new = cast(null(), Text), {"tags": func.array_append(d.tags, value)}
-            differs = ~d.tags.contains([value])
+            differs = and_(~_is_tagged(value), func.cardinality(d.tags) < MAX_TAGS)
         case BulkAction.REMOVE_TAG:
             before, new = cast(null(), Text), {"tags": func.array_remove(d.tags, value)}
             differs = d.tags.contains([value])
@@ -225,17 +227,31 @@ def _is_twice(chosen: CTE) -> ColumnElement[bool]:
     )
 
 
+def _is_tagged(tag: str) -> ColumnElement[bool]:
+    """Return the condition that a document has a tag, which may differ in case."""
+    tags = cast(func.lower(cast(_DOCUMENTS.c.tags, Text)), ARRAY(Text))
+    return func.lower(tag) == any_(tags)
+
+
 def list_skipped(
-    session: Session, user: User, target: BulkTarget, *, deleted: bool = False
+    session: Session,
+    user: User,
+    target: BulkTarget,
+    action: BulkAction | None = None,
+    value: Any = None,
 ) -> tuple[tuple[SkippedRow, ...], int]:
     """Return the first documents of a target that could not be changed, and their number.
 
-    Those are others' documents; `deleted` gives what is in the trash still.
+    Those are others' documents, what is in the trash still, and what has too many tags.
     """
-    chosen = _target(user, target, deleted=deleted)
+    is_restoring = action is BulkAction.RESTORE
+    chosen = _target(user, target, deleted=is_restoring)
     is_editable = _is_editable(user, chosen.c.owner_id)
     statement = select(chosen.c.id, chosen.c.title, is_editable.label("can_edit"))
-    if not deleted:
+    if action is BulkAction.ADD_TAG:
+        documents = statement.join(_DOCUMENTS, _DOCUMENTS.c.id == chosen.c.id)
+        statement = documents.where(or_(~is_editable, ~_is_tagged(value)))
+    elif not is_restoring:
         statement = statement.where(~is_editable)
     count = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     rows = session.execute(statement.order_by(chosen.c.title).limit(MAX_SKIPPED_LISTED))
@@ -292,6 +308,14 @@ _UNDO = {
     ),
     BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
 }
+_HOLD_FOLDERS = text(
+    """
+    SELECT id FROM folders WHERE id IN (
+        SELECT CAST(b.value AS uuid) FROM bulk_changes c, jsonb_each_text(c.before) b
+        WHERE c.id = :change_id
+    ) ORDER BY id FOR KEY SHARE
+    """
+)
 _UNDO_SWITCHES = (
     text(
         """
@@ -332,6 +356,8 @@ def undo(session: Session, user: User, change: BulkChangeRow) -> int:
     if action is BulkAction.SWITCH:
         count = sum(session.execute(one, binds).rowcount for one in _UNDO_SWITCHES)  # type: ignore[attr-defined]
     else:
+        if action is BulkAction.MOVE:
+            session.execute(_HOLD_FOLDERS, binds)
         values, is_unchanged = _UNDO[action]
         statement = text(
             f"""

@@ -194,6 +194,25 @@ def lock_tree(session: Session) -> None:
     session.execute(select(func.pg_advisory_xact_lock(locks.FOLDERS)))
 
 
+def hold(session: Session, folder_id: UUID | None) -> UUID | None:
+    """Keep a folder from being deleted until the transaction ends; None if it was deleted.
+
+    Before documents are locked: deleting a folder locks folders first, too.
+    """
+    if folder_id is None:
+        return None
+    held = select(FolderRow.id).where(FolderRow.id == folder_id)
+    return session.scalar(held.with_for_update(read=True, key_share=True))
+
+
+def lock_below(session: Session, folder_id: UUID) -> None:
+    """Lock a folder and all below it against documents that would be moved there."""
+    ids = select(ids_below(folder_id).c.id)
+    session.execute(
+        select(FolderRow.id).where(FolderRow.id.in_(ids)).order_by(FolderRow.id).with_for_update()
+    )
+
+
 def get_row(session: Session, folder_id: UUID) -> FolderRow | None:
     return session.get(FolderRow, folder_id)
 

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 
 from portal.domain.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
 from portal.domain.documents import Visibility
-from portal.errors import N_, Forbidden, InvalidInput
+from portal.errors import N_, Forbidden, InvalidInput, verbatim
 from portal.http import context
 from portal.services.documents import bulk, folders, library
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
@@ -27,6 +27,7 @@ blueprint = APIBlueprint("bulk", __name__, enable_openapi=False, url_prefix="/do
 _MAX_TITLES_NOTED = 5
 _MAX_NOTED_CHARACTERS = 40
 _SWITCHES: dict[str, bool | None] = {"on": True, "off": False, "inherit": None}
+_FILTERS = ("q", "status", "type", "domain", "owner", "visibility", "folder", "tag")
 # Actions that ask for something first.
 _QUESTIONS = {
     BulkAction.MOVE: N_("Move to a folder"),
@@ -101,7 +102,14 @@ def _action() -> BulkAction:
 def _target() -> BulkTarget:
     """Return what is selected: all that match, or the ticked ones. Raises InvalidInput for none."""
     if "matching" in request.form:
-        return BulkTarget(None, list_query().filters)
+        query = list_query()
+        # The list leaves out filters that it cannot read; here that would take in more documents.
+        unread = {name for name in _FILTERS if request.form.get(name)} - query.arguments().keys()
+        if unread:
+            raise InvalidInput(
+                reason=N_("unknown filter: %(names)s", names=verbatim(", ".join(sorted(unread))))
+            )
+        return BulkTarget(None, query.filters)
     try:
         ids = tuple(UUID(value) for value in request.form.getlist("document"))
     except ValueError as error:

@@ -22,6 +22,7 @@ from portal.store.answers import citations
 from portal.store.documents import files, jobs
 from tests.conftest import Portal
 from tests.factories.answers import ask, saying
+from tests.factories.blocking import wait_until_blocked
 from tests.factories.uploads import upload
 
 LEAVE = "Employees may take fifteen days of annual leave. Unused leave expires in March."
@@ -162,7 +163,7 @@ def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
         if len(calls) == 2:  # The first call stores the passages, the second the answer.
             purges.append(threading.Thread(target=purge))
             purges[0].start()
-            wait_until_somebody_waits(portal)
+            wait_until_blocked(portal.services)
         store(*arguments)
 
     calls: list[int] = []
@@ -199,26 +200,12 @@ def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
     with portal.services.database.begin() as session:
         session.execute(text("SELECT FROM messages WHERE id = :id FOR UPDATE"), {"id": min(ids)})
         changing.start()
-        wait_until_somebody_waits(portal)
+        wait_until_blocked(portal.services)
         with portal.services.database.begin() as other:
             free = text("SELECT id FROM messages WHERE id = ANY(:ids) FOR UPDATE SKIP LOCKED")
             assert set(other.scalars(free, {"ids": ids})) == set(ids) - {min(ids)}
     changing.join(30)
     assert not changing.is_alive()
-
-
-def wait_until_somebody_waits(portal: Portal) -> None:
-    """Wait until another transaction of this database waits for a lock."""
-    waiting = text(
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    for _ in range(3000):
-        with portal.services.database.engine.connect() as connection:
-            if connection.scalar(waiting):
-                return
-        threading.Event().wait(0.01)
-    raise AssertionError("no request waits")
 
 
 def words_left(portal: Portal) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from flask.testing import FlaskClient
@@ -17,7 +18,10 @@ from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import bulk, folders, library, selections
+from portal.store.documents import folders as folder_store
+from portal.text.titles import MAX_TAGS
 from tests.conftest import Portal
+from tests.factories.blocking import wait_until_blocked
 
 BULK = "/api/knowledge/bulk"
 
@@ -276,6 +280,68 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
     ):
         given = {"document": shelf.ids["a"], "action": "delete"} | wrong
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
+
+
+def test_tags_differ_in_more_than_case_and_are_limited(shelf: Shelf) -> None:
+    services = shelf.portal.services
+    library.change_document(services, shelf.ada, UUID(shelf.ids["a"]), tags=["Archive"])
+    many = [f"tag {number}" for number in range(MAX_TAGS)]
+    library.change_document(services, shelf.ada, UUID(shelf.ids["b"]), tags=many)
+    done = shelf.apply(shelf.ada, "add_tag", "a", "b", "c", "d", tag="archive")
+    assert done["changed_count"] == 1
+    assert {(one["title"], one["reason"]) for one in done["skipped"]} == {
+        ("b", "invalid"),
+        ("d", "forbidden"),
+    }
+    assert (shelf.state("a").tags, shelf.state("c").tags) == (["Archive"], ["archive"])
+    # The field on a document's page would take each of these for two tags.
+    headers = shelf.portal.headers(shelf.ada)
+    for tag in ("a,b", "甲、乙", "甲，乙"):
+        body = {"action": "add_tag", "ids": [shelf.ids["a"]], "tag": tag}
+        assert shelf.client.post(BULK, headers=headers, json=body).status_code == 422
+
+
+def test_filter_that_cannot_be_read_selects_nothing(shelf: Shelf) -> None:
+    headers = shelf.portal.headers(shelf.ada)
+    for wrong in ({"folder": "x"}, {"status": "x"}, {"type": "x"}, {"owner": "x"}):
+        data = {"matching": "1", "action": "delete"} | wrong
+        answer = shelf.client.post("/documents/bulk", headers=headers, data=data)
+        assert answer.status_code == 422
+    assert library.list_documents(shelf.portal.services, shelf.ada).total_count == 4
+
+
+@pytest.mark.parametrize("moved", ["many", "one", "undone"])
+def test_move_into_a_folder_that_is_being_deleted_is_not_found(shelf: Shelf, moved: str) -> None:
+    services = shelf.portal.services
+    folder_id = folders.create_folder(services, shelf.ada, name="Old")
+    shelf.apply(shelf.ada, "move", "a", folder_id=str(folder_id))
+    out = shelf.apply(shelf.ada, "move", "a", folder_id=None)
+    headers = shelf.portal.headers(shelf.ada)
+    answers: list[int] = []
+
+    def move() -> None:
+        client = shelf.client.application.test_client()
+        if moved == "undone":
+            address = f"{BULK}/{out['change_id']}/undo"
+            answers.append(client.post(address, headers=headers).status_code)
+            return
+        into = {"folder_id": str(folder_id)}
+        if moved == "many":
+            body = {"action": "move", "ids": [shelf.ids["a"]], **into}
+            answers.append(client.post(BULK, headers=headers, json=body).status_code)
+            return
+        address = f"/api/knowledge/documents/{shelf.ids['a']}/folder"
+        answers.append(client.put(address, headers=headers, json=into).status_code)
+
+    moving = threading.Thread(target=move)
+    with services.database.begin() as session:
+        folder_store.lock_below(session, folder_id)
+        moving.start()
+        wait_until_blocked(services)
+        folder_store.remove_folder(session, folder_id, into=None)
+    moving.join(30)
+    assert answers == [200 if moved == "undone" else 404]
+    assert shelf.state("a").folder_id is None
 
 
 def test_old_changes_are_forgotten(shelf: Shelf) -> None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from flask.testing import FlaskClient
+from markupsafe import escape
 from werkzeug.test import TestResponse
 
 from portal.domain.documents import Visibility
 from portal.domain.folders import MAX_DEPTH
 from portal.domain.people import DocumentFate, User
+from portal.errors import Conflict
 from portal.services.documents import folders, importing, library
 from portal.services.documents.finding_files import find_files
 from portal.services.operations import account_deletion
+from portal.store.documents import folders as folder_store
 from tests.conftest import Portal
+from tests.factories.blocking import wait_until_blocked
 
 LIST = "/api/knowledge/documents"
 
@@ -304,6 +309,61 @@ def test_what_administrators_make_in_a_private_folder_is_its_owners(
     assert ada.names(secret) == ["Advice", "Plans"]
     taken = root.call("POST", "/api/folders", json={"name": "advice", "parent_id": secret})
     assert taken.status_code == 409
+
+
+def test_two_moves_at_once_make_no_cycle(
+    portal: Portal, people: tuple[User, User], ada: Cabinet
+) -> None:
+    first, second = UUID(ada.folder("first")), UUID(ada.folder("second"))
+    answers: list[str] = []
+
+    def move(folder_id: UUID, into: UUID) -> None:
+        try:
+            folders.move_folder(portal.services, people[0], folder_id, into)
+            answers.append("moved")
+        except Conflict:
+            answers.append("refused")
+
+    moves = [
+        threading.Thread(target=move, args=pair) for pair in ((first, second), (second, first))
+    ]
+    with portal.services.database.begin() as session:
+        folder_store.lock_tree(session)
+        for thread in moves:
+            thread.start()
+        wait_until_blocked(portal.services, count=2)
+    for thread in moves:
+        thread.join(30)
+    assert sorted(answers) == ["moved", "refused"]
+    assert len(folders.list_paths(portal.services, people[0])) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("  a \t b  ", "a b"),
+        ("a\x00b", "a b"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("<script>alert(1)</script>".replace("/", ""), "<script>alert(1)<script>"),
+        ("100 %(name)s {x}", "100 %(name)s {x}"),
+        ("😀" * 100, "😀" * 100),
+        ("' OR 1=1 --", "' OR 1=1 --"),
+    ],
+)
+def test_folder_keeps_odd_names(ada: Cabinet, given: str, kept: str) -> None:
+    made = ada.call("POST", "/api/folders", json={"name": given}).json
+    assert made["name"] == kept
+    page = ada.call("GET", f"/documents?folder={made['id']}").text
+    assert f"<h1>{escape(kept)}</h1>" in page
+    gone = ada.call("POST", f"/folders/{made['id']}/delete", data={"documents": "keep"})
+    assert gone.status_code == 303
+    assert str(escape(kept)) in ada.call("GET", "/documents").text
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u200b", "a/b", "x" * 101])
+def test_folder_without_a_usable_name_is_refused(ada: Cabinet, name: str) -> None:
+    assert ada.call("POST", "/api/folders", json={"name": name}).status_code == 422
+    assert ada.call("POST", "/folders", data={"name": name}).status_code == 422
 
 
 def test_document_in_the_trash_comes_back_where_it_was(portal: Portal, ada: Cabinet) -> None:

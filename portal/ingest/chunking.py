@@ -210,11 +210,13 @@ def _heading_lines(
 ) -> Iterator[tuple[int, int, _Kind | None]]:
     """Yield the lines that are headings. For a heading within a line, begin at the heading."""
     for heading in headings:
-        start = heading.start
+        start, length = heading.start, len(heading.title)
         if not 0 <= start < len(text):
             continue
-        line_end = text.find("\n", start, start + 2 * len(heading.title) + 10)
-        end = line_end if line_end >= 0 else min(len(text), start + len(heading.title))
+        line_end = text.find("\n", start, start + 2 * length + 10)
+        if text[start : start + length + 1].removesuffix("\n") == heading.title:
+            line_end = start + length  # A title of several lines.
+        end = line_end if line_end >= 0 else min(len(text), start + length)
         first, last = trim(text, start, end)
         is_line = last == len(text) or text[last : last + 1].isspace()
         if first < last and is_line and _folded(text[first:last]) == _folded(heading.title):

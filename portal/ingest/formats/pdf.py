@@ -295,9 +295,16 @@ def _outlined_headings(
 
 
 def _find_words(text: str, title: str, start: int, end: int) -> int | None:
-    pattern = r"\s*".join(re.escape(word) for word in title.split())
-    match = re.compile(pattern, re.IGNORECASE).search(text, start, end)
-    return match.start() if match else None
+    """Return where a title stands: at the first line that is nothing else, else anywhere."""
+    words = re.compile(r"\s*".join(map(re.escape, title.split())), re.IGNORECASE)
+    found = [match.span() for match in words.finditer(text, start, end)]
+    return next((at for at, to in found if _is_line(text, at, to)), found[0][0] if found else None)
+
+
+def _is_line(text: str, start: int, end: int) -> bool:
+    begin = text.rfind("\n", max(start - _MAX_NUMBER_LENGTH, 0), start) + 1
+    number = text[begin:start]
+    return text[end : end + 1] in {"", "\n"} and (not number or bool(_NUMBERING.match(number)))
 
 
 def _styled_headings(

@@ -61,7 +61,7 @@ def test_bold_lines_above_text_are_headings(tmp_path: Path) -> None:
 
     cells = f"<w:tc>{bold('费用')}{office.paragraph('元')}</w:tc><w:tc>{bold('住宿')}</w:tc>"
     body = "".join([
-        bold("一、总则"), office.paragraph("适用于全体。"), 
+        bold("一、总则"), office.paragraph("适用于全体。"),
         bold("注意："), office.paragraph("先申请。"),
         bold("不得转让。"), office.paragraph("违者收回。"), bold("封面"), bold("二、年假"),
         f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>",

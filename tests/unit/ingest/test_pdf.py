@@ -321,6 +321,12 @@ def test_paragraph_of_many_lines_is_joined_once() -> None:
     assert (len(paragraph.text), paragraph.line_count) == (80_000 * 2 + 1, 80_000)
 
 
+def test_outline_title_is_the_line_that_is_nothing_else() -> None:
+    text = "Tools that build packages\n\nTools you need for Tools\n\n12.6 Tools\n\nMake and others."
+    (heading,) = _outlined_headings([(1, "Tools", 0)], text, [(0, len(text))])
+    assert (heading.title, heading.start) == ("12.6 Tools", text.index("12.6"))
+
+
 def test_outline_titles_are_searched_where_a_page_begins() -> None:
     text = "title " + "x" * 30_000 + " late"
     headings = _outlined_headings([(1, "Title", 0), (1, "late", 0)], text, [(0, len(text))])

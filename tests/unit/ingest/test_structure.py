@@ -253,3 +253,16 @@ def test_heading_is_no_chunk_however_heavy_it_is(count: int) -> None:
         marked = sum(block.end - block.start for block in chunk.blocks)
         assert marked < len(chunk.content.replace("\n\n", "")), chunk
         assert token_weight(chunk.content) <= HARD_CAP * TARGET_TOKENS
+
+
+def test_heading_of_several_lines_is_no_chunk() -> None:
+    body = "One sentence of the body. " * 55
+    text = f"{body}\n\nChapter 7\n\nWindows\n\n7.1 Desktops\n\n{body}"
+    titles = ["Chapter 7\n\nWindows", "7.1 Desktops"]
+    headings = tuple(
+        Heading(level, title, text.index(title)) for level, title in enumerate(titles, 1)
+    )
+    chunks = split(ExtractedText(text=text, extractor="test", headings=headings))
+    (chunk,) = [chunk for chunk in chunks if "Windows" in chunk.content]
+    assert chunk.content.startswith("Chapter 7\n\nWindows\n\n7.1 Desktops\n\nOne sentence")
+    assert [chunk.content[block.start : block.end] for block in chunk.blocks] == titles

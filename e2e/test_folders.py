@@ -224,6 +224,29 @@ def test_rows_are_selected_by_click_by_shift_and_all_that_match(portal: LightPor
     expect(page.get_by_text("49 selected")).to_be_visible()
 
 
+def test_second_click_sends_nothing_and_the_wait_is_shown(portal: LightPortal) -> None:
+    page = portal.open_window().page
+    open_folder(page, "Shelf")
+    page.get_by_test_id("select-document").first.check()
+    page.get_by_test_id("bulk-visibility").click()
+    page.get_by_label("Only the owner and administrators").check()
+    # The page stays, as while the server works; what would have been sent is counted.
+    page.evaluate(
+        """() => {
+          window.sentCount = 0;
+          window.addEventListener("submit", (event) => {
+            window.sentCount += event.defaultPrevented ? 0 : 1;
+            event.preventDefault();
+          });
+        }"""
+    )
+    change = page.get_by_test_id("bulk-apply")
+    change.click()
+    expect(page.get_by_role("progressbar", name="In progress")).to_be_visible()
+    change.click()
+    assert page.evaluate("window.sentCount") == 1
+
+
 def test_what_could_not_be_done_is_named(portal: LightPortal) -> None:
     page = portal.open_window(user="eve").page
     page.goto("/documents?q=0&sort=title")

@@ -25,15 +25,26 @@ export function watchSelecting() {
     tell();
   });
   document.addEventListener("submit", (event) => {
-    const progress = event.target.matches("[data-long]") && event.target.querySelector(".long-progress");
-    if (progress && !event.submitter?.hasAttribute("hx-post")) progress.hidden = false;
+    const form = event.target;
+    if (!form.matches("[data-long]") || event.submitter?.hasAttribute("hx-post")) return;
+    // A second click would find nothing left to do, and its answer would offer no undo.
+    if (form.hasAttribute("data-sent")) event.preventDefault();
+    wait(form, true);
   });
   // The page may have been kept by the browser while it was left.
-  window.addEventListener("pageshow", tell);
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("[data-sent]")) wait(form, false);
+    tell();
+  });
 }
 
 const boxes = () => [...document.querySelectorAll(".row-check")];
 const all = () => document.querySelector("[data-select-all]");
+
+function wait(form, isWaiting) {
+  form.toggleAttribute("data-sent", isWaiting);
+  form.querySelector(".long-progress").hidden = !isWaiting;
+}
 
 function tickBetween(from, to) {
   const rows = boxes();

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from portal.domain.documents import ExtractedText, Heading, Page
+from portal.domain.documents import ExtractedText, Page
 from portal.domain.structure import Block, BlockKind
 from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
 from portal.ingest.formats import page_recognition
@@ -24,35 +22,17 @@ from portal.ingest.formats.page_layout import (
     without_running_lines,
     words_of,
 )
+from portal.ingest.formats.pdf_headings import outlined_headings, styled_headings
 from portal.ingest.formats.readable_text import ReadableText, is_caption, one_line
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.reader_process import read_records
-from portal.text.scripts import HAN
 
 EXTRACTOR = "pypdfium2"
 
 # Lines of a file that the worker holds at once; 5,000 full pages have a third of them.
 _MAX_LINES = 1_000_000
-_HEADING_SIZE = 1.15  # times the size of most of the text
-_MIN_BOLD_SIZE = 0.95
-_MAX_HEADING_LENGTH = 120
-_MAX_HEADING_LINES = 4
-_HEADING_LEVELS = 4
-_MAX_HEADING_RUN = 3
-_TWO_LETTERS = re.compile(rf"[^\W\d_]{{2}}|[{HAN}]")
-# The end of a sentence or of a label, or a line of a table of contents.
-_NO_HEADING = re.compile(r"[.,;:。，；：、]$|(?:[.·…]\s?){4,}")
-_HEADING_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,4}\.?\s*(?=[^\W\d_])")
 _SYMBOLS = str.maketrans(dict.fromkeys("\uf0a7\uf0b7\uf0d8\uf06e\uf076\uf0fc", "•"))
 _MAX_LABEL_LENGTH = 30
-# What the text has before a title of the outline: "2.1", "Chapter 3:", "第三章".
-_NUMBERING = re.compile(
-    r"(?:(?:Chapter|Section|Part|Appendix)\s+)?(?:[\dA-Z]{1,3}(?:\.\d{1,3}){0,4}[.:]?|[IVXL]+\.)\s+\Z"
-    r"|第[一二三四五六七八九十百\d]{1,4}[章节節部篇条條]\s*\Z|[一二三四五六七八九十]{1,3}、\s*\Z",
-    re.IGNORECASE,
-)
-_MAX_NUMBER_LENGTH = 24
-_SEARCHED = 20_000  # Characters of a page searched for a title; no page has more.
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
 # Default titles that programs fill in.
 _NO_TITLE = re.compile(
@@ -107,8 +87,8 @@ def extract(file: FileToRead) -> ExtractedText:
         )
     text, ranges = join_pages(paragraphs_by_page)
     labels = [_label(label, number) for number, label in enumerate(written_labels, 1)]
-    headings = _outlined_headings(document["outline"], text, ranges)
-    headings = headings or _styled_headings(paragraphs_by_page, text, ranges)
+    headings = outlined_headings(document["outline"], text, ranges)
+    headings = headings or styled_headings(paragraphs_by_page, text, ranges)
     blocks = tuple(_blocks(paragraphs_by_page, ranges, {heading.start for heading in headings}))
     return ExtractedText(
         text=text,
@@ -268,107 +248,3 @@ def _label(label: str, number: int) -> str | None:
 def _title(title: str) -> str | None:
     title = readable(title).strip()
     return None if not title or _NO_TITLE.fullmatch(title) else title
-
-
-def _outlined_headings(
-    outline: Iterable[tuple[int, str, int]], text: str, ranges: Sequence[tuple[int, int]]
-) -> tuple[Heading, ...]:
-    headings = []
-    found_until = 0
-    for level, raw_title, page in outline:
-        title = _SPACES.sub(" ", readable(raw_title)).strip()
-        if not title or not 0 <= page < len(ranges):
-            continue
-        start, end = ranges[page]
-        # Titles follow each other in order; the same words further up are a table of contents.
-        first = max(start, found_until)
-        place = _find_words(text, title, first, min(end, first + _SEARCHED))
-        if place is None:
-            place = max(start, min(found_until, end))
-        else:
-            number = _NUMBERING.search(text, max(start, place - _MAX_NUMBER_LENGTH), place)
-            if number and (number.start() == start or text[number.start() - 1] == "\n"):
-                place, title = number.start(), text[number.start() : place] + title
-        found_until = place
-        headings.append(Heading(level, title, place))
-    return tuple(headings)
-
-
-def _find_words(text: str, title: str, start: int, end: int) -> int | None:
-    """Return where a title stands: at the first line that is nothing else, else anywhere."""
-    words = re.compile(r"\s*".join(map(re.escape, title.split())), re.IGNORECASE)
-    found = [match.span() for match in words.finditer(text, start, end)]
-    return next((at for at, to in found if _is_line(text, at, to)), found[0][0] if found else None)
-
-
-def _is_line(text: str, start: int, end: int) -> bool:
-    begin = text.rfind("\n", max(start - _MAX_NUMBER_LENGTH, 0), start) + 1
-    number = text[begin:start]
-    return text[end : end + 1] in {"", "\n"} and (not number or bool(_NUMBERING.match(number)))
-
-
-def _styled_headings(
-    paragraphs_by_page: Sequence[Sequence[Paragraph]],
-    text: str,
-    ranges: Sequence[tuple[int, int]],
-) -> tuple[Heading, ...]:
-    """Return short paragraphs in larger or bold type; the largest is level one."""
-    amount: Counter[tuple[float, str]] = Counter()
-    for page in paragraphs_by_page:
-        for paragraph in page:
-            if not paragraph.rows:
-                amount[_type(paragraph)] += len(paragraph.text)
-    if not amount:
-        return ()
-    body = amount.most_common(1)[0][0]
-    types = sorted((one for one in amount if _stands_out(one, body)), reverse=True)
-    levels = {one: min(rank, _HEADING_LEVELS) for rank, one in enumerate(types, 1)}
-    headings: list[Heading] = []
-    run: list[Heading] = []  # Headings with nothing between.
-    for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
-        for paragraph in page:
-            level = levels.get(_type(paragraph))
-            if level and _is_title(paragraph):
-                run.append(Heading(level, paragraph.text, place))
-            else:
-                headings += _titles(run)
-                run = []
-            place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
-    headings += _titles(run)
-    found = [heading for heading in headings if text.startswith(heading.title, heading.start)]
-    first = min((h.level for h in found if _depth(h) == 1), default=1)
-    return tuple(replace(h, level=first + depth - 1) if (depth := _depth(h)) else h for h in found)
-
-
-def _depth(heading: Heading) -> int:
-    """Return the depth of a numbered heading, 2 for "3.1 Costs", 0 without a number."""
-    number = _HEADING_NUMBER.match(heading.title)
-    return number.group().rstrip(". ").count(".") + 1 if number else 0
-
-
-def _type(paragraph: Paragraph) -> tuple[float, str]:
-    return round(2 * paragraph.size) / 2, paragraph.style
-
-
-def _stands_out(one: tuple[float, str], body: tuple[float, str]) -> bool:
-    size, style = one
-    is_bold = style == "bold" and body[1] != "bold" and size >= _MIN_BOLD_SIZE * body[0]
-    return style != "turned" and (is_bold or size > _HEADING_SIZE * body[0])
-
-
-def _is_title(paragraph: Paragraph) -> bool:
-    text = paragraph.text
-    return (
-        not paragraph.rows
-        and len(text) <= _MAX_HEADING_LENGTH
-        and paragraph.line_count <= _MAX_HEADING_LINES
-        and bool(_TWO_LETTERS.search(text))
-        and not _NO_HEADING.search(text)
-        and not is_caption(text)
-        and (not paragraph.is_item or text[:1].isdigit())
-    )
-
-
-def _titles(run: Sequence[Heading]) -> Sequence[Heading]:
-    """Return the headings of a run. Many are labels of a drawing, or names below a title."""
-    return run if len(run) <= _MAX_HEADING_RUN else run[:1]

@@ -33,7 +33,8 @@ from portal.ingest.formats.page_layout import (
     without_running_lines,
 )
 from portal.ingest.formats.page_recognition import in_words
-from portal.ingest.formats.pdf import _outlined_headings, is_encrypted_pdf
+from portal.ingest.formats.pdf import is_encrypted_pdf
+from portal.ingest.formats.pdf_headings import outlined_headings
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 from tests.factories.hostile import pdf_of_short_lines
@@ -323,13 +324,13 @@ def test_paragraph_of_many_lines_is_joined_once() -> None:
 
 def test_outline_title_is_the_line_that_is_nothing_else() -> None:
     text = "Tools that build packages\n\nTools you need for Tools\n\n12.6 Tools\n\nMake and others."
-    (heading,) = _outlined_headings([(1, "Tools", 0)], text, [(0, len(text))])
+    (heading,) = outlined_headings([(1, "Tools", 0)], text, [(0, len(text))])
     assert (heading.title, heading.start) == ("12.6 Tools", text.index("12.6"))
 
 
 def test_outline_titles_are_searched_where_a_page_begins() -> None:
     text = "title " + "x" * 30_000 + " late"
-    headings = _outlined_headings([(1, "Title", 0), (1, "late", 0)], text, [(0, len(text))])
+    headings = outlined_headings([(1, "Title", 0), (1, "late", 0)], text, [(0, len(text))])
     assert [heading.start for heading in headings] == [0, 0]
 
 

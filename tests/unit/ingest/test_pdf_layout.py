@@ -10,7 +10,8 @@ from portal.domain.documents import ExtractedText, MediaType
 from portal.domain.structure import BlockKind
 from portal.ingest.extraction import extract
 from portal.ingest.formats.page_layout import Line, paragraphs, words_of
-from portal.ingest.formats.pdf import _outlined_headings, page_lines
+from portal.ingest.formats.pdf import page_lines
+from portal.ingest.formats.pdf_headings import outlined_headings
 from portal.ingest.limits import FileToRead
 from portal.text.tables import table_rows
 from tests.factories import typeset
@@ -92,7 +93,7 @@ def test_items_are_blocks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["1.6.5 ", "Chapter 3 ", "第三章 ", "A.1 "])
 def test_heading_begins_with_its_number(number: str) -> None:
     text = f"As told above.\n\n{number}Lamps\n\nThey burn oil."
-    (heading,) = _outlined_headings([(1, "Lamps", 0)], text, [(0, len(text))])
+    (heading,) = outlined_headings([(1, "Lamps", 0)], text, [(0, len(text))])
     assert (heading.title, heading.start) == (f"{number}Lamps", text.index(number))
 
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,13 +25,6 @@ _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|表|图|圖)\s*\d+(?:[.-]\d+)*[\s.
 _ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
 # Punctuation that Chinese text needs but NFKC would convert: ，！？：；（）～ and the like.
 _CHINESE_PUNCTUATION = re.compile("[\u3000，！？：；（）～]")
-_PAGE_NUMBER = re.compile(
-    r"(?:[-–—•·\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—•·\s]*|第\s*\d+\s*[页頁](?:[,，/\s共]*\d+\s*[页頁])?"
-    r"|page\s+\d+(?:\s+of\s+\d+)?|\d+\s*/\s*\d+)",
-    re.IGNORECASE,
-)
-_LEADING_NUMBER = re.compile(r"\d{1,4}(?=\s)")
-_TRAILING_NUMBER = re.compile(r"(?<=\s)\d{1,4}$")
 _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
 _SIZE_CHANGE = 0.12
@@ -44,7 +36,6 @@ _HEADING_SIZE = 1.15  # times the size of most of the text
 _TITLE_LEADING = 1.6  # times its size: the lines of one title
 _TITLE_SIZE_CHANGE = 0.05
 _BOLD_LINE = 0.9  # of the width of the text: a line in bold type that is no heading
-_MAX_RUNNING = 2  # Lines of a header, and of a footer.
 _LETTERS = "a-zA-ZÀ-ÖØ-öø-ɏͰ-ϿЀ-ӿ"
 # Not the first and last of a line, which may be halves.
 _WORDS = re.compile(rf"(?<=[\s(“‘\"'])[{_LETTERS}]+(?:-[{_LETTERS}]+)*(?![-\x02{_LETTERS}])")
@@ -92,78 +83,6 @@ def readable(text: str) -> str:
         parts += (clean(text[done : match.start()]), match.group())
         done = match.end()
     return "".join((*parts, clean(text[done:])))
-
-
-def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return pages without page numbers, headers and footers: lines at the top or bottom that most
-    pages repeat, that several repeat at one place, or beside the number of the page.
-
-    They would interrupt sentences that continue on the next page.
-    """
-    edges = [_page_edges(page) for page in pages]
-    sizes = Counter(line.size for page in pages for line in page if not line.rows)
-    body_size = sizes.most_common(1)[0][0] if sizes else 0.0
-    counts = Counter(
-        key
-        for number, page in enumerate(pages)
-        for key in {
-            key
-            for edge in edges[number]
-            for place in edge
-            for key in _running(page[place], number, body_size)
-        }
-    )
-    # Fewer than three lines without a number may be chance.
-    min_counts = {
-        "text": max(3, len(pages) * 0.6),
-        "place": max(3, len(pages) * 0.05),
-        "number": 2,
-    }
-    repeated = {key for key, count in counts.items() if count >= min_counts[key[0]]}
-    kept = []
-    for number, page in enumerate(pages):
-        running: set[int] = set()
-        for edge in edges[number]:
-            for place in edge:
-                if len(running) + 1 >= len(page) or not (
-                    repeated.intersection(_running(page[place], number, body_size))
-                    or _PAGE_NUMBER.fullmatch(page[place].text)
-                ):
-                    break
-                running.add(place)
-        kept.append([line for place, line in enumerate(page) if place not in running])
-    return kept
-
-
-def _page_edges(page: Sequence[Line]) -> tuple[list[int], list[int]]:
-    """Return the indexes of the lowest and of the highest lines, from the edge inwards.
-
-    Programs may write headers and footers before or after the rest of the page.
-    """
-    if len(page) < 2:  # noqa: PLR2004
-        return [], []
-    lowest = nsmallest(
-        _MAX_RUNNING, range(len(page)), key=lambda place: (page[place].baseline, -place)
-    )
-    highest = nsmallest(
-        _MAX_RUNNING, range(len(page)), key=lambda place: (-page[place].baseline, place)
-    )
-    return lowest, highest
-
-
-def _running(line: Line, page: int, body_size: float) -> Iterator[tuple[str, str, int]]:
-    """Yield what the line shares with running lines of other pages: its text without numbers, that
-    with its height, and that with the distance of a number at its end or beginning from the
-    page's."""
-    pattern = re.sub(r"\d+", "#", line.text)
-    if not pattern or line.rows:
-        return
-    yield "text", pattern, 0
-    if line.size <= body_size * _HEADING_SIZE:  # Titles of slides are repeated too.
-        yield "place", pattern, round(line.baseline / 2)
-    for match in (_LEADING_NUMBER.match(line.text), _TRAILING_NUMBER.search(line.text)):
-        if match:
-            yield "number", pattern, int(match.group()) - page
 
 
 def words_of(pages: Iterable[Iterable[Line]]) -> frozenset[str]:

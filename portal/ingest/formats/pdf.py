@@ -19,11 +19,11 @@ from portal.ingest.formats.page_layout import (
     Paragraph,
     paragraphs,
     readable,
-    without_running_lines,
     words_of,
 )
 from portal.ingest.formats.pdf_headings import outlined_headings, styled_headings
 from portal.ingest.formats.readable_text import ReadableText, is_caption, one_line
+from portal.ingest.formats.running_lines import without_running_lines
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.reader_process import read_records
 

@@ -30,11 +30,11 @@ from portal.ingest.formats.page_layout import (
     join_lines,
     paragraphs,
     readable,
-    without_running_lines,
 )
 from portal.ingest.formats.page_recognition import in_words
 from portal.ingest.formats.pdf import is_encrypted_pdf
 from portal.ingest.formats.pdf_headings import outlined_headings
+from portal.ingest.formats.running_lines import without_running_lines
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 from tests.factories.hostile import pdf_of_short_lines

@@ -1,0 +1,92 @@
+"""Headers, footers and page numbers, which repeat on the pages of a layout."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from heapq import nsmallest
+
+from portal.ingest.formats.page_layout import Line
+
+_PAGE_NUMBER = re.compile(
+    r"(?:[-–—•·\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—•·\s]*|第\s*\d+\s*[页頁](?:[,，/\s共]*\d+\s*[页頁])?"
+    r"|page\s+\d+(?:\s+of\s+\d+)?|\d+\s*/\s*\d+)",
+    re.IGNORECASE,
+)
+_LEADING_NUMBER = re.compile(r"\d{1,4}(?=\s)")
+_TRAILING_NUMBER = re.compile(r"(?<=\s)\d{1,4}$")
+_HEADING_SIZE = 1.15  # times the size of most of the text
+_MAX_RUNNING = 2  # Lines of a header, and of a footer.
+
+
+def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Return pages without page numbers, headers and footers: lines at the top or bottom that most
+    pages repeat, that several repeat at one place, or beside the number of the page.
+
+    They would interrupt sentences that continue on the next page.
+    """
+    edges = [_page_edges(page) for page in pages]
+    sizes = Counter(line.size for page in pages for line in page if not line.rows)
+    body_size = sizes.most_common(1)[0][0] if sizes else 0.0
+    counts = Counter(
+        key
+        for number, page in enumerate(pages)
+        for key in {
+            key
+            for edge in edges[number]
+            for place in edge
+            for key in _running(page[place], number, body_size)
+        }
+    )
+    # Fewer than three lines without a number may be chance.
+    min_counts = {
+        "text": max(3, len(pages) * 0.6),
+        "place": max(3, len(pages) * 0.05),
+        "number": 2,
+    }
+    repeated = {key for key, count in counts.items() if count >= min_counts[key[0]]}
+    kept = []
+    for number, page in enumerate(pages):
+        running: set[int] = set()
+        for edge in edges[number]:
+            for place in edge:
+                if len(running) + 1 >= len(page) or not (
+                    repeated.intersection(_running(page[place], number, body_size))
+                    or _PAGE_NUMBER.fullmatch(page[place].text)
+                ):
+                    break
+                running.add(place)
+        kept.append([line for place, line in enumerate(page) if place not in running])
+    return kept
+
+
+def _page_edges(page: Sequence[Line]) -> tuple[list[int], list[int]]:
+    """Return the indexes of the lowest and of the highest lines, from the edge inwards.
+
+    Programs may write headers and footers before or after the rest of the page.
+    """
+    if len(page) < 2:  # noqa: PLR2004
+        return [], []
+    lowest = nsmallest(
+        _MAX_RUNNING, range(len(page)), key=lambda place: (page[place].baseline, -place)
+    )
+    highest = nsmallest(
+        _MAX_RUNNING, range(len(page)), key=lambda place: (-page[place].baseline, place)
+    )
+    return lowest, highest
+
+
+def _running(line: Line, page: int, body_size: float) -> Iterator[tuple[str, str, int]]:
+    """Yield what the line shares with running lines of other pages: its text without numbers, that
+    with its height, and that with the distance of a number at its end or beginning from the
+    page's."""
+    pattern = re.sub(r"\d+", "#", line.text)
+    if not pattern or line.rows:
+        return
+    yield "text", pattern, 0
+    if line.size <= body_size * _HEADING_SIZE:  # Titles of slides are repeated too.
+        yield "place", pattern, round(line.baseline / 2)
+    for match in (_LEADING_NUMBER.match(line.text), _TRAILING_NUMBER.search(line.text)):
+        if match:
+            yield "number", pattern, int(match.group()) - page

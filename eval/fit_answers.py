@@ -54,11 +54,11 @@ def find() -> list[Found]:
 
 
 def by_reading(evidence: Evidence, _best: float) -> tuple[float, ...]:
-    return (evidence.read or 0.0, evidence.met, 1.0)
+    return (evidence.read or 0.0, evidence.met, evidence.holds, 1.0)
 
 
 def across(evidence: Evidence, best: float) -> tuple[float, ...]:
-    return (evidence.read or 0.0, best, 1.0)
+    return (evidence.read or 0.0, best, evidence.holds, 1.0)
 
 
 def by_words(evidence: Evidence, _best: float) -> tuple[float, ...]:

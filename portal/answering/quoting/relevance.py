@@ -1,9 +1,9 @@
 """The probability that a statement answers a question.
 
 The embedding model reads question and statement together (`portal.embeddings.e5.reading`); its log
-odds are combined with the words that both share. Rules exclude what cannot answer: a statement
-without the wanted kind of answer, or with another year, code or range than the question's. Without
-such a model shared words decide.
+odds are combined with the words that both share and with whether the statement has the wanted kind
+of answer. Another year, code or range than the question's excludes it. Without such a model shared
+words decide, and a statement without the wanted kind of answer is excluded.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 _MAX_READ = {False: 12, True: 6}
 # The max number of statements compared with the question before that, by the same: a table of short
 # rows has hundreds.
-_MAX_COMPARED = {False: 80, True: 40}
+_MAX_COMPARED = {False: 40, True: 20}
 # What shared words and the rank of the source add to the nearness of a statement.
-_WORDS_PROMISE, _SEARCH_PROMISE = 0.3, 0.1
+_WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.3, 0.1, 0.2
 # The chance from which a statement is quoted, and the share of the question's words in a source on
 # its subject.
-MIN_CHANCE = 0.42
+MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 # A year or a code in the question has to match: another year's figure is not an answer.
@@ -56,11 +56,11 @@ _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 Shares = NDArray[np.float32]
 
 
-# Logistic regressions by eval/fit_answers.py: over what the model read and the shared words; in
-# another language over what it read and the log odds of the best statement in the question's own;
-# without a model over the search's confidence and the shared words.
-BY_READING = (0.81, 2.69, -0.78)
-ACROSS = (1.18, -0.61, -3.14)
+# Logistic regressions by eval/fit_answers.py: over what the model read, the shared words and the
+# kind of answer; in another language over what it read, the log odds of the best statement in the
+# question's own and the kind; without a model over the search's confidence and the shared words.
+BY_READING = (0.53, 2.44, 0.95, -1.64)
+ACROSS = (0.82, -0.54, 3.35, -5.95)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0
@@ -71,12 +71,13 @@ class Evidence:
     """The features of a statement. `odds` is the search confidence of its source, in log odds.
     `met` is the weighted share of the question's words that it matches in its context, `own`
     without it. `read` is what the model says, in log odds: NaN if others promise more, None without
-    a model."""
+    a model. `holds` if it has the wanted kind of answer."""
 
     odds: float
     met: float
     own: float
     read: float | None = None
+    holds: bool = True
 
     @property
     def was_left_out(self) -> bool:
@@ -87,12 +88,12 @@ class Evidence:
         """Return the log odds that the statement answers, in the question's language."""
         if self.read is None:
             return _sum(BY_WORDS, (self.odds, self.met, self.own, 1.0))
-        return _sum(BY_READING, (self.read, self.met, 1.0))
+        return _sum(BY_READING, (self.read, self.met, self.holds, 1.0))
 
     def log_odds_across(self, best: float) -> float:
         """Return the same in another language than the question's, in which the best has `best`."""
         # Words say nothing across languages; without a model the search alone does.
-        return self.odds if self.read is None else _sum(ACROSS, (self.read, best, 1.0))
+        return self.odds if self.read is None else _sum(ACROSS, (self.read, best, self.holds, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +190,8 @@ class _ReadSource:
         self.own = _means(own, weights)
         self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
         fits = _fits(question, self.statements, self.texts, self.contexts, in_range)
-        holding = self._holding(question, wanted)
-        self.open = [place for place, fit in enumerate(fits) if fit and holding[place]]
+        self.holding = self._holding(question, wanted)
+        self.open = [place for place, fit in enumerate(fits) if fit]
 
     def _holding(self, question: str, wanted: Wanted) -> list[bool]:
         """Tell which statements have the wanted kind of answer, about the event in question."""
@@ -204,7 +205,11 @@ class _ReadSource:
     def promise(self, place: int) -> float:
         """Return how much reading a statement promises."""
         by_words = float(self.met[place] + self.own[place])
-        return _WORDS_PROMISE * by_words + _SEARCH_PROMISE * self.source.confidence
+        return (
+            _WORDS_PROMISE * by_words
+            + _SEARCH_PROMISE * self.source.confidence
+            + _KIND_PROMISE * self.holding[place]
+        )
 
     @property
     def best(self) -> float:
@@ -228,7 +233,8 @@ class _ReadSource:
     def _open(self) -> Iterator[tuple[int, Evidence]]:
         """Yield the statements that may answer."""
         for place in self.open:
-            if not (one := self._evidence(place)).was_left_out:
+            one = self._evidence(place)
+            if not one.was_left_out and (one.holds or one.read is not None):
                 yield place, one
 
     def _evidence(self, place: int) -> Evidence:
@@ -237,6 +243,7 @@ class _ReadSource:
             float(self.met[place]),
             float(self.own[place]),
             self.read.get(place, self.otherwise),
+            self.holding[place],
         )
 
 

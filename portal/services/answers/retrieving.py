@@ -33,8 +33,9 @@ from portal.store.documents.selections import Snapshot
 from portal.store.embedding_models import registry
 from portal.text.language import detect_language
 
-# Chunks in the other language that quotations are looked for in.
-_ACROSS = 4
+# Chunks that quotations are looked for in, unless an administrator sets a number, and those in the
+# other language.
+_QUOTED_FROM, _ACROSS = 8, 4
 
 _Result = TypeVar("_Result")
 
@@ -253,7 +254,11 @@ def _search_across(services: Services, asked: Asked, query: str) -> Sequence[Sea
 
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
-    request = SearchRequest(query, conversation_id=asked.conversation_id)
+    request = SearchRequest(
+        query,
+        conversation_id=asked.conversation_id,
+        default_top_n=_QUOTED_FROM if services.chat.provider == "extractive" else None,
+    )
     return engine.search_or_words(services, asked.user, request)
 
 

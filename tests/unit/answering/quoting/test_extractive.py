@@ -182,7 +182,7 @@ class Reader:
 
     def read_answers(self, question, statements, promise, max_read):
         self.compared += len(statements)
-        return np.array([3.0 if self.likely in text else -3.0 for _, text in statements])
+        return np.array([6.0 if self.likely in text else -9.0 for _, text in statements])
 
 
 def test_model_that_reads_decides_what_is_quoted():
@@ -211,4 +211,4 @@ def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
         request("How many days of annual leave a year?", [source(1, text)])
     )
     assert isinstance(event, Abstained)
-    assert reader.compared == 80
+    assert reader.compared == 40

@@ -11,14 +11,14 @@ from decimal import Decimal, DecimalException
 from portal.text.folding import fold
 
 _ASKS = re.compile(
-    r"\A\s*(?:what(?: is|'s)|how much is|calculate|compute|请?(?:帮我)?(?:计算|算)(?:一下|下)?|请问)?\s*"
-    r"|\s*(?:=|等于(?:多少|几)?|是多少|得多少)?\s*[?!。.]*\s*\Z"
+    r"\A\s*(?:what(?: is|'s| does)|how much is|calculate|compute|请?(?:帮我)?(?:计算|算)(?:一下|下)?|请问)?\s*"
+    r"|\s*(?:=|equals?|等于(?:多少|几)?|是多少|得多少)?\s*[?!。.]*\s*\Z"
 )
 _SUM = re.compile(r"(?:[-\d.,+*/()%]|\s)+")
 _WORDS = (
-    ("×", "*"), ("÷", "/"), ("（", "("), ("）", ")"), ("除以", "/"), ("加", "+"), ("减", "-"),
-    ("乘以", "*"), ("乘", "*"), ("的", "*"), ("divided by", "/"), ("times", "*"), ("plus", "+"),
-    ("minus", "-"), (" of ", "*"),
+    ("×", "*"), ("÷", "/"), ("（", "("), ("）", ")"), ("除以", "/"), ("加上", "+"), ("加", "+"), ("减去", "-"),
+    ("减", "-"),    ("乘以", "*"), ("乘", "*"), ("的", "*"), ("divided by", "/"), ("times", "*"), ("plus", "+"),
+    ("minus", "-"), (" percent", "%"), (" of ", "*"),
 )  # fmt: skip
 _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
@@ -42,7 +42,7 @@ def compute(message: str) -> str | None:
     if not _SUM.fullmatch(text) or not re.search(r"\d\s*%?\s*\)?\s*[-+*/]\s*\(?\s*\d", text):
         return None
     # "2024-01-05" and "10-12" are not meant as calculations.
-    if re.fullmatch(r"[\d\s-]+", text) and "等于" not in message and "=" not in message:
+    if re.fullmatch(r"[\d\s-]+[?!.。]*", fold(message).text):
         return None
     shown = " ".join(text.split())
     try:

@@ -63,31 +63,31 @@ _PLEASE_EN = r"(?:please |can you |could you |would you |will you )*(?:please )?
 # Folded: lower case, simplified. They match only a whole message.
 _SAID = (
     (
-        Task.GREETING,
-        r"[你您]们?好[呀啊吗]?|大家好|嗨|哈[喽罗]|(?:早上|上午|中午|下午|晚上)好[呀啊]?|早安|早[呀啊]?|在吗|在不在",
-        r"hi|hello|hey|hiya|(?:hi|hello|hey) (?:there|everyone|all)|good (?:morning|afternoon|evening|day)"
-        r"|how are you(?: doing)?(?: today)?",
-    ),
-    (
-        Task.THANKS,
-        r"(?:好的?[，,]?)?(?:非常|十分|太)?感谢(?:您|你)?|(?:好的?[，,]?)?(?:谢谢|多谢)[你您]?(?:[了啦呀啊]|的?(?:帮助|帮忙|解答|回答))?(?:[，,。！! ]{0,2}(?:帮(?:了我?)?(?:个|了)?(?:大|很大的?)忙(?:了)?|太?有(?:用|帮助)了?|辛苦了))?|辛苦了|再见|拜拜|好的|明白了",
-        r"(?:ok(?:ay)?,? |great,? )?(?:many )?thanks?(?: you)?(?: (?:very|so) much| a lot| for [^,?]{0,30})?(?:[,.!]? ?(?:that|this|it)(?: was| is|'s)? (?:really |very |so )?(?:help(?:ed|s|ful)?|great|perfect|useful)(?: a lot| me)?)?|thx|cheers"
-        r"|(?:good)?bye|ok(?:ay)?|great|got it",
-    ),
-    (
         Task.ABOUT,
-        r"[你您]是谁[呀啊]?|你叫什么(?:名字)?|你是(?:什么|机器人|人工智能|ai|真人)吗?|(?:请)?(?:自我介绍|介绍一?下?你自己)(?:一下)?",
-        r"[你您]都?(?:能|会|可以)(?:帮我)?[做干]些?什么|你有(?:什么|哪些)功能|怎么(?:使?用)(?:你|这个)?|如何使用",
-        r"who are you|what are you|are you (?:a |an )?(?:bot|robot|human|ai|chatgpt)|what is your name",
-        r"what can (?:you|i) (?:do|ask)(?: (?:for me|here|you))?|help|how does this work|introduce yourself",
+        r"(?:请问)?[你您](?:到底)?(?:是|用的是?|使用的是?|背后(?:用的?)?是?)"
+        r" ?(?:谁|什么|[哪那]个模型|什么(?:语言)?模型|[一个]*(?:机器人?|人工智能|ai|真?人|chatgpt|gpt|大?(?:语言)?模型)(?:还是(?:机器人?|真?人|ai))?) ?"
+        r"(?:(?:开发|做|训练)(?:出来)?的)?[吗呀啊呢]?|[你您](?:背后)?(?:用|使用)(?:的是)?(?:什么|哪个)(?:语言)?模型",
+        r"[你您](?:叫|的名字(?:是|叫)?)什么(?:名字)?|谁(?:开发|做|制作|训练)(?:出来)?了?的?[你您]的?|(?:请)?(?:自我介绍|介绍一?下?[你您]自己)(?:一下)?吧?",
+        r"(?:[你您我]|这个?(?:系统|门户|网站|工具|平台)?)(?:都|还)?(?:能|会|可以)(?:用来|帮我|为我|给我)?(?:做|干|问|回答|解答|帮我|处理|解决)?[你您]?"
+        r"(?:些|一些|点)?(?:什么|哪些|啥|嘛)(?:样的)?(?:问题|事情?|忙)?|[你您]有(?:什么|哪些|啥)(?:功能|用处?|本领)",
+        r"(?:[你您]|这个?(?:系统|门户|网站|工具|平台)?)?(?:是)?(?:怎么|如何)(?:使?用|工作|运作|回答(?:问题)?)(?:[你您]|这个?(?:系统|门户|网站|工具|平台)?)?的?",
+        r"(?:who|what)(?: exactly)? (?:are|r) (?:you|u)|(?:who|what company) (?:made|built|created|trained|wrote) you|(?:what|which)(?: ai| language)? model (?:are you|do you use|is this)"
+        r"|(?:are you|is this|am i talking to|do you use|are you using)(?: an?)?(?: real| live| chat)?[ -]?(?:bot|chatbot|robot|human|person|ai|chatgpt|gpt|machine|llm|language model)(?: or .{1,20})?",
+        r"what(?: is|'s) your (?:name|purpose|job)|what (?:is|'s) this(?: (?:portal|site|tool|thing|page|system))?(?: for)?|tell me about yourself|introduce yourself|(?:can you )?(?:please )?help(?: me)?"
+        r"|what (?:can|do|could|else can|things can) (?:you|i|we)(?: actually)? (?:do|ask|answer)(?: (?:you|for me|for us|here|about|with this|with you))*|what are you able to do|what can you help (?:me )?with",
+        r"what (?:kinds?|sorts?|types?) of (?:questions|things) (?:can|should|may) (?:you|i|we) (?:ask|answer|do)(?: you| here)?"
+        r"|how (?:do|does|can|should) (?:you|this|it|i|we)(?: (?:portal|site|tool|thing|system))? (?:work|function|use (?:this|you|it)(?: (?:portal|site|tool|thing|system))?)|how to use (?:this|it)",
     ),
     (
         Task.LIST_DOCUMENTS,
-        r"(?:这里(?:面|边|头)?|里面|系统里|(?:知识)?库里(?:面)?|门户里|你|现在|目前|我们?)?(?:都|一共|总共)?(?:有|包含|收录了?|能看到|可以看)(?:哪些|什么|多少|几[个份])(?:文档|文件|资料)",
-        r"(?:请)?(?:列出|显示|看看)(?:所有|全部)?的?(?:文档|文件|资料)(?:列表|清单)?|(?:文档|文件)(?:列表|清单)|有(?:文档|文件)吗",
-        r"(?:what|which|how many) (?:documents|files|docs|sources)(?: (?:are there|are available|do you (?:have|know|use)"
-        r"|do we have|do i have|have you got|can you (?:see|read|search)|are (?:in use|uploaded|here|loaded)))?",
-        r"(?:please )?(?:list|show)(?: me)?(?: all)?(?: of)?(?: (?:the|my|your|our))? (?:documents|files|docs)",
+        r"(?:请问)?(?:现在|目前)?(?:(?:这|那)(?:里|儿)|里|系统|(?:知识)?库|(?:知识)?门户|平台|网站)?(?:里|里面|里边|里头|中|上|面|边|头)?[你您我]?们?(?:都|一共|总共|现在|目前|已经?|能|可以)*"
+        r"(?:有|包含|收录了?|看到|看|查询?|搜索?|知道|上传了|访问|读过?)(?:哪些|什么|多少[个份]?|几[个份])(?:文档|文件|资料)(?:可以|能|可)?(?:查|看|问|搜|用)?(?:询|索)?",
+        r"(?:这里|里面|(?:知识)?库里?|(?:知识)?门户里|系统里)(?:面)?(?:都|一共|总共)?(?:有|收录了?)(?:些|哪些)?(?:什么|内容|东西)(?:内容|东西)?|有(?:文档|文件)吗",
+        r"(?:请)?(?:帮我|给我|让我)?(?:列出?|列一下|显示|展示|看看?)(?:一下|下)?(?:所有|全部)?的?(?:文档|文件|资料)(?:列表|清单)?|(?:文档|文件)(?:列表|清单)",
+        r"(?:what|which|how many)(?: kind of)? (?:documents|files|docs|sources)(?: (?:are|do|can|have)(?: (?:there|you|we|i|been))?(?: got)?"
+        r"(?: (?:available|have|know(?: about)?|use|see|read|search|access|uploaded|loaded|here|in (?:here|use|there)|have access to|ask(?: you)? about))?(?: here| now)?)?",
+        r"what(?:'s| is| do you have| have you got) (?:in (?:here|there|the (?:portal|library|system|knowledge base))|on file)"
+        r"|(?:please )?(?:list|show)(?: me)?(?: all)?(?: of)?(?: (?:the|my|your|our))? (?:documents|files|docs)",
     ),
     (
         Task.OUTLINE,
@@ -114,7 +114,23 @@ _SAID = (
         rf"{_PLEASE_EN}(?:draft|compose|write|tell)(?: me)? (?:an?|the|some) .{{0,120}}",
     ),
 )  # fmt: skip
+# One or several of these, folded, are a whole message.
+_GREETINGS = (
+    r"[你您]们?好[呀啊吗]?|(?:大家)?(?:早上?|上午|中午|下午|晚上|新年)好[呀啊]?|大家好|嗨|嘿|哈[喽罗喽]|早安?[呀啊]?|晚安|在吗|在不在|有人(?:在)?吗|初次见面|(?:很)?高兴认识[你您]"
+    r"|hi(?:ya)?|hello|hey|howdy|good (?:morning|afternoon|evening|day|night)|how are (?:you|things)(?: doing)?(?: today)?|how(?: is|'s) it going|what'?s up"
+    r"|nice to meet you|(?:is )?any(?:one|body) (?:there|here)|there|everyone|all|bot|portal|team"
+)
+_THANKS = (
+    r"(?:真的?|非常|十分|太|万分)?(?:感谢|谢谢|多谢|谢)(?:[你您]们?)?(?:的?(?:帮助|帮忙|解答|回答))?[了啦呀啊]?|辛苦(?:[你您])?[了啦]|帮(?:了我?)?(?:个|了)?(?:大|很大的?)忙了?"
+    r"|(?:非常|很|太|真)?有(?:用|帮助)了?|好的?|明白了?|知道了|懂了|了解了?|没有?(?:别的|其他)?(?:的)?(?:问题)?了|再见|拜拜"
+    r"|(?:many |so many )?thanks?(?: you| u)?(?: again)?(?: (?:very|so) much| a lot| a ton)?(?: for [^,?]{1,30})?|thx|cheers(?: mate)?|(?:much |i (?:really )?)?appreciate(?:d)?(?: it)?"
+    r"|(?:that|this|it)(?: was| is|'s)? (?:really |very |so )?(?:help(?:ed|s|ful)?|great|perfect|useful)(?: a lot| me)?|that(?:'s| is) all|(?:good)?bye|see you"
+    r"|ok(?:ay)?|great|cool|perfect|nice(?! to)|awesome|got it|understood|never ?mind"
+)
 _AROUND = r"[\s!?.,~;:。！？，、～；：…]*"
+# Atomic groups: a phrase that matched is not tried in another way, which would take exponential time.
+_COURTESY = re.compile(f"{_AROUND}(?:(?>{_THANKS}|{_GREETINGS}){_AROUND})+")
+_HAS_THANKS = re.compile(f"{_AROUND}(?:(?>{_GREETINGS}){_AROUND})*(?:{_THANKS}).*")
 _PATTERNS = tuple(
     (task, re.compile(f"{_AROUND}(?:{pattern}){_AROUND}"))
     for task, *patterns in _SAID
@@ -137,7 +153,9 @@ def understand(message: str) -> Message | None:
     """Return what a message wants other than an answer from documents; None for a question."""
     if (result := arithmetic.compute(message)) is not None:
         return Message(Task.ARITHMETIC, result)
-    folded = fold(message).text.strip()
+    folded = fold(message).text.strip().replace("’", "'")
+    if _COURTESY.fullmatch(folded):
+        return Message(Task.THANKS if _HAS_THANKS.fullmatch(folded) else Task.GREETING)
     for task, pattern in _PATTERNS:
         if match := pattern.fullmatch(folded):
             groups = {name: text for name, text in match.groupdict().items() if text}

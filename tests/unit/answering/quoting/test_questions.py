@@ -7,7 +7,6 @@ import pytest
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.questions import find_parts
 from portal.answering.quoting.statements import statements
-from portal.answering.replies import understand
 from tests.unit.answering.sources import source
 
 HANDBOOK = """第一章 休假
@@ -125,25 +124,6 @@ def test_short_line_of_its_own_reads_as_a_heading_where_none_is_known() -> None:
     text = "Parking\n\nPark behind the building. Visitors call extension 4711."
     found = statements(source(1, text))
     assert text[found[0].start : found[0].end] == "Park behind the building."
-
-
-@pytest.mark.parametrize(
-    "message",
-    ["你好", "您好！", "Hello!", "谢谢", "thank you very much", "你是谁？", "What can you do?",
-     "早上好呀", "谢谢，帮大忙了", "Thanks a lot, that helped", "你是谁呀？",
-     "这里面都有哪些文档？", "总结一下员工手册", "Translate the guide into French"],
-)  # fmt: skip
-def test_message_that_asks_nothing_of_the_documents_gets_a_reply(message: str) -> None:
-    assert understand(message) is not None
-
-
-@pytest.mark.parametrize(
-    "question",
-    ["你好电子公司在哪里？", "年假如何总结？", "What does help desk mean?", "Hello World 是什么？",
-     "Thanks for the policy, what does it cost?", "早班几点开始？"],
-)  # fmt: skip
-def test_question_is_not_taken_for_small_talk(question: str) -> None:
-    assert understand(question) is None
 
 
 @pytest.mark.parametrize(

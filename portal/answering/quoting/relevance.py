@@ -35,9 +35,9 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # The max number of statements that the model reads with the question, by whether they are in
 # another language: about a tenth of a second.
 _MAX_READ = {False: 12, True: 6}
-# The max number of statements compared with the question before that, by the same: a table of short
-# rows has hundreds.
-_MAX_COMPARED = {False: 40, True: 20}
+# The max number of statements compared with the question before that, in each language: a table of
+# short rows has hundreds.
+_MAX_COMPARED = 40
 # What shared words and the rank of the source add to the nearness of a statement.
 _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.3, 0.1, 0.2
 # The chance from which a statement is quoted, and the share of the question's words in a source on
@@ -262,7 +262,7 @@ def _read_together(
                 for place in one.open
             ]
             places.sort(key=lambda pair: -pair[0].promise(pair[1]))
-            places = places[: _MAX_COMPARED[is_foreign]]
+            places = places[:_MAX_COMPARED]
             texts = [(one.contexts[place], one.texts[place]) for one, place in places]
             promise = [one.promise(place) for one, place in places]
             found = reader.read_answers(question, texts, promise, max_read) if places else ()

@@ -35,7 +35,7 @@ from portal.text.language import detect_language
 
 # Chunks that quotations are looked for in, unless an administrator sets a number, and those in the
 # other language.
-_QUOTED_FROM, _ACROSS = 8, 4
+_QUOTED_FROM, _ACROSS = 8, 8
 
 _Result = TypeVar("_Result")
 

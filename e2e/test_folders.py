@@ -87,7 +87,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Handbook")
     # Uploads from here go here.
-    page.wait_for_load_state()
+    page.wait_for_load_state("networkidle")
     path = tmp_path / "leave.txt"
     path.write_text("Thirty days.", encoding="utf-8")
     tab_to(page.get_by_test_id("upload-button"))

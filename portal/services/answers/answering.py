@@ -149,7 +149,9 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
 
 
 def _prompt(services: Services, asked: Asked, retrieved: Retrieved) -> Prompt:
-    if retrieved.is_outline or retrieved.reply is not None:
+    # What only quotes reads no prompt, so no budget leaves chunks out.
+    only_quotes = services.chat.provider == "extractive"
+    if only_quotes or retrieved.is_outline or retrieved.reply is not None:
         return Prompt("", retrieved.sources, 0)
     return prompt.build(
         retrieved.sources,

@@ -1,9 +1,10 @@
-"""Document selection: system → a user's default → a conversation's override."""
+"""Selection of documents by switches, of documents and folders, of users and conversations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from portal.domain.documents import MediaType
@@ -17,28 +18,72 @@ class SelectionSource(StrEnum):
     CONVERSATION = "conversation"
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSwitch:
-    """A document with its switches. `user_default` and `override` are None where a tier has none;
-    `override` is also None outside a conversation."""
+class Decision(NamedTuple):
+    """Whether something is on, the tier that decides, and the folder if it is one's switch."""
 
-    document_id: UUID
-    title: str
-    media_type: MediaType
+    enabled: bool
+    source: SelectionSource
+    folder: FolderState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """What the nearest switch at or above a place says. `name` is None of a folder that the user
+    may not see."""
+
+    folder_id: UUID
+    name: str | None
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """The switches of a document or a folder. `user_default` and `override` are its own, None where
+    a tier has none; `override` is also None outside a conversation. The others are those of the
+    nearest folder."""
+
     user_default: bool | None
     override: bool | None = None
+    folder_default: FolderState | None = None
+    folder_override: FolderState | None = None
+
+    @property
+    def decision(self) -> Decision:
+        for source, own, folder in (
+            (SelectionSource.CONVERSATION, self.override, self.folder_override),
+            (SelectionSource.USER, self.user_default, self.folder_default),
+        ):
+            if own is not None:
+                return Decision(own, source)
+            if folder is not None:
+                return Decision(folder.enabled, source, folder)
+        return Decision(enabled=True, source=SelectionSource.SYSTEM)
 
     @property
     def enabled(self) -> bool:
-        if self.override is not None:
-            return self.override
-        return self.user_default if self.user_default is not None else True
+        return self.decision.enabled
 
     @property
     def source(self) -> SelectionSource:
-        if self.override is not None:
-            return SelectionSource.CONVERSATION
-        return SelectionSource.USER if self.user_default is not None else SelectionSource.SYSTEM
+        return self.decision.source
+
+    @property
+    def decided_by(self) -> FolderState | None:
+        return self.decision.folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentSwitch(Switch):
+    document_id: UUID
+    title: str
+    media_type: MediaType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSwitch(Switch):
+    folder_id: UUID
+    name: str
+    has_folders: bool
 
 
 @dataclass(frozen=True, slots=True)

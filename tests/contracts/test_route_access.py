@@ -257,6 +257,12 @@ ROWS: dict[str, Row] = {
     "selection_api.set_all_overrides": Row(OWN, 204, WRITE, json(enabled=False)),
     "selection_api.set_override": Row(OWN, 200, WRITE, json(enabled=False)),
     "selection_api.forget_override": Row(OWN, 204, WRITE),
+    "selection_api.list_folder_defaults": Row(PEOPLE, 200),
+    "selection_api.set_folder_default": Row(SEEING, 200, WRITE, json(enabled=False)),
+    "selection_api.forget_folder_default": Row(SEEING, 204, WRITE),
+    "selection_api.list_folder_overrides": Row(OWN, 200),
+    "selection_api.set_folder_override": Row(OWN, 200, WRITE, json(enabled=False)),
+    "selection_api.forget_folder_override": Row(OWN, 204, WRITE),
     # --- conversations ---
     "chat.index": Row(PEOPLE, 200),
     "chat.create": Row(PEOPLE, 303, WRITE, form(content="")),
@@ -668,7 +674,13 @@ def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> 
 
 
 # A user's own switches of a document, which change nothing for others.
-SWITCHES = {"selection.set_default", "selection_api.set_default", "selection_api.forget_default"}
+SWITCHES = {
+    "selection.set_default",
+    "selection_api.set_default",
+    "selection_api.forget_default",
+    "selection_api.set_folder_default",
+    "selection_api.forget_folder_default",
+}
 LEADS_TO_CHANGES = {"documents.confirm_delete", "folders.show_edit", "folders.confirm_delete"}
 # Routes that create and revoke tokens do not accept a personal token.
 NEEDS_SESSION = {

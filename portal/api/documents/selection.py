@@ -1,4 +1,4 @@
-"""Switch documents on and off, for a user and in a conversation."""
+"""Switch documents and folders on and off, for a user and in a conversation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from pydantic import Field, StrictBool
 
-from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel, cursor_field
+from portal.api.schemas import (
+    TEXT_CURSOR,
+    CleanText,
+    RequestModel,
+    ResponseModel,
+    cursor_field,
+    error_responses,
+)
 from portal.domain.selection import DocumentSwitch, SelectionPage, SelectionSource
 from portal.http import context
 from portal.services.documents import selections
@@ -42,6 +49,40 @@ class SwitchModel(ResponseModel):
 
 class OverrideModel(SwitchModel):
     override: bool | None = Field(description="the conversation's switch; null: none")
+
+
+class FolderSwitchQuery(RequestModel):
+    parent_id: UUID | None = Field(None, description="unset: the folders at the top")
+    q: CleanText = Field("", max_length=200, description="instead all whose names contain this")
+
+
+class DecidingFolderModel(ResponseModel):
+    folder_id: UUID
+    name: str | None = Field(description="null: you may not see it")
+
+
+class FolderSwitchModel(ResponseModel):
+    folder_id: UUID
+    name: str
+    has_folders: bool
+    enabled: bool = Field(description="the effective state")
+    source: SelectionSource = Field(description="the tier that decides it")
+    decided_by: DecidingFolderModel | None = Field(
+        description="the folder above whose switch decides; null: its own, or none", examples=[None]
+    )
+    user_default: bool | None = Field(description="the user's own switch; null: none")
+
+
+class FolderOverrideModel(FolderSwitchModel):
+    override: bool | None = Field(description="the conversation's switch; null: none")
+
+
+class FolderDefaultList(ResponseModel):
+    folders: list[FolderSwitchModel]
+
+
+class FolderOverrideList(ResponseModel):
+    folders: list[FolderOverrideModel]
 
 
 class _SwitchList(ResponseModel):
@@ -134,6 +175,79 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
 @blueprint.doc(summary="Reset a document to your default")
 def forget_override(conversation_id: UUID, document_id: UUID) -> str:
     selections.set_override(*context.caller(), conversation_id, document_id, None)
+    return ""
+
+
+@blueprint.get("/user/folder-defaults")
+@blueprint.input(FolderSwitchQuery, location="query")
+@blueprint.output(FolderDefaultList)
+@blueprint.doc(
+    summary="List your folder switches",
+    description="Folders without a switch follow the one above them; those at the top are on.",
+    responses=error_responses(404),
+)
+def list_folder_defaults(query_data: FolderSwitchQuery) -> FolderDefaultList:
+    found = selections.list_folder_switches(
+        *context.caller(), parent_id=query_data.parent_id, contains=query_data.q.strip()
+    )
+    return FolderDefaultList(folders=[FolderSwitchModel.of(one) for one in found])
+
+
+@blueprint.put("/user/folder-defaults/<uuid:folder_id>")
+@blueprint.input(SwitchBody, location="json")
+@blueprint.output(FolderSwitchModel)
+@blueprint.doc(
+    summary="Switch a folder on or off for all conversations",
+    description="What is added to it later follows. Switches of documents, and of folders in it, "
+    "take precedence.",
+)
+def set_folder_default(folder_id: UUID, json_data: SwitchBody) -> FolderSwitchModel:
+    switch = selections.set_folder_default(*context.caller(), folder_id, json_data.enabled)
+    return FolderSwitchModel.of(switch)
+
+
+@blueprint.delete("/user/folder-defaults/<uuid:folder_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(summary="Remove your switch of a folder")
+def forget_folder_default(folder_id: UUID) -> str:
+    selections.set_folder_default(*context.caller(), folder_id, None)
+    return ""
+
+
+@blueprint.get("/conversations/<uuid:conversation_id>/folder-overrides")
+@blueprint.input(FolderSwitchQuery, location="query")
+@blueprint.output(FolderOverrideList)
+@blueprint.doc(summary="List the folder switches of a conversation")
+def list_folder_overrides(
+    conversation_id: UUID, query_data: FolderSwitchQuery
+) -> FolderOverrideList:
+    found = selections.list_folder_switches(
+        *context.caller(),
+        conversation_id,
+        parent_id=query_data.parent_id,
+        contains=query_data.q.strip(),
+    )
+    return FolderOverrideList(folders=[FolderOverrideModel.of(one) for one in found])
+
+
+@blueprint.put("/conversations/<uuid:conversation_id>/folder-overrides/<uuid:folder_id>")
+@blueprint.input(SwitchBody, location="json")
+@blueprint.output(FolderOverrideModel)
+@blueprint.doc(summary="Switch a folder on or off in a conversation")
+def set_folder_override(
+    conversation_id: UUID, folder_id: UUID, json_data: SwitchBody
+) -> FolderOverrideModel:
+    switch = selections.set_folder_override(
+        *context.caller(), conversation_id, folder_id, json_data.enabled
+    )
+    return FolderOverrideModel.of(switch)
+
+
+@blueprint.delete("/conversations/<uuid:conversation_id>/folder-overrides/<uuid:folder_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(summary="Remove a conversation's switch of a folder")
+def forget_folder_override(conversation_id: UUID, folder_id: UUID) -> str:
+    selections.set_folder_override(*context.caller(), conversation_id, folder_id, None)
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Enabled documents of a user: the user's defaults, and the overrides of a conversation."""
+"""Switches of documents and folders: a user's own, and those of a conversation."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from portal.domain.people import User
-from portal.domain.selection import DocumentSwitch, SelectionPage
+from portal.domain.selection import DocumentSwitch, FolderSwitch, SelectionPage
 from portal.errors import existing
 from portal.services import Services
 from portal.store.answers import conversations as conversation_store
+from portal.store.documents import folders as folder_store
 from portal.store.documents import selections as selection_store
 from portal.store.session import Session
 
@@ -100,3 +101,56 @@ def _seen(
     session: Session, user: User, conversation_id: UUID | None, document_id: UUID
 ) -> DocumentSwitch:
     return existing(selection_store.find_switch(session, user, conversation_id, document_id))
+
+
+def list_folder_switches(
+    services: Services, user: User, conversation_id: UUID | None = None, *,
+    parent_id: UUID | None = None, contains: str = "",
+) -> tuple[FolderSwitch, ...]:  # fmt: skip
+    """Return the folders right below one with their switches, or all whose names contain a text.
+
+    Raises NotFound.
+    """
+    with services.database.begin() as session:
+        if conversation_id is not None:
+            conversation_store.require_own(session, conversation_id, user.id)
+        if parent_id is not None:
+            existing(folder_store.find_folder(session, user, parent_id))
+        return selection_store.list_folder_switches(
+            session, user, conversation_id, parent_id=parent_id, contains=contains
+        )
+
+
+def set_folder_default(
+    services: Services, user: User, folder_id: UUID, enabled: bool | None
+) -> FolderSwitch:
+    """Enable or disable all that lies in a folder, now and later; None follows the folder above.
+
+    Raises NotFound.
+    """
+    with services.database.begin() as session:
+        folder_store.lock_tree(session)
+        _seen_folder(session, user, None, folder_id)
+        selection_store.set_folder_switch(session, folder_id, user_id=user.id, enabled=enabled)
+        return _seen_folder(session, user, None, folder_id)
+
+
+def set_folder_override(
+    services: Services, user: User, conversation_id: UUID, folder_id: UUID,
+    enabled: bool | None,
+) -> FolderSwitch:  # fmt: skip
+    """Enable or disable all that lies in a folder in one conversation. Raises NotFound."""
+    with services.database.begin() as session:
+        folder_store.lock_tree(session)
+        conversation_store.lock_own(session, conversation_id, user.id)
+        _seen_folder(session, user, conversation_id, folder_id)
+        selection_store.set_folder_switch(
+            session, folder_id, conversation_id=conversation_id, enabled=enabled
+        )
+        return _seen_folder(session, user, conversation_id, folder_id)
+
+
+def _seen_folder(
+    session: Session, user: User, conversation_id: UUID | None, folder_id: UUID
+) -> FolderSwitch:
+    return existing(selection_store.find_folder_switch(session, user, conversation_id, folder_id))

@@ -15,6 +15,7 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
+from portal.domain.selection import SelectionSource
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.search import engine
@@ -88,11 +89,10 @@ def _kept_out(state: DocumentState) -> WhyNot | None:
         return replace(
             _because(state, Absence.NOT_READY), status=summary.status, failure=summary.failure
         )
-    if state.on_in_conversation is False:
-        return _because(state, Absence.OFF_IN_CONVERSATION)
-    if state.on_in_conversation is None and state.on_by_default is False:
-        return _because(state, Absence.OFF_BY_DEFAULT)
-    return None
+    if state.switch is None or state.switch.enabled:
+        return None
+    is_here = state.switch.source is SelectionSource.CONVERSATION
+    return _because(state, Absence.OFF_IN_CONVERSATION if is_here else Absence.OFF_BY_DEFAULT)
 
 
 def _unasked(shown: SearchOutcome) -> Absence | None:

@@ -142,7 +142,8 @@ class SearchPlan:
     def without_phrases(self) -> SearchPlan:
         """Return the plan for a query whose phrases match nothing."""
         parsed = replace(self.parsed, phrases=())
-        legs = replace(self.legs, scope=_scope(self.user, self.request, parsed))
+        scope = _scope(self.user, self.request, parsed, by_folder=self.legs.scope.by_folder)
+        legs = replace(self.legs, scope=scope)
         degraded = (*self.degraded, PHRASE_NOT_FOUND)
         return replace(self, parsed=parsed, legs=legs, degraded=degraded)
 
@@ -224,7 +225,7 @@ def make_plan(
         limit=request.top_n or _top_n(request, context.config, config, settings),
         correction=correction,
         legs=Legs(
-            scope=_scope(user, request, parsed),
+            scope=_scope(user, request, parsed, by_folder=context.has_folder_switches),
             vector=None,
             keywords=None,
             versions=context.versions,
@@ -267,7 +268,7 @@ def _ranking(request: SearchRequest, config: DynamicConfig) -> Ranking:
     )
 
 
-def _scope(user: User, request: SearchRequest, parsed: ParsedQuery) -> Scope:
+def _scope(user: User, request: SearchRequest, parsed: ParsedQuery, *, by_folder: bool) -> Scope:
     conditions = narrowing(
         parsed,
         domain=request.domain,
@@ -277,7 +278,7 @@ def _scope(user: User, request: SearchRequest, parsed: ParsedQuery) -> Scope:
         without_job_id=request.without_job_id,
         metadata=request.metadata,
     )
-    return Scope(user, request.conversation_id, conditions)
+    return Scope(user, request.conversation_id, conditions, by_folder)
 
 
 def _with_vector(services: Services, plan: SearchPlan, model: RegisteredModel | None) -> SearchPlan:

@@ -1,12 +1,15 @@
 """The documents that count for a user: visible, not deleted, and enabled.
 
-The one definition of the rule that every search and list obeys: ``COALESCE(conversation override,
-user default, TRUE)``, not deleted, and visible to the user. A document in the trash leaves search
-by this rule, in the transaction that sets `deleted_at`.
+The one definition of the rule that every search and list obeys. A document is enabled as the first
+of these says: its switch in the conversation, that of the nearest folder in the conversation, the
+user's switch of the document, that of the nearest folder; else it is on. The nearest switches are
+kept in `folder_states` by triggers (ADR 54). A document in the trash leaves search by this rule, in
+the transaction that sets `deleted_at`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -17,34 +20,47 @@ from portal.store.models import CollectionRow, DocumentRow
 
 PORTAL_COLLECTION = "portal"
 
-# For statements written as text, in which documents have the alias d.
-_DEFAULTS = """
-    LEFT JOIN user_document_defaults user_default
-        ON user_default.document_id = d.id AND user_default.user_id = :user_id
-"""
-SELECTION_JOINS = f"""
-    {_DEFAULTS}
-    LEFT JOIN conversation_document_overrides override
-        ON override.document_id = d.id AND override.conversation_id = :conversation_id
-"""
-
+# For statements written as text, in which documents have the alias d. Each table is joined by its
+# primary key, under the name of its switch.
+_JOINS = {
+    "override": """conversation_document_overrides override
+        ON override.document_id = d.id AND override.conversation_id = :conversation_id""",
+    "folder_override": """folder_states folder_override
+        ON folder_override.folder_id = d.folder_id
+        AND folder_override.owner_id = :conversation_id""",
+    "user_default": """user_document_defaults user_default
+        ON user_default.document_id = d.id AND user_default.user_id = :user_id""",
+    "folder_default": """folder_states folder_default
+        ON folder_default.folder_id = d.folder_id AND folder_default.owner_id = :user_id""",
+}
 VISIBLE_WHERE = """
     d.deleted_at IS NULL
     AND (d.visibility = 'shared' OR d.owner_id = :user_id OR :user_is_admin)
 """
-ENABLED = "COALESCE(override.enabled, user_default.enabled, TRUE)"
-SELECTION_WHERE = f"{VISIBLE_WHERE} AND {ENABLED}"
 
 
-def selection_sql(*, in_conversation: bool) -> tuple[str, str]:
-    """Return SELECTION_JOINS and SELECTION_WHERE.
+def _enabled(switches: Iterable[str]) -> str:
+    return f"COALESCE({', '.join(f'{name}.enabled' for name in switches)}, TRUE)"
 
-    Outside a conversation they leave out its overrides, which a generic plan would look up for each
-    row.
+
+def selection_sql(*, in_conversation: bool, by_folder: bool) -> tuple[str, str]:
+    """Return joins and conditions for what counts.
+
+    A search without a conversation, or of a user without switches of folders, leaves out what would
+    be looked up for each row.
     """
-    if in_conversation:
-        return SELECTION_JOINS, SELECTION_WHERE
-    return _DEFAULTS, f"{VISIBLE_WHERE} AND COALESCE(user_default.enabled, TRUE)"
+    names = [
+        name
+        for name in _JOINS
+        if (in_conversation or not name.endswith("override"))
+        and (by_folder or not name.startswith("folder"))
+    ]
+    joins = " ".join(f"LEFT JOIN {_JOINS[name]}" for name in reversed(names))
+    return joins, f"{VISIBLE_WHERE} AND {_enabled(names)}"
+
+
+ENABLED = _enabled(_JOINS)
+SELECTION_JOINS, SELECTION_WHERE = selection_sql(in_conversation=True, by_folder=True)
 
 
 def selection_binds(user: User, conversation_id: UUID | None) -> dict[str, Any]:

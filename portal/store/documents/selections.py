@@ -13,15 +13,20 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
 from portal.domain.people import User
-from portal.domain.selection import DocumentSwitch, SelectionPage
+from portal.domain.selection import DocumentSwitch, FolderState, FolderSwitch, SelectionPage
 from portal.store.cursors import make_text_cursor, read_text_cursor
+from portal.store.documents.folders import MAX_LISTED
 from portal.store.documents.selection import (
     ENABLED,
     SELECTION_JOINS,
     VISIBLE_WHERE,
     selection_binds,
 )
-from portal.store.models import ConversationDocumentOverrideRow, UserDocumentDefaultRow
+from portal.store.models import (
+    ConversationDocumentOverrideRow,
+    FolderSwitchRow,
+    UserDocumentDefaultRow,
+)
 
 _SEEN = f"""
     FROM documents d
@@ -30,8 +35,19 @@ _SEEN = f"""
 """
 # The key ends in the id, since titles need not differ.
 _ORDER = "lower(d.title), d.id"
-_COLUMNS = "d.id, d.title, lower(d.title) AS sort_key, d.media_type, "
-_SWITCHES = f"SELECT {_COLUMNS} user_default.enabled AS mine, override.enabled AS here {_SEEN}"
+_FOLDERS = """
+    folder_default.enabled AS folder_mine, folder_default.source_id AS folder_mine_id,
+    (SELECT f.name FROM folders f WHERE f.id = folder_default.source_id AND (
+        f.visibility = 'shared' OR f.owner_id = :user_id OR :user_is_admin)) AS folder_mine_name,
+    folder_override.enabled AS folder_here, folder_override.source_id AS folder_here_id,
+    (SELECT f.name FROM folders f WHERE f.id = folder_override.source_id AND (
+        f.visibility = 'shared' OR f.owner_id = :user_id OR :user_is_admin)) AS folder_here_name
+"""
+_COLUMNS = f"""
+    d.id, d.title, lower(d.title) AS sort_key, d.media_type, user_default.enabled AS mine,
+    override.enabled AS here, {_FOLDERS}
+"""
+_SWITCHES = f"SELECT {_COLUMNS} {_SEEN}"
 _ONE = text(f"{_SWITCHES} AND d.id = :document_id")
 _SOME = text(f"{_SWITCHES} AND d.id = ANY(:ids)")
 _COUNTS = text(f"SELECT count(*) FILTER (WHERE {ENABLED}), count(*) {_SEEN}")
@@ -97,7 +113,15 @@ def _to_switch(row: Any) -> DocumentSwitch:
         media_type=MediaType(row.media_type),
         user_default=row.mine,
         override=row.here,
+        folder_default=_to_state(row.folder_mine_id, row.folder_mine_name, row.folder_mine),
+        folder_override=_to_state(row.folder_here_id, row.folder_here_name, row.folder_here),
     )
+
+
+def _to_state(folder_id: UUID | None, name: str | None, enabled: bool | None) -> FolderState | None:
+    if folder_id is None or enabled is None:
+        return None
+    return FolderState(folder_id, name, enabled)
 
 
 def find_switch(
@@ -146,6 +170,72 @@ def snapshot(session: Session, user: User, conversation_id: UUID | None) -> Snap
     return Snapshot(*row)
 
 
+# --- folders --------------------------------------------------------------------------------------
+
+_VISIBLE = "({0}.visibility = 'shared' OR {0}.owner_id = :user_id OR :user_is_admin)"
+_FOLDER_SWITCHES = f"""
+    SELECT d.id, d.name, {_FOLDERS}, EXISTS (
+        SELECT FROM folders below WHERE below.parent_id = d.id AND {_VISIBLE.format("below")}
+    ) AS has_folders
+    FROM folders d
+    LEFT JOIN folder_states folder_default
+        ON folder_default.folder_id = d.id AND folder_default.owner_id = :user_id
+    LEFT JOIN folder_states folder_override
+        ON folder_override.folder_id = d.id AND folder_override.owner_id = :conversation_id
+    LEFT JOIN folders parent ON parent.id = d.parent_id AND {_VISIBLE.format("parent")}
+    WHERE {_VISIBLE.format("d")}
+"""
+_FOLDERS_IN = "parent.id IS NOT DISTINCT FROM :parent_id"
+_FOLDERS_NAMED = "d.name ILIKE :pattern"
+_ONE_FOLDER = "d.id = :folder_id"
+_FOLDER_ORDER = "ORDER BY lower(d.name), d.id LIMIT :limit"
+
+
+def list_folder_switches(
+    session: Session,
+    user: User,
+    conversation_id: UUID | None,
+    *,
+    parent_id: UUID | None = None,
+    contains: str = "",
+    limit: int = MAX_LISTED,
+) -> tuple[FolderSwitch, ...]:
+    """Return the folders right below one, None for the top, by name; or, with `contains`, all with
+    this in their names."""
+    binds = selection_binds(user, conversation_id) | {"limit": limit}
+    if contains:
+        which, binds["pattern"] = _FOLDERS_NAMED, f"%{_literal(contains)}%"
+    else:
+        which, binds["parent_id"] = _FOLDERS_IN, parent_id
+    statement = text(f"{_FOLDER_SWITCHES} AND {which} {_FOLDER_ORDER}")
+    return tuple(_to_folder_switch(row) for row in session.execute(statement, binds))
+
+
+def find_folder_switch(
+    session: Session, user: User, conversation_id: UUID | None, folder_id: UUID
+) -> FolderSwitch | None:
+    """Return one folder's switches, None if the user may not see it."""
+    binds = selection_binds(user, conversation_id) | {"folder_id": folder_id}
+    row = session.execute(text(f"{_FOLDER_SWITCHES} AND {_ONE_FOLDER}"), binds).one_or_none()
+    return _to_folder_switch(row) if row else None
+
+
+def _to_folder_switch(row: Any) -> FolderSwitch:
+    mine = _to_state(row.folder_mine_id, row.folder_mine_name, row.folder_mine)
+    here = _to_state(row.folder_here_id, row.folder_here_name, row.folder_here)
+    own_mine = mine is not None and mine.folder_id == row.id
+    own_here = here is not None and here.folder_id == row.id
+    return FolderSwitch(
+        folder_id=row.id,
+        name=row.name,
+        has_folders=row.has_folders,
+        user_default=row.folder_mine if own_mine else None,
+        override=row.folder_here if own_here else None,
+        folder_default=None if own_mine else mine,
+        folder_override=None if own_here else here,
+    )
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 _Switch = UserDocumentDefaultRow | ConversationDocumentOverrideRow
@@ -176,6 +266,25 @@ def set_override(
     _set(session, ConversationDocumentOverrideRow, key, enabled=enabled)
 
 
+def set_folder_switch(
+    session: Session,
+    folder_id: UUID,
+    *,
+    user_id: UUID | None = None,
+    conversation_id: UUID | None = None,
+    enabled: bool | None,
+) -> None:
+    """Set the switch of a folder, of a user or in a conversation; None removes it."""
+    owner = {"user_id": user_id, "conversation_id": conversation_id}
+    if enabled is None:
+        owned = delete(FolderSwitchRow).filter_by(owner_id=user_id or conversation_id)
+        session.execute(owned.filter_by(folder_id=folder_id))
+        return
+    row = insert(FolderSwitchRow).values(**owner, folder_id=folder_id, enabled=enabled)
+    key = ["owner_id", "folder_id"]
+    session.execute(row.on_conflict_do_update(index_elements=key, set_={"enabled": enabled}))
+
+
 def _set(
     session: Session, table: type[_Switch], key: Mapping[str, UUID], *, enabled: bool | None
 ) -> None:
@@ -190,7 +299,11 @@ def _set(
 def set_all_overrides(
     session: Session, user: User, conversation_id: UUID, *, enabled: bool | None
 ) -> None:
-    """Set a conversation's switch of every document visible to the user; None removes all."""
+    """Set a conversation's switch of every document visible to the user; None removes all.
+
+    Switches of folders are removed, so that they do not decide about documents added later.
+    """
+    session.execute(delete(FolderSwitchRow).filter_by(conversation_id=conversation_id))
     if enabled is None:
         session.execute(
             delete(ConversationDocumentOverrideRow).filter_by(conversation_id=conversation_id)

@@ -41,6 +41,8 @@ from portal.store.models.documents import (
     DocumentRevisionRow,
     DocumentRow,
     FolderRow,
+    FolderStateRow,
+    FolderSwitchRow,
     JobRow,
     StoredFilePartRow,
     StoredFileRow,

@@ -9,9 +9,11 @@ from uuid import UUID
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
+    Computed,
     ForeignKey,
     Index,
     LargeBinary,
+    PrimaryKeyConstraint,
     SmallInteger,
     Text,
     UniqueConstraint,
@@ -90,6 +92,48 @@ class FolderRow(Base):
     __table_args__ = (
         CheckConstraint("visibility IN ('shared', 'private')", name="visibility_known"),
     )
+
+
+class FolderSwitchRow(Base):
+    """A switch of a folder, of a user or in one conversation, for all that lies below it."""
+
+    __tablename__ = "folder_switches"
+
+    owner_id: Mapped[UUID] = mapped_column(
+        Computed("COALESCE(user_id, conversation_id)", persisted=True), primary_key=True
+    )
+    folder_id: Mapped[UUID] = mapped_column(
+        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    user_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), index=True
+    )
+    conversation_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("conversations.id", ondelete="CASCADE"), index=True
+    )
+    enabled: Mapped[bool]
+
+    __table_args__ = (
+        CheckConstraint("num_nonnulls(user_id, conversation_id) = 1", name="one_owner"),
+    )
+
+
+class FolderStateRow(Base):
+    """What the nearest switch at or above a folder says; triggers write it. `source_id` is the
+    folder with that switch. The owner is a user or a conversation."""
+
+    __tablename__ = "folder_states"
+    __table_args__ = (
+        # Searches read the state from the index, without a visit to the table.
+        PrimaryKeyConstraint("owner_id", "folder_id", postgresql_include=["enabled"]),
+    )
+
+    owner_id: Mapped[UUID] = mapped_column(primary_key=True)
+    folder_id: Mapped[UUID] = mapped_column(
+        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    enabled: Mapped[bool]
+    source_id: Mapped[UUID]
 
 
 class DocumentRow(Base):

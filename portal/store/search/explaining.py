@@ -11,26 +11,20 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import DocumentSummary
 from portal.domain.people import User
-from portal.store.documents import rows
-from portal.store.models import (
-    ChunkEmbeddingRow,
-    ConversationDocumentOverrideRow,
-    DocumentChunkRow,
-    DocumentRow,
-    UserDocumentDefaultRow,
-)
+from portal.domain.selection import DocumentSwitch
+from portal.store.documents import rows, selections
+from portal.store.models import ChunkEmbeddingRow, DocumentChunkRow, DocumentRow
 from portal.store.search.query_filters import Narrowing
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """The properties of a document that decide whether it is searched; None is a switch never
-    used."""
+    """The properties of a document that decide whether it is searched; `switch` is None in the
+    trash."""
 
     summary: DocumentSummary
     has_text: bool
-    on_in_conversation: bool | None
-    on_by_default: bool | None
+    switch: DocumentSwitch | None
 
 
 def document_state(
@@ -45,18 +39,8 @@ def document_state(
     has_text = session.scalar(
         select(DocumentRow.current_job_id.is_not(None)).where(DocumentRow.id == document_id)
     )
-    by_default = session.get(UserDocumentDefaultRow, (user.id, document_id))
-    in_conversation = (
-        session.get(ConversationDocumentOverrideRow, (conversation_id, document_id))
-        if conversation_id
-        else None
-    )
-    return DocumentState(
-        summary=summary,
-        has_text=bool(has_text),
-        on_in_conversation=in_conversation.enabled if in_conversation else None,
-        on_by_default=by_default.enabled if by_default else None,
-    )
+    switch = selections.find_switch(session, user, conversation_id, document_id)
+    return DocumentState(summary=summary, has_text=bool(has_text), switch=switch)
 
 
 def passes(session: Session, document_id: UUID, narrowing: Narrowing) -> bool:

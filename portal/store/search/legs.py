@@ -136,6 +136,7 @@ def _shape(legs: Legs, enabled: EnabledSet, trace: Trace) -> Shape:
         chunks=legs.scope.narrowing.chunks,
         by_document=legs.by_document,
         in_conversation=legs.scope.conversation_id is not None,
+        by_folder=legs.scope.by_folder,
     )
 
 

@@ -102,6 +102,7 @@ class Shape:
     chunks: str = ""
     by_document: bool = False
     in_conversation: bool = False
+    by_folder: bool = True
 
     @property
     def takes_keyword_index(self) -> bool:
@@ -213,7 +214,7 @@ def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
     # The join is by the job alone: with a second column the planner underestimates the rows and
     # does not use the index.
     join = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
-    joins, counts = selection_sql(in_conversation=shape.in_conversation)
+    joins, counts = selection_sql(in_conversation=shape.in_conversation, by_folder=shape.by_folder)
     return f"""
         JOIN documents d ON d.current_job_id = {leg}.job_id
         {join} {joins}

@@ -44,6 +44,7 @@ class Document:
     chunks: tuple[Chunk, ...] = ()
     is_deleted: bool = False
     is_purged: bool = False
+    folder: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,25 @@ class Library:
     documents: dict[UUID, Document] = field(default_factory=dict)
     defaults: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
     overrides: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
+    parents: dict[UUID, UUID | None] = field(default_factory=dict)
+    folder_switches: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
+
+    def nearest(self, owner: UUID | None, folder: UUID | None) -> bool | None:
+        """Return the switch of the nearest folder that a user or a conversation has switched."""
+        while folder is not None:
+            if owner is not None and (owner, folder) in self.folder_switches:
+                return self.folder_switches[owner, folder]
+            folder = self.parents[folder]
+        return None
+
+    def is_on(self, user: UUID, conversation: UUID | None, document: Document) -> bool:
+        in_order = (
+            self.overrides.get((conversation, document.id)) if conversation else None,
+            self.nearest(conversation, document.folder),
+            self.defaults.get((user, document.id)),
+            self.nearest(user, document.folder),
+        )
+        return next((each for each in in_order if each is not None), True)
 
     def counts(self, asker: Asker, conversation: UUID | None, document: Document) -> bool:
         """Return whether this user may find a document from there."""
@@ -100,9 +120,7 @@ class Library:
             return False
         if not (document.is_shared or asker.is_admin or document.owner == asker.id):
             return False
-        if conversation is not None and (conversation, document.id) in self.overrides:
-            return self.overrides[conversation, document.id]
-        return self.defaults.get((asker.id, document.id), True)
+        return self.is_on(asker.id, conversation, document)
 
     def allowed(self, asker: Asker, conversation: UUID | None) -> Iterator[tuple[Document, Chunk]]:
         for document in self.documents.values():

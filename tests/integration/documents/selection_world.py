@@ -23,7 +23,7 @@ from portal.domain.search import SearchMode, SearchRequest
 from portal.embeddings.hashing import DEFAULT_DIMENSIONS
 from portal.errors import EmptyFile, NotFound
 from portal.services import Services
-from portal.services.documents import attempts, library
+from portal.services.documents import attempts, folders, library, selections
 from portal.services.documents.chunk_storage import chunk_terms
 from portal.services.people import accounts
 from portal.services.search import engine
@@ -42,6 +42,7 @@ TITLES = ("Ledger", "Atlas", "手册")
 TYPES = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
 DOMAINS = ("law", "people", None)
 SLOTS = 10
+FOLDERS = 6
 MAX_CHUNKS = 3
 WHOLE_SEARCH_EVERY = 4
 
@@ -83,6 +84,7 @@ class World:
     model: Library = field(default_factory=Library)
     slots: list[UUID] = field(default_factory=list)
     conversations: list[UUID | None] = field(default_factory=list)
+    folder_slots: list[UUID] = field(default_factory=list)
     staged: dict[UUID, tuple[UUID, tuple[Chunk, ...]]] = field(default_factory=dict)
     _held: ExitStack = field(default_factory=ExitStack)
     _seat: Seat = field(default_factory=Seat)
@@ -107,7 +109,7 @@ class World:
         self.let_go()
         rng = random.Random(0)
         with self._begin(0) as session:
-            for table in ("documents", "conversations", "user_document_defaults"):
+            for table in ("documents", "conversations", "user_document_defaults", "folders"):
                 session.execute(text(f"DELETE FROM {table}"))
             session.execute(text("UPDATE users SET is_admin = (name = 'admin')"))
             self.users = [replace(user, is_admin=user.name == "admin") for user in self.users]
@@ -115,7 +117,29 @@ class World:
             documents = [self._new_document(rng) for _ in range(SLOTS)]
             self.slots = [document.id for document in documents]
             self._insert(session, documents)
+            self.folder_slots = [self._new_folder(session, rng) for _ in range(FOLDERS)]
+            for document in documents:
+                self._file(session, document, rng.choice([None, *self.folder_slots]))
             self.conversations = [self._new_conversation(session, place) for place in range(3)]
+
+    def _new_folder(self, session: Session, rng: random.Random) -> UUID:
+        """Add a folder at a random place."""
+        folder, parent = _uuid(rng, self._next()), rng.choice([None, *self.model.parents])
+        session.execute(
+            text(
+                "INSERT INTO folders (id, parent_id, name) VALUES (:id, :parent, CAST(:id AS text))"
+            ),
+            {"id": folder, "parent": parent},
+        )
+        self.model.parents[folder] = parent
+        return folder
+
+    def _file(self, session: Session, document: Document, folder: UUID | None) -> None:
+        session.execute(
+            text("UPDATE documents SET folder_id = :folder WHERE id = :id"),
+            {"folder": folder, "id": document.id},
+        )
+        document.folder = folder
 
     def _new_conversation(self, session: Session, place: int) -> UUID:
         made: UUID = session.execute(
@@ -309,6 +333,66 @@ class World:
             session.execute(text("DELETE FROM conversations WHERE id = :c"), {"c": conversation})
         self.conversations[step.user] = None
         self._drop_overrides(conversation)
+        self.model.folder_switches = {
+            key: enabled
+            for key, enabled in self.model.folder_switches.items()
+            if key[0] != conversation
+        }
+
+    def _folder(self, step: Step) -> UUID:
+        return self.folder_slots[step.slot % FOLDERS]
+
+    def switch_folder(self, step: Step) -> None:
+        """Switch a folder for a user or in a conversation, or remove the switch."""
+        rng, user, folder = random.Random(step.seed), self.users[step.user], self._folder(step)
+        services, conversation = self.processes[step.process], self.conversations[step.user]
+        enabled = rng.choice((True, False, False, None))
+        if conversation is not None and rng.random() < 0.5:
+            owner = conversation
+            selections.set_folder_override(services, user, conversation, folder, enabled)
+        else:
+            owner = user.id
+            selections.set_folder_default(services, user, folder, enabled)
+        self.model.folder_switches.pop((owner, folder), None)
+        if enabled is not None:
+            self.model.folder_switches[owner, folder] = enabled
+
+    def move_folder(self, step: Step) -> None:
+        """Move a folder anywhere but into itself."""
+        folder, place = self._folder(step), random.Random(step.seed).choice(self.folder_slots)
+        parent: UUID | None = place
+        while place is not None:
+            if place == folder:
+                parent = None
+            place = self.model.parents[place]
+        folders.move_folder(self.processes[step.process], self.users[0], folder, parent)
+        self.model.parents[folder] = parent
+
+    def remake_folder(self, step: Step) -> None:
+        """Delete a folder with those below it, and make others at other places."""
+        services, folder = self.processes[step.process], self._folder(step)
+        folders.delete_folder(services, self.users[0], folder, trash_documents=False)
+        above, gone = self.model.parents[folder], {folder}
+        while more := {f for f, parent in self.model.parents.items() if parent in gone} - gone:
+            gone |= more
+        for one in gone:
+            del self.model.parents[one]
+        for document in self.model.documents.values():
+            document.folder = above if document.folder in gone else document.folder
+        self.model.folder_switches = {
+            key: on for key, on in self.model.folder_switches.items() if key[1] not in gone
+        }
+        rng = random.Random(step.seed)
+        with self._begin(step.process) as session:
+            for place, one in enumerate(self.folder_slots):
+                if one in gone:
+                    self.folder_slots[place] = self._new_folder(session, rng)
+
+    def file(self, step: Step) -> None:
+        """Move a document into a folder, or out of all."""
+        folder = random.Random(step.seed).choice([None, *self.folder_slots])
+        with self._begin(step.process) as session:
+            self._file(session, self._document(step), folder)
 
     def trash(self, step: Step) -> None:
         """Move a document to the trash, or restore it."""
@@ -572,6 +656,10 @@ CHANGES: dict[str, Callable[[World, Step], None]] = {
     "forget an override": World.forget_override,
     "forget all overrides": World.forget_all_overrides,
     "remake a conversation": World.remake_conversation,
+    "switch a folder": World.switch_folder,
+    "move a folder": World.move_folder,
+    "remake a folder": World.remake_folder,
+    "file": World.file,
     "trash or restore": World.trash,
     "purge or upload": World.purge,
     "show or hide": World.show_or_hide,

@@ -1,0 +1,186 @@
+"""Switches of folders: the nearest decides, what moves follows, and each user has their own."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal.domain.documents import Visibility
+from portal.domain.people import User
+from portal.services.answers import conversations
+from portal.services.documents import folders
+from tests.conftest import Portal
+
+MINE = "/api/user/folder-defaults"
+
+
+class Desk:
+    """A user's calls."""
+
+    def __init__(self, portal: Portal, client: FlaskClient, user: User) -> None:
+        self.portal, self.client, self.user = portal, client, user
+
+    def call(self, method: str, path: str, **given: Any) -> Any:
+        headers = self.portal.headers(self.user)
+        return self.client.open(path, method=method, headers=headers, **given)
+
+    def switch(self, path: str, enabled: bool | None) -> Any:
+        if enabled is None:
+            answer = self.call("DELETE", path)
+            assert answer.status_code == 204, answer.json
+            return None
+        answer = self.call("PUT", path, json={"enabled": enabled})
+        assert answer.status_code == 200, answer.json
+        return answer.json
+
+    def found(self, **more: Any) -> set[str]:
+        asked = {"query": "maple", "mode": "keyword", **more}
+        answer = self.call("POST", "/api/knowledge/search", json=asked)
+        return {result["title"] for result in answer.json["results"]}
+
+    def folder(self, name: str, parent: UUID | None = None, **more: Any) -> UUID:
+        services = self.portal.services
+        return folders.create_folder(services, self.user, name=name, parent_id=parent, **more)
+
+    def move(self, document: Any, folder: UUID | None) -> None:
+        folders.move_document(self.portal.services, self.user, document.id, folder)
+
+
+@pytest.fixture
+def ada(portal: Portal, client: FlaskClient) -> Desk:
+    return Desk(portal, client, portal.user("ada"))
+
+
+@pytest.fixture
+def eve(portal: Portal, client: FlaskClient) -> Desk:
+    return Desk(portal, client, portal.user("eve"))
+
+
+def test_each_tier_wins_over_the_next(ada: Desk, portal: Portal) -> None:
+    archive = ada.folder("Archive")
+    old = ada.folder("Old", archive)
+    document = portal.add("maple", title="One", owner=ada.user)
+    ada.move(document, old)
+    talk = str(conversations.create(portal.services, ada.user).id)
+    here = {"conversation_id": talk}
+    overrides = f"/api/conversations/{talk}"
+    ada.switch(f"{MINE}/{archive}", False)
+    assert ada.found() == ada.found(**here) == set()
+    ada.switch(f"{MINE}/{old}", True)
+    assert ada.found() == {"One"}, "the nearest folder wins"
+    ada.switch(f"/api/user/document-defaults/{document.id}", False)
+    assert ada.found() == ada.found(**here) == set(), "the document wins over its folder"
+    ada.switch(f"{overrides}/folder-overrides/{archive}", True)
+    assert (ada.found(), ada.found(**here)) == (set(), {"One"}), "the conversation wins"
+    ada.switch(f"{overrides}/folder-overrides/{old}", False)
+    assert ada.found(**here) == set()
+    ada.switch(f"{overrides}/document-overrides/{document.id}", True)
+    assert ada.found(**here) == {"One"}
+    for path in (
+        f"{overrides}/document-overrides/{document.id}",
+        f"{overrides}/folder-overrides/{old}",
+        f"{overrides}/folder-overrides/{archive}",
+        f"/api/user/document-defaults/{document.id}",
+        f"{MINE}/{old}",
+    ):
+        ada.switch(path, None)
+    assert ada.found(**here) == set()
+    ada.switch(f"{MINE}/{archive}", None)
+    assert ada.found() == ada.found(**here) == {"One"}
+
+
+def test_what_moves_follows_the_folder(ada: Desk, eve: Desk, portal: Portal) -> None:
+    archive, work = ada.folder("Archive"), ada.folder("Work")
+    ada.switch(f"{MINE}/{archive}", False)
+    below = ada.folder("Made later", archive)
+    document = portal.add("maple", title="One", owner=ada.user)
+    assert ada.found() == {"One"}
+    for place, expected in ((archive, set()), (work, {"One"}), (below, set())):
+        ada.move(document, place)
+        assert ada.found() == expected
+        assert eve.found() == {"One"}, "a switch is its user's own"
+    folders.move_folder(portal.services, ada.user, below, work)
+    assert ada.found() == {"One"}
+    folders.move_folder(portal.services, ada.user, work, archive)
+    assert ada.found() == set()
+    folders.delete_folder(portal.services, ada.user, archive, trash_documents=False)
+    assert ada.found() == {"One"}
+    with portal.services.database.begin() as session:
+        for table in ("folder_switches", "folder_states"):
+            assert session.execute(text(f"SELECT count(*) FROM {table}")).scalar() == 0
+
+
+def test_document_lists_are_as_they_were_and_name_the_tier(ada: Desk, portal: Portal) -> None:
+    archive = ada.folder("Archive")
+    document = portal.add("maple", title="One", owner=ada.user)
+    ada.move(document, archive)
+    ada.switch(f"{MINE}/{archive}", False)
+    body = ada.call("GET", "/api/user/document-defaults").json
+    assert body["documents"] == [
+        {
+            "document_id": str(document.id),
+            "title": "One",
+            "enabled": False,
+            "source": "user",
+            "user_default": None,
+        }
+    ]
+    assert (body["enabled_count"], body["total_count"]) == (0, 1)
+    asked = {"query": "maple", "document_id": str(document.id)}
+    why = ada.call("GET", "/api/knowledge/search/why", query_string=asked).json
+    assert why["reason"] == "off_by_default"
+
+
+def test_lists_of_folders_say_which_switch_decides(ada: Desk, portal: Portal) -> None:
+    archive = ada.folder("Archive")
+    old = ada.folder("Old", archive)
+    talk = str(conversations.create(portal.services, ada.user).id)
+    path = f"/api/conversations/{talk}/folder-overrides"
+    ada.switch(f"{MINE}/{archive}", False)
+    (top,) = ada.call("GET", MINE).json["folders"]
+    assert (top["name"], top["enabled"], top["source"]) == ("Archive", False, "user")
+    assert (top["user_default"], top["decided_by"], top["has_folders"]) == (False, None, True)
+    (inner,) = ada.call("GET", MINE, query_string={"parent_id": str(archive)}).json["folders"]
+    assert (inner["name"], inner["enabled"], inner["user_default"]) == ("Old", False, None)
+    assert inner["decided_by"] == {"folder_id": str(archive), "name": "Archive"}
+    answer = ada.switch(f"{path}/{old}", True)
+    assert (answer["override"], answer["source"], answer["enabled"]) == (True, "conversation", True)
+    (named,) = ada.call("GET", path, query_string={"q": "old"}).json["folders"]
+    assert named == answer
+
+
+def test_folders_that_are_hidden_have_no_switch(ada: Desk, eve: Desk, portal: Portal) -> None:
+    shared = ada.folder("Plans")
+    secret = ada.folder("Severance", visibility=Visibility.PRIVATE)
+    document = portal.add("maple", title="One", owner=ada.user)
+    ada.move(document, shared)
+    eve.switch(f"{MINE}/{shared}", False)
+    assert eve.found() == set()
+    talk = str(conversations.create(portal.services, eve.user).id)
+    for folder in (secret, uuid4()):
+        for method in ("PUT", "DELETE"):
+            for base in (MINE, f"/api/conversations/{talk}/folder-overrides"):
+                answer = eve.call(method, f"{base}/{folder}", json={"enabled": False})
+                assert answer.status_code == 404
+        assert eve.call("GET", MINE, query_string={"parent_id": str(folder)}).status_code == 404
+    assert ada.call("GET", f"/api/conversations/{talk}/folder-overrides").status_code == 404
+    listed = eve.call("GET", MINE, query_string={"q": "e"}).json["folders"]
+    assert "Severance" not in str(listed)
+    # Eve could not switch it on again.
+    folders.change_folder(portal.services, ada.user, shared, visibility=Visibility.PRIVATE)
+    assert eve.found() == {"One"}
+
+
+def test_all_on_covers_folders_too(ada: Desk, portal: Portal) -> None:
+    archive = ada.folder("Archive")
+    ada.move(portal.add("maple", title="One", owner=ada.user), archive)
+    talk = str(conversations.create(portal.services, ada.user).id)
+    ada.switch(f"/api/conversations/{talk}/folder-overrides/{archive}", False)
+    assert ada.found(conversation_id=talk) == set()
+    path = f"/api/conversations/{talk}/document-overrides"
+    assert ada.call("PUT", path, json={"enabled": None}).status_code == 204
+    assert ada.found(conversation_id=talk) == {"One"}

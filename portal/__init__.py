@@ -17,7 +17,7 @@ def create_app(services: Services | None = None) -> APIFlask:
 
     from portal import api, limits, web
     from portal.container import build_services
-    from portal.http import context, credentials, incoming, monitoring, recent_sign_in
+    from portal.http import compression, context, credentials, incoming, monitoring, recent_sign_in
 
     services = services or build_services()
     app = APIFlask(
@@ -40,6 +40,7 @@ def create_app(services: Services | None = None) -> APIFlask:
         MAX_FORM_MEMORY_SIZE=1024 * 1024,
     )
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    compression.init_app(app)
     monitoring.init_app(app)
     context.init_app(app, services)
     incoming.init_app(app)

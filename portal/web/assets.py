@@ -1,14 +1,16 @@
 """Static files under addresses that change with their content, so that browsers keep them.
 
-One digest stands for all of our own files: a module that imports its neighbour, or a style sheet
-that names an image, then finds it under the same digest without a build step. htmx and Swagger UI
-come from the static files of packages, which are never imported.
+One digest stands for all files: a style sheet that names an image then finds it under the same
+digest without a build step. Style sheets and scripts of all pages are one bundle each. htmx and
+Swagger UI come from the static files of packages, which are never imported.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from functools import cache
+from functools import cache, lru_cache
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from apiflask import APIBlueprint
 from flask import Flask, Response, send_from_directory, url_for
 
 from portal.errors import NotFound
-from portal.http import context
+from portal.http import compression, context
+from portal.web.bundling import bundle_scripts, bundle_styles
 
 STATIC = Path(__file__).parents[2] / "static"
 VENDOR = {
@@ -24,6 +27,21 @@ VENDOR = {
     "swagger-ui.js": ("flask_swagger_ui", "dist/swagger-ui-bundle.js"),
     "swagger-ui.css": ("flask_swagger_ui", "dist/swagger-ui.css"),
 }
+SHEETS = (
+    "tokens",
+    "base",
+    "layout",
+    "controls",
+    "documents",
+    "folders",
+    "search",
+    "reading",
+    "revisions",
+    "chat",
+    "citations",
+    "notices",
+)
+BUNDLES = {"app.css": "text/css", "app.js": "text/javascript"}
 YEAR_S = 365 * 24 * 3600
 
 blueprint = APIBlueprint("assets", __name__, enable_openapi=False, url_prefix="/static")
@@ -40,6 +58,14 @@ def vendor_file(name: str) -> Path:
 
 
 @cache
+def bundle(name: str) -> bytes:
+    """Return the content of a file of BUNDLES."""
+    if name == "app.js":
+        return bundle_scripts(STATIC / "js/main.js").encode()
+    return bundle_styles([STATIC / f"css/{sheet}.css" for sheet in SHEETS]).encode()
+
+
+@cache
 def digest() -> str:
     """Return twelve hexadecimal digits that change with any static file."""
     content = hashlib.sha256()
@@ -47,6 +73,8 @@ def digest() -> str:
         if path.is_file():
             content.update(path.relative_to(STATIC).as_posix().encode() + b"\0")
             content.update(path.read_bytes())
+    for name in BUNDLES:
+        content.update(bundle(name))
     for name in VENDOR:
         content.update(vendor_file(name).read_bytes())
     return content.hexdigest()[:12]
@@ -65,6 +93,8 @@ def vendor_asset(name: str) -> str:
 @blueprint.get("/<version>/<path:path>")
 @context.public
 def own(version: str, path: str) -> Response:
+    if path in BUNDLES:
+        return _kept(Response(bundle(path), mimetype=BUNDLES[path]), version)
     return _kept(send_from_directory(STATIC, path), version)
 
 
@@ -78,12 +108,23 @@ def vendor(version: str, name: str) -> Response:
 
 
 def _kept(response: Response, version: str) -> Response:
+    """Let browsers keep a response, and compress it once."""
+    response.vary.add("Accept-Encoding")
+    is_whole = response.status_code == HTTPStatus.OK
+    if is_whole and response.mimetype in compression.TYPES and compression.accepts_gzip():
+        response.direct_passthrough = False
+        compression.use_gzip(response, _compressed(response.get_data()))
     # An address with a digest of another day may be asked for by a page that is still open: it
     # gets today's file, but must not keep it under the wrong name.
     response.headers["Cache-Control"] = (
         f"public, max-age={YEAR_S}, immutable" if version == digest() else "no-cache"
     )
     return response
+
+
+@lru_cache(maxsize=64)
+def _compressed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
 
 
 def init_app(app: Flask) -> None:

@@ -8,6 +8,7 @@ from flask import Flask, flash, has_request_context, json, redirect, render_temp
 from werkzeug.wrappers import Response
 
 from portal.domain.people import User
+from portal.errors import N_
 from portal.http import context, cookies
 from portal.web import assets
 from portal.web.i18n import LANGUAGES, language
@@ -15,7 +16,13 @@ from portal.web.i18n import LANGUAGES, language
 # What a view returns.
 Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 
-THEMES = ("auto", "light", "dark")
+THEMES = {
+    "auto": N_("System default"),
+    "light": N_("Light"),
+    "dark": N_("Dark"),
+    "contrast": N_("High contrast"),
+}
+
 
 HTMX_SETTINGS = {
     # The policy on styles and scripts forbids both, and old pages must not outlive a sign-out.
@@ -37,7 +44,7 @@ HTMX_SETTINGS = {
 
 
 def theme() -> str:
-    """Return `light` or `dark` when chosen, else `auto` for the system's."""
+    """Return the chosen theme, else `auto` for the system's."""
     chosen = cookies.get_cookie(cookies.THEME) or "auto"
     return chosen if chosen in THEMES else "auto"
 
@@ -71,6 +78,11 @@ def toast(message: str, *, kind: str = "info", **values: Any) -> tuple[str, dict
     return "fragments/layout/_toast_out_of_band.html", {"message": message, "kind": kind, **values}
 
 
+def titled(title: str) -> tuple[str, dict[str, Any]]:
+    """Render the title of the page that a fragment belongs to; HTMX takes it over."""
+    return "fragments/layout/_title.html", {"title": title}
+
+
 def gone(element_id: str) -> tuple[str, dict[str, Any]]:
     """Render the out-of-band swap that removes a row from its list."""
     return "fragments/layout/_gone.html", {"element_id": element_id}
@@ -94,7 +106,9 @@ def see_other(
 def init_app(app: Flask) -> None:
     assets.init_app(app)
     app.jinja_env.globals.update(
-        htmx_settings=json.dumps(HTMX_SETTINGS, separators=(",", ":")), languages=LANGUAGES
+        htmx_settings=json.dumps(HTMX_SETTINGS, separators=(",", ":")),
+        languages=LANGUAGES,
+        themes=THEMES,
     )
     app.context_processor(_page_context)
 

@@ -7,6 +7,9 @@ so a document's text that slipped through escaping still could not run.
 from __future__ import annotations
 
 import hmac
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import cast
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, request, session
@@ -48,8 +51,18 @@ MAX_PATH_CHARACTERS = 3000
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
-csrf = CSRFProtect()
 _CSRF_SECRET = "csrf_token"  # noqa: S105 - the name of a field
+_MASKED = "masked_csrf_token"
+
+
+class MaskedCSRF(CSRFProtect):  # type: ignore[misc]
+    """Flask-WTF's check of tokens that `csrf_token` has masked."""
+
+    def _get_csrf_token(self) -> str | None:
+        return unmask(super()._get_csrf_token() or "")
+
+
+csrf = MaskedCSRF()
 
 
 class FormSession(SecureCookieSessionInterface):
@@ -101,15 +114,41 @@ def check_csrf() -> None:
 
 
 def csrf_token() -> str:
-    """Return the token for the forms of a page."""
+    """Return the token for the forms of a page: the same in one response, different in the next.
+
+    The size of compressed pages would otherwise tell it to those who choose what is printed beside
+    it (BREACH).
+    """
     try:
         signed_in = context.signed_in()
     except PortalError:
         # An error page also has forms when the database is down.
         signed_in = None
     _bind_csrf(signed_in)
-    token: str = generate_csrf()
-    return token
+    if _MASKED not in g:
+        setattr(g, _MASKED, mask(generate_csrf()))
+    return cast("str", g.get(_MASKED))
+
+
+def mask(token: str) -> str:
+    """Return a token combined with random bytes, which precede it."""
+    plain = token.encode()
+    pad = os.urandom(len(plain))
+    return urlsafe_b64encode(pad + _xor(pad, plain)).decode()
+
+
+def unmask(masked: str) -> str | None:
+    """Return the token that was masked; None for anything else."""
+    try:
+        both = urlsafe_b64decode(masked.encode())
+        half = len(both) // 2
+        return _xor(both[:half], both[half:]).decode()
+    except ValueError:
+        return None
+
+
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(left, right, strict=True))
 
 
 def _bind_csrf(signed_in: SignedIn | None) -> None:
@@ -128,12 +167,14 @@ def _bind_csrf(signed_in: SignedIn | None) -> None:
     if session.get(_CSRF_SECRET) not in secrets:
         session[_CSRF_SECRET] = secrets[-1]
         g.pop(_CSRF_SECRET, None)  # Where Flask-WTF keeps a token that it has made.
+        g.pop(_MASKED, None)
 
 
 def forget_csrf() -> None:
     """Forget the CSRF secret: one that was planted before a sign-in is worth nothing after it."""
     session.pop(_CSRF_SECRET, None)
     g.pop(_CSRF_SECRET, None)
+    g.pop(_MASKED, None)
 
 
 def _page_blueprints() -> frozenset[str]:

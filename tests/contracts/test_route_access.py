@@ -126,7 +126,7 @@ ROWS: dict[str, Row] = {
     "confirming.show": Row(PEOPLE, 200),
     "confirming.confirm": Row(PEOPLE, 303, WRITE, form(confirm_password=PASSWORD)),
     "confirming.resume": Row(PEOPLE, 303),
-    "account.set_preferred_domain": Row(PEOPLE, 303, WRITE, form(domain="law")),
+    "account.save_preferences": Row(PEOPLE, 303, WRITE, form(domain="law")),
     "account.create_token": Row(PEOPLE, 200, WRITE, form(name="script", days="30")),
     "account.revoke_token": Row(OWN, 303, WRITE),
     "second_step.show": Row(ALL, 303),  # to the password, which comes first
@@ -361,6 +361,7 @@ _VARIABLE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b"
     r"|[\w-]{40,}\.[\w-]{6}\.[\w-]{27}"  # What proves that a form is ours.
 )
+_TOKEN = re.compile(r'(csrf_token" value="|X-CSRFToken": ?")[^"]+')  # Masked in each response.
 # Page forms without a form token are refused before the user is checked.
 _CLOSED_PAGE = {303, 403}
 
@@ -516,7 +517,7 @@ def _filled(sent: Any, values: dict[str, Any], numbers: Iterator[int]) -> Any:
 
 
 def _plain(answer: TestResponse) -> tuple[int, str]:
-    return answer.status_code, _VARIABLE.sub("…", answer.get_data(as_text=True))
+    return answer.status_code, _TOKEN.sub("", _VARIABLE.sub("…", answer.get_data(as_text=True)))
 
 
 def _is_for_programs(rule: Rule) -> bool:

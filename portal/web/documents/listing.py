@@ -272,7 +272,11 @@ def confirm_delete(document_id: UUID) -> Answer:
     document = library.get_summary(*context.caller(), document_id)
     if not document.can_edit:
         raise Forbidden
-    values = {"document": document, "in_list": wants_fragment() and "in_list" in request.args}
+    values = {
+        "document": document,
+        "in_list": wants_fragment() and "in_list" in request.args,
+        "trash_days": context.services().settings.trash_days,
+    }
     if wants_fragment():
         return render_template("fragments/documents/_confirm_delete.html", **values)
     return render_template("pages/confirm_delete.html", **values)

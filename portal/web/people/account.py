@@ -22,7 +22,9 @@ from portal.http.recent_sign_in import (
 from portal.services.documents import library, quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, oidc_accounts, second_factors, sessions
+from portal.web.i18n import language
 from portal.web.layout import Answer, remember, see_other
+from portal.web.people import preferences
 from portal.web.people.sign_in import PasswordsDiffer, go_on, provider_label
 from portal.web.people.users import FATE_WORDS, read_fate
 
@@ -73,14 +75,21 @@ def change_password() -> Answer:
     return go_on(verified, methods=known or [SignInMethod.PASSWORD], after=url_for("account.show"))
 
 
-@blueprint.post("/domain")
-def set_preferred_domain() -> Answer:
-    domain = request.form.get("domain", "")
-    try:
-        accounts.set_preferred_domain(*context.caller(), domain)
-    except InvalidInput as error:
-        return _page(domain_error=error_message(error), domain=domain), error.status
-    return see_other(url_for("account.show") + "#domain", gettext("Preferred domain saved."))
+@blueprint.post("/preferences")
+def save_preferences() -> Answer:
+    """Save language, theme and preferred domain; what the form lacks stays as it is."""
+    form = request.form
+    if "domain" in form:
+        try:
+            accounts.set_preferred_domain(*context.caller(), form["domain"])
+        except InvalidInput as error:
+            page = _page(domain_error=error_message(error), domain=form["domain"])
+            return page, error.status
+    chosen = form.get("language")
+    # A message in the language that was left would stand out on the next page.
+    message = gettext("Preferences saved.") if chosen in {None, language()} else None
+    response = see_other(url_for("account.show"), message)
+    return preferences.save(response, language=chosen, theme=form.get("theme"))
 
 
 @blueprint.post("/tokens")

@@ -21,25 +21,30 @@ blueprint = APIBlueprint("preferences", __name__, enable_openapi=False, url_pref
 @blueprint.post("/language")
 @context.public
 def set_language() -> AnyResponse:
-    chosen = request.form.get("language", "")
-    if chosen not in LANGUAGES:
-        raise InvalidInput(reason=verbatim("language"))
-    user = viewer()
-    if user is not None:
-        accounts.set_language(context.services(), user, chosen)
-    response = _back()
-    cookies.set_cookie(response, cookies.LANGUAGE, chosen, max_age=COOKIE_LIFE_S)
-    return response
+    return save(_back(), language=request.form.get("language", ""))
 
 
 @blueprint.post("/theme")
 @context.public
 def set_theme() -> AnyResponse:
-    chosen = request.form.get("theme", "")
-    if chosen not in THEMES:
+    return save(_back(), theme=request.form.get("theme", ""))
+
+
+def save(
+    response: AnyResponse, *, language: str | None = None, theme: str | None = None
+) -> AnyResponse:
+    """Save what is given, in cookies of the response. Raises InvalidInput for unknown values."""
+    if language is not None and language not in LANGUAGES:
+        raise InvalidInput(reason=verbatim("language"))
+    if theme is not None and theme not in THEMES:
         raise InvalidInput(reason=verbatim("theme"))
-    response = _back()
-    cookies.set_cookie(response, cookies.THEME, chosen, max_age=COOKIE_LIFE_S)
+    user = viewer()
+    if language is not None:
+        if user is not None:
+            accounts.set_language(context.services(), user, language)
+        cookies.set_cookie(response, cookies.LANGUAGE, language, max_age=COOKIE_LIFE_S)
+    if theme is not None:
+        cookies.set_cookie(response, cookies.THEME, theme, max_age=COOKIE_LIFE_S)
     return response
 
 

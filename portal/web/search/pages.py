@@ -7,6 +7,7 @@ from typing import Any
 
 from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
+from flask_babel import gettext
 
 from portal.domain.documents import DocumentFilter, DocumentSummary
 from portal.domain.explaining import WhyNot
@@ -17,12 +18,13 @@ from portal.http.messages import absence_message, error_message
 from portal.services.documents import library
 from portal.services.search import engine, explaining
 from portal.web.identifiers import as_uuid
-from portal.web.layout import Answer, wants_fragment
+from portal.web.layout import Answer, fragments, titled, wants_fragment
 from portal.web.search import explanations
 from portal.web.search.query import SearchQuery
 
 RESULTS_A_STEP = 10
 MAX_TITLES = 8
+MAX_TITLE_CHARACTERS = 60
 
 MODE_WORDS = {
     SearchMode.HYBRID: N_("Keywords and meaning"),
@@ -74,7 +76,8 @@ def show() -> Answer:
         values["explanation_tables"] = explanations.tables(outcome.explanation or {})
     if not wants_fragment("search-results"):
         return render_template("pages/search.html", **values), status
-    response = make_response(render_template("fragments/search/_results.html", **values), status)
+    page = fragments(("fragments/search/_results.html", values), titled(str(values["page_title"])))
+    response = make_response(page, status)
     response.headers["HX-Push-Url"] = url_for("search.show", **query.arguments())
     return response
 
@@ -93,6 +96,7 @@ def _values(query: SearchQuery) -> dict[str, Any]:
     services, user = context.caller()
     return {
         "query": query,
+        "page_title": _title(query),
         "domains": library.list_domains(services, user),
         "fusions": FUSION_WORDS if user.is_admin else {},
         "modes": MODE_WORDS,
@@ -100,6 +104,13 @@ def _values(query: SearchQuery) -> dict[str, Any]:
         "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
     }
+
+
+def _title(query: SearchQuery) -> str:
+    words = query.text[:MAX_TITLE_CHARACTERS]
+    if words != query.text:
+        words += "…"
+    return " · ".join((*([words] if words else []), gettext("Search")))
 
 
 def _more_count(outcome: SearchOutcome) -> int | None:

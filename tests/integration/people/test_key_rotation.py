@@ -86,8 +86,8 @@ def test_browsers_stay_signed_in_with_their_forms_and_devices(portals: list[Serv
             browser.client.set_cookie(name, cookie.value)
     # A form that was open while the portal restarted.
     form = {"csrf_token": csrf_token, "domain": "lab"}
-    for browser, goes_to in ((during, "/account#domain"), (after, "/login")):
-        answer = browser.client.post("/account/domain", data=form, **browser._request)
+    for browser, goes_to in ((during, "/account"), (after, "/login")):
+        answer = browser.client.post("/account/preferences", data=form, **browser._request)
         assert answer.status_code == 303
         assert answer.location.startswith(goes_to)
     # Guesses from elsewhere do not lock this browser out: its device cookie stays valid.

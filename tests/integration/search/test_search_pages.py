@@ -153,12 +153,12 @@ def test_preferred_domain_is_kept_and_taken_away(
     assert "hidden" not in page.split('id="known-domains"')[1].split("</datalist>")[0]
     for given, kept in ((" house ", "house"), ("", None)):
         answer = client.post(
-            "/account/domain", data={"domain": given}, headers=portal.headers(reader)
+            "/account/preferences", data={"domain": given}, headers=portal.headers(reader)
         )
         assert answer.status_code == 303
         assert accounts.find_user(portal.services, "reader").preferred_domain == kept
     answer = client.post(
-        "/account/domain", data={"domain": "x" * 101}, headers=headers(portal, reader)
+        "/account/preferences", data={"domain": "x" * 101}, headers=headers(portal, reader)
     )
     assert answer.status_code == 422
     assert "a domain can have at most 100 characters" in text_of(answer)

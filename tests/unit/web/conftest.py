@@ -6,7 +6,7 @@ import pytest
 from apiflask import APIFlask
 
 from portal import web
-from portal.http import context
+from portal.http import compression, context
 from portal.services import Services
 from portal.settings import Settings
 
@@ -24,6 +24,7 @@ def app() -> APIFlask:
     )
     application = APIFlask("portal", json_errors=False, static_folder=None, docs_path=None)
     application.secret_key = services.secret_key
+    compression.init_app(application)
     context.init_app(application, services)
     context.require_login(application)
     web.register(application)

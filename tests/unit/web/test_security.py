@@ -128,10 +128,29 @@ def test_a_wrong_method_says_which_are_right(app):
 def test_static_files_are_kept_only_under_todays_address(app):
     client = app.test_client()
     page = client.get("/login").text
-    current = re.search(r'href="(/static/[^"]+base\.css)"', page)[1]
+    current = re.search(r'href="(/static/[^"]+app\.css)"', page)[1]
     assert "immutable" in client.get(current).headers["Cache-Control"]
     assert client.get("/static/0000/css/base.css").headers["Cache-Control"] == "no-cache"
     vendor = re.search(r'src="(/static/vendor/[^"]+)"', page)[1]
     assert "htmx" in client.get(vendor).text
     assert client.get("/static/vendor/0/other.js").status_code == 404
     assert client.get("/static/0/../../portal.yaml").status_code == 404
+
+
+def test_form_token_differs_in_each_response_and_stays_good(app):
+    client = app.test_client()
+    pages = [client.get("/login").text for _ in range(2)]
+    tokens = [set(re.findall(r'name="csrf_token" value="([^"]+)"', page)) for page in pages]
+    assert [len(one) for one in tokens] == [1, 1]
+    assert tokens[0] != tokens[1]
+    for (token,) in tokens:
+        form = {"csrf_token": token, "theme": "dark"}
+        assert client.post("/preferences/theme", data=form).status_code == 303
+
+
+@pytest.mark.parametrize("token", ["", "x", "####", "\u77e5", security.mask("x")])
+def test_a_token_that_was_not_given_out_is_refused(app, token):
+    client = app.test_client()
+    client.get("/login")
+    form = {"csrf_token": token, "theme": "dark"}
+    assert client.post("/preferences/theme", data=form).status_code == 403

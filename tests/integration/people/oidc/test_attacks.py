@@ -351,6 +351,8 @@ def test_sign_in_replaces_the_secret_of_forms(provider: Provider, make_portal: M
     planted = browser.csrf_token()
     assert sign_in(browser, provider, "forms").status_code == 303
     answer = browser.client.post(
-        "/account/domain", data={"csrf_token": planted, "domain": "x"}, base_url="http://localhost"
+        "/account/preferences",
+        data={"csrf_token": planted, "domain": "x"},
+        base_url="http://localhost",
     )
     assert answer.status_code == 403

@@ -55,7 +55,7 @@ def measure(
 ) -> dict[str, Any]:
     """Figures of one corpus, ready for JSON."""
     profiles = [one for one in corpus.profiles if one.percent in plan.percents]
-    defaults = [one for one in profiles if one.conversation_id is None]
+    defaults = [one for one in profiles if one.is_default]
     with ExitStack() as stack:
         peers: list[Peer] = []
         if plan.peers:

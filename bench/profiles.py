@@ -21,6 +21,9 @@ Flags = npt.NDArray[np.bool_]
 # In percent of the documents that the person may see.
 SHARES = (100.0, 50.0, 10.0, 1.0, 0.1)
 IN_A_CONVERSATION = " in a conversation"
+BY_FOLDERS = " by folders"
+FOLDERS = 400
+_FOLDERS_A_SECTION = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +35,11 @@ class Profile:
     user: User
     conversation_id: UUID | None
     enabled: Flags
+
+    @property
+    def is_default(self) -> bool:
+        """Tell whether it comes from a person's switches of documents."""
+        return self.name == name_of(self.percent)
 
     def request(self, query: str, **options: Any) -> SearchRequest:
         """A search as this person makes it."""
@@ -66,14 +74,16 @@ def name_of(percent: float) -> str:
 def make(
     services: Services, document_ids: Sequence[UUID], visible: Flags, *, seed: int
 ) -> list[Profile]:
-    """Two profiles a share: a person whose defaults are so, and a conversation whose overrides
-    make it so for a person who has switched a random half off."""
+    """Three profiles a share: a person whose defaults are so, a conversation whose overrides make
+    it so for a person who has switched a random half off, and a person who has switched the
+    folder above all others, and folders below it back on."""
     rng = np.random.default_rng([seed, 11])
     talker = _user(services, "talker")
     default = rng.random(len(document_ids)) < 0.5
     with psycopg.connect(services.database.conninfo) as connection:
         _switch(connection, "user", talker.id, document_ids, off=~default)
         profiles = []
+        folders = _Folders(connection, document_ids, rng)
         for percent in SHARES:
             name = name_of(percent)
             enabled = _choose(rng, visible, percent)
@@ -87,12 +97,65 @@ def make(
             profiles.append(
                 Profile(name + IN_A_CONVERSATION, percent, talker, conversation, enabled)
             )
+            filer = _user(services, f"files {name}")
+            enabled = visible & folders.switch(connection, filer.id, percent)
+            profiles.append(Profile(name + BY_FOLDERS, percent, filer, None, enabled))
     with psycopg.connect(services.database.conninfo, autocommit=True) as connection:
         # As autovacuum does within a minute of so many changes.
         connection.execute(
-            "VACUUM (ANALYZE) user_document_defaults, conversation_document_overrides"
+            "VACUUM (ANALYZE) user_document_defaults, conversation_document_overrides, "
+            "folder_states, folders, documents"
         )
     return profiles
+
+
+class _Folders:
+    """A tree of folders three levels deep, in which each document lies at a random place."""
+
+    def __init__(
+        self, connection: psycopg.Connection, document_ids: Sequence[UUID], rng: np.random.Generator
+    ) -> None:
+        self.ids = [uuid4() for _ in range(FOLDERS)]
+        # The first is above all, and every twentieth above those that follow it.
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO folders (id, parent_id, name) VALUES (%s, %s, %s)",
+                [(one, self._parent(place), str(place)) for place, one in enumerate(self.ids)],
+            )
+            self.places = rng.integers(0, FOLDERS, len(document_ids))
+            cursor.execute(
+                "UPDATE documents d SET folder_id = filed.folder_id"
+                " FROM unnest(%s::uuid[], %s::uuid[]) AS filed (id, folder_id)"
+                " WHERE d.id = filed.id",
+                [list(document_ids), [self.ids[place] for place in self.places]],
+            )
+        self.order = rng.permutation(np.arange(1, FOLDERS))
+
+    def _parent(self, place: int) -> UUID | None:
+        if place % _FOLDERS_A_SECTION:
+            return self.ids[place - place % _FOLDERS_A_SECTION]
+        return self.ids[0] if place else None
+
+    def switch(self, connection: psycopg.Connection, user: UUID, percent: float) -> Flags:
+        """Switch the top, and folders below it; return the documents (documents,) that are on."""
+        count = max(1, round(FOLDERS * percent / 100))
+        is_on = np.full(FOLDERS, percent == 100)
+        is_on[self.order[:count]] = True
+        with connection.cursor() as cursor:
+            # Those that lie in another are switched too: the nearest counts.
+            cursor.executemany(
+                "INSERT INTO folder_switches (user_id, folder_id, enabled) VALUES (%s, %s, %s)",
+                [
+                    (user, self.ids[place], bool(is_on[place]))
+                    for place in range(FOLDERS)
+                    if place % _FOLDERS_A_SECTION == 0 or is_on[place] != is_on[self._above(place)]
+                ],
+            )
+        return np.asarray(is_on[self.places])
+
+    @staticmethod
+    def _above(place: int) -> int:
+        return place - place % _FOLDERS_A_SECTION
 
 
 def _choose(rng: np.random.Generator, visible: Flags, percent: float) -> Flags:

@@ -90,9 +90,9 @@ class ChatPage:
         """Set a document's switch in this conversation; return its row."""
         drawer = self.open_switches()
         row = drawer.get_by_test_id("switch-row").filter(has_text=title)
-        row.get_by_test_id(f"switch-{state}").click()
-        chosen = row.get_by_test_id(f"switch-{state}")
-        expect(chosen).to_have_attribute("aria-pressed", "true")
+        row.get_by_test_id("selection-toggle").click()
+        is_on = "true" if state == "on" else "false"
+        expect(row.get_by_test_id("selection-toggle")).to_have_attribute("aria-checked", is_on)
         return row
 
     def close_switches(self, conversation: str) -> None:

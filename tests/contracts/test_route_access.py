@@ -247,6 +247,8 @@ ROWS: dict[str, Row] = {
     "semantic.show_status": Row(PEOPLE, 200),
     # --- selection ---
     "selection.set_default": Row(SEEING, 303, WRITE, form(state="off")),
+    "selection.set_folder_default": Row(SEEING, 303, WRITE, form(state="off")),
+    "selection.set_folder": Row(OWN, 303, WRITE, form(state="off")),
     "selection.show": Row(OWN, 200),
     "selection.set_all": Row(OWN, 303, WRITE, form(state="off")),
     "selection.set_one": Row(OWN, 303, WRITE, form(state="off")),
@@ -676,6 +678,7 @@ def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> 
 # A user's own switches of a document, which change nothing for others.
 SWITCHES = {
     "selection.set_default",
+    "selection.set_folder_default",
     "selection_api.set_default",
     "selection_api.forget_default",
     "selection_api.set_folder_default",

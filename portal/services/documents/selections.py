@@ -49,17 +49,21 @@ def set_default(
 
 def list_switches(
     services: Services, user: User, conversation_id: UUID, *, contains: str = "",
-    cursor: str | None = None, limit: int = 50,
+    cursor: str | None = None, limit: int = 50, in_panel: bool = False,
+    folder_id: UUID | None = None,
 ) -> SelectionPage:  # fmt: skip
     """Return the effective switches in a conversation and the tier that decides each, by title.
+
+    `in_panel` as of `store.documents.selections.list_switches`.
 
     Raises NotFound, MalformedRequest on a bad cursor.
     """
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         return selection_store.list_switches(
-            session, user, conversation_id, contains=contains, cursor=cursor, limit=limit
-        )
+            session, user, conversation_id, contains=contains, cursor=cursor, limit=limit,
+            in_panel=in_panel, folder_id=folder_id,
+        )  # fmt: skip
 
 
 def set_override(
@@ -90,11 +94,14 @@ def set_all_overrides(
 
 
 def count(services: Services, user: User, conversation_id: UUID | None) -> tuple[int, int]:
-    """Return the number of enabled documents and the total. Raises NotFound."""
+    """Return the number of enabled documents and the total, without what could not be read.
+
+    Raises NotFound.
+    """
     with services.database.begin() as session:
         if conversation_id is not None:
             conversation_store.require_own(session, conversation_id, user.id)
-        return selection_store.count(session, user, conversation_id)
+        return selection_store.count(session, user, conversation_id, is_readable=True)
 
 
 def _seen(
@@ -119,6 +126,18 @@ def list_folder_switches(
         return selection_store.list_folder_switches(
             session, user, conversation_id, parent_id=parent_id, contains=contains
         )
+
+
+def folder_switch(services: Services, user: User, folder_id: UUID) -> FolderSwitch:
+    """Return a user's own switch of a folder. Raises NotFound."""
+    with services.database.begin() as session:
+        return _seen_folder(session, user, None, folder_id)
+
+
+def folders_off(services: Services, user: User) -> set[UUID]:
+    """Return the folders that are off for a user."""
+    with services.database.begin() as session:
+        return selection_store.find_folders_off(session, user)
 
 
 def set_folder_default(

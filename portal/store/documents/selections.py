@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import TextClause, delete, func, text
+from sqlalchemy import delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -24,10 +24,13 @@ from portal.store.documents.selection import (
 )
 from portal.store.models import (
     ConversationDocumentOverrideRow,
+    FolderStateRow,
     FolderSwitchRow,
     UserDocumentDefaultRow,
 )
 
+# The condition that a user may see a folder, by its alias.
+_VISIBLE = "({0}.visibility = 'shared' OR {0}.owner_id = :user_id OR :user_is_admin)"
 _SEEN = f"""
     FROM documents d
     JOIN collections c ON c.id = d.collection_id AND c.name = 'portal' {SELECTION_JOINS}
@@ -35,14 +38,17 @@ _SEEN = f"""
 """
 # The key ends in the id, since titles need not differ.
 _ORDER = "lower(d.title), d.id"
-_FOLDERS = """
-    folder_default.enabled AS folder_mine, folder_default.source_id AS folder_mine_id,
-    (SELECT f.name FROM folders f WHERE f.id = folder_default.source_id AND (
-        f.visibility = 'shared' OR f.owner_id = :user_id OR :user_is_admin)) AS folder_mine_name,
-    folder_override.enabled AS folder_here, folder_override.source_id AS folder_here_id,
-    (SELECT f.name FROM folders f WHERE f.id = folder_override.source_id AND (
-        f.visibility = 'shared' OR f.owner_id = :user_id OR :user_is_admin)) AS folder_here_name
-"""
+_FOLDERS = ", ".join(
+    f"""{name}.enabled AS {name}, {name}.source_id AS {name}_id, (
+        SELECT named.name FROM folders named
+        WHERE named.id = {name}.source_id AND {_VISIBLE.format("named")}
+    ) AS {name}_name"""
+    for name in ("folder_default", "folder_override")
+)
+# What lies in a folder that the user may not see lies in none for that user.
+_AT_THE_TOP = f"""AND NOT EXISTS (
+    SELECT FROM folders f WHERE f.id = d.folder_id AND {_VISIBLE.format("f")}
+)"""
 _COLUMNS = f"""
     d.id, d.title, lower(d.title) AS sort_key, d.media_type, user_default.enabled AS mine,
     override.enabled AS here, {_FOLDERS}
@@ -50,7 +56,9 @@ _COLUMNS = f"""
 _SWITCHES = f"SELECT {_COLUMNS} {_SEEN}"
 _ONE = text(f"{_SWITCHES} AND d.id = :document_id")
 _SOME = text(f"{_SWITCHES} AND d.id = ANY(:ids)")
-_COUNTS = text(f"SELECT count(*) FILTER (WHERE {ENABLED}), count(*) {_SEEN}")
+# What could not be read is not searched, whatever its switches say.
+_READABLE = "AND (d.status <> 'failed' OR d.current_job_id IS NOT NULL)"
+_COUNTS = f"SELECT count(*) FILTER (WHERE {ENABLED}), count(*) {_SEEN}"
 # Ordered by id, which is the same order as that of their hexadecimal text.
 _SNAPSHOT = text(
     f"""
@@ -71,20 +79,30 @@ def list_switches(
     contains: str,
     cursor: str | None,
     limit: int,
+    in_panel: bool = False,
+    folder_id: UUID | None = None,
 ) -> SelectionPage:
     """Return documents visible to the user with their switches, by title.
 
-    Outside a conversation only the user's own switches count. Raises MalformedRequest on a bad
-    cursor.
+    Outside a conversation only the user's own switches count. `in_panel` leaves out what could not
+    be read and, without `contains`, what does not lie right in the folder, or in none. Raises
+    MalformedRequest on a bad cursor.
     """
-    binds = selection_binds(user, conversation_id) | {"limit": limit + 1}
-    enabled_count, total_count = count(session, user, conversation_id)
+    binds = selection_binds(user, conversation_id) | {"limit": limit + 1, "folder_id": folder_id}
+    enabled_count, total_count = count(session, user, conversation_id, is_readable=in_panel)
     if contains:
         binds["pattern"] = f"%{_literal(contains)}%"
     if cursor:
         binds["after_key"], binds["after_id"] = read_text_cursor(cursor)
-    statement = _list_statement(is_narrowed=bool(contains), goes_on=bool(cursor))
-    rows = session.execute(statement, binds).all()
+    conditions = [_READABLE] if in_panel else []
+    if contains:
+        conditions.append("AND d.title ILIKE :pattern")
+    elif in_panel:
+        conditions.append("AND d.folder_id = :folder_id" if folder_id else _AT_THE_TOP)
+    if cursor:
+        conditions.append("AND (lower(d.title), d.id) > (:after_key, :after_id)")
+    statement = f"{_SWITCHES} {' '.join(conditions)} ORDER BY {_ORDER} LIMIT :limit"
+    rows = session.execute(text(statement), binds).all()
     more = len(rows) > limit
     last = rows[limit - 1] if more else None
     return SelectionPage(
@@ -93,12 +111,6 @@ def list_switches(
         total_count=total_count,
         next_cursor=make_text_cursor(last.sort_key, last.id) if last is not None else None,
     )
-
-
-def _list_statement(*, is_narrowed: bool, goes_on: bool) -> TextClause:
-    narrowed = "AND d.title ILIKE :pattern" if is_narrowed else ""
-    after = "AND (lower(d.title), d.id) > (:after_key, :after_id)" if goes_on else ""
-    return text(f"{_SWITCHES} {narrowed} {after} ORDER BY {_ORDER} LIMIT :limit")
 
 
 def _literal(words: str) -> str:
@@ -113,8 +125,12 @@ def _to_switch(row: Any) -> DocumentSwitch:
         media_type=MediaType(row.media_type),
         user_default=row.mine,
         override=row.here,
-        folder_default=_to_state(row.folder_mine_id, row.folder_mine_name, row.folder_mine),
-        folder_override=_to_state(row.folder_here_id, row.folder_here_name, row.folder_here),
+        folder_default=_to_state(
+            row.folder_default_id, row.folder_default_name, row.folder_default
+        ),
+        folder_override=_to_state(
+            row.folder_override_id, row.folder_override_name, row.folder_override
+        ),
     )
 
 
@@ -145,9 +161,15 @@ def find_switches(
     return {row.id: _to_switch(row) for row in session.execute(_SOME, binds)}
 
 
-def count(session: Session, user: User, conversation_id: UUID | None) -> tuple[int, int]:
-    """Return the number of enabled documents, and of all that the user may see."""
-    row = session.execute(_COUNTS, selection_binds(user, conversation_id)).one()
+def count(
+    session: Session, user: User, conversation_id: UUID | None, *, is_readable: bool = False
+) -> tuple[int, int]:
+    """Return the number of enabled documents, and of all that the user may see.
+
+    `is_readable` leaves out what could not be read.
+    """
+    statement = text(f"{_COUNTS} {_READABLE}" if is_readable else _COUNTS)
+    row = session.execute(statement, selection_binds(user, conversation_id)).one()
     return row[0], row[1]
 
 
@@ -172,7 +194,6 @@ def snapshot(session: Session, user: User, conversation_id: UUID | None) -> Snap
 
 # --- folders --------------------------------------------------------------------------------------
 
-_VISIBLE = "({0}.visibility = 'shared' OR {0}.owner_id = :user_id OR :user_is_admin)"
 _FOLDER_SWITCHES = f"""
     SELECT d.id, d.name, {_FOLDERS}, EXISTS (
         SELECT FROM folders below WHERE below.parent_id = d.id AND {_VISIBLE.format("below")}
@@ -221,19 +242,27 @@ def find_folder_switch(
 
 
 def _to_folder_switch(row: Any) -> FolderSwitch:
-    mine = _to_state(row.folder_mine_id, row.folder_mine_name, row.folder_mine)
-    here = _to_state(row.folder_here_id, row.folder_here_name, row.folder_here)
+    mine = _to_state(row.folder_default_id, row.folder_default_name, row.folder_default)
+    here = _to_state(row.folder_override_id, row.folder_override_name, row.folder_override)
     own_mine = mine is not None and mine.folder_id == row.id
     own_here = here is not None and here.folder_id == row.id
     return FolderSwitch(
         folder_id=row.id,
         name=row.name,
         has_folders=row.has_folders,
-        user_default=row.folder_mine if own_mine else None,
-        override=row.folder_here if own_here else None,
+        user_default=row.folder_default if own_mine else None,
+        override=row.folder_override if own_here else None,
         folder_default=None if own_mine else mine,
         folder_override=None if own_here else here,
     )
+
+
+def find_folders_off(session: Session, user: User) -> set[UUID]:
+    """Return the folders that are off for a user, in any conversation without another switch."""
+    off = select(FolderStateRow.folder_id).where(
+        FolderStateRow.owner_id == user.id, FolderStateRow.enabled.is_(False)
+    )
+    return set(session.scalars(off))
 
 
 # --- writing --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from portal.domain.documents import (
 from portal.domain.jobs import Job
 from portal.errors import N_, Forbidden, NotFound
 from portal.http import context
-from portal.services.documents import folders, jobs, library
+from portal.services.documents import folders, jobs, library, selections
 from portal.web.documents.folders import tree_values
 from portal.web.documents.selection import rows_switches
 from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment
@@ -193,6 +193,10 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         **list_values(query),
         **tree_values(opened),
         "opened": opened,
+        "folder_switch": selections.folder_switch(*context.caller(), folder_id)
+        if folder_id
+        else None,
+        "folders_off": selections.folders_off(*context.caller()),
         "choices": {
             "status": [(one, gettext(STATUS_WORDS[one])) for one in DocumentStatus],
             "type": [(name, one.short) for name, one in TYPES.items()],

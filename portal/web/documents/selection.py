@@ -1,4 +1,4 @@
-"""Switches: which documents are enabled for a user, and in one conversation."""
+"""Switches of documents and folders, for a user and in one conversation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from flask import Flask, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.domain.selection import DocumentSwitch, SelectionSource
+from portal.domain.selection import DocumentSwitch, SelectionSource, Switch
 from portal.errors import N_, MalformedRequest
 from portal.http import context
 from portal.services.answers import conversations
-from portal.services.documents import selections
+from portal.services.documents import folders, selections
+from portal.web.documents.folders import identifier
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
 
 SWITCHES_A_STEP = 50
+MAX_FOLDERS_SHOWN = 200
 # The states of a switch; None inherits from the tier above.
 STATES: dict[str, bool | None] = {"inherit": None, "on": True, "off": False}
-STATE_WORDS = {"inherit": N_("Default"), "on": N_("On"), "off": N_("Off")}
 
 CAUSES = {
     (SelectionSource.SYSTEM, True): N_("On (system default)"),
@@ -35,14 +36,20 @@ CAUSES = {
 blueprint = APIBlueprint("selection", __name__, enable_openapi=False)
 
 
-def cause(switch: DocumentSwitch) -> str:
-    """Return whether a document is enabled and which tier decides it, in the reader's language."""
-    return str(gettext(CAUSES[switch.source, switch.enabled]))
+FOLDER_CAUSES = {
+    (SelectionSource.USER, True): N_("On: folder “%(name)s”, for you"),
+    (SelectionSource.USER, False): N_("Off: folder “%(name)s”, for you"),
+    (SelectionSource.CONVERSATION, True): N_("On: folder “%(name)s”, in this conversation"),
+    (SelectionSource.CONVERSATION, False): N_("Off: folder “%(name)s”, in this conversation"),
+}
 
 
-def state_name(override: bool | None) -> str:
-    """Return `inherit`, `on` or `off`."""
-    return next(name for name, value in STATES.items() if value is override)
+def cause(switch: Switch) -> str:
+    """Return whether something is on, and which switch decides it, in the reader's language."""
+    enabled, source, folder = switch.decision
+    if folder is None or folder.name is None:
+        return str(gettext(CAUSES[source, enabled]))
+    return str(gettext(FOLDER_CAUSES[source, enabled], name=folder.name))
 
 
 @blueprint.post("/documents/<uuid:document_id>/selection")
@@ -52,6 +59,13 @@ def set_default(document_id: UUID) -> Answer:
     if wants_fragment():
         return render_template("fragments/selection/_toggle.html", switch=switch)
     return _back(url_for("documents.index", _anchor=f"document-{document_id}"))
+
+
+@blueprint.post("/folders/<uuid:folder_id>/selection")
+def set_folder_default(folder_id: UUID) -> Answer:
+    """Enable or disable what lies in a folder for the user, and what is added to it later."""
+    selections.set_folder_default(*context.caller(), folder_id, _wanted_state())
+    return _back(url_for("documents.index", folder=folder_id))
 
 
 @blueprint.get("/chat/<uuid:conversation_id>/documents")
@@ -76,19 +90,34 @@ def set_all(conversation_id: UUID) -> Answer:
     return _back(url_for("selection.show", conversation_id=conversation_id))
 
 
+@blueprint.post("/chat/<uuid:conversation_id>/folders/<uuid:folder_id>")
+def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
+    """Set the switch of a folder in a conversation."""
+    selections.set_folder_override(*context.caller(), conversation_id, folder_id, _wanted_state())
+    if wants_fragment():
+        # Documents of the folder may be among those found.
+        values = _values(conversation_id)
+        return fragments(("fragments/selection/_list.html", values), *_counts(values))
+    parent = identifier(request.form.get("folder"))
+    address = url_for("selection.show", conversation_id=conversation_id, folder=parent)
+    return _back(f"{address}#switch-{folder_id}")
+
+
 @blueprint.post("/chat/<uuid:conversation_id>/documents/<uuid:document_id>")
 def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
     """Set the switch of one document in a conversation."""
     services, user = context.caller()
     switch = selections.set_override(services, user, conversation_id, document_id, _wanted_state())
     if not wants_fragment():
-        address = url_for("selection.show", conversation_id=conversation_id)
+        parent = identifier(request.form.get("folder"))
+        address = url_for("selection.show", conversation_id=conversation_id, folder=parent)
         return _back(f"{address}#switch-{document_id}")
     enabled_count, total_count = selections.count(services, user, conversation_id)
     values = {
         "conversation_id": conversation_id,
         "enabled_count": enabled_count,
         "total_count": total_count,
+        "folder_id": identifier(request.form.get("folder")),
     }
     row = ("fragments/selection/_row.html", {"switch": switch, **values})
     return fragments(row, *_counts(values))
@@ -100,23 +129,33 @@ def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
 
 
 def init_app(app: Flask) -> None:
-    app.jinja_env.globals.update(
-        selection_cause=cause, state_name=state_name, state_words=STATE_WORDS
-    )
+    app.jinja_env.globals.update(selection_cause=cause)
 
 
 def _values(conversation_id: UUID) -> dict[str, Any]:
     services, user = context.caller()
-    text = request.values.get("q", "").strip()
+    cursor = request.args.get("cursor") or None
+    folder_id = identifier(request.values.get("folder"))
+    # In a folder the field may still have what was searched for before it was opened.
+    text = "" if folder_id else request.values.get("q", "").strip()
+    folder_switches = selections.list_folder_switches(
+        services, user, conversation_id, parent_id=folder_id, contains=text
+    )
     page = selections.list_switches(
         services,
         user,
         conversation_id,
         contains=text,
-        cursor=request.args.get("cursor") or None,
+        cursor=cursor,
         limit=SWITCHES_A_STEP,
+        in_panel=True,
+        folder_id=folder_id,
     )
     return {
+        "folder_id": folder_id,
+        "opened": folders.get_folder(services, user, folder_id) if folder_id else None,
+        "folder_switches": () if cursor else folder_switches[:MAX_FOLDERS_SHOWN],
+        "has_more_folders": len(folder_switches) > MAX_FOLDERS_SHOWN,
         "conversation": conversations.get(services, user, conversation_id),
         "conversation_id": conversation_id,
         "page": page,

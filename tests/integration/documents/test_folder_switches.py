@@ -184,3 +184,49 @@ def test_all_on_covers_folders_too(ada: Desk, portal: Portal) -> None:
     path = f"/api/conversations/{talk}/document-overrides"
     assert ada.call("PUT", path, json={"enabled": None}).status_code == 204
     assert ada.found(conversation_id=talk) == {"One"}
+
+
+def test_panel_shows_folders_first_and_counts_what_can_be_read(ada: Desk, portal: Portal) -> None:
+    archive = ada.folder("Archive")
+    inner = ada.folder("Old", archive)
+    filed = portal.add("maple", title="Filed", owner=ada.user)
+    portal.add("maple two", title="Loose", owner=ada.user)
+    portal.add(b"%PDF-1.4 nothing", name="broken.pdf", owner=ada.user)
+    ada.move(filed, archive)
+    talk = str(conversations.create(portal.services, ada.user).id)
+    panel = f"/chat/{talk}/documents"
+    page = ada.call("GET", panel).text
+    assert page.index("Archive") < page.index("Loose")
+    assert "Using 2 of 2 documents" in page
+    assert "Filed" not in page
+    assert "broken" not in page
+    inside = ada.call("GET", panel, query_string={"folder": str(archive)}).text
+    assert inside.index("Old") < inside.index("Filed")
+    assert "Loose" not in inside
+    found = ada.call("GET", panel, query_string={"q": "fil"}).text
+    assert "Filed" in found
+    assert "switch-inherit" not in found
+    # Without scripts a form is sent, and the page comes back.
+    answer = ada.call("POST", f"/chat/{talk}/folders/{archive}", data={"state": "off"})
+    assert answer.status_code == 303
+    inside = ada.call("GET", panel, query_string={"folder": str(archive)}).text
+    assert "Using 1 of 2 documents" in inside
+    assert inside.count("Off: folder “Archive”, in this conversation") == 2
+    assert "switch-inherit" in ada.call("GET", panel).text
+    assert ada.call("GET", panel, query_string={"folder": str(uuid4())}).status_code == 404
+    ada.call("POST", f"/chat/{talk}/folders/{inner}", data={"state": "on"})
+    ada.call("POST", f"/chat/{talk}/folders/{archive}", data={"state": "inherit"})
+    assert "Using 2 of 2 documents" in ada.call("GET", panel).text
+
+
+def test_folder_of_the_list_is_switched_for_oneself(ada: Desk, eve: Desk, portal: Portal) -> None:
+    archive = ada.folder("Archive")
+    ada.move(portal.add("maple", title="Filed", owner=ada.user), archive)
+    address = f"/documents?folder={archive}"
+    assert "folder-off" not in ada.call("GET", address).text
+    sent = ada.call("POST", f"/folders/{archive}/selection", data={"state": "off"})
+    assert (sent.status_code, sent.location) == (303, address)
+    page = ada.call("GET", address).text
+    assert "folder-off" in page
+    assert "Off: folder “Archive”, for you" in page
+    assert "folder-off" not in eve.call("GET", address).text

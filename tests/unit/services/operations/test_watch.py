@@ -64,7 +64,7 @@ def test_hanging_probe_delays_no_caller_and_stays_the_only_one() -> None:
     started = time.monotonic()
     for number in range(50):
         assert watch.is_healthy(f"model {number % 3}", None, model.probe, at_first=True)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10
     assert model.probes == 1
     model.gate.set()
 

@@ -139,6 +139,11 @@ class ChatModel(Protocol):
     def model(self) -> str: ...
 
     @property
+    def only_quotes(self) -> bool:
+        """Return whether it quotes its sources and reads neither a prompt nor earlier answers."""
+        ...
+
+    @property
     def takes_tools(self) -> bool:
         """Return whether the model may ask for another search."""
         ...

@@ -21,6 +21,7 @@ class SaysWhatIsWritten:
 
     scripts: list[Script]
     takes_tools: bool = False
+    only_quotes: bool = False
     provider: str = "scripted"
     model: str = "scripted-1"
     requests: list[ChatRequest] = field(default_factory=list)

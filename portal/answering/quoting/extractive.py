@@ -53,6 +53,7 @@ class ExtractiveChatModel:
 
     provider = "extractive"
     model = "extractive"
+    only_quotes = True
     takes_tools = False
 
     def __init__(self, embedder: Embedder | StatementReader | None = None) -> None:

@@ -32,6 +32,10 @@ class MeasuredChatModel:
         return self._model.model
 
     @property
+    def only_quotes(self) -> bool:
+        return self._model.only_quotes
+
+    @property
     def takes_tools(self) -> bool:
         return self._model.takes_tools
 

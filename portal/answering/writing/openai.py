@@ -63,6 +63,7 @@ class OpenAIChatModel:
     before that, temporary failures are retried."""
 
     provider = "openai"
+    only_quotes = False
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ class ScriptedChatModel:
 
     provider = "scripted"
     model = "scripted"
+    only_quotes = False
 
     def __init__(self, *scripts: Sequence[Step], takes_tools: bool = False) -> None:
         self._scripts = list(scripts) or [()]

@@ -149,9 +149,8 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
 
 
 def _prompt(services: Services, asked: Asked, retrieved: Retrieved) -> Prompt:
-    # What only quotes reads no prompt, so no budget leaves chunks out.
-    only_quotes = services.chat.provider == "extractive"
-    if only_quotes or retrieved.is_outline or retrieved.reply is not None:
+    # Without a prompt no budget leaves chunks out.
+    if services.chat.only_quotes or retrieved.is_outline or retrieved.reply is not None:
         return Prompt("", retrieved.sources, 0)
     return prompt.build(
         retrieved.sources,

@@ -115,7 +115,7 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
 def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | None:
     """Return the portal's own reply, or the documents to read as a whole; None for a question."""
     with services.database.begin() as session:
-        if services.chat.provider == "extractive":
+        if services.chat.only_quotes:
             reply = replying.find_reply(
                 session, asked.user, asked.conversation_id, asked.question, asked.language
             )
@@ -133,7 +133,7 @@ def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | No
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
     """Return the search queries; the first is recorded as the query."""
     # A language model splits a question on its own.
-    if chat.provider != "extractive":
+    if not chat.only_quotes:
         return tuple(dict.fromkeys((query, asked.question)))
     parts = standalone_parts(query)
     return tuple(dict.fromkeys((query, asked.question, *(searched for _, searched in parts))))
@@ -157,7 +157,7 @@ def _search_and_read(
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
     aside: list[SearchHit] = []
-    if queries and services.chat.provider == "extractive":
+    if queries and services.chat.only_quotes:
         known = {hit.chunk_id for hit in hits}
         across = _search_across(services, asked, queries[0])
         aside = [hit for hit in across if hit.chunk_id not in known]
@@ -224,14 +224,13 @@ def _standalone(services: Services, asked: Asked) -> str:
         )  # fmt: skip
     turns = _turns(past, asked.language)
     if not turns:
-        is_extractive = services.chat.provider == "extractive"
-        return without_greeting(asked.question) if is_extractive else asked.question
+        return without_greeting(asked.question) if services.chat.only_quotes else asked.question
     query = _rewritten(services.chat, turns, asked.question)
     return query[:MAX_QUERY_CHARACTERS].strip() or asked.question
 
 
 def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
-    if chat.provider == "extractive":
+    if chat.only_quotes:
         return follow_up.search_query(turns, without_greeting(question))
     return follow_up.rewritten(chat, turns, question)
 
@@ -257,7 +256,7 @@ def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
     request = SearchRequest(
         query,
         conversation_id=asked.conversation_id,
-        default_top_n=_QUOTED_FROM if services.chat.provider == "extractive" else None,
+        default_top_n=_QUOTED_FROM if services.chat.only_quotes else None,
     )
     return engine.search_or_words(services, asked.user, request)
 
@@ -325,7 +324,7 @@ def _source(number: int, hit: SearchHit | None, stored: StoredSource) -> Source:
 def _read_by(chat: ChatModel, past: Sequence[PastMessage]) -> frozenset[UUID]:
     """Return the documents whose content reaches the model through earlier turns."""
     # Quotations are made from chunks alone.
-    if chat.provider == "extractive":
+    if chat.only_quotes:
         return frozenset()
     shown = (message.rests_on for message in past if not message.is_withheld)
     return frozenset(one for one in chain.from_iterable(shown) if one is not None)

@@ -69,6 +69,7 @@ def answer(
     A failure of the chat model is not an error, because there are still hits. Raises
     TooManyAnswers, TooManyOwnAnswers, and the errors of `document_search.search`.
     """
+    services = writers.with_current(services)
     slot = services.answer_slots.take(user.id, services.settings.chat)
 
     def search_and_read() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
@@ -77,7 +78,7 @@ def answer(
         return (found, request, built), has_all
 
     try:
-        return _answered(writers.with_current(services), *retry_until_complete(search_and_read))
+        return _answered(services, *retry_until_complete(search_and_read))
     finally:
         slot.release()
 
@@ -108,8 +109,12 @@ def _request(
         )
         token_budget = dynamic_config.read(session, services.settings.search).context_token_budget
     sources = sources_of(chunks, stored, after=0)
-    understood = understand(found.query) if services.chat.provider == "extractive" else None
-    built = prompt.build(sources, language=language, token_budget=token_budget)
+    understood = None
+    if services.chat.only_quotes:
+        understood = understand(found.query)
+        built = Prompt("", sources, 0)
+    else:
+        built = prompt.build(sources, language=language, token_budget=token_budget)
     request = ChatRequest(
         system=built.system,
         turns=(Turn(Role.USER.value, found.query),),

@@ -42,7 +42,6 @@ from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
 from portal.services.answers.retrieving import Asked, Retrieved, search_further
 from portal.services.answers.slots import Slot
-from portal.services.answers.writers import EXTRACTIVE
 
 log = structlog.get_logger(__name__)
 
@@ -141,7 +140,7 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _write(self) -> Generator[AnswerEvent, None, MessageStatus]:
         """Ask the model, and again after each search that it requests."""
         request = self._first_request()
-        if self._answering.retrieved.is_outline and self._services.chat.provider != EXTRACTIVE:
+        if self._answering.retrieved.is_outline and not self._services.chat.only_quotes:
             try:
                 read = yield from self._read_in_parts(request)
             except ChatUnavailable as error:
@@ -234,7 +233,7 @@ class AnswerStream(Iterator[AnswerEvent]):
 
     def _quote_instead(self, request: ChatRequest) -> Generator[AnswerEvent, None, None]:
         """Quote the sources when the model failed before it wrote anything."""
-        if self._draft.has_text or self._services.chat.provider == EXTRACTIVE:
+        if self._draft.has_text or self._services.chat.only_quotes:
             return
         quoting = replace(self._services, chat=ExtractiveChatModel(self._services.embedder))
         with suppress(ChatUnavailable), closing(chat_events(quoting, request)) as events:

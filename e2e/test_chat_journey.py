@@ -144,6 +144,32 @@ def test_enter_that_ends_a_composition_asks_nothing(open_portal: OpenPortal) -> 
     assert portal.console_errors == []
 
 
+def test_a_draft_survives_other_pages_a_reload_and_a_lost_session(open_portal: OpenPortal) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    page, chat = portal.page, ChatPage(portal.page)
+    page.goto("/chat")
+    page.get_by_test_id("new-conversation").click()
+    expect(page.locator("#messages")).to_be_attached()
+    address, question = page.url, "When do puffins nest?"
+    chat.field.fill(question)
+    page.goto("/documents")
+    page.goto(address)
+    expect(chat.field).to_have_value(question)
+    page.reload()
+    expect(chat.field).to_have_value(question)
+    page.context.clear_cookies()
+    chat.field.press("Enter")
+    page.wait_for_url("**/login**")
+    portal.fill_sign_in("admin", PASSWORD)
+    page.wait_for_url(address)
+    expect(chat.field).to_have_value(question)
+    chat.field.press("Enter")
+    expect(chat.messages).to_have_count(2)
+    page.reload()
+    expect(chat.field).to_have_value("")
+
+
 def test_answer_is_retried_edited_and_judged(open_portal: OpenPortal, tmp_path: Path) -> None:
     lesson = Lesson(
         "Windmill",

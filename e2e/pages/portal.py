@@ -21,11 +21,14 @@ class PortalPages:
 
     def sign_in(self, name: str, password: str) -> None:
         self.page.goto("/")
+        self.fill_sign_in(name, password)
+        expect(self.page.get_by_test_id("document-list")).to_be_attached()
+
+    def fill_sign_in(self, name: str, password: str) -> None:
         form = self.page.get_by_test_id("login-form")
         form.locator("input[name=name]").fill(name)
         form.locator("input[name=password]").fill(password)
         form.locator("button[type=submit]").click()
-        expect(self.page.get_by_test_id("document-list")).to_be_attached()
 
     def upload(self, *paths: Path) -> None:
         """Choose files in the file picker; without JavaScript also submit the form."""

@@ -1,5 +1,6 @@
 // A conversation: questions are sent, and answers shown while they are written.
 import { grow } from "./composing.js";
+import { forgetDraft } from "./drafts.js";
 import { readEvents } from "./event-stream.js";
 import { showToast } from "./toasts.js";
 
@@ -46,6 +47,7 @@ async function begin(event, form) {
     const response = await fetch(form.action, { method: "POST", body: data, headers: ours() });
     const address = response.headers.get("HX-Redirect");
     if (!address) return showProblem(response);
+    forgetDraft();
     sessionStorage.setItem(PENDING, JSON.stringify({ address, question }));
     location.assign(address);
   } catch {
@@ -214,6 +216,7 @@ function say(key) {
 
 function clear(field) {
   field.value = "";
+  forgetDraft();
   grow(field);
 }
 

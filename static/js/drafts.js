@@ -1,0 +1,39 @@
+// A question that was typed and not asked: kept for as long as the tab lives, until it is asked.
+const KEY = "drafts";
+
+export function watchDrafts() {
+  const field = draftField();
+  if (!field) return;
+  if (!field.value) field.value = draftsOf(field)[location.pathname] ?? "";
+  document.addEventListener("input", (event) => {
+    if (event.target === draftField()) keep(event.target);
+  });
+}
+
+export function forgetDraft() {
+  const field = draftField();
+  if (field) keep(field, "");
+}
+
+function draftField() {
+  return document.querySelector("form[data-person] textarea[data-enter-sends]");
+}
+
+function keep(field, text = field.value) {
+  const drafts = { ...draftsOf(field), [location.pathname]: text || undefined };
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify({ person: field.form.dataset.person, drafts }));
+  } catch {
+    // Without room, or where the browser allows none, a draft lives as long as the page.
+  }
+}
+
+// A later user of the tab must not see what an earlier one was about to ask.
+function draftsOf(field) {
+  try {
+    const stored = JSON.parse(sessionStorage.getItem(KEY));
+    return stored?.person === field.form.dataset.person ? stored.drafts : {};
+  } catch {
+    return {};
+  }
+}

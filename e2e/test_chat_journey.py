@@ -199,6 +199,38 @@ def test_answer_is_retried_edited_and_judged(open_portal: OpenPortal, tmp_path: 
     expect(page.get_by_test_id("selection-hash")).to_have_text(re.compile("[0-9a-f]{64}"))
 
 
+def test_source_has_an_address_that_back_and_forward_return_to(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    lesson = Lesson(
+        "Lighthouse",
+        "# Lighthouse\n\nThe lamp of the lighthouse turns once in nine seconds.",
+        "How fast does the lamp of the lighthouse turn?",
+        "nine seconds",
+    )
+    portal = open_portal("en")
+    library_with(portal, tmp_path, lesson)
+    page, chat = portal.page, ChatPage(portal.page)
+    marker = chat.begin(lesson.question).get_by_test_id("citation-marker").first
+    conversation = page.url
+    chat.open_sources(marker)
+    expect(chat.panel.locator("mark.quote").first).to_be_in_viewport()
+    opened = page.url
+    assert opened.startswith(f"{conversation}?source=")
+    page.go_back()
+    expect(chat.panel).to_have_count(0)
+    assert page.url == conversation
+    page.go_forward()
+    expect(chat.panel).to_be_visible()
+    page.reload()
+    expect(chat.panel).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(chat.panel).to_have_count(0)
+    expect(marker).to_be_focused()
+    assert page.url == conversation
+    assert portal.console_errors == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("language", ["zh-CN", "en"])
 def test_conversations_are_accessible_and_fit_a_phone(

@@ -30,7 +30,7 @@ export function watchChat() {
 // A conversation opens at its last question, unless the address or the browser knows better.
 function showLatest() {
   const [arrival] = performance.getEntriesByType("navigation");
-  if (location.hash || arrival?.type !== "navigate") return;
+  if (location.hash || location.search || arrival?.type !== "navigate") return;
   const questions = document.querySelectorAll("#messages .message-user");
   if (questions.length > 1) questions[questions.length - 1].scrollIntoView();
 }
@@ -141,6 +141,8 @@ function rename(title) {
   if (!shown || !title || shown.textContent === title) return;
   document.title = document.title.replace(shown.textContent, title);
   shown.textContent = title;
+  const row = document.querySelector(".chat-list [aria-current]");
+  if (row) row.textContent = title;
 }
 
 function stop() {

@@ -1,11 +1,14 @@
-// What opens beside a conversation: the sources of an answer, or the switches of its documents.
+// What opens beside a conversation: a source, the sources of an answer, or document switches.
+// A source has an address, `?source=<citation>`, which Back and Forward return to.
 let opener = null;
 
 export function watchSide() {
   const side = document.getElementById("chat-side");
   if (!side) return;
+  const { pathname } = location;
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.detail.target === side) opener = event.detail.elt;
+    const { elt, target } = event.detail;
+    if (target === side && !side.contains(elt)) opener = elt;
   });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target === side) open(side);
@@ -13,32 +16,57 @@ export function watchSide() {
   side.addEventListener("click", (event) => {
     if (!event.target.closest("[data-close-side]")) return;
     event.preventDefault();
-    close(side);
+    leave(side);
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || side.hidden || event.defaultPrevented) return;
     if (document.querySelector("dialog[open]")) return;
-    close(side);
+    leave(side);
   });
+  // htmx would load the whole page; only the pane differs, and the conversation keeps its place.
+  window.addEventListener(
+    "popstate",
+    (event) => {
+      if (location.pathname !== pathname) return;
+      event.stopImmediatePropagation();
+      if (!source()) close(side);
+      else if (side.querySelector("[data-source]")?.dataset.source !== source()) {
+        window.htmx.ajax("GET", location.pathname + location.search, { target: side });
+      }
+    },
+    { capture: true },
+  );
+  if (!side.hidden) scrollToQuote(side);
 }
+
+const source = () => new URLSearchParams(location.search).get("source");
 
 function open(side) {
   side.hidden = false;
-  const wanted = side.querySelector("[data-at]");
-  side.scrollTop = 0;
-  if (wanted) {
-    const top = wanted.getBoundingClientRect().top - side.getBoundingClientRect().top;
-    side.scrollTop = top - side.clientHeight / 4;
-  }
-  const focus = wanted?.querySelector("a") ?? side.querySelector("#side-title");
+  scrollToQuote(side);
+  const focus = side.querySelector("[data-at] a, #side-title");
   focus?.focus({ preventScroll: true });
 }
 
+function scrollToQuote(side) {
+  const wanted = side.querySelector("[data-at], mark.quote");
+  side.scrollTop = 0;
+  if (!wanted) return;
+  const top = wanted.getBoundingClientRect().top - side.getBoundingClientRect().top;
+  side.scrollTop = Math.max(0, top - side.clientHeight / 2);
+}
+
+function leave(side) {
+  close(side);
+  if (source()) history.pushState({ htmx: true }, "", location.pathname);
+}
+
 function close(side) {
+  const shown = side.querySelector("[data-source]")?.dataset.source;
   side.hidden = true;
   side.replaceChildren();
   // The answer may have been replaced meanwhile; its marker has the same id again.
-  const back = opener?.isConnected ? opener : document.getElementById(opener?.id ?? "");
+  const back = opener?.isConnected ? opener : document.getElementById(opener?.id || `marker-${shown}`);
   (back ?? document.getElementById("chat-input"))?.focus({ preventScroll: true });
   opener = null;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 from uuid import UUID
@@ -11,8 +12,13 @@ from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, MAX_TITLE_CHARACTERS, Began
-from portal.errors import InvalidInput, NotSignedIn, PortalError
+from portal.domain.conversations import (
+    MAX_MESSAGE_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
+    Began,
+    Message,
+)
+from portal.errors import InvalidInput, NotFound, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.downloads import conversation_file
 from portal.http.messages import error_message
@@ -20,6 +26,8 @@ from portal.services.answers import answering, conversations, writers
 from portal.services.answers.streaming import AnswerStream
 from portal.services.documents import selections
 from portal.web.answers.rendering import questions_of
+from portal.web.documents.reading import source_values
+from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 from portal.web.security import next_path
 
@@ -63,7 +71,13 @@ def create() -> Answer:
 
 @blueprint.get("/<uuid:conversation_id>")
 def show(conversation_id: UUID) -> Answer:
-    return render_template("pages/conversation.html", **page_values(conversation_id))
+    if not wants_fragment("chat-side"):
+        return render_template("pages/conversation.html", **page_values(conversation_id))
+    messages = conversations.messages(*context.caller(), conversation_id)
+    values = _source_values(messages) | {"conversation_id": conversation_id}
+    if "source" not in values:
+        raise NotFound
+    return render_template("fragments/citations/_reader.html", **values)
 
 
 @blueprint.get("/<uuid:conversation_id>/rename")
@@ -116,18 +130,30 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
     messages = conversations.messages(services, user, conversation_id)
     enabled_count, total_count = selections.count(services, user, conversation_id)
     return {
+        **_list_values(),
+        **_source_values(messages),
         "conversation": conversation,
         "conversation_id": conversation_id,
         "messages": messages,
         "questions": questions_of(messages),
-        "writer": writers.current(services),
         "enabled_count": enabled_count,
         "total_count": total_count,
-        "max_question_characters": MAX_MESSAGE_CHARACTERS,
         "is_fragment": False,
-        "error": None,
-        "draft": "",
     }
+
+
+def _source_values(messages: Sequence[Message]) -> dict[str, Any]:
+    """Return what the pane of sources needs for the citation that the address names, if any.
+    Raises NotFound if no answer of the conversation has it."""
+    stated = request.args.get("source")
+    if stated is None:
+        return {}
+    for message in messages:
+        for citation in message.citations:
+            if citation.id == as_uuid(stated):
+                source = source_values(citation)
+                return {"source": source, "source_message": message}
+    raise NotFound
 
 
 def _list_values() -> dict[str, Any]:

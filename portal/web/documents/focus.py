@@ -57,7 +57,7 @@ def find_focus(detail: DocumentDetail) -> Focus:
     """Return the target that the request's address names in this document."""
     query = request.args.get("q", "").strip()
     if citation_id := as_uuid(request.args.get("citation")):
-        return _cited(detail, citation_id)
+        return cited_focus(detail.summary.id, citation_id)
     chunk_id = as_uuid(request.args.get("chunk"))
     if chunk_id is None:
         return Focus(query=query)
@@ -74,23 +74,22 @@ def came_from() -> UUID | None:
     return as_uuid(request.args.get("conversation"))
 
 
-def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
+def cited_focus(document_id: UUID, citation_id: UUID) -> Focus:
+    """Return the target that a citation has in this document."""
     services, user = context.caller()
     try:
         citation = citing.get_citation(services, user, citation_id)
-        if citation.document_id != detail.summary.id:
+        if citation.document_id != document_id:
             return Focus(is_gone=True)
         if citation.state is SourceState.REPLACED:
             quoted = citing.quoted_text(services, user, citation_id)
             number = None
             if citation.revision_id is not None:
-                number = revisions.find_number(
-                    services, user, detail.summary.id, citation.revision_id
-                )
+                number = revisions.find_number(services, user, document_id, citation.revision_id)
             return Focus(
                 citation=citation, quoted=quoted, quoted_number=number, conversation_id=came_from()
             )
-        chunk = _chunk_of(detail.summary.id, citation)
+        chunk = _chunk_of(document_id, citation)
     except NotFound:
         return Focus(is_gone=True)
     return Focus(chunk, citation, conversation_id=came_from())

@@ -13,22 +13,26 @@ from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
+from portal.domain.conversations import Citation, SourceState
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
 from portal.domain.jobs import UNFINISHED
 from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
+from portal.services.answers import citing
 from portal.services.documents import folders, jobs, library, rereading, revisions
 from portal.services.documents.library import StoredFile
 from portal.text.titles import split_tags
-from portal.web.documents.focus import find_focus
+from portal.web.documents.focus import Focus, cited_focus, find_focus
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import ACTIVE
 from portal.web.documents.structured import chunk_pieces
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.people.notifications import new_bell
 
-CHUNKS_PER_PAGE = 50
+CHUNKS_PER_PAGE = 20
+# The text above a citation that opens with it; the rest is a click away.
+_CHUNKS_BEFORE = 1
 _REVISIONS_SHOWN = 3
 # PDF viewers are plugins to the policy, so this one response allows them; scripts stay blocked.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
@@ -44,6 +48,11 @@ def show(document_id: UUID) -> Answer:
         state = _state(detail)
         ending = [] if state["is_active"] else new_bell()
         return fragments(("fragments/reading/_state.html", state), *ending)
+    if wants_fragment("text-above") or wants_fragment("text-below"):
+        focus, part = find_focus(detail), positive(request.args.get("part"))
+        before = positive(request.args.get("before"), otherwise=0) or None
+        values = text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE, before)
+        return render_template("fragments/reading/_text.html", **values)
     return render_template("pages/document.html", **page_values(detail))
 
 
@@ -140,19 +149,9 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
     if focus.chunk is not None:
         before = library.count_chunks_before(services, user, document_id, focus.chunk)
         part = before // CHUNKS_PER_PAGE + 1
-    chunks, total_count = library.list_chunks(
-        services, user, document_id, limit=CHUNKS_PER_PAGE, offset=(part - 1) * CHUNKS_PER_PAGE
-    )
     return {
         **_state(detail),
-        "chunks": chunks,
-        "chunk_pieces": chunk_pieces,
-        "chunk_count": total_count,
-        "part": part,
-        "part_count": max(1, ceil(total_count / CHUNKS_PER_PAGE)),
-        "focus": focus,
-        "focus_id": focus.chunk.id if focus.chunk else None,
-        "focus_spans": focus.spans(chunks),
+        **text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE),
         "query": focus.query,
         "visibilities": tuple(Visibility),
         "paths": folders.list_paths(services, user) if detail.summary.can_edit else [],
@@ -161,6 +160,46 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
             services, user, document_id, limit=_REVISIONS_SHOWN
         ),
     }
+
+
+def text_values(
+    detail: DocumentDetail, focus: Focus, start: int, end: int | None = None
+) -> dict[str, Any]:
+    """Return what the text needs, from chunk `start` to `end` or to the end of a part."""
+    part = start // CHUNKS_PER_PAGE + 1
+    end = min(end or part * CHUNKS_PER_PAGE, part * CHUNKS_PER_PAGE)
+    chunks, total_count = library.list_chunks(
+        *context.caller(), detail.summary.id, limit=max(0, end - start), offset=start
+    )
+    return {
+        "document": detail.summary,
+        "chunks": chunks,
+        "chunk_pieces": chunk_pieces,
+        "start": start,
+        "part": part,
+        "part_size": CHUNKS_PER_PAGE,
+        "part_count": max(1, ceil(total_count / CHUNKS_PER_PAGE)),
+        "focus": focus,
+        "focus_id": focus.chunk.id if focus.chunk else None,
+        "focus_spans": focus.spans(chunks),
+    }
+
+
+def source_values(citation: Citation) -> dict[str, Any]:
+    """Return what the pane beside a conversation needs to show a citation in its document."""
+    services, user = context.caller()
+    if not citation.can_open or citation.document_id is None:
+        quoted = None
+        if citation.state is not SourceState.GONE:
+            quoted = citing.quoted_text(services, user, citation.id)
+        return {"citation": citation, "quoted": quoted}
+    detail = library.get_document(services, user, citation.document_id)
+    focus = cited_focus(detail.summary.id, citation.id)
+    start = 0
+    if focus.chunk is not None:
+        start = library.count_chunks_before(services, user, detail.summary.id, focus.chunk)
+    text = {} if focus.quoted else text_values(detail, focus, max(0, start - _CHUNKS_BEFORE))
+    return {"citation": citation, "quoted": focus.quoted, "document": detail.summary, **text}
 
 
 def positive(text: str | None, *, otherwise: int = 1) -> int:

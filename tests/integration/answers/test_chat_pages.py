@@ -31,12 +31,13 @@ OFFICE = "The office closes at six. Visitors must sign in at the front desk."
 QUESTION = "When does the office close?"
 EVENTS = {"Accept": "text/event-stream", "HX-Request": "true"}
 FRAGMENT = {"HX-Request": "true"}
+PANE = {"HX-Request": "true", "HX-Target": "chat-side"}
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>"
 
 
 def text_of(answer: TestResponse) -> str:
     """Return the visible text in one line."""
-    page = re.sub(r"<noscript>.*?</noscript>", " ", answer.get_data(as_text=True), flags=re.DOTALL)
+    page = answer.get_data(as_text=True)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
@@ -111,25 +112,54 @@ def test_first_question_begins_a_conversation_that_it_names(chat: Chat) -> None:
     assert QUESTION in text_of(chat.get("/chat"))
 
 
-def test_marker_leads_to_its_source_below_without_scripts(chat: Chat) -> None:
+def test_marker_opens_its_source_beside_the_conversation(chat: Chat) -> None:
     address = chat.begin()
     chat.ask(address)
+    citation = chat.messages(address)[1].citations[0]
     page = chat.get(address).get_data(as_text=True)
-    (source,) = re.findall(r'class="citation-marker[^"]*"\s+href="#([^"]+)"', page)
-    below = page[page.index("<noscript>") : page.index("</noscript>")]
-    assert f'id="{source}"' in below
-    assert 'data-testid="citation-panel"' in below
-    assert OFFICE.partition(".")[0] in unescape(below)
+    (link,) = re.findall(r'class="citation-marker[^"]*"\s+href="([^"]+)"', page)
+    assert link == f"{address}?source={citation.id}#marker-{citation.id}"
+    with_pane = chat.get(link.partition("#")[0]).get_data(as_text=True)
+    pane = chat.get(link.partition("#")[0], **PANE).get_data(as_text=True)
+    assert 'id="messages"' in with_pane
+    assert 'id="messages"' not in pane
+    for shown in (with_pane, pane):
+        marked = re.findall(r"<mark[^>]*>([^<]*)</mark>", shown)
+        assert unescape("".join(marked)) == citation.excerpt
+        assert shown.count('data-testid="citation-panel"') == 1
+        assert shown.count('id="quote"') == 1
+
+
+def test_source_of_another_conversation_is_missing(chat: Chat) -> None:
+    address, elsewhere = chat.begin(), chat.begin()
+    chat.ask(address)
+    citation = chat.messages(address)[1].citations[0]
+    for source in (citation.id, "x", ""):
+        assert chat.get(f"{elsewhere}?source={source}").status_code == 404
+        assert chat.get(f"{elsewhere}?source={source}", **PANE).status_code == 404
+    assert chat.get(elsewhere, **PANE).status_code == 404
+
+
+def test_source_that_was_purged_is_told_beside_the_conversation(
+    chat: Chat, portal: Portal, office: DocumentSummary
+) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    citation = chat.messages(address)[1].citations[0]
+    library.delete_document(portal.services, portal.admin, office.id)
+    library.purge_document(portal.services, portal.admin, office.id)
+    pane = chat.get(f"{address}?source={citation.id}").get_data(as_text=True)
+    assert "<mark" not in pane
+    assert 'data-state="gone"' in pane
 
 
 def test_source_opens_the_document_at_the_quoted_words(chat: Chat) -> None:
     address = chat.begin()
     chat.ask(address)
     citation = chat.messages(address)[1].citations[0]
-    page = chat.get(address).get_data(as_text=True)
-    link = unescape(re.search(r'href="(/documents/[^"]*citation=[^"]*)"', page)[1])
+    page = chat.get(f"{address}?source={citation.id}").get_data(as_text=True)
+    link = unescape(re.search(r'href="(/documents/[^"]*citation=[^"]*#quote)"', page)[1])
     document = chat.get(link.partition("#")[0]).get_data(as_text=True)
-    assert link.endswith("#quote")
     marked = re.findall(r"<mark[^>]*>([^<]*)</mark>", document)
     assert unescape("".join(marked)) == citation.excerpt
     assert document.count('id="quote"') == 1

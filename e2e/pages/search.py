@@ -17,6 +17,8 @@ class SearchPage:
         """Open the results by their address, as a bookmark does."""
         self.page.goto("/search?" + urlencode({"q": question, **more}))
         expect(self.page.get_by_test_id("search-input")).to_have_value(question)
+        for fold in self.page.locator("[data-testid=weaker]:not([open]) > summary").all():
+            fold.click()
         return self
 
     @property

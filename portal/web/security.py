@@ -89,7 +89,9 @@ def init_app(app: Flask) -> None:
     app.session_interface = FormSession()
     csrf.init_app(app)
     cookies.init_app(app)
+    # Macros read the global, pages what Flask-WTF's context processor would give.
     app.jinja_env.globals["csrf_token"] = csrf_token
+    app.context_processor(lambda: {"csrf_token": csrf_token})
     app.before_request(check_csrf)
     app.after_request(add_headers)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
@@ -11,12 +14,20 @@ from flask_babel import gettext
 
 from portal.domain.documents import DocumentFilter, DocumentSummary
 from portal.domain.explaining import WhyNot
-from portal.domain.search import MAX_RESULTS, Fusion, SearchMode, SearchOutcome
+from portal.domain.search import (
+    MAX_RESULTS,
+    Fusion,
+    SearchHit,
+    SearchMode,
+    SearchOutcome,
+    Span,
+)
 from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import absence_message, error_message
 from portal.services.documents import library
 from portal.services.search import engine, explaining
+from portal.text.highlight import whole_words
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, titled, wants_fragment
 from portal.web.search import explanations
@@ -55,6 +66,18 @@ class Absentee:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentHits:
+    """The hits of one document, its best first."""
+
+    best: SearchHit
+    others: tuple[SearchHit, ...]
+
+    @property
+    def is_weak(self) -> bool:
+        return self.best.low_confidence
+
+
 @blueprint.get("/search")
 def show() -> Answer:
     query, status = _query(), 200
@@ -69,6 +92,9 @@ def show() -> Answer:
             error, status = error_message(problem), problem.status
     values = {**_values(query), "outcome": outcome, "error": error}
     if outcome is not None:
+        outcome = _with_whole_words(outcome)
+        values["outcome"] = outcome
+        values["groups"] = _by_document(outcome.hits)
         values["more_count"] = _more_count(outcome)
         values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
         values["was_searched"] = explanations.was_searched(outcome)
@@ -78,7 +104,9 @@ def show() -> Answer:
         return render_template("pages/search.html", **values), status
     page = fragments(("fragments/search/_results.html", values), titled(str(values["page_title"])))
     response = make_response(page, status)
-    response.headers["HX-Push-Url"] = url_for("search.show", **query.arguments())
+    # While a query is typed, it is one entry of the history.
+    header = "HX-Replace-Url" if _is_being_typed(query) else "HX-Push-Url"
+    response.headers[header] = url_for("search.show", **query.arguments())
     return response
 
 
@@ -104,6 +132,36 @@ def _values(query: SearchQuery) -> dict[str, Any]:
         "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
     }
+
+
+def _by_document(hits: Iterable[SearchHit]) -> list[DocumentHits]:
+    """Return hits grouped by document, in the order of the best of each."""
+    groups: dict[UUID, list[SearchHit]] = {}
+    for hit in hits:
+        groups.setdefault(hit.document_id, []).append(hit)
+    return [DocumentHits(best, tuple(others)) for best, *others in groups.values()]
+
+
+def _with_whole_words(outcome: SearchOutcome) -> SearchOutcome:
+    """Return the outcome with highlights of whole words only."""
+    query = outcome.query
+    if outcome.correction and outcome.correction.is_applied:
+        query = outcome.correction.query
+    hits = []
+    for hit in outcome.hits:
+        spans = [(one.start, one.end) for one in hit.highlights]
+        words = whole_words(hit.excerpt, spans, query)
+        hits.append(replace(hit, highlights=tuple(Span(*span) for span in words)))
+    return replace(outcome, hits=tuple(hits))
+
+
+def _is_being_typed(query: SearchQuery) -> bool:
+    """Return whether the page already shows the beginning, or a continuation, of this query."""
+    address = urlsplit(request.headers.get("HX-Current-URL", ""))
+    before = parse_qs(address.query).get("q", [""])[0].strip()
+    if address.path != url_for("search.show") or not before:
+        return False
+    return before != query.text and (before.startswith(query.text) or query.text.startswith(before))
 
 
 def _title(query: SearchQuery) -> str:

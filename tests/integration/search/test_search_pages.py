@@ -256,3 +256,26 @@ def test_only_administrators_try_other_weights(
     page = client.get(address, headers=headers(portal, reader))
     assert 'name="fusion"' not in page.get_data(as_text=True)
     assert "weighted scores" in text_of(page)
+
+
+def test_results_are_grouped_and_weaker_ones_folded(client: FlaskClient, portal: Portal) -> None:
+    portal.add(OFFICE, name="handbook.md")
+    portal.add("Roses are pruned in March.", name="garden.md")
+    page = client.get("/search?q=When+does+the+office+close%3F&n=20", headers=headers(portal))
+    words = page.get_data(as_text=True)
+    strong, _, weak = words.partition('data-testid="weaker"')
+    assert "handbook" in strong.partition('data-testid="strong-results"')[2]
+    assert "1 weaker match" in weak
+    assert "garden" in weak
+    assert not weak.startswith(" open")
+
+
+def test_title_follows_a_search_and_typing_is_one_entry_of_the_history(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    fragment = {"HX-Request": "true", "HX-Target": "search-results"}
+    for before, header in (("offi", "HX-Replace-Url"), ("garden", "HX-Push-Url")):
+        here = {"HX-Current-URL": f"http://localhost/search?q={before}"}
+        answer = client.get("/search?q=office", headers=headers(portal) | fragment | here)
+        assert answer.headers[header] == "/search?q=office"
+        assert "<title>office · Search · Knowledge portal</title>" in answer.text

@@ -1,0 +1,34 @@
+// The keyboard in searches: "/" goes to the field, arrows from result to result, and characters that
+// an input method is still composing are not searched for.
+const FIELDS = "#search-input, #header-search-input";
+
+export function watchSearching() {
+  document.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/" && !event.target.closest("input, textarea, select, [contenteditable]")) {
+      const field = document.querySelector(FIELDS);
+      if (!field || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      field.select();
+      field.focus();
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      step(event, event.key === "ArrowDown" ? 1 : -1);
+    }
+  });
+  document.addEventListener("input", (event) => {
+    if (event.isComposing && event.target.id === "search-input") event.stopImmediatePropagation();
+  }, true);
+  document.addEventListener("compositionend", ({ target }) => {
+    if (target.id === "search-input") target.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}
+
+function step(event, by) {
+  const field = document.getElementById("search-input");
+  const links = [...document.querySelectorAll("[data-result]")].filter((link) => link.checkVisibility());
+  const stops = [field, ...links];
+  const at = stops.indexOf(event.target);
+  if (!field || at < 0) return;
+  event.preventDefault();
+  stops[Math.min(Math.max(at + by, 0), links.length)].focus();
+}

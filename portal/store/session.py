@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from threading import Semaphore
 from typing import Any, TypeVar
 
 import psycopg
@@ -87,6 +89,9 @@ class Database:
         event.listen(self.engine, "checkout", _count_taken)
         event.listen(self.engine, "reset", _end_autocommit)
         event.listen(self.engine, "checkin", _count_given_back)
+        # Fewer than the pool has, so that threads that wait for a second one cannot hold all.
+        self._pool_size = pool_size
+        self._spare = Semaphore(min(os.cpu_count() or 1, pool_size) // 2)
         self._prober = Prober(self.url)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
         alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -135,6 +140,20 @@ class Database:
             driver: Any = pooled.driver_connection
             driver.autocommit = True  # Undone when the pool takes it back.
             yield driver
+
+    @contextmanager
+    def spare(self) -> Iterator[psycopg.Connection[Any] | None]:
+        """Take a second connection beside one of `driver`, to run two statements at once. Yields
+        None when all connections, or half of the processor's cores, are in use."""
+        pool: Any = self.engine.pool
+        if pool.checkedout() >= self._pool_size or not self._spare.acquire(blocking=False):
+            yield None
+            return
+        try:
+            with self.driver() as connection:
+                yield connection
+        finally:
+            self._spare.release()
 
     @contextmanager
     def hold(self, lock: int, name: str) -> Iterator[bool]:

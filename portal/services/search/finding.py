@@ -150,7 +150,8 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
         if not enabled.document_count:
             break
         with statement_failures():
-            offered = find_offers(reader, legs, enabled, memory, trace)
+            with services.database.spare() as spare, statement_failures():
+                offered = find_offers(reader, legs, enabled, memory, trace, spare=spare)
             ranked = plan.rank(list(offered.offers))
             best = _best_of_each_document(ranked, offered.documents) if by_document else ranked
             best = best[:wanted]

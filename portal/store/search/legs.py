@@ -1,18 +1,20 @@
 """The two legs of a search: what each looks for, and what both offer.
 
 `find_offers` chooses a plan by how much is switched on (ADR 10), and sends the statements of both
-legs at once. `domain.fusion` turns its offers into the rows that users read.
+legs at once, on two connections where one is free. `domain.fusion` turns its offers into the rows
+that users read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from time import perf_counter
 from typing import Any
 
+from psycopg import RawCursor
 from psycopg.rows import tuple_row
 
 from portal.domain.fusion import Offer
@@ -38,10 +40,11 @@ from portal.store.statements import Reader, under
 @dataclass(frozen=True, slots=True)
 class Offers:
     """The offers of both legs, each chunk once, unordered. `documents_version` is that of the
-    documents when the first statement ran; `documents` are set where they were requested."""
+    documents, None when it changed between the legs; `documents` are set where they were
+    requested."""
 
     offers: Sequence[Offer]
-    documents_version: int
+    documents_version: int | None
     documents: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -77,38 +80,53 @@ def find_enabled(reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> Enabl
 
 
 def find_offers(
-    reader: Reader, legs: Legs, enabled: EnabledSet, enabled_sets: EnabledSets, trace: Trace
+    reader: Reader,
+    legs: Legs,
+    enabled: EnabledSet,
+    enabled_sets: EnabledSets,
+    trace: Trace,
+    *,
+    spare: Reader | None = None,
 ) -> Offers:
-    """Return the chunks that either leg finds in the enabled set."""
+    """Return the chunks that either leg finds in the enabled set. With a `spare` connection the
+    legs run side by side, otherwise one after the other."""
     shape, binds = _shape(legs, enabled, trace), _binds(legs, enabled)
-    given: Sequence[Scored] = ()
-    if shape.takes_keyword_selection or legs.has_private:
-        with trace.timed("keyword_selection"):
-            own_words = OwnWords(reader, legs, enabled_sets)
-            if shape.takes_keyword_selection:
-                settings = _planner_settings(legs, enabled)
-                given = own_words.best_of_selection(enabled, settings)
-            else:
-                given = own_words.best_of_private()
-    clauses = []
-    if shape.keyword is not None and not shape.takes_keyword_selection:
-        clauses.append(keyword_statement(shape))
-    if given:
-        binds |= as_arrays(given)
-        clauses.append(given_statement(shape))
-    by_words = len(clauses)
-    if shape.vector is not None:
-        clauses.append(vector_statement(shape))
-    cursors, keeps_plan = [], shape.is_plain and not shape.takes_keyword_index
-    with trace.timed("statement"), under(reader, _planner_settings(legs, enabled)) as statements:
-        for clause in clauses:
-            cursors.append(statements.send(clause, binds, tuple_row, keeps_plan=keeps_plan))
-            keeps_plan = shape.is_plain
-        rows = [row for cursor in cursors for row in cursor.fetchall()]
+    settings = _planner_settings(legs, enabled)
+    near: RawCursor[Any] | None = None
+    words: list[RawCursor[Any]] = []
+    with trace.timed("statement"), ExitStack() as running:
+        if spare is not None and shape.vector is not None and shape.keyword is not None:
+            beside = running.enter_context(under(reader, settings))
+            clause = vector_statement(shape)
+            near = beside.send(clause, binds, tuple_row, keeps_plan=shape.is_plain)
+            reader = spare
+        given: Sequence[Scored] = ()
+        if shape.takes_keyword_selection or legs.has_private:
+            with trace.timed("keyword_selection"):
+                own = OwnWords(reader, legs, enabled_sets)
+                if shape.takes_keyword_selection:
+                    given = own.best_of_selection(enabled, settings)
+                else:
+                    given = own.best_of_private()
+        statements = running.enter_context(under(reader, settings))
+        if shape.keyword is not None and not shape.takes_keyword_selection:
+            keeps_plan = shape.is_plain and not shape.takes_keyword_index
+            clause = keyword_statement(shape)
+            words.append(statements.send(clause, binds, tuple_row, keeps_plan=keeps_plan))
+        if given:
+            clause, binds = given_statement(shape), binds | as_arrays(given)
+            words.append(statements.send(clause, binds, tuple_row, keeps_plan=shape.is_plain))
+        if shape.vector is not None and near is None:
+            clause = vector_statement(shape)
+            near = statements.send(clause, binds, tuple_row, keeps_plan=shape.is_plain)
+        by_words = [row for cursor in words for row in cursor.fetchall()]
+        by_vector = near.fetchall() if near is not None else []
     # Listed ids are valid for the version under which they were read.
-    is_listed = enabled.ids is not None or legs.has_private or not rows
-    version = legs.versions.documents if is_listed else rows[0][-1]
-    return _merged(rows[by_words:], rows[:by_words], version, limit=legs.leg_limit)
+    versions = {row[-1] for row in (*by_vector, *by_words)}
+    if enabled.ids is not None or legs.has_private or not versions:
+        versions = {legs.versions.documents}
+    version = versions.pop() if len(versions) == 1 else None
+    return _merged(by_vector, by_words, version, limit=legs.leg_limit)
 
 
 def time_legs(
@@ -170,7 +188,7 @@ def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
 
 
 def _merged(
-    by_vector: Sequence[Any], by_words: Sequence[Any], version: int, *, limit: int
+    by_vector: Sequence[Any], by_words: Sequence[Any], version: int | None, *, limit: int
 ) -> Offers:
     """Return the offers of the legs' rows, each chunk once."""
     documents: dict[str, str] = {}

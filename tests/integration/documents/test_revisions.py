@@ -262,12 +262,12 @@ def test_search_in_the_very_moment_of_the_swap_finds_the_document(
     document = portal.add(FIRST)
     find_offers, coming = finding.find_offers, [SECOND]
 
-    def late(*asked: Any) -> Offers:
+    def late(*asked: Any, **named: Any) -> Offers:
         # The enabled documents are known by now; the chunks are not yet looked up.
         if coming:
             send(portal, document.id, coming.pop())
             read(portal, document.id)
-        return find_offers(*asked)
+        return find_offers(*asked, **named)
 
     monkeypatch.setattr(finding, "find_offers", late)
     for mode in SearchMode:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from pgvector import Vector as PgVector
@@ -15,6 +17,7 @@ from portal.domain.embedding import Vector
 
 _UUID_OID = 2950
 _UUID_BYTES = 16
+_UUID_LENGTH = struct.pack("!i", _UUID_BYTES)
 
 
 class BinaryParameter:
@@ -32,22 +35,24 @@ class VectorParameter(BinaryParameter):
 
 
 class UuidsParameter(BinaryParameter):
-    """UUIDs as the server lists them in text, for a bind that is cast to `uuid[]`."""
+    """UUIDs, for a bind that is cast to `uuid[]`: values, or as the server lists them in text."""
 
-    def __init__(self, array: str) -> None:
-        super().__init__(_uuids(array))
+    def __init__(self, ids: str | Iterable[UUID]) -> None:
+        super().__init__(_listed(ids) if isinstance(ids, str) else _array(i.bytes for i in ids))
 
 
 # Each search of a user sends the same array until a document is switched.
 @lru_cache(maxsize=16)
-def _uuids(array: str) -> bytes:
+def _listed(array: str) -> bytes:
     names = array.strip("{}").replace("-", "")
-    if not names:
+    return _array(map(bytes.fromhex, names.split(","))) if names else _array(())
+
+
+def _array(ids: Iterable[bytes]) -> bytes:
+    values = [_UUID_LENGTH + one for one in ids]
+    if not values:
         return struct.pack("!iii", 0, 0, _UUID_OID)
-    length = struct.pack("!i", _UUID_BYTES)
-    values = bytes.fromhex(length.hex() + names.replace(",", length.hex()))
-    count = len(values) // (len(length) + _UUID_BYTES)
-    return struct.pack("!iiiii", 1, 0, _UUID_OID, count, 1) + values
+    return struct.pack("!iiiii", 1, 0, _UUID_OID, len(values), 1) + b"".join(values)
 
 
 class _BinaryDumper(Dumper):

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
 from portal.domain.people import User
+from portal.store.binary_parameters import UuidsParameter
 from portal.store.documents.outlines import label_of_chunk
 from portal.store.documents.selection import (
     SELECTION_JOINS,
@@ -78,7 +79,8 @@ def load_chunks(
     The server cancels the statement at the deadline of the search.
     """
     binds = selection_binds(legs.scope.user, legs.scope.conversation_id)
-    binds |= {"chunk_ids": list(chunk_ids), "collection_id": legs.versions.collection_id}
+    ids = UuidsParameter(map(UUID, chunk_ids))
+    binds |= {"chunk_ids": ids, "collection_id": legs.versions.collection_id}
     clause = _chunks(in_conversation=legs.scope.conversation_id is not None)
     with under(reader, {"statement_timeout": legs.deadline.milliseconds}) as statements:
         found = (

@@ -306,7 +306,8 @@ def _key(enabled: EnabledSet) -> str:
     return "id" if enabled.of_chunks else "job_id"
 
 
-def as_arrays(found: Sequence[Scored]) -> dict[str, list[Any]]:
+def as_arrays(found: Sequence[Scored]) -> dict[str, Any]:
     """Convert the result to arrays, which the search statement takes as its keyword leg."""
-    columns = zip(*found, strict=True) if found else ((), (), ())
-    return {name: list(values) for name, values in zip(KEYWORD_ARRAYS, columns, strict=True)}
+    chunks, documents, scores = zip(*found, strict=True) if found else ((), (), ())
+    arrays = UuidsParameter(chunks), UuidsParameter(documents), list(scores)
+    return dict(zip(KEYWORD_ARRAYS, arrays, strict=True))

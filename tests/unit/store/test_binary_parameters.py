@@ -19,3 +19,4 @@ def test_array_in_text_becomes_the_same_array_in_binary(count: int) -> None:
     array = UuidsParameter("{" + ",".join(map(str, ids)) + "}")
     loaded: list[UUID] = Transformer().get_loader(UUIDS_OID, Format.BINARY).load(array.wire)
     assert loaded == ids
+    assert UuidsParameter(ids).wire == array.wire

@@ -46,13 +46,13 @@ def lock_job(session: Session, job_id: UUID) -> JobRow | None:
     The document is always locked first: purging locks the document and then deletes its jobs, so
     the opposite order would deadlock.
     """
-    session.execute(
-        select(DocumentRow.id)
-        .join(JobRow, JobRow.document_id == DocumentRow.id)
+    # The server locks a row's tables in the order of `of`.
+    return session.scalar(
+        select(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
         .where(JobRow.id == job_id)
-        .with_for_update(of=DocumentRow, key_share=True)
+        .with_for_update(of=[DocumentRow, JobRow], key_share=True)
     )
-    return session.scalar(select(JobRow).where(JobRow.id == job_id).with_for_update(key_share=True))
 
 
 def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def test_explanations_and_settings_are_accessible_and_fit_a_phone(
     search = SearchPage(page).ask(f"玫瑰什么时候修剪？{mark}")
     search.explain(garden)
     search.open_explanation()
-    page.get_by_test_id("search-help").locator("summary").click()
+    page.get_by_test_id("search-filters").locator("summary").click()
     search.ask_why_not(orchard)
     check_page(page, assert_accessible)
     page.goto("/search/why?q=quince&title=orchard")
@@ -129,3 +130,38 @@ def test_explanations_and_settings_are_accessible_and_fit_a_phone(
 def check_page(page: Page, assert_accessible: Callable[[Page], None]) -> None:
     assert_accessible(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_search_while_typing_keyboard_and_back(open_portal: OpenPortal, tmp_path: Path) -> None:
+    portal = open_portal("en")
+    library_of(portal, tmp_path, "typed")
+    page = portal.page
+    page.goto("/search")
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    page.keyboard.type("quince trees pruned typed", delay=10)
+    first = SearchPage(page).results.first
+    expect(first).to_contain_text("orchard")
+    expect(page).to_have_title("quince trees pruned typed · Search · Knowledge portal")
+    entries = page.evaluate("history.length")
+    page.keyboard.type("?")
+    expect(page).to_have_url(re.compile(r"typed(%3F|\?)$"))
+    assert page.evaluate("history.length") == entries
+    page.keyboard.press("ArrowDown")
+    expect(first.get_by_role("link").first).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_test_id("search-input")).to_be_focused()
+
+    page.set_viewport_size({"width": 390, "height": 420})
+    page.goto("/search?q=quince+typed&n=1")
+    page.get_by_test_id("show-more").click()
+    expect(page).to_have_url(re.compile("n=11"))
+    rows = SearchPage(page).results.count()
+    page.keyboard.press("/")
+    page.evaluate("scrollTo(0, 150)")
+    SearchPage(page).results.first.get_by_role("link").first.evaluate("link => link.click()")
+    expect(page).to_have_url(re.compile("/documents/"))
+    page.go_back()
+    expect(SearchPage(page).results).to_have_count(rows)
+    page.wait_for_function("Math.abs(scrollY - 150) < 40")
+    assert portal.console_errors == []

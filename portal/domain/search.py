@@ -15,6 +15,29 @@ MAX_RESULTS = 100
 NEAREST_COMPARED = 31
 
 
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """Documents that a search is limited to: of this kind, owner, tag, domain, folder (or below),
+    or added in the last days."""
+
+    folder_id: UUID | None = None
+    tag: str | None = None
+    media_type: str | None = None
+    owner_id: UUID | None = None
+    domain: str | None = None
+    days: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FacetCount:
+    """How many documents have a value of a facet; `label` is for values that are ids."""
+
+    facet: str
+    value: str
+    label: str
+    count: int
+
+
 class SearchMode(StrEnum):
     HYBRID = "hybrid"
     VECTOR = "vector"
@@ -131,6 +154,7 @@ class SearchRequest:
     metadata: MetadataFilter | None = None
     leg_limit: int | None = None
     default_top_n: int | None = None
+    facets: Facets | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _failed_filter(
         parsed = replace(parsed, phrases=())  # The search itself went on without them.
     document_id = state.summary.id
     with services.database.begin() as session:
-        everything = narrowing(parsed, domain=request.domain)
+        everything = narrowing(parsed, domain=request.domain, facets=request.facets)
         if explaining_store.passes(session, document_id, everything):
             return None
         if request.domain is not None and state.summary.domain != request.domain:

@@ -277,6 +277,7 @@ def _scope(user: User, request: SearchRequest, parsed: ParsedQuery, *, by_folder
         job_id=request.job_id,
         without_job_id=request.without_job_id,
         metadata=request.metadata,
+        facets=request.facets,
     )
     return Scope(user, request.conversation_id, conditions, by_folder)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from portal.domain.metadata_filter import MetadataFilter
+from portal.domain.search import Facets
 from portal.store.search.metadata_sql import metadata_condition
 from portal.text.analyser import query_terms, tsquery_any_in_each
 from portal.text.folding import spellings
@@ -28,6 +30,18 @@ _TITLE_GAP = "[\\s\u00a0\u3000_.\uff3f\uff0e\u2010-\u2015\uff0d-]"
 _TITLE_GAPS = re.compile(f"{_TITLE_GAP}+")
 # The content type that a program gave a chunk takes precedence over that of the file.
 CONTENT_TYPE = "COALESCE(c.metadata ->> 'content_type', d.media_type)"
+_FACETS = {
+    "folder_id": """d.folder_id IN (
+        WITH RECURSIVE below AS (
+            SELECT id FROM folders WHERE id = :f_folder_id
+            UNION ALL SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id
+        ) SELECT id FROM below)""",
+    "tag": "d.tags @> ARRAY[CAST(:f_tag AS text)]",
+    "media_type": "d.media_type = :f_media_type",
+    "owner_id": "d.owner_id = :f_owner_id",
+    "domain": "lower(d.domain) = lower(:f_domain)",
+    "days": "d.created_at >= :f_days",
+}
 _NOT_AFTER, _NOT_BEFORE = f"(?<!{_LATIN.pattern})", f"(?!{_LATIN.pattern})"
 
 
@@ -50,6 +64,7 @@ def narrowing(
     job_id: UUID | None = None,
     without_job_id: UUID | None = None,
     metadata: MetadataFilter | None = None,
+    facets: Facets | None = None,
 ) -> Narrowing:
     """Return conditions for a query's operators, its domain, the content type, the language of a
     chunk, the job whose chunks are included or excluded, and the metadata filter."""
@@ -64,6 +79,8 @@ def narrowing(
     if domain is not None:
         documents.append("AND lower(d.domain) = lower(:f_domain)")
         binds["f_domain"] = domain
+    if facets is not None:
+        documents += [f"AND {one}" for one in facet_conditions(facets, binds).values()]
     if parsed.media_types:
         documents.append("AND d.media_type = ANY(CAST(:f_types AS text[]))")
         binds["f_types"] = [media_type.value for media_type in parsed.media_types]
@@ -86,6 +103,21 @@ def narrowing(
     if metadata is not None:
         chunks.append(f"AND {metadata_condition(metadata, binds)}")
     return Narrowing(" ".join(documents), " ".join(chunks), binds)
+
+
+def facet_conditions(facets: Facets, binds: dict[str, Any]) -> dict[str, str]:
+    """Return the condition of each facet that is chosen, on the alias d."""
+    conditions = {}
+    for name, column in _FACETS.items():
+        if (value := getattr(facets, name)) is not None:
+            conditions[name] = column
+            # Whole days: what is cached under these values stays right until the next.
+            binds[f"f_{name}"] = _days_ago(value) if name == "days" else value
+    return conditions
+
+
+def _days_ago(days: int) -> datetime:
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days)
 
 
 def _holds(phrase: str, name: str, binds: dict[str, Any]) -> str:

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
+from portal.domain.documents import MediaType
 from portal.domain.metadata_filter import MetadataFilter, parse_filter
-from portal.domain.search import MAX_RESULTS, Fusion, SearchMode, SearchRequest, Weights
+from portal.domain.search import MAX_RESULTS, Facets, Fusion, SearchMode, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
+from portal.web.identifiers import as_uuid
 
-_NAMES = {"q": "text", "mode": "mode", "domain": "domain", "meta": "metadata", "n": "count"}
+_NAMES = {
+    "q": "text",
+    "mode": "mode",
+    "folder": "folder_id",
+    "tag": "tag",
+    "type": "type_name",
+    "owner": "owner_id",
+    "domain": "domain",
+    "days": "days",
+    "meta": "metadata",
+    "n": "count",
+}
+TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +39,12 @@ class SearchQuery:
 
     text: str
     mode: SearchMode = SearchMode.HYBRID
+    folder_id: UUID | None = None
+    tag: str = ""
+    type_name: str = ""
+    owner_id: UUID | None = None
     domain: str = ""
+    days: int | None = None
     metadata: str = ""
     count: int | None = None
     is_fuzzy: bool = False
@@ -38,10 +58,16 @@ class SearchQuery:
         So do fusion and weights unless the user `may_tune`.
         """
         mode, fusion = arguments.get("mode", ""), arguments.get("fusion", "")
+        type_name, days = arguments.get("type", ""), arguments.get("days", "")
         count, percent = arguments.get("n", ""), arguments.get("vector", "")
         return cls(
             text=arguments.get("q", "").strip(),
             mode=SearchMode(mode) if mode in set(SearchMode) else SearchMode.HYBRID,
+            folder_id=as_uuid(arguments.get("folder")),
+            tag=arguments.get("tag", "").strip(),
+            type_name=type_name if type_name in TYPES else "",
+            owner_id=as_uuid(arguments.get("owner")),
+            days=max(int(days), 1) if _is_small_number(days) else None,
             domain=arguments.get("domain", "").strip(),
             metadata=arguments.get("meta", "").strip(),
             count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else None,
@@ -64,8 +90,19 @@ class SearchQuery:
         }
 
     @property
+    def facets(self) -> Facets:
+        return Facets(
+            folder_id=self.folder_id,
+            tag=self.tag or None,
+            media_type=TYPES[self.type_name].value if self.type_name else None,
+            owner_id=self.owner_id,
+            domain=self.domain or None,
+            days=self.days,
+        )
+
+    @property
     def has_filters(self) -> bool:
-        return bool(self.domain or self.metadata or self.fusion or self.vector_percent is not None)
+        return bool(self.metadata or self.fusion or self.vector_percent is not None)
 
     def request(self) -> SearchRequest:
         """Return the search request. Raises InvalidInput for an invalid metadata filter."""
@@ -75,6 +112,7 @@ class SearchQuery:
             top_n=self.count,
             mode=self.mode,
             domain=self.domain or None,
+            facets=replace(self.facets, domain=None),
             metadata=_metadata_filter(self.metadata),
             fusion=self.fusion,
             weights=None if percent is None else Weights(percent / 100, 1 - percent / 100),

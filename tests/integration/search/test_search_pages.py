@@ -16,7 +16,7 @@ from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.domain.search import Correction, SearchOutcome
 from portal.services import Services
-from portal.services.documents import library
+from portal.services.documents import folders, library
 from portal.services.people import accounts
 from portal.services.search import dynamic_config, engine
 from tests.conftest import Portal
@@ -279,3 +279,64 @@ def test_title_follows_a_search_and_typing_is_one_entry_of_the_history(
         answer = client.get("/search?q=office", headers=headers(portal) | fragment | here)
         assert answer.headers[header] == "/search?q=office"
         assert "<title>office · Search · Knowledge portal</title>" in answer.text
+
+
+def test_facets_count_what_the_user_searches(client: FlaskClient, portal: Portal) -> None:
+    reader = portal.user("reader")
+    portal.add(OFFICE, name="a.md", domain="house")
+    portal.add(OFFICE + " 2", name="b.txt", domain="House")
+    off = portal.add(OFFICE + " 3", name="c.txt", domain="law")
+    portal.add(OFFICE + " 4", name="d.md", domain="secret", visibility=Visibility.PRIVATE)
+    for switched_on, counts in ((True, ("house (2)", "law (1)", "TXT (2)")), (False, ("TXT (1)",))):
+        client.put(
+            f"/api/user/document-defaults/{off.id}",
+            json={"enabled": switched_on},
+            headers=headers(portal, reader),
+        )
+        words = text_of(client.get("/search?q=office", headers=headers(portal, reader)))
+        assert all(count.lower() in words.lower() for count in counts)
+        assert "MD (1)" in words
+        assert "secret" not in words
+        assert ("law (1)" in words) is switched_on
+
+
+def test_chosen_facet_limits_the_results_and_other_values_stay_in_sight(
+    client: FlaskClient, portal: Portal
+) -> None:
+    for name in ("a.md", "b.txt"):
+        portal.add(f"{OFFICE} {name * 20}", name=name)
+    page = client.get("/search?q=office&type=md", headers=headers(portal)).get_data(as_text=True)
+    assert page.count('data-testid="search-result"') == 1
+    assert '<option value="md" selected>MD (1)</option>' in page
+    assert "TXT (1)" in page
+    for condition in (f"owner={UUID(int=1)}", "tag=none", "domain=none"):
+        page = client.get(f"/search?q=office&{condition}", headers=headers(portal)).text
+        assert 'data-testid="search-result"' not in page
+    for condition in (f"owner={portal.admin.id}", "days=7"):
+        page = client.get(f"/search?q=office&{condition}", headers=headers(portal)).text
+        assert page.count('data-testid="search-result"') == 2
+
+
+def test_folder_counts_what_is_below_it(client: FlaskClient, portal: Portal) -> None:
+    top = folders.create_folder(portal.services, portal.admin, name="Rules")
+    below = folders.create_folder(portal.services, portal.admin, name="2026", parent_id=top)
+    for name, folder in (("a.md", top), ("b.md", below), ("c.md", None)):
+        document = portal.add(f"{OFFICE} {name * 20}", name=name)
+        if folder:
+            folders.move_document(portal.services, portal.admin, document.id, folder)
+    page = client.get(f"/search?q=office&folder={top}", headers=headers(portal))
+    assert page.text.count('data-testid="search-result"') == 2
+    assert "Rules (2)" in text_of(page)
+    assert "Rules / 2026 (1)" in text_of(page)
+
+
+def test_folder_that_is_hidden_answers_like_a_missing_one(
+    client: FlaskClient, portal: Portal
+) -> None:
+    hidden = folders.create_folder(
+        portal.services, portal.admin, name="Hidden", visibility=Visibility.PRIVATE
+    )
+    reader = portal.user("reader")
+    for folder_id in (hidden, UUID(int=1)):
+        address = f"/search?q=office&folder={folder_id}"
+        assert client.get(address, headers=headers(portal, reader)).status_code == 404

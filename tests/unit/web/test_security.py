@@ -146,8 +146,8 @@ def test_form_token_differs_in_each_response_and_stays_good(app):
     ]
     assert [len(one) for one in tokens] == [1, 1]
     assert tokens[0] != tokens[1]
-    for (token,) in tokens:
-        form = {"csrf_token": token, "theme": "dark"}
+    for (given,) in tokens:
+        form = {"csrf_token": given, "theme": "dark"}
         assert client.post("/preferences/theme", data=form).status_code == 303
 
 

@@ -1,0 +1,31 @@
+"""Facets of a search: what documents can be limited to, and how many would be left."""
+
+from __future__ import annotations
+
+from portal.domain.people import User
+from portal.domain.search import FacetCount, Facets
+from portal.services import Services
+from portal.services.documents import folders
+from portal.store.search import facets as facet_store
+
+
+def count_facets(services: Services, user: User, chosen: Facets) -> list[FacetCount]:
+    """Count the documents that searches of the user read, by each facet.
+
+    A folder counts what is below it too, and is left out unless the user may see it.
+    """
+    with services.database.read() as session:
+        counts = facet_store.count_facets(session, user, chosen)
+    direct = {one.value: one.count for one in counts if one.facet == "folder_id"}
+    paths = folders.list_paths(services, user) if direct else []
+    names = {str(path.id): path.names for path in paths}
+    within = []
+    for path in paths:
+        below = [
+            count
+            for value, count in direct.items()
+            if names.get(value, ())[: len(path.names)] == path.names
+        ]
+        if below:
+            within.append(FacetCount("folder_id", str(path.id), path.words, sum(below)))
+    return within + [one for one in counts if one.facet != "folder_id"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from portal.text.analyser import analyse, query_terms
 from portal.text.finding import find_terms
@@ -19,6 +20,16 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
     characters, ligatures and full-width letters are marked as they are written.
     """
     return merge_spans((start, end) for _, start, end in find_terms(text, tuple(terms)))
+
+
+def occurrences(text: str, words: str, limit: int) -> list[tuple[int, int]]:
+    """Return the first `limit` ranges where `words` stand in `text`, in any case and with any white
+    space between them."""
+    pattern = r"\s+".join(map(re.escape, words.split()))
+    if not pattern:
+        return []
+    found = re.finditer(pattern, text, re.IGNORECASE)
+    return [match.span() for match in islice(found, limit)]
 
 
 def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from portal.domain.documents import (
     DocumentSort,
     DocumentStatus,
     DocumentSummary,
+    Heading,
     MediaType,
     StoredChunk,
     Visibility,
@@ -172,6 +173,15 @@ def read_text(
     with services.database.begin() as session:
         seen(session, user, document_id)
         return existing(chunk_store.read_text(session, document_id, start=start, end=end))
+
+
+def list_headings(
+    services: Services, user: User, document_id: UUID, *, limit: int
+) -> list[Heading]:
+    """Return the first headings of the indexed text, in order. Raises NotFound."""
+    with services.database.begin() as session:
+        seen(session, user, document_id)
+        return chunk_store.list_headings(session, document_id, limit=limit)
 
 
 def open_file(services: Services, user: User, document_id: UUID) -> StoredFile:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, func, insert, literal_column, select
+from sqlalchemy import ColumnElement, Select, cast, func, insert, literal_column, select
+from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlalchemy.orm import Session
 
-from portal.domain.documents import Chunk, ExtractedText, StoredChunk
+from portal.domain.documents import Chunk, ExtractedText, Heading, StoredChunk
 from portal.domain.embedding import Vector
 from portal.domain.revisions import MAX_NUMBER
 from portal.domain.structure import Block
@@ -192,6 +193,18 @@ def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str
     # substr counts from 1, and in characters, as these ranges do.
     length = MAX_NUMBER - start if end is None else max(0, end - start)
     return func.substr(body, start + 1, length)
+
+
+def list_headings(session: Session, document_id: UUID, *, limit: int) -> list[Heading]:
+    """Return the first headings of a document's searchable text, in order."""
+    first = cast(f"$[0 to {limit - 1}]", JSONPATH)
+    stored = session.scalar(
+        select(func.jsonb_path_query_array(DocumentRevisionRow.headings, first))
+        .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
+        .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
+        .where(DocumentRow.id == document_id)
+    )
+    return [Heading(*heading) for heading in stored or ()]
 
 
 def read_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,8 +17,13 @@ from portal.http import context
 from portal.services.answers import citing
 from portal.services.documents import library, revisions
 from portal.text.analyser import query_terms
-from portal.text.highlight import highlight_spans
+from portal.text.highlight import highlight_spans, occurrences
 from portal.web.identifiers import as_uuid
+
+MAX_FIND_CHARACTERS = 200
+# More matches than can be gone through; the page then says that there are more.
+MAX_MATCHES = 10_000
+MAX_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,21 @@ class Focus:
     query: str = ""
     conversation_id: UUID | None = None
     is_gone: bool = False
+    find: str = ""
+    matches: tuple[Span, ...] = ()
+    match_number: int = 0
+
+    def chosen(self, stored: StoredChunk) -> Span | None:
+        """Return the part of the chosen match that lies in a chunk."""
+        if not self.match_number:
+            return None
+        match = self.matches[self.match_number - 1]
+        return _overlap(stored, match.start, match.end)
 
     def spans(self, chunks: Iterable[StoredChunk]) -> dict[UUID, tuple[Span, ...]]:
         """Return what to mark in each of these chunks, by chunk id."""
+        if self.find:
+            return {stored.id: self._found(stored) for stored in chunks}
         if self.chunk is None or self.quoted is not None:
             return {}
         if self.citation is None:
@@ -52,10 +70,23 @@ class Focus:
         }
         return {chunk_id: (span,) for chunk_id, span in found.items() if span}
 
+    def _found(self, stored: StoredChunk) -> tuple[Span, ...]:
+        if stored.chunk.char_start is None:
+            found = occurrences(stored.chunk.content, self.find, MAX_MATCHES)
+            return tuple(Span(start, end) for start, end in found)
+        first = bisect_right(self.matches, stored.chunk.char_start, key=lambda match: match.end)
+        last = bisect_left(self.matches, stored.chunk.char_end, key=lambda match: match.start)
+        parts = (_overlap(stored, match.start, match.end) for match in self.matches[first:last])
+        return tuple(filter(None, parts))
+
 
 def find_focus(detail: DocumentDetail) -> Focus:
     """Return the target that the request's address names in this document."""
     query = request.args.get("q", "").strip()
+    if words := " ".join(request.args.get("find", "")[:MAX_FIND_CHARACTERS].split()):
+        return _found_in_text(detail, words)
+    if (position := _number(request.args.get("at"))) is not None:
+        return Focus(_chunk_at(detail, position))
     if citation_id := as_uuid(request.args.get("citation")):
         return cited_focus(detail.summary.id, citation_id)
     chunk_id = as_uuid(request.args.get("chunk"))
@@ -67,6 +98,32 @@ def find_focus(detail: DocumentDetail) -> Focus:
         # The text was indexed again since that link was made; show the document all the same.
         return Focus(query=query, is_gone=True)
     return Focus(chunk, query=query)
+
+
+def _found_in_text(detail: DocumentDetail, words: str) -> Focus:
+    """Return the matches of these words, and the chunk of the one that `match` numbers."""
+    try:
+        _, text = library.read_text(*context.caller(), detail.summary.id)
+    except NotFound:
+        return Focus(find=words)
+    matches = tuple(Span(*found) for found in occurrences(text, words, MAX_MATCHES))
+    if not matches:
+        return Focus(find=words)
+    number = min(max(1, _number(request.args.get("match")) or 1), len(matches))
+    chunk = _chunk_at(detail, matches[number - 1].start)
+    return Focus(chunk, find=words, matches=matches, match_number=number)
+
+
+def _chunk_at(detail: DocumentDetail, position: int) -> StoredChunk | None:
+    try:
+        return library.find_chunk_at(*context.caller(), detail.summary.id, position)
+    except NotFound:
+        return None
+
+
+def _number(text: str | None) -> int | None:
+    is_number = text and text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+    return int(text) if text and is_number else None
 
 
 def came_from() -> UUID | None:

@@ -23,7 +23,7 @@ from portal.services.answers import citing
 from portal.services.documents import folders, jobs, library, rereading, revisions
 from portal.services.documents.library import StoredFile
 from portal.text.titles import split_tags
-from portal.web.documents.focus import Focus, cited_focus, find_focus
+from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import ACTIVE
 from portal.web.documents.structured import chunk_pieces
@@ -34,8 +34,11 @@ CHUNKS_PER_PAGE = 20
 # The text above a citation that opens with it; the rest is a click away.
 _CHUNKS_BEFORE = 1
 _REVISIONS_SHOWN = 3
+_MAX_OUTLINE = 400
 # PDF viewers are plugins to the policy, so this one response allows them; scripts stay blocked.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
+# A web page opens as one: without scripts, forms, and anything from elsewhere.
+HTML_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
 PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
 
 blueprint = APIBlueprint("reading", __name__, enable_openapi=False, url_prefix="/documents")
@@ -69,14 +72,16 @@ def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
     """Return the response for an uploaded file, with headers that make it safe to open."""
     is_pdf, is_text = stored.media_type is MediaType.PDF, stored.media_type.has_encoding
     response = Response(stored.parts, direct_passthrough=True)
-    # Markdown and HTML are sent as plain text: uploads never render as pages of the portal.
+    is_page = stored.media_type is MediaType.HTML and "source" not in request.args
+    shown_as = "text/html" if is_page else "text/plain"
     response.headers["Content-Type"] = (
-        f"text/plain; charset={_charset(encoding)}" if is_text else stored.media_type
+        f"{shown_as}; charset={_charset(encoding)}" if is_text else stored.media_type
     )
     response.headers["Content-Length"] = str(stored.size_bytes)
     kind = "inline" if (is_pdf or is_text) and "download" not in request.args else "attachment"
     response.headers["Content-Disposition"] = f"{kind}; filename*=UTF-8''{quote(stored.file_name)}"
-    response.headers["Content-Security-Policy"] = PDF_POLICY if is_pdf else FILE_POLICY
+    policy = HTML_POLICY if is_page else FILE_POLICY
+    response.headers["Content-Security-Policy"] = PDF_POLICY if is_pdf else policy
     return response
 
 
@@ -152,6 +157,8 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
     return {
         **_state(detail),
         **text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE),
+        "headings": library.list_headings(services, user, document_id, limit=_MAX_OUTLINE),
+        "max_matches": MAX_MATCHES,
         "query": focus.query,
         "visibilities": tuple(Visibility),
         "paths": folders.list_paths(services, user) if detail.summary.can_edit else [],

@@ -1,9 +1,9 @@
-"""The text of a chunk for display: paragraphs as they are, headings and tables as elements."""
+"""The text of a chunk for display: paragraphs, headings, tables, lists and code as elements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from portal.domain.documents import Chunk
 from portal.domain.search import Span
@@ -14,15 +14,19 @@ from portal.text.tables import table_rows
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """Characters of a chunk with the marks in them.
+    """Characters of a chunk with the marks in them; `kind` is None in a paragraph.
 
-    `is_first` for the piece with the first mark. `level` is that of a heading.
+    `is_first` for the piece with the chosen mark, whose index in `spans` is `first`. `level` is
+    that of a heading or item. `start` is where a heading begins in the chunk.
     """
 
     text: str
     spans: tuple[Span, ...] = ()
     is_first: bool = False
     level: int = 0
+    kind: BlockKind | None = None
+    start: int = 0
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,43 +37,81 @@ class TablePiece:
     rows: tuple[tuple[TextPiece, ...], ...]
 
 
-def chunk_pieces(chunk: Chunk, spans: Iterable[Span]) -> Iterator[TextPiece | TablePiece]:
-    """Yield the pieces of a chunk, in order."""
-    content, marks = chunk.content, sorted(spans, key=lambda span: span.start)
+@dataclass(frozen=True, slots=True)
+class ListPiece:
+    """Items of a list in a row, with their own bullets or numbers."""
+
+    items: tuple[TextPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What to mark in a chunk, in order, and which of the marks a link leads to."""
+
+    spans: Sequence[Span]
+    chosen: Span | None
+
+    def piece(self, content: str, start: int, end: int, block: Block | None = None) -> TextPiece:
+        inside = [mark for mark in self.spans if max(mark.start, start) < min(mark.end, end)]
+        is_first = self.chosen is not None and start <= self.chosen.start < end
+        return TextPiece(
+            content[start:end],
+            tuple(Span(max(m.start, start) - start, min(m.end, end) - start) for m in inside),
+            is_first,
+            level=block.level if block else 0,
+            kind=block.kind if block else None,
+            start=start if block and block.kind is BlockKind.HEADING else 0,
+            first=inside.index(self.chosen) if is_first and self.chosen in inside else 0,
+        )
+
+
+def chunk_pieces(
+    chunk: Chunk, spans: Iterable[Span], chosen: Span | None = None
+) -> Iterator[TextPiece | TablePiece | ListPiece]:
+    """Yield the pieces of a chunk, in order; `chosen` is the mark that a link leads to, else the
+    first."""
+    ordered = sorted(spans, key=lambda span: span.start)
+    marks = _Marks(ordered, chosen or (ordered[0] if ordered else None))
+    items: list[TextPiece] = []
+    for piece in _pieces(chunk.content, chunk.blocks, marks):
+        if isinstance(piece, TextPiece) and piece.kind is BlockKind.ITEM:
+            items.append(piece)
+            continue
+        if items:
+            yield ListPiece(tuple(items))
+            items = []
+        yield piece
+    if items:
+        yield ListPiece(tuple(items))
+
+
+def _pieces(
+    content: str, blocks: Iterable[Block], marks: _Marks
+) -> Iterator[TextPiece | TablePiece]:
     place = 0
-    for block in chunk.blocks:
-        if block.kind not in {BlockKind.TABLE, BlockKind.HEADING} or block.start < place:
+    for block in blocks:
+        if block.start < place:
             continue
         yield from _text(content, place, block.start, marks)
         if block.kind is BlockKind.TABLE:
             yield _table(content, block, marks)
-        else:
-            piece = _piece(content, block.start, block.end, marks)
-            yield replace(piece, level=block.level)
+        elif block.start < block.end:
+            yield marks.piece(content, block.start, block.end, block)
         place = block.end
     yield from _text(content, place, len(content), marks)
 
 
-def _text(content: str, start: int, end: int, marks: Sequence[Span]) -> Iterator[TextPiece]:
+def _text(content: str, start: int, end: int, marks: _Marks) -> Iterator[TextPiece]:
     first, last = trim(content, start, end)
     if first < last:
-        yield _piece(content, first, last, marks)
+        yield marks.piece(content, first, last)
 
 
-def _piece(content: str, start: int, end: int, marks: Sequence[Span]) -> TextPiece:
-    within = tuple(
-        Span(max(mark.start, start) - start, min(mark.end, end) - start)
-        for mark in marks
-        if max(mark.start, start) < min(mark.end, end)
-    )
-    return TextPiece(content[start:end], within, bool(marks) and start <= marks[0].start < end)
-
-
-def _table(content: str, table: Block, marks: Sequence[Span]) -> TablePiece:
+def _table(content: str, table: Block, marks: _Marks) -> TablePiece:
     header = tuple(TextPiece(cell) for cell in table.header)
     rows = []
     for row in table_rows(content, table):
-        cells = tuple(_piece(content, start, end, marks) for start, end in row.cells)
+        cells = tuple(marks.piece(content, start, end) for start, end in row.cells)
         if row.is_header:
             header = cells
         else:

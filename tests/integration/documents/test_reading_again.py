@@ -132,8 +132,14 @@ def test_web_pages_and_word_documents_are_never_shown_as_ours(
 ) -> None:
     web = portal.add(files.WEB_PAGE, name="page.html")
     original = client.get(f"/documents/{web.id}/file", headers=portal.headers())
-    assert original.mimetype == "text/plain"
-    assert "sandbox" in original.headers["Content-Security-Policy"]
+    policy = original.headers["Content-Security-Policy"].split("; ")
+    assert original.mimetype == "text/html"
+    # A sandbox without allowances: no scripts, forms, cookies or requests of the portal.
+    assert policy[0] == "default-src 'none'"
+    assert policy[-1] == "sandbox"
+    assert not [rule for rule in policy if rule.startswith(("script", "connect", "form"))]
+    source = client.get(f"/documents/{web.id}/file?source=1", headers=portal.headers())
+    assert source.mimetype == "text/plain"
     assert client.get(f"/documents/{web.id}", headers=portal.headers()).status_code == 200
     listed = client.get("/api/knowledge/documents?type=html", headers=portal.headers()).json
     assert [document["type"] for document in listed["documents"]] == ["HTML"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from portal.domain.documents import Chunk
 from portal.domain.search import Span
 from portal.domain.structure import Block, BlockKind
-from portal.web.documents.structured import TablePiece, TextPiece, chunk_pieces
+from portal.web.documents.structured import ListPiece, TablePiece, TextPiece, chunk_pieces
 
 CONTENT = "Leave\n\nBefore.\n\n1–5 | 10 | \n>5 | 15 | yes\n\nAfter."
 
@@ -24,7 +24,7 @@ def chunk() -> Chunk:
 
 def test_tables_have_their_header_although_it_stands_further_up() -> None:
     heading, before, table, after = chunk_pieces(chunk(), ())
-    assert heading == TextPiece("Leave", level=2)
+    assert heading == TextPiece("Leave", level=2, kind=BlockKind.HEADING)
     assert (before, after) == (TextPiece("Before."), TextPiece("After."))
     assert isinstance(table, TablePiece)
     assert [cell.text for cell in table.header] == ["Years", "Days", "More"]
@@ -46,3 +46,25 @@ def test_marks_are_cut_at_cells_and_only_one_is_the_first() -> None:
         for span in piece.spans
     ]
     assert marked == [("10", True), (">5", False), ("15", False)]
+
+
+def test_items_in_a_row_are_one_list_and_code_keeps_its_lines() -> None:
+    content = "- one\n  - two\n\nx = 1\n  y = 2"
+    blocks = (
+        Block(BlockKind.ITEM, 0, 5, level=1),
+        Block(BlockKind.ITEM, 8, 13, level=2),
+        Block(BlockKind.CODE, 15, len(content)),
+    )
+    found = Chunk(index=0, content=content, char_start=0, char_end=len(content), blocks=blocks)
+    listed, code = chunk_pieces(found, ())
+    assert isinstance(listed, ListPiece)
+    assert [(item.text, item.level) for item in listed.items] == [("- one", 1), ("- two", 2)]
+    assert (code.text, code.kind) == ("x = 1\n  y = 2", BlockKind.CODE)
+
+
+def test_chosen_mark_is_the_one_that_links_lead_to() -> None:
+    spans = [Span(0, 1), Span(2, 3), Span(4, 5)]
+    (piece,) = chunk_pieces(
+        Chunk(index=0, content="a a a", char_start=0, char_end=5), spans, spans[1]
+    )
+    assert (piece.is_first, piece.first) == (True, 1)

@@ -1,0 +1,121 @@
+"""The page of a document's text: parts, structure, outline and find, without JavaScript."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from portal import create_app
+from portal.domain.documents import DocumentSummary, Visibility
+from portal.web.documents.reading import CHUNKS_PER_PAGE
+from tests.conftest import Portal
+
+GUIDE = """# Guide
+
+## Ovens
+
+- Clean the Oven.
+- Log it.
+
+```
+bake(loaf)
+```
+
+| Bread | Minutes |
+|---|---|
+| Rye | 55 |
+
+## Cooling
+
+The oven
+cools overnight.
+"""
+
+
+@pytest.fixture
+def app(portal: Portal) -> Flask:
+    return create_app(portal.services)
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()
+
+
+@pytest.fixture
+def guide(portal: Portal) -> DocumentSummary:
+    return portal.add(GUIDE, name="guide.md")
+
+
+def test_structure_is_shown_as_such(
+    client: FlaskClient, portal: Portal, guide: DocumentSummary
+) -> None:
+    page = client.get(f"/documents/{guide.id}", headers=portal.headers()).text
+    assert re.search(r'<ul class="passage-list">\s*<li[^>]*>- Clean the Oven.</li>', page)
+    assert "<code>bake(loaf)</code>" in page
+    assert re.search("<td>\\s*Rye\\s*</td>\\s*<td>\\s*55\\s*</td>", page)
+    assert "Rye | 55" not in page
+
+
+def test_find_counts_and_marks_all_matches_and_chooses_one(
+    client: FlaskClient, portal: Portal, guide: DocumentSummary
+) -> None:
+    headers = portal.headers() | {"Accept-Language": "en"}
+    page = client.get(f"/documents/{guide.id}?find=OVEN&match=2", headers=headers).text
+    marks = re.findall(r'<mark( id="found")? class="found">([^<]*)</mark>', page)
+    assert marks == [("", "Oven"), (' id="found"', "Oven"), ("", "oven")]
+    assert "2 of 3" in page
+    across_lines = client.get(f"/documents/{guide.id}?find=oven+cools", headers=headers).text
+    assert "1 of 1" in across_lines
+    nothing = client.get(f"/documents/{guide.id}?find=<b>.*", headers=headers).text
+    assert "No matches" in nothing
+    assert "<b>" not in nothing
+
+
+def test_outline_leads_to_the_heading(
+    client: FlaskClient, portal: Portal, guide: DocumentSummary
+) -> None:
+    page = client.get(f"/documents/{guide.id}", headers=portal.headers()).text
+    links = re.findall(r'href="([^"]*at=\d+)#(at-\d+)">([^<]+)<', page)
+    assert [title for *_, title in links] == ["Guide", "Ovens", "Cooling"]
+    for address, anchor, title in links:
+        there = client.get(unescape(address), headers=portal.headers()).text
+        assert re.search(rf'id="{anchor}">\s*{title}\s*<', there)
+
+
+def test_parts_follow_one_another_without_gap_or_overlap(
+    client: FlaskClient, portal: Portal
+) -> None:
+    text = "\n\n".join(f"Paragraph {n}. " + f"Word{n} follows. " * 60 for n in range(60))
+    long = portal.add(text, name="long.txt")
+    headers = portal.headers()
+    address, seen = f"/documents/{long.id}", []
+    page = client.get(address, headers=headers).text
+    while True:
+        seen += re.findall(r'data-chunk-id="([^"]+)"', page)
+        below = re.search(r'id="text-below".*?hx-get="([^"]+)"', page, flags=re.DOTALL)
+        if below is None:
+            break
+        target = {"HX-Request": "true", "HX-Target": "text-below"}
+        page = client.get(unescape(below[1]), headers=headers | target).text
+        assert "<html" not in page
+    assert len(seen) == len(set(seen)) == long.chunk_count > CHUNKS_PER_PAGE
+    target = {"HX-Request": "true", "HX-Target": "text-above"}
+    above = client.get(f"{address}?part=1&before=3", headers=headers | target).text
+    assert re.findall(r'data-chunk-id="([^"]+)"', above) == seen[:3]
+
+
+def test_text_of_a_private_document_is_missing_for_others(
+    client: FlaskClient, portal: Portal
+) -> None:
+    secret = portal.add(GUIDE, name="secret.md", visibility=Visibility.PRIVATE)
+    headers = portal.headers(portal.user("ada"))
+    for query in ("find=oven", "at=3", "part=1"):
+        for target in ("", "text-below", "text-above"):
+            fragment = {"HX-Request": "true", "HX-Target": target} if target else {}
+            address = f"/documents/{secret.id}?{query}"
+            assert client.get(address, headers=headers | fragment).status_code == 404

@@ -144,9 +144,10 @@ class Database:
     @contextmanager
     def spare(self) -> Iterator[psycopg.Connection[Any] | None]:
         """Take a second connection beside one of `driver`, to run two statements at once. Yields
-        None when all connections, or half of the processor's cores, are in use."""
+        None when all connections, or the processor's cores, are in use."""
         pool: Any = self.engine.pool
-        if pool.checkedout() >= self._pool_size or not self._spare.acquire(blocking=False):
+        is_busy = pool.checkedout() >= self._pool_size or _lacks_cores()
+        if is_busy or not self._spare.acquire(blocking=False):
             yield None
             return
         try:
@@ -186,6 +187,11 @@ class Database:
 
     def dispose(self) -> None:
         self.engine.dispose()
+
+
+def _lacks_cores() -> bool:
+    """Tell whether as many processes as there are cores ran during the last minute."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] >= (os.cpu_count() or 1)
 
 
 def _say(driver: Any, statement: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import structlog
@@ -26,6 +27,8 @@ log = structlog.get_logger(__name__)
 _MORE = 8
 # Share of the remaining time for an attempt that has a fallback.
 _SHARE_OF_TIME = 0.5
+# Legs over fewer chunks take no longer than a second connection.
+_MIN_SIDE_BY_SIDE = 1000
 # Retries when documents change during a search.
 _MAX_RETRIES = 3
 
@@ -150,7 +153,9 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
         if not enabled.document_count:
             break
         with statement_failures():
-            with services.database.spare() as spare, statement_failures():
+            is_long = enabled.chunk_count >= _MIN_SIDE_BY_SIDE
+            beside = services.database.spare() if is_long else nullcontext()
+            with beside as spare, statement_failures():
                 offered = find_offers(reader, legs, enabled, memory, trace, spare=spare)
             ranked = plan.rank(list(offered.offers))
             best = _best_of_each_document(ranked, offered.documents) if by_document else ranked

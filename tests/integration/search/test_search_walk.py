@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from threading import Semaphore
 from types import FrameType
 from typing import Any
 from unittest.mock import patch
@@ -13,8 +15,10 @@ import psycopg
 import pytest
 from flask.testing import FlaskClient
 
-from portal.domain.search import SearchRequest
-from portal.services.search import engine
+from portal.domain.search import SearchMode, SearchRequest
+from portal.services.search import engine, finding
+from portal.services.search.cache import SearchCache
+from portal.store import session as store_session
 from tests.conftest import Portal
 
 MAX_CALLS = 7
@@ -69,3 +73,26 @@ def test_search_takes_seven_calls_from_route_to_cursor(
     paths = [path for path in found if not any("find_enabled" in name for name in path)]
     assert any("find_offers" in name for path in paths for name in path)
     assert max(map(len, paths)) <= MAX_CALLS, max(paths, key=len)
+
+
+def test_legs_side_by_side_find_what_they_find_one_after_the_other(
+    handbook: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without its cache of results, which would answer the second search.
+    services = replace(handbook.services, search_cache=SearchCache())
+    found, find_offers = [], finding.find_offers
+    connections: list[bool] = []
+
+    def note(*asked: Any, **named: Any) -> Any:
+        connections.append(named["spare"] is not None)
+        return find_offers(*asked, **named)
+
+    monkeypatch.setattr(finding, "find_offers", note)
+    monkeypatch.setattr(store_session, "_lacks_cores", lambda: False)
+    monkeypatch.setattr(services.database, "_spare", Semaphore(1))
+    for least in (0, 1_000_000):
+        monkeypatch.setattr(finding, "_MIN_SIDE_BY_SIDE", least)
+        found.append(engine.search(services, handbook.admin, SearchRequest(QUERY)))
+    assert connections == [True, False]
+    assert found[0].hits == found[1].hits
+    assert found[0].hits[0].source is SearchMode.HYBRID

@@ -43,6 +43,7 @@ def test_new_version_is_read_compared_and_discarded_on_a_phone(
     page.reload()
     expect(page.get_by_test_id("revision-row")).to_have_count(2)
     expect(page.get_by_test_id("passage").first).to_contain_text("eighty")
+    page.get_by_test_id("revisions").locator("summary").click()
     page.get_by_test_id("revision-row").first.get_by_role("link", name="Differences").click()
     told = page.get_by_test_id("differences")
     expect(told.locator("del")).to_have_text(["ninety", "两"])

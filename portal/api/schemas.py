@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Any, Literal, Self
+from uuid import UUID
 
 from flask import has_request_context, request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from portal.domain.selection import AskScope
 from portal.text.storable import storable
 
 # The format of `next_cursor` (see `portal.store.cursors`), or nothing for the first page. It is
@@ -80,6 +82,17 @@ def _storable(value: Any) -> Any:
 
 
 CleanText = Annotated[str, BeforeValidator(_storable)]
+
+
+class ScopeBody(RequestModel):
+    """What is asked about: at least one document, folder or tag."""
+
+    documents: list[UUID] = Field([], max_length=100)
+    folders: list[UUID] = Field([], max_length=100, description="with what lies below them")
+    tags: list[CleanText] = Field([], max_length=100)
+
+    def to_scope(self) -> AskScope:
+        return AskScope(tuple(self.documents), tuple(self.folders), tuple(self.tags))
 
 
 def cursor_field(pattern: str, *, max_length: int = 300) -> Any:

@@ -110,7 +110,8 @@ class Citation:
 class Replay:
     """The input of an answer. `selection_hash` is SHA-256 over the sorted ids of the enabled
     documents; `search_query` is the query searched for, which in a follow-up differs from the
-    question; `further_queries` are those that the model asked for."""
+    question; `further_queries` are those that the model asked for. `scope` is what the conversation
+    asked about, None for everything."""
 
     selection_hash: str
     enabled_count: int
@@ -123,6 +124,7 @@ class Replay:
     chat_provider: str
     chat_model: str
     context_tokens: int
+    scope: dict[str, list[str]] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from portal.domain.metadata_filter import MetadataFilter
+from portal.domain.selection import AskScope
 
 MAX_QUERY_CHARACTERS = 4096
 MAX_RESULTS = 100
@@ -125,7 +126,8 @@ class SearchRequest:
     `query_vector`, of any length, replaces the query's own vector. `min_similarity` is the minimum
     cosine of hits of the vector leg; keyword hits stay. `job_id` keeps the chunks of that job only,
     `without_job_id` all others, `without_chunk_id` all but that one, `metadata` those that match.
-    `leg_limit` is the number of chunks from each leg, if it differs from the number wanted;
+    `scope` keeps what it names, of what is switched on. `leg_limit` is the number of chunks from
+    each leg, if it differs from the number wanted;
     `default_top_n` is the latter where neither the request nor an administrator sets it.
     """
 
@@ -137,6 +139,7 @@ class SearchRequest:
     weights: Weights | None = None
     domain: str | None = None
     conversation_id: UUID | None = None
+    scope: AskScope | None = None
     threshold: float | None = None
     fuzzy: bool = False
     explain: bool = False

@@ -39,13 +39,14 @@ class FolderState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     """The switches of a document or a folder. `user_default` and `override` are its own, None where
-    a tier has none; `override` is also None outside a conversation. The others are those of the
-    nearest folder."""
+    a tier has none; `override` is also None outside a conversation. The next are those of the
+    nearest folder. `in_scope` is None in a conversation without a scope."""
 
     user_default: bool | None
     override: bool | None = None
     folder_default: FolderState | None = None
     folder_override: FolderState | None = None
+    in_scope: bool | None = None
 
     @property
     def decision(self) -> Decision:
@@ -57,6 +58,8 @@ class Switch:
                 return Decision(own, source)
             if folder is not None:
                 return Decision(folder.enabled, source, folder)
+            if source is SelectionSource.CONVERSATION and self.in_scope is not None:
+                return Decision(self.in_scope, source)
         return Decision(enabled=True, source=SelectionSource.SYSTEM)
 
     @property
@@ -84,6 +87,43 @@ class FolderSwitch(Switch):
     folder_id: UUID
     name: str
     has_folders: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskScope:
+    """What a question is about: these documents, what lies in these folders, and what has one of
+    these tags."""
+
+    documents: tuple[UUID, ...] = ()
+    folders: tuple[UUID, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.documents or self.folders or self.tags)
+
+    def as_json(self) -> dict[str, list[str]]:
+        return {
+            "documents": [str(one) for one in self.documents],
+            "folders": [str(one) for one in self.folders],
+            "tags": list(self.tags),
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict[str, list[str]] | None) -> AskScope:
+        stored = stored or {}
+        return cls(
+            tuple(UUID(one) for one in stored.get("documents", ())),
+            tuple(UUID(one) for one in stored.get("folders", ())),
+            tuple(stored.get("tags", ())),
+        )
+
+
+class NamedScope(NamedTuple):
+    """A scope as a user reads it: ids with titles or names."""
+
+    documents: tuple[tuple[UUID, str], ...]
+    folders: tuple[tuple[UUID, str], ...]
+    tags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from portal.api.schemas import (
     PageLabel,
     RequestModel,
     ResponseModel,
+    ScopeBody,
     cursor_field,
 )
 from portal.domain.conversations import (
@@ -34,6 +35,10 @@ from portal.domain.search import SearchMode
 class ConversationBody(RequestModel):
     title: CleanText = Field(
         "", max_length=MAX_TITLE_CHARACTERS, description="unset: made from the first question"
+    )
+    scope: ScopeBody | None = Field(
+        None,
+        description="switches these on for the conversation and all else off; unset: everything",
     )
 
 
@@ -119,6 +124,9 @@ class ReplayModel(ResponseModel):
     chat_provider: str = Field(examples=["extractive"])
     chat_model: str = Field(examples=["extractive"])
     context_tokens: int = Field(examples=[418])
+    scope: dict[str, list[str]] | None = Field(
+        None, description="what the conversation asked about; null: everything", examples=[None]
+    )
 
 
 class MessageModel(ResponseModel):

@@ -73,7 +73,8 @@ def list_conversations(query_data: schemas.ConversationQuery) -> schemas.Convers
 @blueprint.output(schemas.ConversationModel, status_code=201)
 @blueprint.doc(summary="Create a conversation")
 def create_conversation(json_data: schemas.ConversationBody) -> schemas.ConversationModel:
-    made = conversations.create(*context.caller(), json_data.title)
+    scope = json_data.scope.to_scope() if json_data.scope else None
+    made = conversations.create(*context.caller(), json_data.title, scope=scope)
     return schemas.conversation_model(made)
 
 

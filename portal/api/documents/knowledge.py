@@ -61,6 +61,7 @@ def search(json_data: schemas.SearchBody) -> schemas.SearchResponse:
             weights=Weights(weights.vector, weights.text) if weights else None,
             domain=json_data.domain,
             conversation_id=json_data.conversation_id,
+            scope=json_data.scope.to_scope() if json_data.scope else None,
             threshold=json_data.threshold,
             fuzzy=json_data.fuzzy,
             explain=json_data.explain,

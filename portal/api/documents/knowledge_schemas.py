@@ -14,6 +14,7 @@ from portal.api.schemas import (
     PageLabel,
     RequestModel,
     ResponseModel,
+    ScopeBody,
     cursor_field,
 )
 from portal.domain.documents import (
@@ -60,6 +61,7 @@ class SearchBody(RequestModel):
     weights: WeightsModel | None = Field(None, description="unset: the configured 0.7 and 0.3")
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    scope: ScopeBody | None = Field(None, description="only these, of what is switched on")
     threshold: float | None = Field(
         None,
         ge=0,

@@ -186,6 +186,7 @@ def _replay(services: Services, retrieved: Retrieved, context_tokens: int) -> Re
         chat_provider=services.chat.provider,
         chat_model=services.chat.model,
         context_tokens=context_tokens,
+        scope=retrieved.scope.as_json() if retrieved.scope else None,
         extra={HISTORY_RESTS_ON: sorted(map(str, retrieved.history_rests_on))},
     )
 

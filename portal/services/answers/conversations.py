@@ -14,10 +14,13 @@ from portal.domain.conversations import (
     Role,
 )
 from portal.domain.people import User
+from portal.domain.selection import AskScope, NamedScope
 from portal.errors import N_, InvalidInput, NotFound
 from portal.services import Services
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
+from portal.store.documents import folders as folder_store
+from portal.store.documents import scopes as scope_store
 from portal.text.titles import without_invisible
 
 # Added to the model's own timeout, because storing takes a moment too.
@@ -30,14 +33,38 @@ def stale_after_s(services: Services) -> float:
     return services.settings.chat.timeout_s + _SPARE_S
 
 
-def create(services: Services, user: User, title: str = "") -> ConversationSummary:
-    """Create a conversation; without a title its first question gives it one. Raises
-    InvalidInput."""
+def create(
+    services: Services, user: User, title: str = "", *, scope: AskScope | None = None
+) -> ConversationSummary:
+    """Create a conversation; without a title its first question gives it one.
+
+    With a scope it asks about that and nothing else. Raises InvalidInput, NotFound.
+    """
     with services.database.begin() as session:
+        if scope and scope.folders:
+            folder_store.lock_tree(session)
         conversation_id = conversation_store.add_conversation(
-            session, user.id, _check_title(title, min_length=0)
+            session, user.id, _check_title(title, min_length=0), scope
         )
+        if scope:
+            scope_store.require_visible(session, user, scope)
+            scope_store.switch_on(session, conversation_id, scope)
         return conversation_store.get_summary(session, conversation_id, user.id)
+
+
+def scope_of(services: Services, user: User, conversation_id: UUID) -> NamedScope | None:
+    """Return what a conversation asks about, None for everything. Raises NotFound."""
+    with services.database.begin() as session:
+        conversation_store.require_own(session, conversation_id, user.id)
+        scope = conversation_store.get_scope(session, conversation_id)
+        return scope_store.name_scope(session, user, scope) if scope else None
+
+
+def name_scope(services: Services, user: User, scope: AskScope) -> NamedScope | None:
+    """Return a scope with names, None for everything. Raises NotFound."""
+    with services.database.begin() as session:
+        scope_store.require_visible(session, user, scope)
+        return scope_store.name_scope(session, user, scope) if scope else None
 
 
 def _check_title(title: str, *, min_length: int) -> str:

@@ -21,11 +21,13 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
+from portal.domain.selection import AskScope
 from portal.errors import InvalidEmbedding, Unavailable
 from portal.services import Services
 from portal.services.answers import replying
 from portal.services.answers.replying import Reply
 from portal.services.search import dynamic_config, engine
+from portal.store.answers import conversations as conversation_store
 from portal.store.answers import sources as source_store
 from portal.store.answers.sources import PastMessage, StoredSource
 from portal.store.documents import selections as selection_store
@@ -75,6 +77,7 @@ class Retrieved:
     turns: tuple[Turn, ...]
     history_rests_on: frozenset[UUID]
     snapshot: Snapshot
+    scope: AskScope
     token_budget: int
     search_query: str
     search_method: str
@@ -173,6 +176,7 @@ def _search_and_read(
             session, asked.user, asked.conversation_id, before=asked.before,
             limit=_PAST_MESSAGES,
         )  # fmt: skip
+        scope = conversation_store.get_scope(session, asked.conversation_id)
         config = dynamic_config.read(session, services.settings.search)
         model = registry.find_active(session)
     method = outcomes[0].search_method if outcomes else SearchMode.HYBRID
@@ -181,6 +185,7 @@ def _search_and_read(
         turns=_turns(past, asked.language),
         history_rests_on=_read_by(services.chat, past),
         snapshot=snapshot,
+        scope=scope,
         token_budget=config.context_token_budget,
         search_query=queries[0] if queries else asked.question,
         search_method=method.value,

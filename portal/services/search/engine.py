@@ -25,6 +25,7 @@ from portal.services.search.plan import (
     make_plan,
 )
 from portal.store.answers import conversations as conversation_store
+from portal.store.documents.scopes import require_visible
 from portal.store.search.context import SearchContext, read_context
 from portal.store.search.legs import Trace
 from portal.store.search.visible_corpus import VisibleCorpus
@@ -50,11 +51,15 @@ def search(
 
     The search ends at `deadline`, and after `search.statement_timeout_s` at the latest. A leg that
     fails or is late is left out and listed in `degraded`. Raises NotFound for another user's
-    conversation, EmbedderUnavailable when a semantic-only search was requested and the model does
+    conversation and for what the user may not see in the scope,
+    EmbedderUnavailable when a semantic-only search was requested and the model does
     not answer, InvalidQueryVector, VectorStoreDisabled, Unavailable when no leg is in time.
     """
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
+    if request.scope:
+        with services.database.begin() as session:
+            require_visible(session, user, request.scope)
     parsed = respelling.parse(request, request.query)
     if request.query_vector is None and not has_visible_text(parsed.text):
         return _find_nothing(services, user, request, parsed)

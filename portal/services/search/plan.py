@@ -278,6 +278,7 @@ def _scope(user: User, request: SearchRequest, parsed: ParsedQuery, *, by_folder
         without_job_id=request.without_job_id,
         metadata=request.metadata,
         facets=request.facets,
+        scope=request.scope,
     )
     return Scope(user, request.conversation_id, conditions, by_folder)
 

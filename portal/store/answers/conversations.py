@@ -9,6 +9,7 @@ from sqlalchemy import Select, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.conversations import ConversationPage, ConversationSummary
+from portal.domain.selection import AskScope
 from portal.errors import NotFound, existing
 from portal.store.cursors import latest_first
 from portal.store.models import ConversationRow, MessageRow
@@ -60,11 +61,19 @@ def _summaries(user_id: UUID) -> Select[Any]:
     return select(*columns).where(row.user_id == user_id)
 
 
-def add_conversation(session: Session, user_id: UUID, title: str) -> UUID:
-    row = ConversationRow(user_id=user_id, title=title)
+def add_conversation(
+    session: Session, user_id: UUID, title: str, scope: AskScope | None = None
+) -> UUID:
+    row = ConversationRow(user_id=user_id, title=title, scope=scope.as_json() if scope else None)
     session.add(row)
     session.flush()
     return row.id
+
+
+def get_scope(session: Session, conversation_id: UUID) -> AskScope:
+    """Return what a conversation asks about; an empty scope is everything."""
+    stored = select(ConversationRow.scope).where(ConversationRow.id == conversation_id)
+    return AskScope.from_json(session.scalar(stored))
 
 
 def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationSummary:

@@ -2,9 +2,10 @@
 
 The one definition of the rule that every search and list obeys. A document is enabled as the first
 of these says: its switch in the conversation, that of the nearest folder in the conversation, the
-user's switch of the document, that of the nearest folder; else it is on. The nearest switches are
-kept in `folder_states` by triggers (ADR 54). A document in the trash leaves search by this rule, in
-the transaction that sets `deleted_at`.
+conversation's scope if it has one (its documents and folders are switched on, its tags are on, all
+else is off), the user's switch of the document, that of the nearest folder; else it is on. The
+nearest switches are kept in `folder_states` by triggers (ADR 54). A document in the trash leaves
+search by this rule, in the transaction that sets `deleted_at`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,18 @@ _JOINS = {
     "folder_override": """folder_states folder_override
         ON folder_override.folder_id = d.folder_id
         AND folder_override.owner_id = :conversation_id""",
+    "folder_scope": """(
+            SELECT id, scope -> 'tags' AS tags FROM conversations WHERE scope IS NOT NULL
+        ) folder_scope ON folder_scope.id = :conversation_id""",
     "user_default": """user_document_defaults user_default
         ON user_default.document_id = d.id AND user_default.user_id = :user_id""",
     "folder_default": """folder_states folder_default
         ON folder_default.folder_id = d.folder_id AND folder_default.owner_id = :user_id""",
 }
+# Whether a document has a tag of the scope; NULL without a scope.
+IN_SCOPE = """CASE WHEN folder_scope.id IS NOT NULL
+    THEN jsonb_exists_any(folder_scope.tags, d.tags) END"""
+_STATES = {"folder_scope": IN_SCOPE}
 VISIBLE_WHERE = """
     d.deleted_at IS NULL
     AND (d.visibility = 'shared' OR d.owner_id = :user_id OR :user_is_admin)
@@ -40,19 +48,20 @@ VISIBLE_WHERE = """
 
 
 def _enabled(switches: Iterable[str]) -> str:
-    return f"COALESCE({', '.join(f'{name}.enabled' for name in switches)}, TRUE)"
+    states = (_STATES.get(name, f"{name}.enabled") for name in switches)
+    return f"COALESCE({', '.join(states)}, TRUE)"
 
 
 def selection_sql(*, in_conversation: bool, by_folder: bool) -> tuple[str, str]:
     """Return joins and conditions for what counts.
 
-    A search without a conversation, or of a user without switches of folders, leaves out what would
-    be looked up for each row.
+    A search without a conversation, or without switches of folders and a scope, leaves out what
+    would be looked up for each row.
     """
     names = [
         name
         for name in _JOINS
-        if (in_conversation or not name.endswith("override"))
+        if (in_conversation or name.endswith("default"))
         and (by_folder or not name.startswith("folder"))
     ]
     joins = " ".join(f"LEFT JOIN {_JOINS[name]}" for name in reversed(names))

@@ -18,6 +18,7 @@ from portal.store.cursors import make_text_cursor, read_text_cursor
 from portal.store.documents.folders import MAX_LISTED
 from portal.store.documents.selection import (
     ENABLED,
+    IN_SCOPE,
     SELECTION_JOINS,
     VISIBLE_WHERE,
     selection_binds,
@@ -51,7 +52,7 @@ _AT_THE_TOP = f"""AND NOT EXISTS (
 )"""
 _COLUMNS = f"""
     d.id, d.title, lower(d.title) AS sort_key, d.media_type, user_default.enabled AS mine,
-    override.enabled AS here, {_FOLDERS}
+    override.enabled AS here, {_FOLDERS}, {IN_SCOPE} AS in_scope
 """
 _SWITCHES = f"SELECT {_COLUMNS} {_SEEN}"
 _ONE = text(f"{_SWITCHES} AND d.id = :document_id")
@@ -125,6 +126,7 @@ def _to_switch(row: Any) -> DocumentSwitch:
         media_type=MediaType(row.media_type),
         user_default=row.mine,
         override=row.here,
+        in_scope=row.in_scope,
         folder_default=_to_state(
             row.folder_default_id, row.folder_default_name, row.folder_default
         ),
@@ -195,7 +197,10 @@ def snapshot(session: Session, user: User, conversation_id: UUID | None) -> Snap
 # --- folders --------------------------------------------------------------------------------------
 
 _FOLDER_SWITCHES = f"""
-    SELECT d.id, d.name, {_FOLDERS}, EXISTS (
+    SELECT d.id, d.name, {_FOLDERS}, (
+        SELECT CASE WHEN scope IS NOT NULL THEN FALSE END FROM conversations
+        WHERE id = :conversation_id
+    ) AS in_scope, EXISTS (
         SELECT FROM folders below WHERE below.parent_id = d.id AND {_VISIBLE.format("below")}
     ) AS has_folders
     FROM folders d
@@ -250,6 +255,7 @@ def _to_folder_switch(row: Any) -> FolderSwitch:
         folder_id=row.id,
         name=row.name,
         has_folders=row.has_folders,
+        in_scope=row.in_scope,
         user_default=row.folder_default if own_mine else None,
         override=row.folder_override if own_here else None,
         folder_default=None if own_mine else mine,

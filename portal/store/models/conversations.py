@@ -48,7 +48,9 @@ class ConversationRow(Base):
     id: Mapped[UuidKey]
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     title: Mapped[str] = mapped_column(Text, server_default=text("''"))
-    # Written by a trigger: the transaction that last changed the switches of this conversation.
+    # What it asks about (`portal.domain.selection.AskScope`); null is everything.
+    scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    # Written by triggers: the transaction that last changed its switches or its scope.
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[CreatedAt]
     updated_at: Mapped[CreatedAt]

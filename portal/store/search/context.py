@@ -26,7 +26,7 @@ _CONTEXT = text(
            conversations.id IS NOT NULL AS has_conversation,
            EXISTS (
                SELECT FROM folder_states WHERE owner_id IN (users.id, conversations.id)
-           ) AS has_folder_switches,
+           ) OR conversations.scope IS NOT NULL AS has_folder_switches,
            (SELECT jsonb_object_agg(key, value) FROM dynamic_config) AS config
     FROM collections
     LEFT JOIN embedding_models m ON m.id = collections.embedding_model_id
@@ -43,7 +43,7 @@ class SearchContext:
     """What a search depends on besides its request. `config` are stored values of `dynamic_config`;
     `model` is the active one, None before the first is registered; `has_conversation` is true when
     the conversation is the user's own, `has_folder_switches` when folders are switched in it or for
-    the user; `versions` are those of the user's selection,
+    the user, or it has a scope; `versions` are those of the user's selection,
     `corpus_version` is that of the chunks, `words_version` that of the chunks of all collections,
     which share one index and so determine the weights of words. Equal contexts give equal results
     for one request of one user: `services.search.cache` relies on it."""

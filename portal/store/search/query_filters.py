@@ -16,6 +16,8 @@ from uuid import UUID
 
 from portal.domain.metadata_filter import MetadataFilter
 from portal.domain.search import Facets
+from portal.domain.selection import AskScope
+from portal.store.documents.scopes import scope_conditions
 from portal.store.search.metadata_sql import metadata_condition
 from portal.text.analyser import query_terms, tsquery_any_in_each
 from portal.text.folding import spellings
@@ -65,9 +67,10 @@ def narrowing(
     without_job_id: UUID | None = None,
     metadata: MetadataFilter | None = None,
     facets: Facets | None = None,
+    scope: AskScope | None = None,
 ) -> Narrowing:
     """Return conditions for a query's operators, its domain, the content type, the language of a
-    chunk, the job whose chunks are included or excluded, and the metadata filter."""
+    chunk, the job whose chunks are included or excluded, the metadata filter, and the scope."""
     binds: dict[str, Any] = {}
     documents = []
     if job_id is not None:
@@ -76,6 +79,7 @@ def narrowing(
     if without_job_id is not None:
         documents.append("AND d.current_job_id <> :f_without_job")
         binds["f_without_job"] = without_job_id
+    documents += scope_conditions(scope, binds)
     if domain is not None:
         documents.append("AND lower(d.domain) = lower(:f_domain)")
         binds["f_domain"] = domain

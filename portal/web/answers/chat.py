@@ -10,6 +10,7 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
+from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response
 
 from portal.domain.conversations import (
@@ -18,6 +19,7 @@ from portal.domain.conversations import (
     Began,
     Message,
 )
+from portal.domain.selection import AskScope
 from portal.errors import InvalidInput, NotFound, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.downloads import conversation_file
@@ -52,7 +54,8 @@ def create() -> Answer:
     and ask in it, to show the answer while it is written."""
     services, user = context.caller()
     question = request.form.get("content", "").strip()
-    conversation = conversations.create(services, user)
+    scope = _scope(request.form)
+    conversation = conversations.create(services, user, scope=scope)
     address = url_for("chat.show", conversation_id=conversation.id)
     if wants_fragment():
         return Response("", headers={"HX-Redirect": address})
@@ -136,6 +139,7 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
         "conversation_id": conversation_id,
         "messages": messages,
         "questions": questions_of(messages),
+        "scope": conversations.scope_of(services, user, conversation_id),
         "enabled_count": enabled_count,
         "total_count": total_count,
         "is_fragment": False,
@@ -169,11 +173,23 @@ def _list_values() -> dict[str, Any]:
     return {
         "page": page,
         "text": text,
+        "scope": conversations.name_scope(services, user, _scope(request.values)),
         "writer": writers.current(services),
         "max_question_characters": MAX_MESSAGE_CHARACTERS,
         "error": None,
         "draft": "",
     }
+
+
+def _scope(given: MultiDict[str, str]) -> AskScope:
+    """Read what a new conversation asks about; nothing is everything. Raises NotFound."""
+    try:
+        documents, folders = (
+            tuple(UUID(one) for one in given.getlist(name)) for name in ("document", "folder")
+        )
+    except ValueError as error:
+        raise NotFound from error
+    return AskScope(documents, folders, tuple(filter(None, given.getlist("tag"))))
 
 
 def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:

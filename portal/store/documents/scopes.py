@@ -1,0 +1,71 @@
+"""What a question is about: documents, folders and tags, as a user sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from portal.domain.people import User
+from portal.domain.selection import AskScope, NamedScope
+from portal.errors import NotFound
+from portal.store.documents import rows, selections
+from portal.store.documents.folders import find_folder
+
+
+def require_visible(session: Session, user: User, scope: AskScope) -> None:
+    """Raise NotFound for a document or a folder that the user may not see."""
+    found = rows.list_summaries(session, user, scope.documents)
+    if len(found) < len(set(scope.documents)):
+        raise NotFound
+    if any(find_folder(session, user, one) is None for one in scope.folders):
+        raise NotFound
+
+
+def name_scope(session: Session, user: User, scope: AskScope) -> NamedScope:
+    """Return the names in a scope, without those that the user may not see any more."""
+    found = {one.id: one.title for one in rows.list_summaries(session, user, scope.documents)}
+    folders = (find_folder(session, user, one) for one in scope.folders)
+    return NamedScope(
+        documents=tuple((one, found[one]) for one in scope.documents if one in found),
+        folders=tuple((one.id, one.name) for one in folders if one is not None),
+        tags=scope.tags,
+    )
+
+
+def switch_on(session: Session, conversation_id: UUID, scope: AskScope) -> None:
+    """Switch the documents and folders of a scope on in a conversation."""
+    for document_id in scope.documents:
+        selections.set_override(session, conversation_id, document_id, enabled=True)
+    for folder_id in scope.folders:
+        selections.set_folder_switch(
+            session, folder_id, conversation_id=conversation_id, enabled=True
+        )
+
+
+# Conditions of a search on the alias d.
+_CONDITION = """
+    AND (d.id = ANY(CAST(:f_scope_documents AS uuid[]))
+      OR d.tags && CAST(:f_scope_tags AS text[])
+      OR d.folder_id IN (
+          WITH RECURSIVE below AS (
+              SELECT id FROM folders WHERE id = ANY(CAST(:f_scope_folders AS uuid[]))
+              UNION
+              SELECT f.id FROM folders f JOIN below ON f.parent_id = below.id
+          )
+          SELECT id FROM below
+      ))
+"""
+
+
+def scope_conditions(scope: AskScope | None, binds: dict[str, Any]) -> list[str]:
+    """Return the conditions of a scope, none for everything; fill in their binds."""
+    if not scope:
+        return []
+    binds |= {
+        "f_scope_documents": list(scope.documents),
+        "f_scope_folders": list(scope.folders),
+        "f_scope_tags": list(scope.tags),
+    }
+    return [_CONDITION]

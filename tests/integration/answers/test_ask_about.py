@@ -1,0 +1,144 @@
+"""Asking about one document, folder or tag: nothing else is read, and nothing is left unused."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal.domain.documents import Visibility
+from portal.domain.people import User
+from portal.services.documents import folders, library
+from tests.conftest import Portal
+
+SEARCH = "/api/knowledge/search"
+
+
+class Desk:
+    """A user's calls."""
+
+    def __init__(self, portal: Portal, client: FlaskClient, user: User) -> None:
+        self.portal, self.client, self.user = portal, client, user
+
+    def call(self, method: str, path: str, **given: Any) -> Any:
+        headers = self.portal.headers(self.user)
+        return self.client.open(path, method=method, headers=headers, **given)
+
+    def add(self, title: str, *, folder: UUID | None = None, tag: str = "") -> str:
+        made = self.portal.add(f"The maple of {title} is tall.", title=title, owner=self.user)
+        if folder:
+            folders.move_document(self.portal.services, self.user, made.id, folder)
+        if tag:
+            self.call("PUT", f"/api/knowledge/documents/{made.id}/tags", json={"tags": [tag]})
+        return str(made.id)
+
+    def found(self, **more: Any) -> set[str]:
+        answer = self.call("POST", SEARCH, json={"query": "maple", "mode": "keyword", **more})
+        assert answer.status_code == 200, answer.json
+        return {result["title"] for result in answer.json["results"]}
+
+    def talk(self, **scope: Any) -> str:
+        made = self.call("POST", "/api/conversations", json={"scope": scope})
+        assert made.status_code == 201, made.json
+        return str(made.json["id"])
+
+
+@pytest.fixture
+def ada(portal: Portal, client: FlaskClient) -> Desk:
+    return Desk(portal, client, portal.user("ada"))
+
+
+def test_conversation_reads_its_scope_and_nothing_else(ada: Desk, portal: Portal) -> None:
+    archive = folders.create_folder(portal.services, ada.user, name="Archive")
+    below = folders.create_folder(portal.services, ada.user, name="Old", parent_id=archive)
+    one, filed = ada.add("One"), ada.add("Filed", folder=below)
+    ada.add("Tagged", tag="2026")
+    # What is asked about is read whatever one's own switches say.
+    ada.call("PUT", f"/api/user/document-defaults/{one}", json={"enabled": False})
+    ada.call("PUT", f"/api/user/folder-defaults/{archive}", json={"enabled": False})
+    for scope, expected in (
+        ({"documents": [one]}, {"One"}),
+        ({"folders": [str(archive)]}, {"Filed"}),
+        ({"tags": ["2026"]}, {"Tagged"}),
+        ({"documents": [one], "tags": ["2026"]}, {"One", "Tagged"}),
+        ({"tags": ["none such"]}, set()),
+    ):
+        talk = ada.talk(**scope)
+        assert ada.found(conversation_id=talk) == expected, scope
+        assert f"Using {len(expected)} of 3 documents" in ada.call("GET", f"/chat/{talk}").text
+    talk = ada.talk(folders=[str(archive)])
+    ada.add("Later", folder=below)
+    assert ada.found(conversation_id=talk) == {"Filed", "Later"}
+    path = f"/api/conversations/{talk}/document-overrides"
+    ada.call("PUT", f"{path}/{filed}", json={"enabled": False})
+    ada.call("PUT", f"{path}/{one}", json={"enabled": True})
+    assert ada.found(conversation_id=talk) == {"Later", "One"}
+    sent = {"content": "How tall is the maple?"}
+    answer = ada.call("POST", f"/api/conversations/{talk}/messages", json=sent).json
+    assert answer["replay"]["scope"] == {"documents": [], "folders": [str(archive)], "tags": []}
+    assert {one["title"] for one in answer["citations"]} <= {"Later", "One"}
+
+
+def test_search_keeps_to_a_scope(ada: Desk, portal: Portal) -> None:
+    archive = folders.create_folder(portal.services, ada.user, name="Archive")
+    one, two = ada.add("One"), ada.add("Two", tag="2026")
+    ada.add("Filed", folder=archive)
+    assert ada.found(scope={"documents": [one]}) == {"One"}
+    assert ada.found(scope={"tags": ["2026"], "documents": [one]}) == {"One", "Two"}
+    in_archive = {"folders": [str(archive)]}
+    assert ada.found(scope=in_archive) == {"Filed"}
+    folders.move_document(portal.services, ada.user, UUID(two), archive)
+    assert ada.found(scope=in_archive) == {"Filed", "Two"}
+    ada.call("PUT", f"/api/user/document-defaults/{two}", json={"enabled": False})
+    assert ada.found(scope=in_archive) == {"Filed"}, "what is off stays off"
+
+
+def test_foreign_and_missing_things_are_not_found(ada: Desk, portal: Portal) -> None:
+    services, admin = portal.services, portal.admin
+    hidden = portal.add("maple", title="Secret", visibility=Visibility.PRIVATE)
+    severance = folders.create_folder(
+        services, admin, name="Severance", visibility=Visibility.PRIVATE
+    )
+    trashed = portal.add("maple trash", title="Trashed", owner=ada.user)
+    library.delete_document(services, ada.user, trashed.id)
+    for kind, one in (
+        ("document", hidden.id),
+        ("document", trashed.id),
+        ("document", uuid4()),
+        ("folder", severance),
+        ("folder", uuid4()),
+        ("folder", "x"),
+    ):
+        page = ada.call("GET", "/chat", query_string={kind: str(one)})
+        sent = ada.call("POST", "/chat", data={kind: str(one), "content": "Which maple?"})
+        assert (page.status_code, sent.status_code) == (404, 404)
+        if one == "x":
+            continue
+        scope = {f"{kind}s": [str(one)]}
+        assert ada.call("POST", "/api/conversations", json={"scope": scope}).status_code == 404
+        body = {"query": "maple", "scope": scope}
+        assert ada.call("POST", SEARCH, json=body).status_code == 404
+    with services.database.begin() as session:
+        assert session.execute(text("SELECT count(*) FROM conversations")).scalar() == 0
+
+
+def test_asking_about_this_leaves_nothing_until_it_is_asked(ada: Desk, portal: Portal) -> None:
+    archive = folders.create_folder(portal.services, ada.user, name="Archive")
+    one = ada.add("One", tag="2026")
+    about = f"/chat?document={one}"
+    assert about in ada.call("GET", f"/documents/{one}").text
+    assert about in ada.call("GET", "/search?q=maple").text
+    assert f"/chat?folder={archive}" in ada.call("GET", f"/documents?folder={archive}").text
+    assert "/chat?tag=2026" in ada.call("GET", "/documents?tag=2026").text
+    page = ada.call("GET", about).text
+    assert "Only about:" in page
+    assert f'name="document" value="{one}"' in page
+    assert ada.call("GET", "/api/conversations").json["conversations"] == []
+    sent = ada.call("POST", "/chat", data={"document": one, "content": "How tall is the maple?"})
+    assert sent.status_code == 303
+    shown = ada.call("GET", sent.location.partition("#")[0]).text
+    assert "Only about:" in shown
+    assert "Using 1 of 1 documents" in shown

@@ -12,7 +12,7 @@ from bench.timing import Contender
 from bench.truth import candidates_a_leg
 from portal.store.embedding_models import registry
 from portal.store.search.keyword_index import SHARED_CHUNKS
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"
 

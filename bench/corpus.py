@@ -44,7 +44,7 @@ from portal.services.people import accounts
 from portal.services.search.cache import SearchCache
 from portal.settings import DEFAULT_MODELS, load_settings
 from portal.store.migrations import MIGRATIONS_DIR
-from portal.text.analyser import ANALYSER_VERSION, index_terms
+from portal.text.terms.analyser import ANALYSER_VERSION, index_terms
 
 DEFAULT_DATA_DIR = Path("var") / "bench"
 DIMENSIONS = 384

@@ -34,7 +34,8 @@ from portal.domain.embedding import Embedder
 from portal.embeddings.bundled import BundledEmbedder
 from portal.processes.worker import work_until_empty
 from portal.services import Services
-from portal.services.documents import chunk_storage, importing, indexing
+from portal.services.documents.ingestion import chunk_storage, indexing
+from portal.services.documents.intake import importing
 from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.settings import load_settings

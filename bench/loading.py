@@ -19,7 +19,7 @@ from portal.services import Services
 from portal.services.operations import setup
 from portal.store.documents.rows import portal_collection_id
 from portal.store.embedding_models import registry
-from portal.text.analyser import analyser_version
+from portal.text.terms.analyser import analyser_version
 
 CHUNK_IDS, DOCUMENT_IDS, JOB_IDS, REVISION_IDS = range(4)
 _OF_A_DOCUMENT = (JOB_IDS, DOCUMENT_IDS, REVISION_IDS)

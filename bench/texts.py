@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portal.embeddings.background import LANGUAGES, texts
-from portal.text.analyser import analyse, index_terms
+from portal.text.terms.analyser import analyse, index_terms
 
 Tokens = npt.NDArray[np.int64]
 

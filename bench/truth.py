@@ -22,7 +22,7 @@ from portal.domain.search import Fusion, Normalisation
 from portal.services.search import dynamic_config
 from portal.services.search.engine import search
 from portal.store.search.keyword_index import SHARED_CHUNKS
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 Places = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]

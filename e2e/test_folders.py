@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from e2e.light_portal import LightPortal, library, light_portal
 from portal.container import build_services
-from portal.domain.bulk import BulkAction, BulkTarget
 from portal.domain.documents import DocumentFilter, Visibility
+from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.services.documents import bulk, folders
 from portal.services.people import accounts
 from tests.conftest import Portal

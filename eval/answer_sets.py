@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.sets import BadSet, read_rows
-from portal.text.folding import fold
+from portal.text.characters.folding import fold
 
 SHIPPED = Path(__file__).parent / "data" / "team"
 QUESTIONS = "questions.jsonl"

@@ -32,7 +32,7 @@ from portal.domain.search import NEAREST_COMPARED, SearchMode
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import Evidence
-from portal.services.documents.chunk_storage import chunk_terms
+from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.settings import ChatSettings, EmbeddingSettings
 
 TOP_N = 5

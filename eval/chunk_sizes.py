@@ -28,9 +28,9 @@ from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.ingest.chunking import split
 from portal.settings import EmbeddingSettings
-from portal.text.analyser import index_terms, query_terms
-from portal.text.sentences import sentence_spans
-from portal.text.tokens import token_weight
+from portal.text.counting.tokens import token_weight
+from portal.text.layout.sentences import sentence_spans
+from portal.text.terms.analyser import index_terms, query_terms
 
 SIZES = (100, 200, 300, 400, 600)
 OVERLAPS = (0.0, 0.1, 0.2)

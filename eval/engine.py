@@ -25,8 +25,9 @@ from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation, SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.answers import answering, conversations, retrieving
-from portal.services.documents import library, uploads
-from portal.services.documents.indexing import index_document
+from portal.services.documents import library
+from portal.services.documents.ingestion.indexing import index_document
+from portal.services.documents.intake import uploads
 from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.services.search.engine import search

@@ -18,8 +18,8 @@ from eval.sets import read_rows
 from portal.answering.quoting.relevance import context_of, spelled_out
 from portal.answering.quoting.statements import statements
 from portal.domain.answering import Source
+from portal.domain.documents.structure import BlockKind
 from portal.domain.search import SearchMode
-from portal.domain.structure import BlockKind
 from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead

@@ -20,9 +20,9 @@ from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.embeddings.confidence import Evidence, Weighings
-from portal.services.documents.chunk_storage import chunk_terms
-from portal.text.analyser import query_terms
+from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.text.language import detect_language
+from portal.text.terms.analyser import query_terms
 
 DEPTH = 50
 SHOWN = 10  # Results that compete with each other.

@@ -21,7 +21,7 @@ from portal.services.search.cache import SearchCache
 from portal.settings import Settings, load_settings
 from portal.settings.whole import MIN_SECRET_KEY_BYTES
 from portal.store.session import Database
-from portal.text.analyser import analyse_in
+from portal.text.terms.analyser import analyse_in
 
 if TYPE_CHECKING:
     from portal.store.redis_store import RedisStore

@@ -29,7 +29,9 @@ from portal.database.lock import exclusive
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.services import Services
-from portal.services.documents import indexing, library, uploads
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
+from portal.services.documents.intake import uploads
 from portal.services.operations import setup
 from portal.services.people import accounts, sessions
 from portal.settings import Settings, load_settings

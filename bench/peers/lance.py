@@ -12,7 +12,7 @@ from typing import Any
 from bench.corpus import Corpus, Question
 from bench.peers.peer import RESULTS, Peer, enabled_documents, visible_chunks
 from bench.profiles import Profile
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 _TABLE = "passages"
 

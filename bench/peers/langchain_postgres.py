@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 from bench.corpus import Corpus, Question
 from bench.peers.peer import LEG_LIMIT, RESULTS, Peer, operator_filter, visible_chunks
 from bench.profiles import Profile
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 _TABLE = "passages"
 

@@ -11,7 +11,7 @@ from typing import Any
 from bench.corpus import Corpus, Question
 from bench.peers.peer import LEG_LIMIT, RESULTS, Peer, enabled_documents, visible_chunks
 from bench.profiles import Profile
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 _COLLECTION, _EXACT = "passages", "exact"
 _BATCH = 1000

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal, DecimalException
 
-from portal.text.folding import fold
+from portal.text.characters.folding import fold
 
 _ASKS = re.compile(
     r"\A\s*(?:what(?: is|'s| does)|how much is|calculate|compute|请?(?:帮我)?(?:计算|算)(?:一下|下)?|请问)?\s*"

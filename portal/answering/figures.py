@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from portal.text.folding import fold
+from portal.text.characters.folding import fold
 
 _FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*%?")
 _HAN_FIGURE = re.compile(

@@ -15,10 +15,10 @@ from portal.answering.quoting.questions import asks, telling_words
 from portal.answering.writing.prompt import within_budget
 from portal.domain.answering import ChatModel, ChatRequest, TextDelta, Turn
 from portal.errors import ChatUnavailable
-from portal.text.analyser import analyse, index_terms
-from portal.text.highlight import merge_spans
 from portal.text.language import detect_language
-from portal.text.stopwords import STOP_WORDS
+from portal.text.terms.analyser import analyse, index_terms
+from portal.text.terms.highlight import merge_spans
+from portal.text.terms.stopwords import STOP_WORDS
 
 _BACK_ZH = (
     "它们|他们|她们|它|他|她|牠|這個|那個|這些|那些|这个|那个|这些|那些|该|該|此|其|上述|前者|后者|後者|刚才|剛才"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from portal.answering import arithmetic
-from portal.text.folding import fold, in_script_of
+from portal.text.characters.folding import fold, in_script_of
 
 
 class Task(StrEnum):

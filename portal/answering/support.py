@@ -18,10 +18,10 @@ from portal.answering.code import CodeReader
 from portal.answering.figures import figures_in, spelled_out
 from portal.answering.markers import shown_markers
 from portal.domain.answering import SentenceSupport
-from portal.text.analyser import index_terms
 from portal.text.language import detect_language
-from portal.text.sentences import sentence_spans
-from portal.text.stopwords import STOP_WORDS
+from portal.text.layout.sentences import sentence_spans
+from portal.text.terms.analyser import index_terms
+from portal.text.terms.stopwords import STOP_WORDS
 
 # Weighted share of a sentence's words that its citation must have. Quotations have all of them,
 # paraphrases two thirds and more, sentences on something else a third at most.

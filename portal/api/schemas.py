@@ -9,8 +9,8 @@ from uuid import UUID
 from flask import has_request_context, request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from portal.domain.selection import AskScope
-from portal.text.storable import storable
+from portal.domain.documents.selection import AskScope
+from portal.text.characters.storable import storable
 
 # The format of `next_cursor` (see `portal.store.cursors`), or nothing for the first page. It is
 # only described here: a cursor of another format gets the same error as one that is not valid.

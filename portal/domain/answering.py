@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
+from portal.domain.documents.structure import Block
 from portal.domain.search import SearchMode
-from portal.domain.structure import Block
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from portal.domain.embedding import Vector
-from portal.domain.metadata_filter import MetadataFilter
+from portal.domain.search.metadata_filter import MetadataFilter
 
 Distance = Literal["cosine", "l2", "ip"]
 """``cosine``: 1 - cosine; ``l2``: the square of the Euclidean distance; ``ip``: 1 - dot product.

@@ -27,7 +27,7 @@ from portal.embeddings.loading import BackgroundLoad, question_patience_s
 from portal.embeddings.self_test import Encode, load_encoder
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable
-from portal.text.normalise import clean
+from portal.text.characters.normalise import clean
 
 E5 = "multilingual-e5-small-q4"
 USE = "multilingual-use-v3"

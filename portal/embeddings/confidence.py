@@ -40,7 +40,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
 
 # Max confidence of a chunk without the code that the question names.
 MAX_WITHOUT_CODE = 0.3
-# As `portal.text.analyser` writes codes: a letter first, then digits, parts joined by zz.
+# As `portal.text.terms.analyser` writes codes: a letter first, then digits, parts joined by zz.
 _JOINT = "zz"
 # "The 70s" and "the 10th" are no codes; a negative number or an emoji begins with zz.
 _CODE = re.compile(r"(?!zz[mu][0-9])[^\W\d_][^\W_]*[0-9][^\W_]*")

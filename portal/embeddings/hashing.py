@@ -16,7 +16,7 @@ import numpy as np
 
 from portal.domain.embedding import Vector
 from portal.embeddings.validation import validated
-from portal.text.analyser import index_terms, query_terms
+from portal.text.terms.analyser import index_terms, query_terms
 
 DEFAULT_DIMENSIONS = 384
 _PLACES_PER_TERM = 2

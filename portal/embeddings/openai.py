@@ -19,8 +19,8 @@ from portal.embeddings.endpoint import Answer, AnswerTooLarge, Endpoint
 from portal.embeddings.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, Message
-from portal.text.echo import without_echo
-from portal.text.normalise import clean
+from portal.text.characters.normalise import clean
+from portal.text.likeness.echo import without_echo
 
 DEFAULT_MODEL = "text-embedding-3-small"
 DEFAULT_API_BASE = "https://api.openai.com/v1"

@@ -14,7 +14,7 @@ from portal.embeddings.loading import BackgroundLoad
 from portal.embeddings.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, Message
-from portal.text.normalise import clean
+from portal.text.characters.normalise import clean
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
 _BATCH = 32

@@ -13,8 +13,8 @@ from flask_login import LoginManager, UserMixin, current_user
 from werkzeug.exceptions import ClientDisconnected, HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
-from portal.domain.audit import Origin, Source
 from portal.domain.people import Scope, SignedIn, TokenKind, User
+from portal.domain.people.audit import Origin, Source
 from portal.errors import (
     BodyTooLarge,
     BodyTooSlow,

@@ -14,7 +14,7 @@ from flask import Flask, g, request
 
 from portal.errors import UnsupportedMediaType
 from portal.services.people.accounts import normalise_name
-from portal.text.storable import storable
+from portal.text.characters.storable import storable
 
 # Everything under this takes JSON, and nothing else.
 _JSON_PREFIX = "/api/auth/"

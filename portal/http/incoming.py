@@ -21,8 +21,8 @@ from werkzeug.datastructures import FileStorage
 
 from portal.errors import N_, MalformedRequest, Message, TooLarge
 from portal.http import context
-from portal.services.documents.disk_space import Room, temporary_dir
-from portal.services.documents.uploads import Place, clean_file_name
+from portal.services.documents.intake.disk_space import Room, temporary_dir
+from portal.services.documents.intake.uploads import Place, clean_file_name
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -8,7 +8,7 @@ from typing import Any
 from flask_babel import gettext
 
 from portal.domain.documents import Failure
-from portal.domain.explaining import Absence, WhyNot
+from portal.domain.search.explaining import Absence, WhyNot
 from portal.errors import MESSAGES, N_, Message, PortalError
 
 

@@ -16,11 +16,11 @@ from heapq import merge
 from itertools import groupby, pairwise
 
 from portal.domain.documents import Chunk, ExtractedText, Heading
-from portal.domain.structure import Block, BlockKind, blocks_within
-from portal.text.outlines import heading_paths
-from portal.text.sentences import sentence_spans, trim
-from portal.text.tables import CELL_BORDER, table_rows
-from portal.text.tokens import token_weight
+from portal.domain.documents.structure import Block, BlockKind, blocks_within
+from portal.text.counting.tokens import token_weight
+from portal.text.layout.outlines import heading_paths
+from portal.text.layout.sentences import sentence_spans, trim
+from portal.text.layout.tables import CELL_BORDER, table_rows
 
 TARGET_TOKENS = 300
 # Share of the target above which a chunk may end with its paragraph or section.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from portal.domain.embedding import Embedder, Vector
-from portal.domain.semantic import (
+from portal.domain.search.semantic import (
     ChunkBackend,
     ChunkSlice,
     HybridStatus,

@@ -36,7 +36,7 @@ from portal.ingest.media_types import HEAD_BYTES, sniff
 from portal.integrations.connection import Connection
 from portal.integrations.langchain import PortalVectorStore, PostgresVectorStore
 from portal.integrations.langchain.portal_store import READ_ONLY
-from portal.services.documents.finding_files import find_files
+from portal.services.documents.intake.finding_files import find_files
 from portal.store.documents.selection import PORTAL_COLLECTION
 
 if TYPE_CHECKING:

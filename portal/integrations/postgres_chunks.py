@@ -7,8 +7,8 @@ from typing import TypeVar
 from uuid import UUID
 
 from portal.domain.embedding import Vector
-from portal.domain.metadata_filter import parse_filter
-from portal.domain.semantic import ChunkSlice, SemanticChunk, SemanticHit
+from portal.domain.search.metadata_filter import parse_filter
+from portal.domain.search.semantic import ChunkSlice, SemanticChunk, SemanticHit
 from portal.domain.vector_collections import NewRecord, Page, RecordFilter, StoredRecord
 from portal.errors import InvalidInput, NotFound
 from portal.integrations.chunk_store import (
@@ -21,7 +21,7 @@ from portal.integrations.chunk_store import (
 from portal.integrations.values import plain_errors
 from portal.services.collections.hybrid import ranks_words, search_by_words
 from portal.services.collections.records import Collections
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 NO_KEYWORD_INDEX = "keyword_unavailable"
 

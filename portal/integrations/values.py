@@ -1,8 +1,8 @@
 """Check what programs pass, and convert it to the store's types.
 
 Text is stored as it is, except for NUL and lone surrogates, which PostgreSQL cannot store: a space
-and a question mark replace them (`portal.text.storable`), in texts and in metadata, and a warning
-is logged. Ids must not contain them: they would not be found under the id asked for.
+and a question mark replace them (`portal.text.characters.storable`), in texts and in metadata, and
+a warning is logged. Ids must not contain them: they would not be found under the id asked for.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 import structlog
 
 from portal.domain.embedding import Vector
-from portal.domain.metadata_filter import parse_filter
-from portal.domain.text_filter import parse_text_filter
+from portal.domain.search.metadata_filter import parse_filter
+from portal.domain.search.text_filter import parse_text_filter
 from portal.domain.vector_collections import RecordFilter
 from portal.errors import InvalidInput, NotFound
-from portal.text.storable import storable
+from portal.text.characters.storable import storable
 
 # What an entry of PostgreSQL's index can hold, with room to spare.
 MAX_ID_BYTES = 2000

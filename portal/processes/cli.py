@@ -322,7 +322,7 @@ def unlink_user(ctx: click.Context, subject: str, issuer: str | None) -> None:
 @click.pass_context
 def audit(ctx: click.Context, since: datetime | None, event: str | None, as_csv: bool) -> None:
     """Print the audit log: who did what, when and from where; latest first."""
-    from portal.domain.audit import AuditEvent, AuditFilter
+    from portal.domain.people.audit import AuditEvent, AuditFilter
     from portal.services.operations import audit_log
 
     if event is not None and event not in set(AuditEvent):

@@ -19,7 +19,7 @@ import structlog
 from portal.container import build_services
 from portal.errors import Unavailable
 from portal.services import Services
-from portal.services.documents import attempts, indexing
+from portal.services.documents.ingestion import attempts, indexing
 from portal.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -18,11 +18,11 @@ import structlog
 from procrastinate import JobContext
 from procrastinate.exceptions import ConnectorException
 
-from portal.domain.audit import Origin, Source
+from portal.domain.people.audit import Origin, Source
 from portal.observability import metrics, tracing
 from portal.processes import isolation
 from portal.services import Services, audit
-from portal.services.documents import attempts, indexing
+from portal.services.documents.ingestion import attempts, indexing
 from portal.services.models import builds
 from portal.services.operations import maintenance
 from portal.store.documents import queue as queue_store

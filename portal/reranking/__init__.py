@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from portal.domain.reranking import Reranker
+from portal.domain.search.reranking import Reranker
 from portal.reranking.time_boxed import TimeBoxed
 from portal.settings import RerankSettings
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from portal.errors import N_, Message, RerankerUnavailable
 from portal.settings import DEFAULT_RERANKER
-from portal.text.normalise import clean
+from portal.text.characters.normalise import clean
 
 # The deadline is checked between batches, so that a late call soon frees the processor.
 _BATCH = 4

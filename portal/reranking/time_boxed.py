@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from portal.domain.health import HealthSample
-from portal.domain.reranking import Reranker
+from portal.domain.search.reranking import Reranker
 from portal.errors import N_, RerankerUnavailable
 
 # A model that is late for every question would add its whole timeout to every search.

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from portal.domain.answering import ChatModel
 from portal.domain.embedding import Embedder
-from portal.domain.reranking import Reranker
+from portal.domain.search.reranking import Reranker
 from portal.embeddings.calibration import Calibration
 from portal.services.answers.built_models import BuiltModel
 from portal.services.answers.slots import AnswerSlots
-from portal.services.documents.comparisons import Comparisons
-from portal.services.documents.use_estimates import UseEstimates
+from portal.services.documents.intake.use_estimates import UseEstimates
+from portal.services.documents.versions.comparisons import Comparisons
 from portal.services.models.vector_rounds import VectorRounds
 from portal.services.operations.single_flight import SingleFlight
 from portal.services.operations.watch import Watch

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 from uuid import UUID
 
-from portal.domain.audit import AuditEvent, Origin, Source, Subject, SubjectKind
+from portal.domain.people.audit import AuditEvent, Origin, Source, Subject, SubjectKind
 from portal.store.operations import audit_log
 from portal.store.session import Session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from portal.text.scripts import HAN, HIRAGANA, KATAKANA
+from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
 
 Language = Literal["zh", "en", "other"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from portal.errors import N_, InvalidInput
-from portal.text.scripts import is_invisible
+from portal.text.characters.scripts import is_invisible
 
 MAX_TITLE_CHARACTERS = 300
 MAX_DOMAIN_CHARACTERS = 100

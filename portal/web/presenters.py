@@ -13,8 +13,8 @@ from flask_babel import format_date, format_decimal, format_time, gettext
 from lucide.jinja import lucide
 from markupsafe import Markup
 
-from portal.domain.devices import Device
 from portal.domain.documents import MediaType
+from portal.domain.people.devices import Device
 from portal.domain.search import Span
 from portal.errors import N_
 from portal.http import messages

@@ -17,7 +17,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from portal import create_app
-from portal.services.documents import indexing
+from portal.services.documents.ingestion import indexing
 from tests.conftest import PASSWORD, Portal
 
 PACKAGE = "generated_portal_client"

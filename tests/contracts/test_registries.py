@@ -11,8 +11,8 @@ import pytest
 from portal.api.documents.knowledge_schemas import DocumentModel, DocumentQuery
 from portal.domain.documents import MediaType
 from portal.domain.embedding import Embedder
-from portal.domain.fusion import FUSIONS
 from portal.domain.search import Fusion, Normalisation
+from portal.domain.search.fusion import FUSIONS
 from portal.embeddings import create_embedder
 from portal.errors import MESSAGES, PortalError, tree
 from portal.ingest.formats import FORMATS

@@ -24,8 +24,8 @@ from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from portal import api, create_app
-from portal.domain.bulk import BulkAction, BulkTarget
 from portal.domain.documents import Visibility
+from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import Scope, TokenKind, User
 from portal.http import context
 from portal.services.answers import conversations

@@ -12,7 +12,7 @@ import structlog
 from structlog.testing import LogCapture
 
 from portal.domain.embedding import Vector
-from portal.domain.semantic import SemanticHit
+from portal.domain.search.semantic import SemanticHit
 from portal.services.search import semantic
 
 QUERY_VECTOR = np.array([1.0, 0.0], dtype=np.float32)

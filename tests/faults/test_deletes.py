@@ -15,7 +15,8 @@ from portal.domain.documents import DocumentSummary
 from portal.domain.search import SearchMode, SearchRequest
 from portal.processes.worker import work_until_empty
 from portal.services.answers import conversations
-from portal.services.documents import indexing, library
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
 from portal.services.operations import maintenance
 from portal.services.search import engine
 from portal.store.documents import files

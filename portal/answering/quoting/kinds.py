@@ -11,8 +11,8 @@ from enum import StrEnum
 
 import rjieba
 
-from portal.text.folding import fold
-from portal.text.scripts import HAN
+from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
 
 
 class Wanted(StrEnum):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import rjieba
 
-from portal.text.analyser import analyse, query_terms
-from portal.text.folding import fold
-from portal.text.scripts import HAN
+from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
+from portal.text.terms.analyser import analyse, query_terms
 
 _ASKS = re.compile(
     r"什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|多[大高重远]|是否|能否|可否|[吗呢]|[能可][不]"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from portal.answering.figures import figures_in
 from portal.answering.quoting.statements import Statement
-from portal.text.folding import fold
+from portal.text.characters.folding import fold
 
 _FIGURES = {
     **{sign: value for value, sign in enumerate("零一二三四五六七八九十")},

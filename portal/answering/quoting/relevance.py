@@ -25,9 +25,9 @@ from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
-from portal.text.analyser import index_terms
-from portal.text.folding import fold
+from portal.text.characters.folding import fold
 from portal.text.language import detect_language
+from portal.text.terms.analyser import index_terms
 
 # Words in a statement's headings, table header or introduction count as well, but less; those of
 # the document's title less still.

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from portal.domain.answering import Source
-from portal.domain.structure import Block, BlockKind
-from portal.text.scripts import HAN
-from portal.text.sentences import LIST_ITEM, each_sentence
-from portal.text.tables import table_rows
+from portal.domain.documents.structure import Block, BlockKind
+from portal.text.characters.scripts import HAN
+from portal.text.layout.sentences import LIST_ITEM, each_sentence
+from portal.text.layout.tables import table_rows
 
 _CELL_BORDER = re.compile(r"[^\S\n]*(?:\s\||\|\s|\t)[^\S\n]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.domain.answering import ChatRequest
-from portal.text.folding import in_script_of
+from portal.text.characters.folding import in_script_of
 
 _WORDS = {
     "introduction": {

@@ -25,7 +25,7 @@ from portal.answering.writing.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
 from portal.errors import N_, ChatUnavailable, Message
 from portal.event_loop import EventLoop
-from portal.text.echo import without_echo
+from portal.text.likeness.echo import without_echo
 
 DEFAULT_MODEL = "gpt-4o-mini"
 DEFAULT_API_BASE = "https://api.openai.com/v1"

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from portal.answering.marker_syntax import BRACKETS, MARKER
 from portal.answering.markers import shown_markers
 from portal.domain.answering import SearchCall, Source, Turn
-from portal.text.scripts import is_invisible
-from portal.text.token_bound import token_bound
+from portal.text.characters.scripts import is_invisible
+from portal.text.counting.token_bound import token_bound
 
 SEARCH_TOOL = "search"
 # Enough for the instructions in every language, and about fifty tokens of the best chunk.

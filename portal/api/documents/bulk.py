@@ -10,8 +10,8 @@ from pydantic import Field, StrictBool
 
 from portal.api.documents.knowledge_schemas import DocumentFilters
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
-from portal.domain.bulk import MAX_BULK_IDS, BulkAction, BulkTarget
 from portal.domain.documents import Visibility
+from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkTarget
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.services.documents import bulk

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, RootModel
 from pydantic.config import JsonDict
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
-from portal.domain.chunks import (
+from portal.domain.documents.chunks import (
     MAX_CHUNK_INDEX,
     MAX_CHUNKS_ADDED,
     MAX_CONTENT_CHARACTERS,

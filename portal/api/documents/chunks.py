@@ -9,7 +9,7 @@ from apiflask import APIBlueprint
 
 from portal.api.documents import chunk_schemas as schemas
 from portal.api.schemas import error_responses
-from portal.domain.chunks import NewChunk
+from portal.domain.documents.chunks import NewChunk
 from portal.http import context
 from portal.limits import limited
 from portal.limits.bodies import accepts

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.documents import Visibility
-from portal.domain.folders import (
+from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from portal.api.schemas import PageQuery, ResponseModel
 from portal.domain.documents import Failure
-from portal.domain.jobs import Job, JobStage, JobStatus, ListedJob
+from portal.domain.documents.jobs import Job, JobStage, JobStatus, ListedJob
 from portal.http.messages import failure_message
 
 

@@ -18,7 +18,8 @@ from portal.api.documents.knowledge import TAG, document_model
 from portal.api.documents.knowledge_schemas import DocumentModel
 from portal.api.schemas import error_responses
 from portal.http import context
-from portal.services.documents import jobs, library
+from portal.services.documents import library
+from portal.services.documents.ingestion import jobs
 
 blueprint = APIBlueprint("jobs", __name__, url_prefix="/api/knowledge", tag=TAG)
 

@@ -16,15 +16,17 @@ from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
-from portal.domain.jobs import Job
+from portal.domain.documents.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.incoming import form_place, sent_files
 from portal.http.messages import absence_message, translated
 from portal.limits.bodies import accepts_files
-from portal.services.documents import folders, idempotency, jobs, library, rereading, uploads
-from portal.services.documents.uploads import UploadReceipt
+from portal.services.documents import folders, library
+from portal.services.documents.ingestion import jobs, rereading
+from portal.services.documents.intake import idempotency, uploads
+from portal.services.documents.intake.uploads import UploadReceipt
 from portal.services.search import engine, explaining
 
 TAG = {"name": "Knowledge", "description": "Search, and the documents that are searched."}

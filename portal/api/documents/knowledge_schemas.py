@@ -24,7 +24,6 @@ from portal.domain.documents import (
     MediaType,
     Visibility,
 )
-from portal.domain.explaining import Absence
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
     MAX_RESULTS,
@@ -32,6 +31,7 @@ from portal.domain.search import (
     Normalisation,
     SearchMode,
 )
+from portal.domain.search.explaining import Absence
 from portal.ingest.decoding import ENCODINGS
 from portal.text.titles import MAX_TAG_CHARACTERS, MAX_TAGS
 

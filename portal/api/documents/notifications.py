@@ -10,7 +10,12 @@ from pydantic import AwareDatetime, Field
 from portal.api.documents.job_schemas import FailureModel, failure_model
 from portal.api.documents.knowledge import TAG
 from portal.api.schemas import PageQuery, RequestModel, ResponseModel
-from portal.domain.notifications import MAX_UNREAD_COUNTED, Beside, Notification, NotificationKind
+from portal.domain.documents.notifications import (
+    MAX_UNREAD_COUNTED,
+    Beside,
+    Notification,
+    NotificationKind,
+)
 from portal.http import context
 from portal.http.messages import translated
 from portal.services.documents import notifications

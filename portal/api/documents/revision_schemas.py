@@ -8,8 +8,8 @@ from pydantic import AwareDatetime, Field
 
 from portal.api.schemas import CleanText, PageQuery, RequestModel, ResponseModel, cursor_field
 from portal.domain.documents import MediaType
-from portal.domain.revisions import MAX_NUMBER
-from portal.text.stretches import StretchKind
+from portal.domain.documents.revisions import MAX_NUMBER
+from portal.text.likeness.stretches import StretchKind
 
 _NUMBER = "of the revision, from 1; numbers of texts that were searched are never used again"
 

@@ -17,9 +17,10 @@ from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.incoming import sent_files
 from portal.limits.bodies import accepts_files
-from portal.services.documents import idempotency, revisions, uploads
-from portal.text.differences import characters_changed
-from portal.text.stretches import part_of
+from portal.services.documents.intake import idempotency, uploads
+from portal.services.documents.versions import revisions
+from portal.text.likeness.differences import characters_changed
+from portal.text.likeness.stretches import part_of
 
 _PATH = "/documents/<uuid:document_id>/revisions"
 

@@ -15,7 +15,7 @@ from portal.api.schemas import (
     cursor_field,
     error_responses,
 )
-from portal.domain.selection import DocumentSwitch, SelectionPage, SelectionSource
+from portal.domain.documents.selection import DocumentSwitch, SelectionPage, SelectionSource
 from portal.http import context
 from portal.services.documents import selections
 

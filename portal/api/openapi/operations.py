@@ -7,7 +7,7 @@ from typing import Any
 from portal.api.openapi import components, errors
 from portal.api.openapi.examples import example_of, request_example
 from portal.api.openapi.routes import Route
-from portal.domain.revisions import MAX_NUMBER
+from portal.domain.documents.revisions import MAX_NUMBER
 
 _TEXTUAL = ("application/json", "multipart/form-data")
 _LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from portal.api.schemas import CleanText, PageQuery, ResponseModel
-from portal.domain.audit import AuditEntry, AuditEvent, AuditFilter, Source, SubjectKind
+from portal.domain.people.audit import AuditEntry, AuditEvent, AuditFilter, Source, SubjectKind
 from portal.http import context
 from portal.services.operations import audit_log
 

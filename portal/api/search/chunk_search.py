@@ -11,9 +11,15 @@ from apiflask import APIBlueprint
 from portal.api.documents.knowledge_schemas import CorrectionModel
 from portal.api.schemas import error_responses
 from portal.api.search import chunk_search_schemas as schemas
-from portal.domain.chunk_search import FoundChunk, FoundChunks, HybridQuery, SemanticQuery, Within
-from portal.domain.metadata_filter import parse_filter
 from portal.domain.search import Fusion
+from portal.domain.search.chunk_search import (
+    FoundChunk,
+    FoundChunks,
+    HybridQuery,
+    SemanticQuery,
+    Within,
+)
+from portal.domain.search.metadata_filter import parse_filter
 from portal.errors import N_, BatchTimedOut, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message

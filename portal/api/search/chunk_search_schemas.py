@@ -11,11 +11,16 @@ from pydantic.config import JsonDict
 from portal.api.documents.chunk_schemas import ChunkModel, Envelope
 from portal.api.documents.knowledge_schemas import CorrectionModel, PartsModel
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
-from portal.domain.chunk_search import MAX_QUERIES, FusionMethod
-from portal.domain.metadata_filter import MAX_CONDITIONS, MAX_KEY_LENGTH, MAX_KEYS, MAX_VALUE_LENGTH
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
+from portal.domain.search.chunk_search import MAX_QUERIES, FusionMethod
+from portal.domain.search.metadata_filter import (
+    MAX_CONDITIONS,
+    MAX_KEY_LENGTH,
+    MAX_KEYS,
+    MAX_VALUE_LENGTH,
+)
 from portal.errors import N_
-from portal.text.scripts import has_visible_text
+from portal.text.characters.scripts import has_visible_text
 
 MAX_DIMENSIONS = 16_000
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.addresses import chunk_url
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
-from portal.domain.semantic import SemanticResult
+from portal.domain.search.semantic import SemanticResult
 from portal.http import context
 from portal.services.search import portal_semantic
 from portal.services.search.semantic import DEFAULT_LIMIT

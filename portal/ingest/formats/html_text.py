@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from portal.ingest.formats.readable_text import ReadableText, one_line, with_address
-from portal.text.scripts import HAN, HIRAGANA, KATAKANA
+from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
 
 _WIDE = f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]"
 # Chinese has no spaces, but browsers show one where the source has a line end.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from portal.domain.structure import BlockKind
+from portal.domain.documents.structure import BlockKind
 from portal.ingest.formats.html_text import HtmlText
 from portal.ingest.formats.readable_text import ReadableText, with_address
 

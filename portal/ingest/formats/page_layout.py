@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from portal.text.normalise import clean
-from portal.text.scripts import HAN, HIRAGANA, KATAKANA
+from portal.text.characters.normalise import clean
+from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
 
 LINE_END_HYPHEN = "\x02"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from portal.domain.documents import ExtractedText, Page
-from portal.domain.structure import Block, BlockKind
+from portal.domain.documents.structure import Block, BlockKind
 from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
 from portal.ingest.formats import page_recognition
 from portal.ingest.formats.page_layout import (

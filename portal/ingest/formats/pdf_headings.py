@@ -10,7 +10,7 @@ from dataclasses import replace
 from portal.domain.documents import Heading
 from portal.ingest.formats.page_layout import Paragraph, readable
 from portal.ingest.formats.readable_text import is_caption
-from portal.text.scripts import HAN
+from portal.text.characters.scripts import HAN
 
 _HEADING_SIZE = 1.15  # times the size of most of the text
 _MIN_BOLD_SIZE = 0.95

@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 
 from portal.domain.documents import ExtractedText, Heading
-from portal.domain.structure import Block, BlockKind
+from portal.domain.documents.structure import Block, BlockKind
 from portal.errors import EmptyFile
 from portal.ingest.limits import FileToRead
-from portal.text.tables import BORDER, CELL_BORDER, header_count
+from portal.text.layout.tables import BORDER, CELL_BORDER, header_count
 
 _MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses for reading.
 _DEEPEST_INDENT = 20  # Deeper lists are indented no further.

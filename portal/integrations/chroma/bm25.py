@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from portal.integrations.chroma.client import chroma
-from portal.text.analyser import index_terms, query_terms
+from portal.text.terms.analyser import index_terms, query_terms
 
 SPARSE_KEY = "portal_bm25"
 """The metadata key of a record's sparse vector; it is never shown."""

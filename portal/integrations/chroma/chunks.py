@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import structlog
 
 from portal.domain.embedding import Vector
-from portal.domain.semantic import ChunkSlice, SemanticChunk, SemanticHit
+from portal.domain.search.semantic import ChunkSlice, SemanticChunk, SemanticHit
 from portal.integrations.chroma.bm25 import PortalBm25
 from portal.integrations.chroma.client import Client, chroma
 from portal.integrations.chroma.collection import (
@@ -24,7 +24,7 @@ from portal.integrations.chroma.collection import (
 from portal.integrations.chroma.words import OwnWords
 from portal.integrations.chunk_store import CONTENT_TYPE, cosine, found, nearest_first
 from portal.store.search.term_postings import Bm25Shape
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 LexicalLeg = Literal["native", "own"]
 

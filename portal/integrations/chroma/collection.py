@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import structlog
 
-from portal.domain.semantic import SemanticChunk
+from portal.domain.search.semantic import SemanticChunk
 from portal.integrations.chroma.bm25 import (
     PortalBm25,
     bm25_schema,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from portal.store.search.term_postings import Bm25Shape, indexed_length
-from portal.text.analyser import index_terms, query_terms
+from portal.text.terms.analyser import index_terms, query_terms
 
 # What changed is counted apart from the rest until it is so many texts and such a part of it.
 _MAX_CHANGED = 500

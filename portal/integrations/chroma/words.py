@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from portal.domain.semantic import SemanticChunk
+from portal.domain.search.semantic import SemanticChunk
 from portal.integrations.chroma.client import DATABASE_FILE, Client
 from portal.integrations.chroma.collection import OpenCollection, chunks_of
 from portal.integrations.chroma.lexical_index import LexicalIndex

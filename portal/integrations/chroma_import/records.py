@@ -14,7 +14,7 @@ from portal.errors import InvalidInput
 from portal.integrations.chroma_import.reading import ChromaRecord
 from portal.integrations.values import checked_ids, clean_metadata, document_name, vector_of
 from portal.services.collections.checks import common_length
-from portal.text.storable import storable
+from portal.text.characters.storable import storable
 
 NO_TEXT = "no text: the empty text stands for it"
 REPLACED = "NUL or half a character: a space or “?” stands for it"

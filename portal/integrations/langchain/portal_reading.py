@@ -24,7 +24,7 @@ from portal.integrations.langchain.searching import Query, Where
 from portal.integrations.values import record_filter, vector_of
 from portal.services import Services
 from portal.services.collections.portal_reader import PortalReader, ReadChunk
-from portal.text.storable import storable
+from portal.text.characters.storable import storable
 
 # Fields of a document, not of a chunk's metadata: searches have conditions of their own for them.
 _DOCUMENT_FIELDS = ("domain", "content_type")

@@ -21,7 +21,7 @@ from portal.store.answers import sources
 from portal.store.answers.sources import StoredSource
 from portal.store.documents import chunks as chunk_store
 from portal.store.session import Session
-from portal.text.storable import storable
+from portal.text.characters.storable import storable
 
 # Longer than any id of ours; what is longer is not looked at.
 _MAX_ID_CHARACTERS = 1000

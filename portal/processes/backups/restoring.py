@@ -14,7 +14,7 @@ from portal.container import build_services
 from portal.database import bm25, client_programs, extensions, refilling
 from portal.database.embedded import borrowed
 from portal.database.lock import DataDirLock
-from portal.domain.audit import AuditEvent
+from portal.domain.people.audit import AuditEvent
 from portal.errors import BackupRefused, ServerSetup
 from portal.processes.backups import recording
 from portal.processes.backups.archive import DATABASE, Backup, opened

@@ -15,7 +15,7 @@ import psycopg
 
 from portal.database import client_programs, refilling
 from portal.database.embedded import EmbeddedPostgres
-from portal.domain.audit import AuditEvent
+from portal.domain.people.audit import AuditEvent
 from portal.errors import BackupRefused
 from portal.processes.backups import recording
 from portal.processes.backups.archive import (

@@ -19,9 +19,9 @@ from portal.processes.importing.display import Display
 from portal.processes.importing.tally import Tally
 from portal.processes.worker import has_live_workers, working
 from portal.services import Services
-from portal.services.documents import importing
-from portal.services.documents.finding_files import find_files
-from portal.services.documents.importing import ImportedFile, unreadable
+from portal.services.documents.intake import importing
+from portal.services.documents.intake.finding_files import find_files
+from portal.services.documents.intake.importing import ImportedFile, unreadable
 from portal.services.people import accounts
 
 _POLL_S = 0.5

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from portal.processes.importing.tally import Pace, Tally
-from portal.services.documents.importing import Outcome
+from portal.services.documents.intake.importing import Outcome
 
 _LINE_EVERY_S = 5.0
 _FRAMES_A_SECOND = 4

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Visibility
-from portal.services.documents.importing import (
+from portal.services.documents.intake.importing import (
     MAX_FOLLOWED,
     ImportedFile,
     Outcome,

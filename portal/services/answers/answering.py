@@ -25,7 +25,7 @@ from portal.store.answers import messages as message_store
 from portal.store.answers.sources import HISTORY_RESTS_ON
 from portal.store.models import MessageRow
 from portal.store.session import Session
-from portal.text.scripts import has_visible_text
+from portal.text.characters.scripts import has_visible_text
 from portal.text.titles import without_invisible
 
 _TITLE_CHARACTERS = 60

@@ -13,8 +13,8 @@ from portal.domain.conversations import (
     Message,
     Role,
 )
+from portal.domain.documents.selection import AskScope, NamedScope
 from portal.domain.people import User
-from portal.domain.selection import AskScope, NamedScope
 from portal.errors import N_, InvalidInput, NotFound
 from portal.services import Services
 from portal.store.answers import conversations as conversation_store

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from portal.answering.markers import shown_markers
-from portal.text.analyser import query_terms
-from portal.text.sentences import sentence_spans
+from portal.text.layout.sentences import sentence_spans
+from portal.text.terms.analyser import query_terms
 
 # A sentence of the chunk with less than this share of the best sentence's overlap with the answer
 # does not support it.

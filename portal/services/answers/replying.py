@@ -14,8 +14,8 @@ from portal.domain.people import User
 from portal.store.answers import sources as source_store
 from portal.store.documents import selections as selection_store
 from portal.store.session import Session
-from portal.text.analyser import query_terms
-from portal.text.folding import fold, in_script_of
+from portal.text.characters.folding import fold, in_script_of
+from portal.text.terms.analyser import query_terms
 
 _MAX_LISTED = 30
 _MAX_READ = 2000

@@ -13,6 +13,7 @@ from portal.answering.quoting.questions import standalone_parts
 from portal.answering.replies import without_greeting
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
@@ -21,7 +22,6 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
-from portal.domain.selection import AskScope
 from portal.errors import InvalidEmbedding, Unavailable
 from portal.services import Services
 from portal.services.answers import replying

@@ -10,8 +10,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from portal.domain.embedding import Vector
-from portal.domain.fusion import Offer, Ranking, fuse
 from portal.domain.search import KeywordBackend, Weights
+from portal.domain.search.fusion import Offer, Ranking, fuse
 from portal.domain.vector_collections import RecordFilter, StoredRecord
 from portal.errors import Unavailable, existing
 from portal.services.collections.nearest import ResolvedFilter, nearest, resolve_filter
@@ -26,7 +26,7 @@ from portal.store.search.keyword_candidates import Scored
 from portal.store.search.keyword_index import KeywordState
 from portal.store.search.term_postings import Bm25Shape
 from portal.store.session import Session
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 
 # Each leg offers at least so many, and so many times what is wanted.
 _MIN_OFFERED = 100

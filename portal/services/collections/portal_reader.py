@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from portal.domain.documents.selection import SelectionSource
 from portal.domain.embedding import Embedder, Vector
-from portal.domain.metadata_filter import MetadataFilter
 from portal.domain.people import User
 from portal.domain.search import SearchHit, SearchRequest
-from portal.domain.selection import SelectionSource
+from portal.domain.search.metadata_filter import MetadataFilter
 from portal.errors import N_, EmbedderUnavailable, NoSuchAccount
 from portal.services import Services
 from portal.services.models import catalog

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from portal.domain.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
 from portal.domain.documents import Visibility
+from portal.domain.documents.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
 from portal.domain.people import User
 from portal.errors import (
     N_,
@@ -20,7 +20,7 @@ from portal.errors import (
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.documents import rereading
+from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
 from portal.store.documents import queue

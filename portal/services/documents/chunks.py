@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from itertools import count
 from uuid import UUID
 
-from portal.domain.chunks import (
+from portal.domain.documents import Chunk
+from portal.domain.documents.chunks import (
     MAX_CHUNK_INDEX,
     MAX_CHUNKS_ADDED,
     MAX_CONTENT_CHARACTERS,
@@ -20,18 +21,17 @@ from portal.domain.chunks import (
     JobChunkPage,
     NewChunk,
 )
-from portal.domain.documents import Chunk
 from portal.domain.json_values import check_json
 from portal.domain.people import User
 from portal.errors import N_, ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound, existing
 from portal.services import Services
-from portal.services.documents import chunk_storage
-from portal.services.documents.chunk_storage import ChunkToStore, Place
+from portal.services.documents.ingestion import chunk_storage
+from portal.services.documents.ingestion.chunk_storage import ChunkToStore, Place
 from portal.store.documents import job_chunks
 from portal.store.documents import rows as document_store
 from portal.store.models import DocumentRow
 from portal.store.session import Session
-from portal.text.scripts import has_visible_text
+from portal.text.characters.scripts import has_visible_text
 
 
 def list_chunks(

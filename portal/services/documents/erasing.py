@@ -15,7 +15,7 @@ from portal.domain.answering import SentenceSupport
 from portal.store.answers import messages as message_store
 from portal.store.answers import quotations
 from portal.store.session import Session
-from portal.text.sentences import sentence_spans
+from portal.text.layout.sentences import sentence_spans
 
 ERASED = "[…]"
 # What may surround quoted words in an answer: markers, also before the full stop, quotation marks,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from portal.domain.documents import Visibility
-from portal.domain.folders import (
+from portal.domain.documents.folders import (
     MAX_DEPTH,
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from portal.domain.notifications import Notification, NotificationPage, NotificationState
+from portal.domain.documents.notifications import Notification, NotificationPage, NotificationState
 from portal.domain.people import User
 from portal.errors import existing
 from portal.services import Services

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from portal.domain.documents.selection import DocumentSwitch, FolderSwitch, SelectionPage
 from portal.domain.people import User
-from portal.domain.selection import DocumentSwitch, FolderSwitch, SelectionPage
 from portal.errors import existing
 from portal.services import Services
 from portal.store.answers import conversations as conversation_store

@@ -24,7 +24,7 @@ from portal.store.embedding_models import builds as build_store
 from portal.store.embedding_models import nearby, registry
 from portal.store.embedding_models.nearby import Neighbour, SampledChunk
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.text.sentences import sentence_spans
+from portal.text.layout.sentences import sentence_spans
 
 SAMPLED_QUESTIONS = 40
 DEPTH = 10

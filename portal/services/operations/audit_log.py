@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from portal.domain.audit import AuditEntry, AuditFilter, AuditPage
 from portal.domain.people import User, require_admin
+from portal.domain.people.audit import AuditEntry, AuditFilter, AuditPage
 from portal.observability.redaction import escape_controls
 from portal.services import Services, audit
 from portal.store.operations import audit_log as audit_store

@@ -6,17 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from portal.domain.jobs import UNFINISHED
+from portal.domain.documents.jobs import UNFINISHED
 from portal.services import Services
-from portal.services.documents import (
-    bulk,
-    disk_space,
-    idempotency,
-    notifications,
-    reanalysis,
-    rereading,
-    trash,
-)
+from portal.services.documents import bulk, notifications, trash
+from portal.services.documents.ingestion import reanalysis, rereading
+from portal.services.documents.intake import disk_space, idempotency
 from portal.services.models import builds, calibrating
 from portal.services.operations import audit_log, setup
 from portal.services.people import oidc_sign_ins, second_factors

@@ -20,7 +20,7 @@ from portal.errors import (
 )
 from portal.ingest import reader_process
 from portal.services import Services
-from portal.services.documents import malware
+from portal.services.documents.intake import malware
 from portal.services.models import catalog
 from portal.services.operations.starting import unused_settings
 from portal.settings.unused import UnusedSetting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from portal.domain.search import KeywordBackend
-from portal.domain.semantic import HybridStatus
+from portal.domain.search.semantic import HybridStatus
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.search import dynamic_config, semantic

@@ -33,7 +33,7 @@ from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
-from portal.text.look_alikes import is_invisible
+from portal.text.characters.look_alikes import is_invisible
 from portal.text.titles import check_domain
 
 MAX_NAME_CHARACTERS = 100

@@ -34,7 +34,7 @@ from webauthn.helpers.structs import (
 )
 
 from portal.domain.people import User, VerifiedUser
-from portal.domain.second_factors import MAX_PASSKEYS, Challenge, RelyingParty
+from portal.domain.people.second_factors import MAX_PASSKEYS, Challenge, RelyingParty
 from portal.errors import N_, Conflict, PasskeyRefused, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent

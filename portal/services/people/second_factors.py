@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import SignedIn, SignInMethod, TokenKind, User, require_admin
-from portal.domain.second_factors import FactorMethod, Passkey, SecondFactors, Totp
+from portal.domain.people.second_factors import FactorMethod, Passkey, SecondFactors, Totp
 from portal.errors import (
     NotFound,
     PortalError,

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from portal.domain.devices import parse_device
 from portal.domain.people import (
     Client,
     PersonalToken,
@@ -25,6 +24,7 @@ from portal.domain.people import (
     require_admin,
     with_lesser,
 )
+from portal.domain.people.devices import parse_device
 from portal.errors import (
     Forbidden,
     NeedsSession,

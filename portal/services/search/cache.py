@@ -29,7 +29,7 @@ from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import EmbedderUnavailable
 from portal.observability import metrics
 from portal.settings import SearchSettings
-from portal.text.analyser import analyser_version
+from portal.text.terms.analyser import analyser_version
 
 if TYPE_CHECKING:
     from portal.domain.people import User

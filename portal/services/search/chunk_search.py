@@ -14,16 +14,8 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from portal.domain.chunk_search import (
-    FoundChunk,
-    FoundChunks,
-    FusionMethod,
-    HybridQuery,
-    SemanticQuery,
-    Within,
-)
-from portal.domain.chunks import JobChunk
 from portal.domain.deadlines import Deadline
+from portal.domain.documents.chunks import JobChunk
 from portal.domain.people import User
 from portal.domain.search import (
     Correction,
@@ -33,6 +25,14 @@ from portal.domain.search import (
     SearchRequest,
     Unit,
     Weights,
+)
+from portal.domain.search.chunk_search import (
+    FoundChunk,
+    FoundChunks,
+    FusionMethod,
+    HybridQuery,
+    SemanticQuery,
+    Within,
 )
 from portal.errors import (
     InvalidQueryVector,
@@ -44,10 +44,10 @@ from portal.errors import (
 from portal.services import Services
 from portal.services.search import dynamic_config, engine
 from portal.store.documents import job_chunks
-from portal.text.analyser import index_terms, query_terms
-from portal.text.folding import fold
-from portal.text.highlight import highlight_spans
-from portal.text.spelling import likeness, words_of
+from portal.text.characters.folding import fold
+from portal.text.terms.analyser import index_terms, query_terms
+from portal.text.terms.highlight import highlight_spans
+from portal.text.terms.spelling import likeness, words_of
 
 
 def by_meaning(

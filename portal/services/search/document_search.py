@@ -13,7 +13,7 @@ from portal.domain.search import Fusion, SearchHit, SearchRequest, Unit, Weights
 from portal.errors import InvalidInput, verbatim
 from portal.services import Services
 from portal.services.search import engine
-from portal.text.scripts import has_visible_text
+from portal.text.characters.scripts import has_visible_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from portal.store.documents.scopes import require_visible
 from portal.store.search.context import SearchContext, read_context
 from portal.store.search.legs import Trace
 from portal.store.search.visible_corpus import VisibleCorpus
-from portal.text.query_syntax import ParsedQuery
-from portal.text.scripts import has_visible_text
+from portal.text.characters.scripts import has_visible_text
+from portal.text.terms.query_syntax import ParsedQuery
 
 __all__ = [
     "KEYWORD_UNAVAILABLE",

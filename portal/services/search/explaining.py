@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from portal.domain.explaining import Absence, FailedFilter, OtherDocument, WhyNot
+from portal.domain.documents.selection import SelectionSource
 from portal.domain.people import User
 from portal.domain.search import (
     MAX_RESULTS,
@@ -15,7 +15,7 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
-from portal.domain.selection import SelectionSource
+from portal.domain.search.explaining import Absence, FailedFilter, OtherDocument, WhyNot
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.search import engine
@@ -25,8 +25,8 @@ from portal.store.embedding_models import registry
 from portal.store.search import explaining as explaining_store
 from portal.store.search.explaining import DocumentState
 from portal.store.search.query_filters import narrowing
-from portal.text.near_duplicates import group_near_duplicates
-from portal.text.query_syntax import ParsedQuery
+from portal.text.likeness.near_duplicates import group_near_duplicates
+from portal.text.terms.query_syntax import ParsedQuery
 
 # The rank of a document is counted up to here; beyond, the exact rank is of no interest.
 FARTHEST_RANK = 1000

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import structlog
 
 from portal.domain.deadlines import Deadline
-from portal.domain.fusion import Offer, Ranked, merits, prefer
 from portal.domain.search import NEAREST_COMPARED, SearchMode, Unit
+from portal.domain.search.fusion import Offer, Ranked, merits, prefer
 from portal.errors import Unavailable
 from portal.services import Services
 from portal.services.search.plan import SearchPlan
@@ -19,7 +19,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.found_chunks import StoredChunk, load_chunks
 from portal.store.search.legs import Trace, find_enabled, find_offers, time_legs
 from portal.store.statements import Reader, StatementFailed, statement_failures
-from portal.text.near_duplicates import group_near_duplicates
+from portal.text.likeness.near_duplicates import group_near_duplicates
 
 log = structlog.get_logger(__name__)
 

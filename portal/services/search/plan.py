@@ -9,15 +9,6 @@ from typing import Any, NamedTuple
 import structlog
 
 from portal.domain.deadlines import Deadline
-from portal.domain.fusion import (
-    Offer,
-    Ranked,
-    Ranking,
-    Scale,
-    fuse,
-    order_by_vector,
-    order_by_words,
-)
 from portal.domain.people import User
 from portal.domain.search import (
     Correction,
@@ -27,6 +18,15 @@ from portal.domain.search import (
     Unit,
     UsedParameters,
     Weights,
+)
+from portal.domain.search.fusion import (
+    Offer,
+    Ranked,
+    Ranking,
+    Scale,
+    fuse,
+    order_by_vector,
+    order_by_words,
 )
 from portal.embeddings.calibration import QueryStatistics, uncorrected
 from portal.embeddings.loaded import LoadedModel
@@ -44,8 +44,8 @@ from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.query_filters import narrowing
 from portal.store.search.scope import Scope
 from portal.store.search.visible_corpus import VisibleCorpus
-from portal.text.analyser import query_terms, tsquery_or
-from portal.text.query_syntax import ParsedQuery
+from portal.text.terms.analyser import query_terms, tsquery_or
+from portal.text.terms.query_syntax import ParsedQuery
 
 log = structlog.get_logger(__name__)
 

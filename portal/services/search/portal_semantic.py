@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from portal.domain.fusion import RRF_K
 from portal.domain.people import User
 from portal.domain.search import (
     Fusion,
@@ -16,7 +15,8 @@ from portal.domain.search import (
     SearchRequest,
     Unit,
 )
-from portal.domain.semantic import HybridStatus, SemanticOutcome, SemanticResult
+from portal.domain.search.fusion import RRF_K
+from portal.domain.search.semantic import HybridStatus, SemanticOutcome, SemanticResult
 from portal.errors import N_, EmbedderUnavailable, VectorStoreDisabled
 from portal.services import Services
 from portal.services.search import engine, semantic
@@ -27,7 +27,7 @@ from portal.services.search.plan import (
 )
 from portal.store.search import keyword_index
 from portal.store.search.found_chunks import WholeChunk, read_whole_chunks
-from portal.text.scripts import has_visible_text
+from portal.text.characters.scripts import has_visible_text
 
 BACKEND = "postgresql"
 _LEGS = {

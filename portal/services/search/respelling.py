@@ -7,8 +7,8 @@ from portal.domain.search import Correction, SearchRequest
 from portal.services.search import spelling
 from portal.services.search.spelling import Seen
 from portal.store.session import Session
-from portal.text.analyser import query_terms
-from portal.text.query_syntax import ParsedQuery, parse_query, respell
+from portal.text.terms.analyser import query_terms
+from portal.text.terms.query_syntax import ParsedQuery, parse_query, respell
 
 
 def parse(request: SearchRequest, query: str) -> ParsedQuery:

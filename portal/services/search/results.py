@@ -23,10 +23,10 @@ from portal.services.search.reranking import as_they_were, rerank
 from portal.store.documents.outlines import outlines
 from portal.store.search.legs import Trace
 from portal.store.search.neighbours import Neighbours, neighbours
-from portal.text.excerpt import best_excerpt
-from portal.text.highlight import highlight_spans
-from portal.text.joining import Fragment, join_neighbours
-from portal.text.outlines import Outline, Place
+from portal.text.layout.excerpt import best_excerpt
+from portal.text.layout.joining import Fragment, join_neighbours
+from portal.text.layout.outlines import Outline, Place
+from portal.text.terms.highlight import highlight_spans
 
 EXCERPT_CHARACTERS = 320
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar
 import structlog
 
 from portal.domain.embedding import Vector
-from portal.domain.fusion import RRF_K, Offer, Ranked, Ranking, fuse
 from portal.domain.search import Fusion
-from portal.domain.semantic import (
+from portal.domain.search.fusion import RRF_K, Offer, Ranked, Ranking, fuse
+from portal.domain.search.semantic import (
     HybridStatus,
     QueryEmbedder,
     SemanticBackend,
@@ -25,7 +25,7 @@ from portal.domain.semantic import (
     SemanticResult,
 )
 from portal.errors import Unavailable
-from portal.text.scripts import has_visible_text
+from portal.text.characters.scripts import has_visible_text
 
 log = structlog.get_logger(__name__)
 

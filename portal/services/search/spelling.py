@@ -18,10 +18,10 @@ from portal.store.documents import vocabulary
 from portal.store.search.query_filters import pattern, title_pattern
 from portal.store.search.word_counts import Evidence, visible_matches, visible_titles
 from portal.store.session import Session
-from portal.text.analyser import query_terms, tsquery_and, tsquery_or
-from portal.text.folding import fold, in_script_of
-from portal.text.normalise import normalise
-from portal.text.spelling import (
+from portal.text.characters.folding import fold, in_script_of
+from portal.text.characters.normalise import normalise
+from portal.text.terms.analyser import query_terms, tsquery_and, tsquery_or
+from portal.text.terms.spelling import (
     LONG_HAN_WORD,
     Suspect,
     Word,

@@ -26,7 +26,7 @@ from portal.store.models import (
     JobRow,
     MessageRow,
 )
-from portal.text.outlines import Outline, Place
+from portal.text.layout.outlines import Outline, Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from sqlalchemy import Select, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.conversations import ConversationPage, ConversationSummary
-from portal.domain.selection import AskScope
+from portal.domain.documents.selection import AskScope
 from portal.errors import NotFound, existing
 from portal.store.cursors import latest_first
 from portal.store.models import ConversationRow, MessageRow

@@ -14,8 +14,8 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from portal.domain.documents.structure import Block
 from portal.domain.people import User
-from portal.domain.structure import Block
 from portal.store.documents.outlines import label_of_chunk
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 

@@ -24,7 +24,7 @@ from portal.store.search.keyword_candidates import (
 )
 from portal.store.search.keyword_index import COVER_DENSITY
 from portal.store.search.term_postings import Bm25Shape, KeptPostings
-from portal.text.analyser import tsquery_or
+from portal.text.terms.analyser import tsquery_or
 
 # How many times what is wanted is read from the index first.
 _FIRST_READ = 2

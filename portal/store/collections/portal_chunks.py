@@ -13,8 +13,8 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
-from portal.domain.metadata_filter import MetadataFilter
 from portal.domain.people import User
+from portal.domain.search.metadata_filter import MetadataFilter
 from portal.store.documents.outlines import label_of_chunk
 from portal.store.documents.selection import (
     PORTAL_COLLECTION,

@@ -21,8 +21,8 @@ from portal.store.collections.reads import condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.ordered_ids import ids_in_order
-from portal.text.analyser import analyser_version, index_terms
 from portal.text.language import detect_language
+from portal.text.terms.analyser import analyser_version, index_terms
 
 _MEDIA_TYPE = "text/plain"
 

@@ -33,8 +33,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from portal.domain.bulk import BulkAction, BulkTarget
 from portal.domain.documents import DocumentStatus
+from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import User
 from portal.store.documents.document_lists import matching
 from portal.store.models import BulkChangeRow, DocumentRow, UserDocumentDefaultRow

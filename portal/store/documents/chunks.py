@@ -11,9 +11,9 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Chunk, ExtractedText, Heading, StoredChunk
+from portal.domain.documents.revisions import MAX_NUMBER
+from portal.domain.documents.structure import Block
 from portal.domain.embedding import Vector
-from portal.domain.revisions import MAX_NUMBER
-from portal.domain.structure import Block
 from portal.store.documents.outlines import label_of_chunk, outlines
 from portal.store.models import (
     ChunkEmbeddingRow,
@@ -22,7 +22,7 @@ from portal.store.models import (
     DocumentRow,
     JobRow,
 )
-from portal.text.outlines import Outline
+from portal.text.layout.outlines import Outline
 
 
 def add_revision(

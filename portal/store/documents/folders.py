@@ -30,7 +30,7 @@ from sqlalchemy.orm import Session, aliased
 
 from portal.domain import locks
 from portal.domain.documents import Visibility
-from portal.domain.folders import MAX_DEPTH, Folder, FolderPath
+from portal.domain.documents.folders import MAX_DEPTH, Folder, FolderPath
 from portal.domain.people import User
 from portal.store.documents.selection import listed_for
 from portal.store.models import CollectionRow, DocumentRow, FolderRow, UserRow

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import DocumentStatus, Failure, Visibility
-from portal.domain.jobs import JobStage
+from portal.domain.documents.jobs import JobStage
 from portal.store.documents.rows import NEWEST_JOB
 from portal.store.models import DocumentRow, JobRow
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Executable, delete, func, select, text, update
 from sqlalchemy.orm import Session
 
-from portal.domain.chunks import ChunkOrder, JobChunk
+from portal.domain.documents.chunks import ChunkOrder, JobChunk
 from portal.domain.people import User
 from portal.store.documents import vocabulary
 from portal.store.documents.selection import (

@@ -10,7 +10,7 @@ from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
-from portal.domain.jobs import (
+from portal.domain.documents.jobs import (
     ENDED_WITHOUT_TEXT,
     UNFINISHED,
     Job,

@@ -10,7 +10,7 @@ from sqlalchemy import Update, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
-from portal.domain.jobs import UNFINISHED, JobStage, JobStatus
+from portal.domain.documents.jobs import UNFINISHED, JobStage, JobStatus
 from portal.store.documents import queue
 from portal.store.models import DocumentRow, JobRow
 

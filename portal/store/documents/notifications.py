@@ -28,8 +28,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, aliased
 
 from portal.domain.documents import Failure
-from portal.domain.jobs import UNFINISHED
-from portal.domain.notifications import (
+from portal.domain.documents.jobs import UNFINISHED
+from portal.domain.documents.notifications import (
     MANY_IN_WORK,
     MAX_UNREAD_COUNTED,
     OF_ACCOUNT,

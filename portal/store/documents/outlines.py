@@ -16,7 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Heading, Page
-from portal.text.outlines import Outline
+from portal.text.layout.outlines import Outline
 
 # More pages than any chunk of readable text touches.
 _MAX_PAGES = 400

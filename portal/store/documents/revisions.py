@@ -9,8 +9,8 @@ from sqlalchemy import RowMapping, Select, and_, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
-from portal.domain.jobs import ENDED_WITHOUT_TEXT, JobStatus
-from portal.domain.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
+from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, JobStatus
+from portal.domain.documents.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
 from portal.errors import N_, MalformedRequest
 from portal.store.documents import files, vocabulary
 from portal.store.documents.chunks import stretch_of_body

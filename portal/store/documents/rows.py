@@ -18,7 +18,7 @@ from portal.domain.documents import (
     MediaType,
     Visibility,
 )
-from portal.domain.jobs import UNFINISHED
+from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.people import User
 from portal.errors import Message
 from portal.store.documents import files, vocabulary

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
+from portal.domain.documents.selection import AskScope, NamedScope
 from portal.domain.people import User
-from portal.domain.selection import AskScope, NamedScope
 from portal.errors import NotFound
 from portal.store.documents import rows, selections
 from portal.store.documents.folders import find_folder

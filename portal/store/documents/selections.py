@@ -12,8 +12,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
+from portal.domain.documents.selection import (
+    DocumentSwitch,
+    FolderState,
+    FolderSwitch,
+    SelectionPage,
+)
 from portal.domain.people import User
-from portal.domain.selection import DocumentSwitch, FolderState, FolderSwitch, SelectionPage
 from portal.store.cursors import make_text_cursor, read_text_cursor
 from portal.store.documents.folders import MAX_LISTED
 from portal.store.documents.selection import (

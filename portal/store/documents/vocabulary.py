@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, text
 from sqlalchemy.orm import Session
 
 from portal.store.models import VocabularyRow
-from portal.text.spelling import Word, stored_keys, words_of
+from portal.text.terms.spelling import Word, stored_keys, words_of
 
 TRIGRAM_INDEX = "ix_vocabulary_word_trgm"
 _MIN_SIMILARITY = 0.3

@@ -103,7 +103,7 @@ class SharedChunkRow(Base):
 class VocabularyRow(Base):
     """A word that some chunk has or had, folded and as it was first written, with the term
     (or several, parted by spaces) that finds it and the keys that its misspellings share
-    (portal.text.spelling)."""
+    (portal.text.terms.spelling)."""
 
     __tablename__ = "vocabulary"
 

@@ -48,7 +48,7 @@ class ConversationRow(Base):
     id: Mapped[UuidKey]
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     title: Mapped[str] = mapped_column(Text, server_default=text("''"))
-    # What it asks about (`portal.domain.selection.AskScope`); null is everything.
+    # What it asks about (`portal.domain.documents.selection.AskScope`); null is everything.
     scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     # Written by triggers: the transaction that last changed its switches or its scope.
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))

@@ -214,7 +214,8 @@ class DocumentRevisionRow(Base):
     character_count: Mapped[int]
     pages: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     headings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
-    # Tables, list items and the like, as `portal.domain.structure.Block.as_json` writes them.
+    # Tables, list items and the like, as `Block.as_json` of `portal.domain.documents.structure`
+    # writes them.
     blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     # Of the reader that made the text: what older ones read is read again in the background.
     reader_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))

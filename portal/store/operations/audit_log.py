@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, delete, func, insert, or_, select, text
 from sqlalchemy.orm import Session
 
-from portal.domain.audit import (
+from portal.domain.people.audit import (
     AuditEntry,
     AuditEvent,
     AuditFilter,

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from portal.domain.people import User
 from portal.errors import NameLooksTaken, NameTaken, NoSuchAccount
 from portal.store.models import InvitationRow, UserRow
-from portal.text.look_alikes import skeleton
+from portal.text.characters.look_alikes import skeleton
 
 
 def add_user(session: Session, *, name: str, password_hash: str | None, is_admin: bool) -> UserRow:

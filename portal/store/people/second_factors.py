@@ -10,7 +10,7 @@ from sqlalchemy import delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from portal.domain.second_factors import FactorMethod
+from portal.domain.people.second_factors import FactorMethod
 from portal.store.models import (
     PasskeyRow,
     RecoveryCodeRow,

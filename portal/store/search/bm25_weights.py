@@ -12,7 +12,7 @@ from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordInd
 from portal.store.search.term_postings import Bm25Shape, WordWeights
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.store.statements import Reader, fetch
-from portal.text.analyser import tsquery_or
+from portal.text.terms.analyser import tsquery_or
 
 # A word that is in no text, used to make a text longer.
 _FILLER = "zzfiller"

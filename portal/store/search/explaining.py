@@ -10,8 +10,8 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import DocumentSummary
+from portal.domain.documents.selection import DocumentSwitch
 from portal.domain.people import User
-from portal.domain.selection import DocumentSwitch
 from portal.store.documents import rows, selections
 from portal.store.models import ChunkEmbeddingRow, DocumentChunkRow, DocumentRow
 from portal.store.search.query_filters import Narrowing

@@ -35,7 +35,7 @@ from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordInd
 from portal.store.search.term_postings import Bm25Shape, KeptPostings, TermPostings, WordWeights
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.store.statements import Planner, Reader, fetch, fetch_under
-from portal.text.analyser import tsquery_or
+from portal.text.terms.analyser import tsquery_or
 
 # Costs of the two methods in microseconds, measured at 50,000 chunks: of a chunk that is fetched
 # and scored here, and of a row that is read from the index.

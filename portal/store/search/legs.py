@@ -17,8 +17,8 @@ from typing import Any
 from psycopg import RawCursor
 from psycopg.rows import tuple_row
 
-from portal.domain.fusion import Offer
 from portal.domain.search import KeywordBackend
+from portal.domain.search.fusion import Offer
 from portal.store.binary_parameters import UuidsParameter, VectorParameter
 from portal.store.documents.selection import selection_binds
 from portal.store.search import leg_plans

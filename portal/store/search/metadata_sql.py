@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from portal.domain.metadata_filter import (
+from portal.domain.search.metadata_filter import (
     All,
     AnyOf,
     Comparison,

@@ -11,7 +11,7 @@ from psycopg.rows import namedtuple_row
 from sqlalchemy import text
 
 from portal.store.statements import Reader, fetch
-from portal.text.joining import Fragment
+from portal.text.layout.joining import Fragment
 
 
 @dataclass(frozen=True, slots=True)

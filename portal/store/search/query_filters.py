@@ -14,15 +14,15 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from portal.domain.metadata_filter import MetadataFilter
+from portal.domain.documents.selection import AskScope
 from portal.domain.search import Facets
-from portal.domain.selection import AskScope
+from portal.domain.search.metadata_filter import MetadataFilter
 from portal.store.documents.scopes import scope_conditions
 from portal.store.search.metadata_sql import metadata_condition
-from portal.text.analyser import query_terms, tsquery_any_in_each
-from portal.text.folding import spellings
-from portal.text.query_syntax import ParsedQuery
-from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
+from portal.text.characters.folding import spellings
+from portal.text.characters.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
+from portal.text.terms.analyser import query_terms, tsquery_any_in_each
+from portal.text.terms.query_syntax import ParsedQuery
 
 _SPACE = "[\\s\u00a0\u3000]"
 _UNSPACED = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}{HANGUL}]")

@@ -19,7 +19,7 @@ from portal.domain.conversations import (
     Began,
     Message,
 )
-from portal.domain.selection import AskScope
+from portal.domain.documents.selection import AskScope
 from portal.errors import InvalidInput, NotFound, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.downloads import conversation_file

@@ -10,8 +10,8 @@ from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
-from portal.domain.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
 from portal.domain.documents import Visibility
+from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
 from portal.errors import N_, Forbidden, InvalidInput, verbatim
 from portal.http import context
 from portal.services.documents import bulk, folders, library

@@ -15,9 +15,10 @@ from portal.domain.search import Span
 from portal.errors import NotFound
 from portal.http import context
 from portal.services.answers import citing
-from portal.services.documents import library, revisions
-from portal.text.analyser import query_terms
-from portal.text.highlight import highlight_spans, occurrences
+from portal.services.documents import library
+from portal.services.documents.versions import revisions
+from portal.text.terms.analyser import query_terms
+from portal.text.terms.highlight import highlight_spans, occurrences
 from portal.web.identifiers import as_uuid
 
 MAX_FIND_CHARACTERS = 200

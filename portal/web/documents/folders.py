@@ -12,7 +12,7 @@ from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
 from portal.domain.documents import Visibility
-from portal.domain.folders import (
+from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask
 from flask_babel import format_time, gettext, ngettext
 
-from portal.domain.jobs import Job, JobStage, JobStatus
+from portal.domain.documents.jobs import Job, JobStage, JobStatus
 from portal.errors import N_
 from portal.http.messages import failure_message
 

@@ -10,7 +10,8 @@ from flask_babel import gettext, ngettext
 
 from portal.errors import Conflict
 from portal.http import context
-from portal.services.documents import jobs, library
+from portal.services.documents import library
+from portal.services.documents.ingestion import jobs
 from portal.web.documents.listing import progress_line, retry_failed_button, row
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path

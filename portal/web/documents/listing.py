@@ -23,10 +23,11 @@ from portal.domain.documents import (
     MediaType,
     Visibility,
 )
-from portal.domain.jobs import Job
+from portal.domain.documents.jobs import Job
 from portal.errors import N_, Forbidden, NotFound
 from portal.http import context
-from portal.services.documents import folders, jobs, library, selections
+from portal.services.documents import folders, library, selections
+from portal.services.documents.ingestion import jobs
 from portal.web.documents.folders import tree_values
 from portal.web.documents.selection import rows_switches
 from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment

@@ -15,13 +15,15 @@ from werkzeug.wrappers import Response
 
 from portal.domain.conversations import Citation, SourceState
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
-from portal.domain.jobs import UNFINISHED
+from portal.domain.documents.jobs import UNFINISHED
 from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import citing
-from portal.services.documents import folders, jobs, library, rereading, revisions
+from portal.services.documents import folders, library
+from portal.services.documents.ingestion import jobs, rereading
 from portal.services.documents.library import StoredFile
+from portal.services.documents.versions import revisions
 from portal.text.titles import split_tags
 from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus
 from portal.web.documents.folders import identifier

@@ -14,11 +14,12 @@ from portal.errors import N_, PortalError, TextsTooLong
 from portal.http import context
 from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
-from portal.services.documents import library, revisions
-from portal.services.documents.revisions import Taken
-from portal.services.documents.uploads import Upload
-from portal.text.differences import characters_changed
-from portal.text.stretches import PART_CHARACTERS, part_of
+from portal.services.documents import library
+from portal.services.documents.intake.uploads import Upload
+from portal.services.documents.versions import revisions
+from portal.services.documents.versions.revisions import Taken
+from portal.text.likeness.differences import characters_changed
+from portal.text.likeness.stretches import PART_CHARACTERS, part_of
 from portal.web.documents.reading import file_answer, page_values, positive
 from portal.web.documents.uploads import NoFileChosen
 from portal.web.layout import Answer, see_other

@@ -11,7 +11,7 @@ from flask import Flask, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.domain.selection import DocumentSwitch, SelectionSource, Switch
+from portal.domain.documents.selection import DocumentSwitch, SelectionSource, Switch
 from portal.errors import N_, MalformedRequest
 from portal.http import context
 from portal.services.answers import conversations

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from portal.domain.documents import Chunk
+from portal.domain.documents.structure import Block, BlockKind
 from portal.domain.search import Span
-from portal.domain.structure import Block, BlockKind
-from portal.text.sentences import trim
-from portal.text.tables import table_rows
+from portal.text.layout.sentences import trim
+from portal.text.layout.tables import table_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,10 @@ from portal.http import context
 from portal.http.incoming import form_place, one_by_one
 from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
-from portal.services.documents import idempotency, jobs, library, uploads
-from portal.services.documents.uploads import UploadReceipt
+from portal.services.documents import library
+from portal.services.documents.ingestion import jobs
+from portal.services.documents.intake import idempotency, uploads
+from portal.services.documents.intake.uploads import UploadReceipt
 from portal.web.documents.listing import ListQuery, page_values, progress_line, row, total
 from portal.web.layout import Answer, fragments, remember, see_other, wants_fragment
 

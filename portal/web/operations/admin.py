@@ -11,7 +11,7 @@ from flask_babel import gettext
 
 from portal.http import context, hosts
 from portal.http.recent_sign_in import require_recent_sign_in
-from portal.services.documents import quotas
+from portal.services.documents.intake import quotas
 from portal.services.operations import health
 from portal.services.people import accounts, invitations, second_factors
 from portal.web.layout import Answer, see_other

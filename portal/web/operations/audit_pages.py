@@ -8,7 +8,7 @@ from itertools import chain
 from apiflask import APIBlueprint
 from flask import Response, render_template, request, stream_with_context
 
-from portal.domain.audit import AuditEvent, AuditFilter
+from portal.domain.people.audit import AuditEvent, AuditFilter
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.services.operations import audit_log

@@ -8,11 +8,11 @@ from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
-from portal.domain.jobs import JobStatus
+from portal.domain.documents.jobs import JobStatus
 from portal.errors import PortalError
 from portal.http import context
 from portal.http.messages import error_message
-from portal.services.documents import jobs
+from portal.services.documents.ingestion import jobs
 from portal.web.layout import Answer, see_other, wants_fragment
 
 PAGE_SIZE = 50

@@ -19,7 +19,8 @@ from portal.http.recent_sign_in import (
     counting_failure,
     require_recent_sign_in,
 )
-from portal.services.documents import library, quotas
+from portal.services.documents import library
+from portal.services.documents.intake import quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, oidc_accounts, second_factors, sessions
 from portal.web.i18n import language

@@ -12,15 +12,15 @@ from flask import Flask, render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
-from portal.domain.devices import Device
 from portal.domain.documents import Failure
-from portal.domain.notifications import (
+from portal.domain.documents.notifications import (
     OF_ACCOUNT,
     Beside,
     Notification,
     NotificationKind,
     NotificationState,
 )
+from portal.domain.people.devices import Device
 from portal.errors import PortalError
 from portal.http import context
 from portal.http.messages import failure_message

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from flask import Response, request, session
 
-from portal.domain.second_factors import Challenge, RelyingParty
+from portal.domain.people.second_factors import Challenge, RelyingParty
 from portal.errors import N_, PasskeyRefused, PasskeysUnavailable
 from portal.http import context
 from portal.http.messages import translated

@@ -16,7 +16,7 @@ from portal.http import context
 from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
-from portal.services.documents import quotas
+from portal.services.documents.intake import quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, administration, sessions
 from portal.web.layout import Answer, see_other

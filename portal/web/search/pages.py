@@ -13,7 +13,6 @@ from flask import make_response, render_template, request, url_for
 from flask_babel import gettext, ngettext
 
 from portal.domain.documents import DocumentFilter, DocumentSummary, MediaType
-from portal.domain.explaining import WhyNot
 from portal.domain.search import (
     MAX_RESULTS,
     FacetCount,
@@ -23,12 +22,13 @@ from portal.domain.search import (
     SearchOutcome,
     Span,
 )
+from portal.domain.search.explaining import WhyNot
 from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import absence_message, error_message
 from portal.services.documents import folders, library
 from portal.services.search import engine, explaining, faceting
-from portal.text.highlight import whole_words
+from portal.text.terms.highlight import whole_words
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, titled, wants_fragment
 from portal.web.search import explanations

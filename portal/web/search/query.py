@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.documents import MediaType
-from portal.domain.metadata_filter import MetadataFilter, parse_filter
 from portal.domain.search import MAX_RESULTS, Facets, Fusion, SearchMode, SearchRequest, Weights
+from portal.domain.search.metadata_filter import MetadataFilter, parse_filter
 from portal.errors import N_, InvalidInput
 from portal.web.identifiers import as_uuid
 

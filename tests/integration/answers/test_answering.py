@@ -209,7 +209,7 @@ def test_further_search_obeys_switches(portal: Portal, talk) -> None:
 
 
 def test_prompt_keeps_to_the_configured_budget(portal: Portal, talk) -> None:
-    from portal.text.token_bound import token_bound
+    from portal.text.counting.token_bound import token_bound
 
     for number in range(8):
         portal.add(f"Annual leave rule {number}. " + "Leave is granted on request. " * 40)

@@ -21,7 +21,8 @@ from portal.domain.documents import DocumentSummary
 from portal.domain.people import User
 from portal.errors import ChatUnavailable
 from portal.services.answers import conversations
-from portal.services.documents import indexing, library, selections
+from portal.services.documents import library, selections
+from portal.services.documents.ingestion import indexing
 from portal.store.documents import files, jobs
 from tests.conftest import Portal
 from tests.factories.answers import SaysWhatIsWritten

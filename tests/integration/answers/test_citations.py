@@ -16,8 +16,9 @@ from portal.domain.documents import Visibility
 from portal.errors import NotFound
 from portal.services.answers import citing, conversations
 from portal.services.answers.quoting import quoted_range
-from portal.services.documents import indexing, library
+from portal.services.documents import library
 from portal.services.documents.erasing import ERASED, without_quotations
+from portal.services.documents.ingestion import indexing
 from portal.store.answers import citations
 from portal.store.documents import files, jobs
 from tests.conftest import Portal

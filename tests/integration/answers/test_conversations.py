@@ -341,7 +341,7 @@ def test_history_is_sent_along_and_bounded(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     from portal.services.answers.streaming import HISTORY_TOKENS
-    from portal.text.token_bound import token_bound
+    from portal.text.counting.token_bound import token_bound
 
     portal.add(LEAVE)
     client = client_saying("A long answer about leave [1]. " * 30)

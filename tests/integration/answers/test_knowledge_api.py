@@ -12,7 +12,8 @@ from sqlalchemy import text
 
 from portal.domain import locks
 from portal.domain.documents import Visibility
-from portal.services.documents import indexing, library
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
 from tests.conftest import Portal
 
 DOCUMENTS = "/api/knowledge/documents"

@@ -23,15 +23,16 @@ from portal.domain.search import SearchMode, SearchRequest
 from portal.embeddings.hashing import DEFAULT_DIMENSIONS
 from portal.errors import EmptyFile, NotFound
 from portal.services import Services
-from portal.services.documents import attempts, folders, library, selections
-from portal.services.documents.chunk_storage import chunk_terms
+from portal.services.documents import folders, library, selections
+from portal.services.documents.ingestion import attempts
+from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.services.people import accounts
 from portal.services.search import engine
 from portal.store.documents import rows as document_store
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
-from portal.text.analyser import analyser_version
+from portal.text.terms.analyser import analyser_version
 from tests.integration.documents.selection_model import Asker, Chunk, Document, Library, Question
 from tests.integration.search import chunk_search
 

@@ -9,10 +9,12 @@ from sqlalchemy import text
 
 from portal.domain.conversations import SourceState
 from portal.domain.documents import DocumentSummary
-from portal.domain.structure import BlockKind
+from portal.domain.documents.structure import BlockKind
 from portal.errors import BrokenFile
 from portal.services.answers import citing, conversations
-from portal.services.documents import indexing, library, notifications, rereading, revisions
+from portal.services.documents import library, notifications
+from portal.services.documents.ingestion import indexing, rereading
+from portal.services.documents.versions import revisions
 from tests.conftest import Portal
 from tests.factories.answers import ask, saying
 

@@ -21,7 +21,9 @@ from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from portal.services.answers import citing, conversations
-from portal.services.documents import indexing, library, uploads
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
+from portal.services.documents.intake import uploads
 from portal.services.models import builds, catalog
 from portal.services.search import engine
 from tests.conftest import Portal

@@ -18,9 +18,11 @@ from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.embeddings.hashing import HashingEmbedder
 from portal.services import Services
-from portal.services.documents import indexing, library, selections, uploads
+from portal.services.documents import library, selections
+from portal.services.documents.ingestion import indexing
+from portal.services.documents.intake import uploads
 from portal.services.people import accounts
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 from tests.conftest import Portal
 from tests.factories.endpoint import fake_endpoint
 from tests.factories.uploads import needs_bm25, upload

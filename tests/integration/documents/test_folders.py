@@ -16,11 +16,12 @@ from markupsafe import escape
 from werkzeug.test import TestResponse
 
 from portal.domain.documents import Visibility
-from portal.domain.folders import MAX_DEPTH
+from portal.domain.documents.folders import MAX_DEPTH
 from portal.domain.people import DocumentFate, User
 from portal.errors import Conflict
-from portal.services.documents import folders, importing, library
-from portal.services.documents.finding_files import find_files
+from portal.services.documents import folders, library
+from portal.services.documents.intake import importing
+from portal.services.documents.intake.finding_files import find_files
 from portal.services.operations import account_deletion
 from portal.store.documents import folders as folder_store
 from tests.conftest import Portal

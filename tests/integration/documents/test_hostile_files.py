@@ -15,7 +15,8 @@ from werkzeug.test import TestResponse
 
 from portal.domain.documents import DocumentStatus
 from portal.ingest.formats import page_recognition
-from portal.services.documents import indexing, library
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
 from tests.conftest import Portal
 from tests.factories.hostile import READY, Hostile, hostile_files
 from tests.factories.more_hostile import more_hostile_files

@@ -11,14 +11,9 @@ from portal.domain.documents import DocumentStatus
 from portal.domain.search import SearchRequest
 from portal.errors import EmbedderUnavailable
 from portal.processes.worker import has_live_workers, work_until_empty
-from portal.services.documents import (
-    attempts,
-    chunk_storage,
-    indexing,
-    jobs,
-    library,
-    uploads,
-)
+from portal.services.documents import library
+from portal.services.documents.ingestion import attempts, chunk_storage, indexing, jobs
+from portal.services.documents.intake import uploads
 from portal.services.models import catalog
 from portal.services.search import engine
 from portal.store.documents import jobs as job_store

@@ -18,12 +18,14 @@ from portal.domain.documents import (
     ExtractedText,
     Visibility,
 )
-from portal.domain.jobs import JobStage, JobStatus
+from portal.domain.documents.jobs import JobStage, JobStatus
 from portal.domain.people import User
 from portal.domain.search import SearchRequest
 from portal.errors import Conflict, EmbedderUnavailable, EmptyFile, Forbidden, NotFound
 from portal.processes import importing, isolation, worker
-from portal.services.documents import attempts, indexing, jobs, library, rereading, uploads
+from portal.services.documents import library
+from portal.services.documents.ingestion import attempts, indexing, jobs, rereading
+from portal.services.documents.intake import uploads
 from portal.services.operations import maintenance
 from portal.services.search import engine
 from portal.store.documents import jobs as job_store

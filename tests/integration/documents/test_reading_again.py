@@ -15,7 +15,8 @@ from portal import create_app
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.ingest.formats import page_recognition
 from portal.ingest.media_types import known_suffixes
-from portal.services.documents import indexing, library, rereading
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing, rereading
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests.conftest import Portal
 from tests.factories import files

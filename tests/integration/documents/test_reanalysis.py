@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from portal.services.documents import library, reanalysis
-from portal.services.documents.chunk_storage import chunk_terms
+from portal.services.documents import library
+from portal.services.documents.ingestion import reanalysis
+from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.services.operations import maintenance
-from portal.text.analyser import analyser_version
+from portal.text.terms.analyser import analyser_version
 from tests.conftest import Portal
 
 

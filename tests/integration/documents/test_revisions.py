@@ -28,17 +28,10 @@ from portal.errors import (
 from portal.services import Services
 from portal.services.answers import citing, conversations, single_answer
 from portal.services.answers.retrieving import ask_in, retrieve, search_further
-from portal.services.documents import (
-    comparisons,
-    indexing,
-    jobs,
-    library,
-    rereading,
-    revision_changes,
-    revisions,
-    trash,
-)
-from portal.services.documents.uploads import Upload, UploadReceipt
+from portal.services.documents import library, trash
+from portal.services.documents.ingestion import indexing, jobs, rereading
+from portal.services.documents.intake.uploads import Upload, UploadReceipt
+from portal.services.documents.versions import comparisons, revision_changes, revisions
 from portal.services.operations import maintenance
 from portal.services.search import engine, finding
 from portal.store.documents import rows as document_store

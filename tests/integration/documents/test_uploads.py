@@ -21,13 +21,15 @@ from werkzeug.test import TestResponse
 
 from portal import create_app
 from portal.domain.documents import Visibility
-from portal.domain.jobs import JobStatus
+from portal.domain.documents.jobs import JobStatus
 from portal.domain.people import Scope
 from portal.errors import PortalError, QuotaExceeded
 from portal.services import Services
-from portal.services.documents import idempotency, indexing, jobs, library, quotas, uploads
-from portal.services.documents.attempts import BACKOFF_S
-from portal.services.documents.disk_space import Room
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing, jobs
+from portal.services.documents.ingestion.attempts import BACKOFF_S
+from portal.services.documents.intake import idempotency, quotas, uploads
+from portal.services.documents.intake.disk_space import Room
 from portal.services.people import accounts, sessions
 from tests.conftest import Portal
 from tests.factories.uploads import upload

@@ -16,7 +16,9 @@ from portal.domain.documents import DocumentStatus, DocumentSummary, ExtractedTe
 from portal.ingest import reader_process
 from portal.ingest.limits import FileToRead
 from portal.processes import worker
-from portal.services.documents import indexing, library, uploads
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
+from portal.services.documents.intake import uploads
 from portal.store.documents.queue import QUEUE_NAME, SMALL_QUEUE
 from tests.conftest import Portal
 from tests.factories.uploads import upload

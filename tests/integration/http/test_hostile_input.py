@@ -10,15 +10,15 @@ import pytest
 from flask.testing import FlaskClient
 
 from portal import create_app
-from portal.domain.chunks import NewChunk
-from portal.domain.metadata_filter import MAX_MEMBERS, parse_filter
+from portal.domain.documents.chunks import NewChunk
 from portal.domain.people import User
+from portal.domain.search.metadata_filter import MAX_MEMBERS, parse_filter
 from portal.services import Services
 from portal.services.documents import chunks
 from portal.store.search import enabled_sets
 from portal.store.search.query_filters import narrowing
 from portal.store.search.scope import Scope
-from portal.text.query_syntax import parse_query
+from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal
 
 DEEP = b"[" * 50_000

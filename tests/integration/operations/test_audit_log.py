@@ -8,8 +8,8 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import select
 
-from portal.domain.audit import Origin, Source
 from portal.domain.documents import Visibility
+from portal.domain.people.audit import Origin, Source
 from portal.observability.logs import configure_logs
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind

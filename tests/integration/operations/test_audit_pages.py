@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 from sqlalchemy import insert, update
 
-from portal.domain.audit import Origin, Source
+from portal.domain.people.audit import Origin, Source
 from portal.processes.cli import main
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent

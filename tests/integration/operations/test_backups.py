@@ -36,7 +36,8 @@ from portal.processes.backups.archive import DATABASE, MANIFEST, Writer
 from portal.processes.cli import main
 from portal.processes.worker import work_until_empty
 from portal.services import Services
-from portal.services.documents import library, selections, uploads
+from portal.services.documents import library, selections
+from portal.services.documents.intake import uploads
 from portal.services.operations import setup
 from portal.services.people import accounts, sessions, tokens
 from portal.services.search import engine

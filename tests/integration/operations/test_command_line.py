@@ -15,7 +15,9 @@ from portal.domain.documents import DocumentStatus
 from portal.errors import SecondFactorRequired
 from portal.processes import cli
 from portal.processes.cli import main
-from portal.services.documents import importing, jobs, library, uploads
+from portal.services.documents import library
+from portal.services.documents.ingestion import jobs
+from portal.services.documents.intake import importing, uploads
 from portal.services.people import sessions, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories import files

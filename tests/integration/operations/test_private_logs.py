@@ -19,7 +19,8 @@ from portal.observability import tracing
 from portal.observability.logs import configure_logs
 from portal.processes import worker
 from portal.services import Services
-from portal.services.documents import indexing, library
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
 from portal.services.models import catalog
 from portal.services.search import finding, respelling
 from tests.conftest import Portal

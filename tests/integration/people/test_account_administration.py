@@ -23,7 +23,8 @@ from portal.errors import Conflict, InvalidInput, InvalidToken, NoSuchAccount, N
 from portal.processes.cli import main
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import library, uploads
+from portal.services.documents import library
+from portal.services.documents.intake import uploads
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, administration, sessions, tokens
 from tests.conftest import PASSWORD, Portal, make_settings

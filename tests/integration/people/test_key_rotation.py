@@ -9,7 +9,7 @@ import pytest
 
 from portal import create_app
 from portal.container import portal_name, read_secret_key
-from portal.domain.audit import AuditFilter
+from portal.domain.people.audit import AuditFilter
 from portal.errors import InvalidSetting, ServerSetup
 from portal.http import cookies
 from portal.services import Services

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from portal.errors import InvalidInput, NameLooksTaken, NameTaken
-from portal.text.look_alikes import skeleton
+from portal.text.characters.look_alikes import skeleton
 from tests.conftest import Portal
 
 

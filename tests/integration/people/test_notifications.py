@@ -12,20 +12,19 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import DocumentSummary
-from portal.domain.notifications import MANY_IN_WORK, Beside, Notification, NotificationKind
+from portal.domain.documents.notifications import (
+    MANY_IN_WORK,
+    Beside,
+    Notification,
+    NotificationKind,
+)
 from portal.domain.people import User
 from portal.errors import EmbedderUnavailable, EmptyFile, NotFound, PortalError
-from portal.services.documents import (
-    attempts,
-    indexing,
-    jobs,
-    library,
-    notifications,
-    rereading,
-    revisions,
-    uploads,
-)
-from portal.services.documents.uploads import Upload
+from portal.services.documents import library, notifications
+from portal.services.documents.ingestion import attempts, indexing, jobs, rereading
+from portal.services.documents.intake import uploads
+from portal.services.documents.intake.uploads import Upload
+from portal.services.documents.versions import revisions
 from portal.services.operations import maintenance
 from portal.store.documents import notifications as notification_store
 from tests.conftest import Portal

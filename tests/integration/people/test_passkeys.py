@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.people import User
-from portal.domain.second_factors import Challenge, RelyingParty
+from portal.domain.people.second_factors import Challenge, RelyingParty
 from portal.errors import PasskeyRefused
 from portal.services.people import accounts, passkeys, second_factors
 from tests.conftest import PASSWORD, Portal

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from portal.domain.deadlines import Deadline
 from portal.domain.embedding import Vector
-from portal.domain.fusion import Ranking, Scale
 from portal.domain.people import User
 from portal.domain.search import KeywordBackend, SearchMode, SearchRequest, Unit
+from portal.domain.search.fusion import Ranking, Scale
 from portal.services import Services
 from portal.services.search.dynamic_config import DynamicConfig
 from portal.services.search.finding import Candidate, find
@@ -19,8 +19,8 @@ from portal.store.search.legs import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.query_filters import narrowing
 from portal.store.search.scope import Scope
-from portal.text.analyser import query_terms
-from portal.text.query_syntax import parse_query
+from portal.text.terms.analyser import query_terms
+from portal.text.terms.query_syntax import parse_query
 
 # The minimum that the use case requests of each leg.
 LEG_LIMIT = 100

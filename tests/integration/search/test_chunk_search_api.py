@@ -12,15 +12,15 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
-from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.documents.chunks import NewChunk
 from portal.domain.people import User
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.documents import chunks, library
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 from tests.conftest import Portal
 
 TEXTS = (

@@ -13,8 +13,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
-from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.documents.chunks import NewChunk
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import conversations

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from portal.domain.documents import Visibility
-from portal.domain.explaining import Absence
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
+from portal.domain.search.explaining import Absence
 from portal.services import Services
 from portal.services.search import engine, explaining, spelling
 from tests.conftest import Portal

@@ -27,7 +27,7 @@ from portal.store.search.enabled_sets import EnabledSet, EnabledSets
 from portal.store.search.query_filters import narrowing
 from portal.store.search.scope import Scope, Versions
 from portal.store.session import Session
-from portal.text.query_syntax import parse_query
+from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal
 
 DOCUMENTS, DEFAULTS, OVERRIDES = "documents", "defaults", "overrides"

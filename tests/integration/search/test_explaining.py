@@ -11,9 +11,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.explaining import Absence, FailedFilter, WhyNot
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
+from portal.domain.search.explaining import Absence, FailedFilter, WhyNot
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.documents import library

@@ -22,7 +22,8 @@ from portal import create_app
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.services import Services
-from portal.services.documents import indexing, library
+from portal.services.documents import library
+from portal.services.documents.ingestion import indexing
 from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.uploads import needs_bm25

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from sqlalchemy import text
 
-from portal.domain.metadata_filter import parse_filter
+from portal.domain.search.metadata_filter import parse_filter
 from portal.services import Services
 from portal.store.search.metadata_sql import metadata_condition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from portal.store.search.neighbours import Neighbours, neighbours
-from portal.text.joining import join_neighbours
+from portal.text.layout.joining import join_neighbours
 from tests.conftest import Portal
 
 PARAGRAPH = "The committee met again and spoke at length about what section {} of the plan says. "

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from portal.store.search.query_filters import narrowing, pattern
-from portal.text.query_syntax import parse_query
+from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal
 
 LIBRARY = {

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.services import Services
-from portal.services.documents import indexing
-from portal.services.documents.uploads import store_upload
+from portal.services.documents.ingestion import indexing
+from portal.services.documents.intake.uploads import store_upload
 from tests.conftest import Portal
 from tests.factories.uploads import upload
 from tests.integration.models.test_embed_batches import Counting

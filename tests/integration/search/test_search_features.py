@@ -21,7 +21,7 @@ from portal.services.models import catalog
 from portal.services.search import engine
 from portal.store.embedding_models.registry import find_active
 from portal.store.search.statement import KeywordPlan, VectorPlan
-from portal.text.analyser import index_terms
+from portal.text.terms.analyser import index_terms
 from tests.conftest import Portal
 
 SECTION = "Expenses above 200 euros need the approval of the head of department before the trip. "

@@ -26,7 +26,7 @@ from portal.store.search.legs import Trace
 from portal.store.search.statement import KeywordPlan, VectorPlan
 from portal.store.search.term_postings import Bm25Shape, KeptPostings
 from portal.store.statements import fetch_under
-from portal.text.analyser import index_terms, query_terms
+from portal.text.terms.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
 from tests.integration.search import chunk_search
 from tests.integration.search.synthetic_corpus import (

@@ -10,13 +10,13 @@ import pytest
 from portal import create_app
 from portal.errors import InvalidSetting
 from portal.services import Services
-from portal.services.documents import reanalysis
+from portal.services.documents.ingestion import reanalysis
 from portal.services.models import builds, catalog
 from portal.services.operations import health, setup
 from portal.services.search import dynamic_config
 from portal.settings import load_settings
 from portal.store.embedding_models.vector_index import standing_indexes
-from portal.text.analyser import analyse_in
+from portal.text.terms.analyser import analyse_in
 from tests.conftest import Portal
 from tests.factories.uploads import needs_bm25
 

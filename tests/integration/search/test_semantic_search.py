@@ -14,8 +14,8 @@ from sqlalchemy import text
 from portal import create_app
 from portal.container import build_services
 from portal.database import bm25
-from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.documents.chunks import NewChunk
 from portal.services import Services
 from portal.services.documents import chunks, library, selections
 from portal.services.operations import setup

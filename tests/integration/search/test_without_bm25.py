@@ -16,7 +16,7 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from portal import create_app
-from portal.domain.semantic import SemanticChunk
+from portal.domain.search.semantic import SemanticChunk
 from portal.integrations.chunk_stores import open_postgresql
 from portal.processes.cli import main
 from portal.services import Services

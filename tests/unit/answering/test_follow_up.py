@@ -8,7 +8,7 @@ from portal.answering.follow_up import rewritten, search_query
 from portal.answering.writing.scripted import ScriptedChatModel
 from portal.domain.answering import Heartbeat, Turn
 from portal.errors import ChatUnavailable
-from portal.text.token_bound import token_bound
+from portal.text.counting.token_bound import token_bound
 
 
 def turns(*questions):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from eval.reference import fuse_reference, minmax_reference, raw_reference, rrf_reference
-from portal.domain.fusion import (
+from portal.domain.search import Fusion, Normalisation
+from portal.domain.search.fusion import (
     MAX_PLACES_GAINED,
     Offer,
     Ranking,
@@ -17,7 +18,6 @@ from portal.domain.fusion import (
     order_by_words,
     prefer,
 )
-from portal.domain.search import Fusion, Normalisation
 
 LIKENESS = np.array([0.83, 0.80, 0.78, 0.70, 0.52])
 BM25 = np.array([0.0, 4.0, 9.0, 0.0, 1.5])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.domain.metadata_filter import (
+from portal.domain.search.metadata_filter import (
     MAX_CONDITIONS,
     MAX_KEY_LENGTH,
     MAX_MEMBERS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.domain.text_filter import MAX_PARTS, MAX_WORDS_LENGTH, parse_text_filter
+from portal.domain.search.text_filter import MAX_PARTS, MAX_WORDS_LENGTH, parse_text_filter
 from portal.domain.vector_collections import TextCondition, TextConditions
 from portal.errors import InvalidInput
 

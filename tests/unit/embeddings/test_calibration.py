@@ -17,7 +17,7 @@ from portal.embeddings.confidence import (
 )
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
-from portal.text.analyser import index_terms, query_terms
+from portal.text.terms.analyser import index_terms, query_terms
 
 ANSWER_EN = "The library closes at nine in the evening and stays shut on Sundays."
 ANSWER_ZH = "图书馆晚上九点关门，星期天全天不开放。"

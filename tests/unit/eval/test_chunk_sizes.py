@@ -13,7 +13,7 @@ from eval.sets import Chunk, Question, QuestionSet
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.settings import EmbeddingSettings
-from portal.text.tokens import token_weight
+from portal.text.counting.tokens import token_weight
 
 SUBJECTS = ("comets", "bridges", "bakers", "rivers", "clocks", "foxes")
 

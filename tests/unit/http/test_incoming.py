@@ -13,7 +13,7 @@ import pytest
 from portal.database.cluster_files import CLUSTER
 from portal.errors import StorageFull, TooLarge
 from portal.http.incoming import Spool
-from portal.services.documents.disk_space import Room
+from portal.services.documents.intake.disk_space import Room
 from portal.settings import Settings, load_settings
 
 MB = 1024 * 1024

@@ -11,7 +11,7 @@ from portal.domain.documents import ExtractedText, Heading, MediaType, Page
 from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
-from portal.text.tokens import token_weight
+from portal.text.counting.tokens import token_weight
 from tests.factories import files
 
 CHINESE = (

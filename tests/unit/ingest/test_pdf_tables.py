@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.domain.structure import BlockKind
+from portal.domain.documents.structure import BlockKind
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
-from portal.text.tables import table_rows
+from portal.text.layout.tables import table_rows
 from tests.factories import ruled
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.domain.structure import Block, BlockKind
+from portal.domain.documents.structure import Block, BlockKind
 from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
 from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
 from portal.ingest.formats import xlsx
 from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file
-from portal.text.tables import table_rows
+from portal.text.layout.tables import table_rows
 from tests.factories import files, sheets
 
 

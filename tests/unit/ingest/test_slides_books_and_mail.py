@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.domain.structure import BlockKind
+from portal.domain.documents.structure import BlockKind
 from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
 from portal.ingest.extraction import extract
 from portal.ingest.formats import pptx

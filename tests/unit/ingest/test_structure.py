@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import ExtractedText, Heading, MediaType
-from portal.domain.structure import Block, BlockKind
+from portal.domain.documents.structure import Block, BlockKind
 from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
-from portal.text.tables import table_rows
-from portal.text.tokens import token_weight
+from portal.text.counting.tokens import token_weight
+from portal.text.layout.tables import table_rows
 from tests.factories import files
 
 LEAVE = """# 员工手册

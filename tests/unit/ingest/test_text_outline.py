@@ -5,7 +5,7 @@ import time
 import pytest
 
 from portal.domain.documents import ExtractedText
-from portal.domain.structure import BlockKind
+from portal.domain.documents.structure import BlockKind
 from portal.ingest.chunking import split
 from portal.ingest.formats.text_outline import text_headings
 

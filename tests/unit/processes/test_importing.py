@@ -14,7 +14,7 @@ from portal.errors import EmptyFile
 from portal.processes.importing import display as displays
 from portal.processes.importing.display import Display, duration
 from portal.processes.importing.tally import Pace, Tally, shown
-from portal.services.documents.importing import ImportedFile, Outcome
+from portal.services.documents.intake.importing import ImportedFile, Outcome
 from portal.store.documents.importing import Progress
 
 READY, FAILED, PROCESSING = (

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from portal.domain.reranking import Reranker
+from portal.domain.search.reranking import Reranker
 from portal.errors import RerankerUnavailable
 from portal.reranking import PROVIDERS, create_reranker
 from portal.reranking.time_boxed import MAX_FAILURES, REST_S, TimeBoxed

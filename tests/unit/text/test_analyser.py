@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from portal.text.analyser import (
+from portal.text.terms.analyser import (
     MAX_TERM_CHARACTERS,
     MAX_TERM_LENGTH,
     analyse,

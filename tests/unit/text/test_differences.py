@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.text.differences import (
+from portal.text.likeness.differences import (
     Kind,
     Piece,
     _units,
@@ -17,7 +17,7 @@ from portal.text.differences import (
     differences,
     has_more_units,
 )
-from portal.text.stretches import PART_CHARACTERS, part_of, stretches
+from portal.text.likeness.stretches import PART_CHARACTERS, part_of, stretches
 
 WORDS = st.sampled_from(
     ["the", "fee", "年", "假", "十五", "。", ". ", "\n", "\n\n", " ", "é", "<b>"]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from portal.text.echo import without_echo
+from portal.text.likeness.echo import without_echo
 
 PASSAGE = "The mauve elephant of the third archive was never catalogued by anybody at all."
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.text.analyser import analyse, query_terms
-from portal.text.finding import find_terms
-from portal.text.scripts import HAN
+from portal.text.characters.scripts import HAN
+from portal.text.terms.analyser import analyse, query_terms
+from portal.text.terms.finding import find_terms
 
 TEXTS = [
     "The U.S. office sent an e-mail about PO-4711 and v0.8 to Luther’s heirs, happily running.",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from portal.text.analyser import query_terms
-from portal.text.highlight import highlight_spans, whole_words
+from portal.text.terms.analyser import query_terms
+from portal.text.terms.highlight import highlight_spans, whole_words
 
 
 @pytest.mark.parametrize(

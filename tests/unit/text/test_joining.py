@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.text.joining import Fragment, join_neighbours
+from portal.text.layout.joining import Fragment, join_neighbours
 
 DOCUMENT = (
     "The office opens at nine. It closes at six. Visitors sign in at the front desk before they "

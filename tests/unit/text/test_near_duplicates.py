@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.text.near_duplicates import group_near_duplicates
+from portal.text.likeness.near_duplicates import group_near_duplicates
 
 CHINESE = (
     "员工每年享有十五天带薪年假，入职满十年的员工享有二十天。年假应当在当年内休完，"

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.text.normalise import clean, normalise
+from portal.text.characters.normalise import clean, normalise
 
 odd = st.text(
     max_size=25, alphabet="a ﬁ½ﷺ\u0301\u0323\u0327\0\u00ad\ufeff\ud800ｶﾞＡ가\u1100\u1161\u11a8가"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from portal.domain.documents import Heading, Page
-from portal.text.outlines import Outline, Place, heading_paths
+from portal.text.layout.outlines import Outline, Place, heading_paths
 
 PAGES = (Page(3, 100, 150, "iii"), Page(4, 150, 150), Page(5, 151, 200))
 HEADINGS = (

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.domain.documents import MediaType
-from portal.text.folding import spellings
-from portal.text.query_syntax import MAX_OPERATORS, ParsedQuery, parse_query, respell
+from portal.text.characters.folding import spellings
+from portal.text.terms.query_syntax import MAX_OPERATORS, ParsedQuery, parse_query, respell
 
 ORDINARY = [
     "",

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.text.analyser import query_terms
-from portal.text.excerpt import best_excerpt
-from portal.text.highlight import highlight_spans
+from portal.text.counting.tokens import count_tokens
 from portal.text.language import detect_language
-from portal.text.sentences import sentence_spans
-from portal.text.tokens import count_tokens
+from portal.text.layout.excerpt import best_excerpt
+from portal.text.layout.sentences import sentence_spans
+from portal.text.terms.analyser import query_terms
+from portal.text.terms.highlight import highlight_spans
 
 mixed_text = st.text(alphabet="ab 知识。！.\n,ﬁ門5-", max_size=300)
 

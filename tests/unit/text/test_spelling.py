@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.text.folding import in_script_of
-from portal.text.spelling import (
+from portal.text.characters.folding import in_script_of
+from portal.text.terms.spelling import (
     edits,
     in_the_manner_of,
     lookup_keys,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.domain.notifications import MANY_IN_WORK, MAX_HELD_S, NotificationState
+from portal.domain.documents.notifications import MANY_IN_WORK, MAX_HELD_S, NotificationState
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from portal.integrations.chroma.bm25 import SPARSE_KEY, PortalBm25
 from portal.integrations.chroma.client import open_directory, open_server
 from portal.integrations.chunk_store import SemanticChunkStore
 from portal.integrations.chunk_stores import open_chunk_store
-from portal.text.analyser import query_terms
+from portal.text.terms.analyser import query_terms
 from tests.factories.chroma import with_sparse_indexes
 from tests.factories.semantic import named
 from tests.integration.collections.chunk_stores.conftest import Chroma

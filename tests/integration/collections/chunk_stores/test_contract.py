@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from portal.domain.semantic import SemanticChunk
+from portal.domain.search.semantic import SemanticChunk
 from portal.errors import EmbedderUnavailable, Unavailable
 from portal.integrations.chunk_stores import open_chunk_store
 from tests.factories.semantic import named

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from portal.domain.embedding import Vector
-from portal.domain.semantic import SemanticChunk
+from portal.domain.search.semantic import SemanticChunk
 from portal.integrations.chunk_store import SemanticChunkStore
 
 QUESTION = "annual leave"

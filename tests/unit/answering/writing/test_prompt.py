@@ -8,7 +8,7 @@ import pytest
 
 from portal.answering.writing import prompt
 from portal.domain.answering import SearchCall, Turn
-from portal.text.token_bound import token_bound
+from portal.text.counting.token_bound import token_bound
 from tests.unit.answering.sources import source
 
 ZH = (

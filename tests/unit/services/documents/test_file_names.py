@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.services.documents.uploads import clean_file_name, title_of
+from portal.services.documents.intake.uploads import clean_file_name, title_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.services.documents.finding_files import find_files
+from portal.services.documents.intake.finding_files import find_files
 
 
 def test_known_files_are_found_in_order(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from portal.domain.fusion import Ranked
-from portal.domain.semantic import SemanticHit, SemanticResult
+from portal.domain.search.fusion import Ranked
+from portal.domain.search.semantic import SemanticHit, SemanticResult
 from portal.errors import EmbedderUnavailable, Unavailable
 from portal.observability.redaction import redact, render_exception
 from portal.services.search.semantic import SemanticSearch, rank

@@ -1,0 +1,59 @@
+"""Revisions: the texts that a document has had, each from one reading of one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from portal.domain.documents import MediaType
+from portal.domain.documents.jobs import JobStatus
+
+MAX_NUMBER = 2**31 - 1
+"""As far as an integer of PostgreSQL goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A text that is or was searched. `sha256` and `size_bytes` are of its file; `uploaded_by` is
+    empty if the account is gone. `previous` is the number of the one searched before; numbers may
+    have gaps. With `is_reread` the file is that of the previous revision. The numbers of changed
+    characters are None where the texts were not compared."""
+
+    id: UUID
+    number: int
+    previous: int | None
+    created_at: datetime
+    uploaded_by: str
+    file_name: str
+    media_type: MediaType
+    size_bytes: int | None
+    sha256: str | None
+    extractor: str
+    encoding: str | None
+    page_count: int
+    character_count: int
+    is_current: bool
+    is_reread: bool
+    characters_added: int | None
+    characters_removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionPage:
+    """A page of a document's revisions, latest first; `next_cursor` is None at the end."""
+
+    items: tuple[Revision, ...]
+    next_cursor: str | None
+    total_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadVersion:
+    """A version begun after the searchable text that is queued, being read, failed or cancelled.
+    With `is_reread` its file is that of the present text."""
+
+    status: JobStatus
+    file_name: str
+    media_type: MediaType
+    is_reread: bool

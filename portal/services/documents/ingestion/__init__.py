@@ -1,0 +1,1 @@
+"""From a stored file to searchable chunks, as jobs."""

@@ -1,0 +1,286 @@
+"""Attempts at a job: how they begin and end, and when they are retried.
+
+::
+
+    queued ── begin ──► processing ── publish ──► ready
+      ▲                    │ │ │
+      ├── hand_back ───────┤ │ └─ an error that stays, the third one that
+      ├── postpone ────────┘ │    may pass, or a deadly file ──► failed
+      └── fail, and a wait ──┘
+
+A document that has searchable text from an earlier job stays ready throughout; only the job
+records the outcome.
+
+Every write of an attempt checks its number. A worker that only seemed dead, and whose job another
+worker has taken over, can therefore no longer change anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from portal.domain.documents import DocumentStatus, Failure, MediaType
+from portal.domain.documents.jobs import UNFINISHED, JobStage, JobStatus
+from portal.domain.documents.notifications import NotificationKind
+from portal.errors import KilledWorker, PortalError, StorageFull, Unavailable
+from portal.ingest.formats import FORMATS
+from portal.services import Services
+from portal.services.documents.ingestion.adopting import title_with
+from portal.store.documents import files as file_store
+from portal.store.documents import jobs as job_store
+from portal.store.documents import notifications, outdated_texts, queue, revisions
+from portal.store.documents import rows as document_store
+from portal.store.models import DocumentRow, JobRow
+from portal.store.session import Session
+
+log = structlog.get_logger(__name__)
+
+MAX_ATTEMPTS = 3
+BACKOFF_S = (10.0, 40.0)
+"""Delays before the second and the third attempt."""
+_POSTPONED_S = 60.0
+_MAY_PASS = (Unavailable, StorageFull)
+# After this many deaths in a row the next attempt runs in a process of its own.
+_DEATHS_OF_A_SUSPECT = MAX_ATTEMPTS - 1
+
+
+class JobGone(Exception):
+    """The attempt has nothing left to do: its job ended or belongs to another attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A running attempt at a job; `number` counts from 1."""
+
+    job_id: UUID
+    number: int
+    document_id: UUID
+    collection_id: UUID
+    file_id: UUID | None
+    revision_id: UUID | None
+    title: str
+    """The document's title once this text is searchable."""
+    file_name: str
+    media_type: MediaType
+    encoding: str | None
+    """The encoding the user chose; None to detect it."""
+    chunk_tokens: int
+    """The limit that the job began with: with two limits chunks would overlap or leave gaps."""
+    has_text: bool
+    """True if an earlier text of the document is searchable meanwhile."""
+    is_upgrade: bool = False
+    """True if the file is only read again by a newer reader version; no notification is sent."""
+
+
+def begin(services: Services, job_id: UUID) -> Attempt | None:
+    """Start a job.
+
+    Return None when it is done or its document is gone or in the trash; housekeeping queues it
+    again if the document is restored.
+    """
+    with services.database.begin() as session:
+        job = job_store.lock_job(session, job_id)
+        if job is None or job.status not in UNFINISHED:
+            return None
+        document = document_store.get_document(session, job.document_id)
+        if document is None or document.deleted_at is not None:
+            return None
+        chunk_tokens = int(job.config.get("chunk_tokens", services.settings.ingest.chunk_tokens))
+        job.config = {**job.config, "chunk_tokens": chunk_tokens}
+        if job.revision_id is None:
+            job.stage, job.done_count, job.total_count = JobStage.READING.value, 0, 0
+        number = job_store.start(session, job)
+        original = file_store.find_original_of_job(session, job_id)
+        file_name = original.file_name if original else document.file_name
+        media_type = original.media_type if original else MediaType(document.media_type)
+        if document.current_job_id is None:
+            # A document that already has searchable text stays ready while new text is read.
+            document_store.set_status(session, document.id, DocumentStatus.PROCESSING)
+        return Attempt(
+            job_id=job_id,
+            number=number,
+            document_id=document.id,
+            collection_id=document.collection_id,
+            file_id=job.file_id,
+            revision_id=job.revision_id,
+            title=title_with(document, file_name),
+            file_name=file_name,
+            media_type=media_type,
+            encoding=job.config.get("encoding"),
+            chunk_tokens=chunk_tokens,
+            has_text=document.current_job_id is not None,
+            is_upgrade=bool(job.config.get("is_upgrade")),
+        )
+
+
+def held(session: Session, attempt: Attempt) -> JobRow:
+    """Return the locked job of an attempt.
+
+    Raises JobGone when another attempt owns it or its document is in the trash.
+    """
+    job = job_store.lock_attempt(session, attempt.job_id, attempt.number)
+    if job is None or document_store.is_deleted(session, attempt.document_id):
+        raise JobGone
+    return job
+
+
+def note(
+    services: Services, attempt: Attempt, stage: JobStage, *, done: int = 0, total: int = 0
+) -> None:
+    """Record the progress of an attempt. Raises JobGone as `held` does."""
+    with services.database.begin() as session:
+        is_noted = job_store.note_progress(
+            session, attempt.job_id, attempt.number, stage=stage, done=done, total=total
+        )
+        if not is_noted or document_store.is_deleted(session, attempt.document_id):
+            raise JobGone
+
+
+def expect_wanted(services: Services, attempt: Attempt) -> None:
+    """Raise JobGone as `held` does, without waiting for locks."""
+    with services.database.read() as session:
+        is_current = job_store.is_attempt(session, attempt.job_id, attempt.number)
+        if not is_current or document_store.is_deleted(session, attempt.document_id):
+            raise JobGone
+
+
+def is_suspect(services: Services, job_id: UUID) -> bool:
+    """Tell whether a job's last attempts all killed their worker without making progress."""
+    with services.database.begin() as session:
+        job = job_store.find_job(session, job_id)
+        if job is None:
+            return False
+        is_cut_off = job.status == JobStatus.PROCESSING
+        return job.deaths + is_cut_off >= _DEATHS_OF_A_SUSPECT
+
+
+def others_wait(services: Services, job_id: UUID) -> bool:
+    """Tell whether another user's document could be read while this job makes room."""
+    with services.database.begin() as session:
+        job = job_store.find_job(session, job_id)
+        return job is not None and queue.others_wait(session, job.document_id)
+
+
+def hand_back(
+    services: Services, job_id: UUID, *, number: int | None = None, is_slow: bool = False
+) -> None:
+    """Queue an interrupted job again without counting an attempt.
+
+    A job that `is_slow` goes to the slow queue. Without `number` this applies to whichever attempt
+    is running.
+    """
+    with services.database.begin() as session:
+        job = _in_hand(session, job_id, number)
+        if job is not None:
+            job.attempts -= 1
+            session.flush()
+            name = queue.SLOW_QUEUE if is_slow else None
+            queue.enqueue(session, job_id, goes_on=True, name=name)
+
+
+def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
+    """Queue a job again in a minute, for a cause outside the job.
+
+    No attempt is counted, however often this happens.
+    """
+    with services.database.begin() as session:
+        job = _in_hand(session, attempt.job_id, attempt.number)
+        if job is not None:
+            job.attempts -= 1
+            _try_later(session, job, Failure(error.code, error.params), wait_s=_POSTPONED_S)
+
+
+def fail(
+    services: Services, job_id: UUID, error: PortalError, *, number: int | None = None
+) -> None:
+    """End an attempt with an error.
+
+    A temporary error is retried after a pause, up to three attempts. Otherwise the job fails with a
+    reason the user can read, and so does a document that has no earlier text. Without `number` this
+    applies to whichever attempt is running.
+    """
+    failure = Failure(error.code, error.params)
+    with services.database.begin() as session:
+        job = _in_hand(session, job_id, number)
+        if job is None:
+            return
+        job.failed_attempts += 1
+        session.flush()
+        if isinstance(error, _MAY_PASS) and job.failed_attempts < MAX_ATTEMPTS:
+            _try_later(session, job, failure, wait_s=BACKOFF_S[job.failed_attempts - 1])
+            return
+        document = document_store.get_document(session, job.document_id)
+        if document is not None:
+            _end(session, job, document, JobStatus.FAILED, failure)
+
+
+def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | None:
+    if number is not None:
+        return job_store.lock_attempt(session, job_id, number)
+    job = job_store.lock_job(session, job_id)
+    return job if job is not None and job.status == JobStatus.PROCESSING else None
+
+
+def _try_later(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
+    job.error = failure.as_json()
+    session.flush()
+    queue.enqueue(session, job.id, wait_s=wait_s, goes_on=True)
+    document = document_store.get_document(session, job.document_id)
+    if document is not None and document.current_job_id is None:
+        document_store.set_status(session, document.id, DocumentStatus.QUEUED)
+
+
+def fail_as_killer(services: Services, job_id: UUID) -> None:
+    """Fail a job whose file killed a reading process in which nothing else ran."""
+    with services.database.begin() as session:
+        original = file_store.find_original_of_job(session, job_id)
+    if original is not None:
+        fail(services, job_id, KilledWorker(name=original.file_name, times=MAX_ATTEMPTS))
+
+
+def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
+    """Cancel the queued or running job of a locked document; return whether there was one.
+
+    The worker notices before it stores anything more, and the queue entry then finds the job done.
+    """
+    job = job_store.find_unfinished(session, document.id)
+    if job is None:
+        return False
+    _end(session, job, document, JobStatus.CANCELLED, failure)
+    return True
+
+
+def _forget_upgrade(session: Session, document: DocumentRow) -> None:
+    """Restore a document to its state before its file was read again, and do not retry."""
+    current = revisions.find_current(session, document.id)
+    if current is not None:
+        version = FORMATS[MediaType(document.media_type)].reader_version
+        outdated_texts.set_version(session, current, version)
+    session.flush()
+    revisions.delete_unread(session, document)
+
+
+def _end(
+    session: Session, job: JobRow, document: DocumentRow, status: JobStatus, failure: Failure
+) -> None:
+    """End a job without its text.
+
+    A document that has searchable text stays ready: it is still searched, and uploading the same
+    bytes again still counts as a duplicate.
+    """
+    job_store.finish(session, job.id, status, failure=failure)
+    if job.config.get("is_upgrade"):
+        _forget_upgrade(session, document)
+        return
+    if status is JobStatus.FAILED:
+        notifications.add_ending(session, job.id, NotificationKind.FAILED)
+    searchable = document.current_job_id is not None
+    document_store.set_status(
+        session,
+        document.id,
+        DocumentStatus.READY if searchable else DocumentStatus.FAILED,
+        None if searchable else failure,
+    )

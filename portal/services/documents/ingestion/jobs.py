@@ -1,0 +1,122 @@
+"""Jobs as users follow them: progress, cancelling and retrying."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from portal.domain.documents import DocumentStatus, Failure
+from portal.domain.documents.jobs import (
+    ENDED_WITHOUT_TEXT,
+    Job,
+    JobPage,
+    JobStatus,
+    ListedJob,
+    QueueState,
+)
+from portal.domain.people import User
+from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
+from portal.services import Services
+from portal.services.documents.ingestion import attempts
+from portal.services.documents.library import editable, refuse_elsewhere
+from portal.store.documents import files as file_store
+from portal.store.documents import job_lists
+from portal.store.documents import jobs as job_store
+from portal.store.documents import rows as document_store
+from portal.store.session import Session
+
+
+def list_jobs(
+    services: Services,
+    user: User,
+    *,
+    status: JobStatus | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> JobPage:
+    """Return jobs of documents visible to the user, newest first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
+    with services.database.begin() as session:
+        return job_lists.list_jobs(session, user, status=status, cursor=cursor, limit=limit)
+
+
+def get_job(services: Services, user: User, job_id: UUID) -> ListedJob:
+    """Return a job. Raises NotFound, also for one the user may not see."""
+    with services.database.begin() as session:
+        return existing(job_lists.find_job(session, user, job_id))
+
+
+def newest_jobs(services: Services, job_ids: list[UUID]) -> dict[UUID, Job]:
+    """Return jobs by document id. The caller must only pass jobs of documents the user may see."""
+    with services.database.begin() as session:
+        return job_lists.by_document(session, job_ids)
+
+
+def queue_state(services: Services, user: User) -> QueueState:
+    """Return the state of the queue, counting only documents visible to the user."""
+    with services.database.begin() as session:
+        return job_lists.queue_state(session, user)
+
+
+def count_failed(services: Services, user: User, *, own: bool = False) -> int:
+    """Return how many documents the user may retry whose last job failed."""
+    with services.database.begin() as session:
+        return job_lists.count_failed(session, user, own=own)
+
+
+def cancel(services: Services, user: User, document_id: UUID) -> None:
+    """Cancel the queued or running job of a document.
+
+    It can be retried and then resumes where it stopped. Raises NotFound, Forbidden, Conflict when
+    there is no unfinished job.
+    """
+    with services.database.begin() as session:
+        document = editable(session, user, document_id, deleted=False)
+        if not attempts.cancel(session, document, Failure(JobCancelled.code)):
+            raise Conflict(reason=N_("this document has no job in progress"))
+
+
+def retry(services: Services, user: User, document_id: UUID) -> None:
+    """Queue a failed or cancelled document again.
+
+    Raises NotFound, Forbidden, Conflict, and AlreadyElsewhere where its file has become another
+    document.
+    """
+    with services.database.begin() as session:
+        _retry(session, user, document_id)
+
+
+def retry_failed(services: Services, user: User, *, own: bool = False) -> int:
+    """Retry all documents whose last job failed and that the user may change.
+
+    With `own`, only the user's own documents. They are queued in upload order; return their number.
+    Cancelled documents, and those that `retry` refuses, are left as they are.
+    """
+    with services.database.begin() as session:
+        failed = job_lists.failed_documents(session, user, own=own)
+    # One transaction each: locking the content of many documents in another order than an upload of
+    # the same files does would risk a deadlock.
+    return sum(_could_retry(services, user, document_id) for document_id in failed)
+
+
+def _could_retry(services: Services, user: User, document_id: UUID) -> bool:
+    try:
+        retry(services, user, document_id)
+    except (Conflict, NotFound):
+        return False
+    return True
+
+
+def _retry(session: Session, user: User, document_id: UUID) -> None:
+    document = editable(session, user, document_id, deleted=False)
+    job = job_store.find_newest(session, document_id)
+    if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
+        raise Conflict(reason=N_("only a failed document can be retried"))
+    original = file_store.find_original_of_job(session, job.id)
+    if original is not None:
+        refuse_elsewhere(session, document, original.sha256)
+    job_store.begin_again(session, job)
+    searchable = document.current_job_id is not None
+    status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED
+    document_store.set_status(session, document_id, status)

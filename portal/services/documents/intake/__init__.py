@@ -1,0 +1,1 @@
+"""Files that come in: uploads and imports, within quotas and free space."""

@@ -1,0 +1,1 @@
+"""Versions of a document, and their differences."""

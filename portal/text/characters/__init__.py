@@ -1,0 +1,1 @@
+"""Characters: variants folded and normalised, look-alikes, writing systems."""

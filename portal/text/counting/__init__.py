@@ -1,0 +1,1 @@
+"""Estimates of tokens, without a model."""

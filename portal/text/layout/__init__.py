@@ -1,0 +1,1 @@
+"""Sentences, tables and headings of a text, and the part of it to show."""

@@ -1,0 +1,81 @@
+"""Rows and cells of a table in plain text, one row per line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from portal.domain.documents.structure import Block
+
+CELL_BORDER = " | "
+# A trimmed text may begin or end in the middle of a border, beside an empty cell.
+BORDER = re.compile(r"(?:^|(?<= ))\|(?= |$)")
+_NUMBER = re.compile(r"[-+(]?[¥$€£￥]?\s?\d[\d,.\s:/年月日-]*\s?[%％)]?[^\W\d]{0,3}")
+_MAX_HEADER_CELL = 120
+_MAX_MEAN_HEADER_CELL = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a table; `cells` are the ranges of its cells, empty ones included."""
+
+    start: int
+    end: int
+    cells: tuple[tuple[int, int], ...]
+    is_header: bool
+
+    def texts(self, text: str) -> tuple[str, ...]:
+        """Return the texts of the cells."""
+        return tuple(text[start:end] for start, end in self.cells)
+
+
+def table_rows(text: str, table: Block) -> Iterator[Row]:
+    """Yield the rows of a table in `text`, including the header, without empty lines."""
+    bars = frozenset(table.bars)
+    start = table.start
+    while start < table.end:
+        end = text.find("\n", start, table.end)
+        end = table.end if end < 0 else end
+        if text[start:end].strip():
+            yield Row(start, end, tuple(_cells(text, start, end, bars)), start < table.body)
+        start = end + 1
+
+
+def _cells(text: str, start: int, end: int, bars: frozenset[int]) -> Iterator[tuple[int, int]]:
+    cell = start
+    for border in BORDER.finditer(text[start:end]):
+        bar = start + border.start()
+        if bar not in bars:
+            yield cell, max(cell, bar - 1)
+            cell = min(bar + 2, end)
+    yield cell, end
+
+
+def header_count(rows: Sequence[Sequence[str]]) -> int:
+    """Return 1 if the first row of a table without a marked header reads as one, else 0.
+
+    A header names the columns differently, in short words rather than figures: every column after
+    the first, or at least half of them if there are figures below.
+    """
+    first = [cell.strip() for cell in rows[0]] if len(rows) > 1 else []
+    names = [cell for cell in first if cell]
+    if len(first) < 2 or not names or len(set(names)) < len(names):  # noqa: PLR2004
+        return 0
+    has_figures = any(
+        name and _NUMBER.fullmatch(cell.strip()) for name, cell in zip(first, rows[1], strict=False)
+    )
+    named = "|".join(first).rstrip("|").split("|")  # Merged cells leave empty ones behind.
+    is_named = (all(named[1:]) or has_figures) and 2 * len(names) >= len(first) and len(names) > 1
+    is_named = is_named or all(first[1:])
+    is_short = sum(map(len, names)) <= _MAX_MEAN_HEADER_CELL * len(names)
+    return int(is_named and is_short and all(map(_is_name, names)))
+
+
+def _is_name(cell: str) -> bool:
+    """Tell whether a cell may name a column."""
+    return (
+        len(cell) <= _MAX_HEADER_CELL
+        and not cell.endswith((":", "："))
+        and not _NUMBER.fullmatch(cell)
+    )

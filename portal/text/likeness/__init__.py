@@ -1,0 +1,1 @@
+"""Likeness of texts: differences, copies, repeated input."""

@@ -1,0 +1,40 @@
+"""Detection of server errors that repeat the input.
+
+Some servers quote the input that they reject. Their messages are shown to users and logged, and
+must not carry a question or a chunk of a document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from portal.text.characters.scripts import HAN
+
+# This many equal characters in a row are no coincidence; fewer suffice in Chinese.
+_RUN, _RUN_HAN = 20, 5
+_LEFT_OUT = "(it repeats what was sent, which is left out here)"
+_HAN = re.compile(f"[{HAN}]")
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+def without_echo(said: str, sent: Iterable[str]) -> str:
+    """Return the server's message on one line, or a note that it only repeated the input."""
+    line = _plain(said)
+    is_echo = any(_repeats(line, _plain(text)) for text in sent)
+    return _LEFT_OUT if is_echo else " ".join(said.split())
+
+
+def _repeats(line: str, text: str) -> bool:
+    for run in (_RUN_HAN, _RUN):
+        if len(text) <= run:
+            return len(text) > 1 and text in line
+        pieces = (line[start : start + run] for start in range(len(line) - run + 1))
+        if any(piece in text for piece in pieces if run == _RUN or _HAN.search(piece)):
+            return True
+    return False
+
+
+def _plain(text: str) -> str:
+    unescaped = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+    return " ".join(unescaped.casefold().split())

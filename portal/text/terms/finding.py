@@ -1,0 +1,133 @@
+"""Positions of given terms in a text, without analysing all of it.
+
+A result shows a few words of a chunk; analysing hundreds of other words to find them would cost
+more than the search. Chinese terms are searched literally. For other scripts a pattern finds the
+words that begin like a term, and only these are analysed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+
+from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
+from portal.text.terms.analyser import Token, analyse, folded_terms
+
+_HAN_ONLY = re.compile(f"[{HAN}]+")
+_PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
+# Characters inside a word or number that its term lacks: e-mail, U.S., 1,234.
+_INSIDE = "[-'.,]?"
+_RUN_END = re.compile(f"[\\s{HAN}]")
+# Longer strings are no words that a user searches for.
+_MAX_RUN_LENGTH = 200
+
+
+def find_terms(text: str, terms: Collection[str]) -> list[Token]:
+    """Return the tokens of the text whose term is one of `terms`, in the order of their start.
+
+    Equals filtering `analyse(text)`, except that Chinese words of two or more characters are found
+    everywhere, even where their neighbours make the segmenter cut them differently.
+    """
+    wanted = frozenset(terms)
+    if not wanted:
+        return []
+    sought = _sought(wanted)
+    if sought is None:
+        return [token for token in analyse(text) if token.term in wanted]
+    prepared = fold(text)
+    found = [
+        Token(term, *prepared.original_span(start, end))
+        for term, start, end in (*_han(prepared.text, sought), *_others(prepared.text, sought))
+    ]
+    found.sort(key=itemgetter(1, 2))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """Chinese words, single characters and other terms to find, and a pattern for where words with
+    the latter may begin."""
+
+    han_words: tuple[str, ...]
+    han_characters: frozenset[str]
+    plain: frozenset[str]
+    beginnings: re.Pattern[str] | None
+
+
+@lru_cache(maxsize=512)
+def _sought(terms: frozenset[str]) -> _Sought | None:
+    """Return what to search for, None if a term is neither Chinese nor plain letters and digits."""
+    han = {term for term in terms if _HAN_ONLY.fullmatch(term)}
+    plain = frozenset(term for term in terms if _PLAIN.fullmatch(term))
+    if len(han) + len(plain) < len(terms):
+        return None
+    characters = frozenset(term for term in han if len(term) == 1)
+    return _Sought(tuple(sorted(han - characters)), characters, plain, _beginnings(plain))
+
+
+def _han(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
+    for word in sought.han_words:
+        start = text.find(word)
+        while start >= 0:
+            yield word, start, start + len(word)
+            start = text.find(word, start + len(word))
+    # A single character is part of many unrelated words, so here the segmentation decides.
+    characters = sought.han_characters
+    for run in _HAN_ONLY.finditer(text) if characters else ():
+        if characters.isdisjoint(run.group()):
+            continue
+        for term, start, end in folded_terms(run.group()):
+            if term in characters:
+                yield term, run.start() + start, run.start() + end
+
+
+def _others(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
+    if sought.beginnings is None:
+        return
+    done = 0
+    for match in sought.beginnings.finditer(text):
+        if match.start() < done:
+            continue
+        start, done = _run(text, match.start(), min_start=done)
+        run = text[start:done]
+        for term, first, last in _terms_of(run):
+            if term in sought.plain:
+                yield term, start + first, start + last
+
+
+@lru_cache(maxsize=8192)
+def _terms_of(run: str) -> tuple[tuple[str, int, int], ...]:
+    return tuple(folded_terms(run))
+
+
+def _run(text: str, place: int, *, min_start: int) -> tuple[int, int]:
+    """Return the run of characters around a position that may be one word or code."""
+    start = place
+    while start > max(min_start, place - _MAX_RUN_LENGTH) and not _RUN_END.match(text[start - 1]):
+        start -= 1
+    end = _RUN_END.search(text, place)
+    return start, min(end.start() if end else len(text), place + _MAX_RUN_LENGTH)
+
+
+def _beginnings(terms: frozenset[str]) -> re.Pattern[str] | None:
+    """Return a pattern for the beginnings of words with these terms.
+
+    Stemming may change a word's last letter (happy, happi), so a term's last letter is ignored.
+    """
+    if not terms:
+        return None
+    rests: dict[str, set[str]] = {}
+    for term in terms:
+        beginning = term[: max(1, len(term) - 1)].partition("zz")[0] or term[0]
+        rests.setdefault(beginning[0], set()).add(_INSIDE.join(["", *beginning[1:]]))
+    # One class of first characters, then the rest: the regex engine skips all other positions
+    # quickly. No digit may precede a number, and no letter a word.
+    firsts = "".join(sorted(rests))
+    others = "|".join(
+        f"(?<={first})(?:{'|'.join(sorted(options))})" for first, options in sorted(rests.items())
+    )
+    return re.compile(f"[{firsts}](?<![0-9][0-9])(?<![a-z][a-z])(?:{others})")

@@ -1,8 +1,8 @@
 """The two legs of a search: what each looks for, and what both offer.
 
 `find_offers` chooses a plan by how much is switched on (ADR 10), and sends the statements of both
-legs at once, on two connections where one is free. `domain.fusion` turns its offers into the rows
-that users read.
+legs at once, on two connections where one is free. `domain.search.fusion` turns its offers into the
+rows that users read.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Neither needs the other, so that both are sent at once. The visibility conditions are inside both,
 before their LIMIT: filtering afterwards would lose results to documents that are switched off.
-`domain.fusion` puts the offers into one order; `store.search.found_chunks` reads the winners.
+`domain.search.fusion` puts the offers into one order; `store.search.found_chunks` reads the
+winners.
 """
 
 from __future__ import annotations

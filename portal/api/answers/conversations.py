@@ -11,7 +11,7 @@ from flask import Response
 from portal.api.answers import answer_events
 from portal.api.answers import conversation_schemas as schemas
 from portal.api.optional_body import body_may_be_missing
-from portal.api.schemas import file_response_doc
+from portal.api.schemas import error_responses, file_response_doc
 from portal.http import context
 from portal.http.downloads import conversation_file
 from portal.services.answers import answering, citing, conversations
@@ -71,7 +71,7 @@ def list_conversations(query_data: schemas.ConversationQuery) -> schemas.Convers
 @body_may_be_missing(schemas.ConversationBody)
 @blueprint.input(schemas.ConversationBody, location="json")
 @blueprint.output(schemas.ConversationModel, status_code=201)
-@blueprint.doc(summary="Create a conversation")
+@blueprint.doc(summary="Create a conversation", responses=error_responses(404))
 def create_conversation(json_data: schemas.ConversationBody) -> schemas.ConversationModel:
     scope = json_data.scope.to_scope() if json_data.scope else None
     made = conversations.create(*context.caller(), json_data.title, scope=scope)

@@ -151,7 +151,7 @@ def test_form_token_differs_in_each_response_and_stays_good(app):
         assert client.post("/preferences/theme", data=form).status_code == 303
 
 
-@pytest.mark.parametrize("token", ["", "x", "####", "\u77e5", security.mask("x")])
+@pytest.mark.parametrize("token", ["", "x", "####", "\u77e5", "AAB4"])
 def test_a_token_that_was_not_given_out_is_refused(app, token):
     client = app.test_client()
     client.get("/login")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
-from flask_babel import gettext, ngettext
+from flask_babel import gettext
 
-from portal.domain.documents import DocumentFilter, DocumentSummary, MediaType
+from portal.domain.documents import DocumentFilter, DocumentSummary
 from portal.domain.search import (
     MAX_RESULTS,
-    FacetCount,
     Fusion,
     SearchHit,
     SearchMode,
@@ -27,11 +26,11 @@ from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import absence_message, error_message
 from portal.services.documents import folders, library
-from portal.services.search import engine, explaining, faceting
+from portal.services.search import engine, explaining
 from portal.text.terms.highlight import whole_words
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, titled, wants_fragment
-from portal.web.search import explanations
+from portal.web.search import explanations, facets
 from portal.web.search.query import SearchQuery
 
 RESULTS_A_STEP = 10
@@ -47,16 +46,6 @@ MODE_WORDS = {
 FUSION_WORDS = {
     Fusion.WEIGHTED: N_("Weighted sum"),
     Fusion.RRF: N_("Reciprocal ranks"),
-}
-
-# By their names in `Facets`: the name in the address, the label, and the words for all of them.
-FACETS = {
-    "folder_id": ("folder", N_("Folder"), N_("Any folder")),
-    "tag": ("tag", N_("Tag"), N_("Any tag")),
-    "media_type": ("type", N_("Type"), N_("Any type")),
-    "owner_id": ("owner", N_("Owner"), N_("Any owner")),
-    "domain": ("domain", N_("Domain"), N_("Any domain")),
-    "days": ("days", N_("Uploaded"), N_("Any time")),
 }
 
 # A query travels in the address, where a Chinese character takes nine bytes and servers stop
@@ -75,17 +64,6 @@ class Absentee:
     why: WhyNot | None = None
     message: str | None = None
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A control that limits a search: `choices` are values with words and count."""
-
-    name: str
-    label: str
-    otherwise: str
-    chosen: str
-    choices: list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +91,7 @@ def show() -> Answer:
         except PortalError as problem:
             error, status = error_message(problem), problem.status
     is_fragment = wants_fragment("search-results")
-    shows_facets = not is_fragment or _facets_before() != _facet_arguments(query)
+    shows_facets = not is_fragment or facets.chosen_before() != facets.chosen_facets(query)
     values = {**_values(query, shows_facets=shows_facets), "outcome": outcome, "error": error}
     if outcome is not None:
         outcome = _with_whole_words(outcome)
@@ -152,55 +130,13 @@ def _values(query: SearchQuery, *, shows_facets: bool = True) -> dict[str, Any]:
     return {
         "query": query,
         "page_title": _title(query),
-        "facets": _facets(query) if shows_facets else [],
+        "facets": facets.facets_of(query) if shows_facets else [],
         "fusions": FUSION_WORDS if user.is_admin else {},
         "modes": MODE_WORDS,
         "max_results": MAX_RESULTS,
         "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
     }
-
-
-def _facets(query: SearchQuery) -> list[Facet]:
-    """Return the facets of the documents that are searched, with what is chosen of each."""
-    counts = faceting.count_facets(*context.caller(), query.facets)
-    chosen = _facet_arguments(query)
-    facets = []
-    for field, (name, label, otherwise) in FACETS.items():
-        choices = [_choice(one) for one in counts if one.facet == field]
-        value = chosen.get(name, "")
-        if name == "domain":
-            value = value.lower()
-        if value and value not in dict(choices):
-            choices.append((value, f"{value} (0)" if name in {"tag", "domain"} else "(0)"))
-        if len(choices) > 1 or value:
-            facets.append(Facet(name, gettext(label), gettext(otherwise), value, choices))
-    return facets
-
-
-def _choice(one: FacetCount) -> tuple[str, str]:
-    """Return the value of a facet in the address, and its words with their count."""
-    value, label = one.value, one.label
-    if one.facet == "media_type":
-        label = MediaType(value).short
-        value = label.lower()
-    elif one.facet == "days":
-        days = int(value)
-        label = ngettext("Last %(num)s day", "Last %(num)s days", days)
-    return value, f"{label} ({one.count})"
-
-
-def _facet_arguments(query: SearchQuery) -> dict[str, str]:
-    names = {name for name, _label, _otherwise in FACETS.values()}
-    given = query.arguments()
-    return {name: str(value) for name, value in given.items() if name in names}
-
-
-def _facets_before() -> dict[str, str]:
-    """Return the facets in the address that the page has before this request."""
-    address = urlsplit(request.headers.get("HX-Current-URL", ""))
-    given = dict(parse_qsl(address.query))
-    return _facet_arguments(SearchQuery.read(given, may_tune=False))
 
 
 def _by_document(hits: Iterable[SearchHit]) -> list[DocumentHits]:

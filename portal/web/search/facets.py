@@ -1,0 +1,79 @@
+"""Facets on the page of search: controls that limit it, with counts of documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from flask import request
+from flask_babel import gettext, ngettext
+
+from portal.domain.documents import MediaType
+from portal.domain.search import FacetCount
+from portal.errors import N_
+from portal.http import context
+from portal.services.search import faceting
+from portal.web.search.query import SearchQuery
+
+# By their names in `Facets`: the name in the address, the label, and the words for all of them.
+FACETS = {
+    "folder_id": ("folder", N_("Folder"), N_("Any folder")),
+    "tag": ("tag", N_("Tag"), N_("Any tag")),
+    "media_type": ("type", N_("Type"), N_("Any type")),
+    "owner_id": ("owner", N_("Owner"), N_("Any owner")),
+    "domain": ("domain", N_("Domain"), N_("Any domain")),
+    "days": ("days", N_("Uploaded"), N_("Any time")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A control that limits a search: `choices` are values with words and count."""
+
+    name: str
+    label: str
+    otherwise: str
+    chosen: str
+    choices: list[tuple[str, str]]
+
+
+def facets_of(query: SearchQuery) -> list[Facet]:
+    """Return the facets of the documents that are searched, with what is chosen of each."""
+    counts = faceting.count_facets(*context.caller(), query.facets)
+    chosen = chosen_facets(query)
+    found = []
+    for field, (name, label, otherwise) in FACETS.items():
+        choices = [_choice(one) for one in counts if one.facet == field]
+        value = chosen.get(name, "")
+        if name == "domain":
+            value = value.lower()
+        if value and value not in dict(choices):
+            choices.append((value, f"{value} (0)" if name in {"tag", "domain"} else "(0)"))
+        if len(choices) > 1 or value:
+            found.append(Facet(name, gettext(label), gettext(otherwise), value, choices))
+    return found
+
+
+def _choice(one: FacetCount) -> tuple[str, str]:
+    """Return the value of a facet in the address, and its words with their count."""
+    value, label = one.value, one.label
+    if one.facet == "media_type":
+        label = MediaType(value).short
+        value = label.lower()
+    elif one.facet == "days":
+        days = int(value)
+        label = ngettext("Last %(num)s day", "Last %(num)s days", days)
+    return value, f"{label} ({one.count})"
+
+
+def chosen_facets(query: SearchQuery) -> dict[str, str]:
+    names = {name for name, _label, _otherwise in FACETS.values()}
+    given = query.arguments()
+    return {name: str(value) for name, value in given.items() if name in names}
+
+
+def chosen_before() -> dict[str, str]:
+    """Return the facets in the address that the page has before this request."""
+    address = urlsplit(request.headers.get("HX-Current-URL", ""))
+    given = dict(parse_qsl(address.query))
+    return chosen_facets(SearchQuery.read(given, may_tune=False))

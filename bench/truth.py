@@ -94,6 +94,8 @@ class Truth:
             bm25[is_allowed][: self._leg_limit],
         )
         found = np.union1d(nearest, matching)
+        if not found.size:
+            return []
         words = dict(zip(matching.tolist(), bm25.tolist(), strict=True))
         fused = self._fuse(
             likeness=self._corrected[self._row_of[question.text], found].astype(np.float64),

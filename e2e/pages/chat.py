@@ -89,6 +89,9 @@ class ChatPage:
     def switch(self, title: str, state: str) -> Locator:
         """Set a document's switch in this conversation; return its row."""
         drawer = self.open_switches()
+        search = drawer.get_by_role("searchbox")
+        search.fill(title)
+        search.press("Enter")
         row = drawer.get_by_test_id("switch-row").filter(has_text=title)
         row.get_by_test_id("selection-toggle").click()
         is_on = "true" if state == "on" else "false"

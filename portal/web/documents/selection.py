@@ -98,9 +98,7 @@ def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
         # Documents of the folder may be among those found.
         values = _values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
-    parent = identifier(request.form.get("folder"))
-    address = url_for("selection.show", conversation_id=conversation_id, folder=parent)
-    return _back(f"{address}#switch-{folder_id}")
+    return _back(f"{_panel(conversation_id)}#switch-{folder_id}")
 
 
 @blueprint.post("/chat/<uuid:conversation_id>/documents/<uuid:document_id>")
@@ -109,15 +107,14 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
     services, user = context.caller()
     switch = selections.set_override(services, user, conversation_id, document_id, _wanted_state())
     if not wants_fragment():
-        parent = identifier(request.form.get("folder"))
-        address = url_for("selection.show", conversation_id=conversation_id, folder=parent)
-        return _back(f"{address}#switch-{document_id}")
+        return _back(f"{_panel(conversation_id)}#switch-{document_id}")
     enabled_count, total_count = selections.count(services, user, conversation_id)
     values = {
         "conversation_id": conversation_id,
         "enabled_count": enabled_count,
         "total_count": total_count,
         "folder_id": identifier(request.form.get("folder")),
+        "text": request.form.get("q", ""),
     }
     row = ("fragments/selection/_row.html", {"switch": switch, **values})
     return fragments(row, *_counts(values))
@@ -163,6 +160,12 @@ def _values(conversation_id: UUID) -> dict[str, Any]:
         "enabled_count": page.enabled_count,
         "total_count": page.total_count,
     }
+
+
+def _panel(conversation_id: UUID) -> str:
+    """Return the address of the switches with the folder or the filter that the form came from."""
+    folder_id, text = identifier(request.form.get("folder")), request.form.get("q")
+    return url_for("selection.show", conversation_id=conversation_id, folder=folder_id, q=text)
 
 
 def _counts(values: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

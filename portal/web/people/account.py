@@ -86,9 +86,10 @@ def save_preferences() -> Answer:
         except InvalidInput as error:
             page = _page(domain_error=error_message(error), domain=form["domain"])
             return page, error.status
-    chosen = form.get("language")
+    # A language that was only shown, from the browser, is not a choice for every other browser.
+    chosen = None if form.get("language") == language() else form.get("language")
     # A message in the language that was left would stand out on the next page.
-    message = gettext("Preferences saved.") if chosen in {None, language()} else None
+    message = gettext("Preferences saved.") if chosen is None else None
     response = see_other(url_for("account.show"), message)
     return preferences.save(response, language=chosen, theme=form.get("theme"))
 

@@ -164,6 +164,16 @@ def test_preferred_domain_is_kept_and_taken_away(
     assert "a domain can have at most 100 characters" in text_of(answer)
 
 
+def test_language_is_kept_with_the_account_only_when_it_was_changed(
+    client: FlaskClient, portal: Portal
+) -> None:
+    in_english = headers(portal, portal.user("reader"))
+    for chosen, kept in (("en", None), ("zh-CN", "zh-CN"), ("zh-CN", "zh-CN"), ("en", "en")):
+        form = {"domain": "", "language": chosen}
+        client.post("/account/preferences", data=form, headers=in_english)
+        assert accounts.find_user(portal.services, "reader").language == kept
+
+
 def test_search_settings_are_changed_and_count_at_once(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:

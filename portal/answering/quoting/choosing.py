@@ -33,7 +33,7 @@ _ASKS = re.compile(r"[?？]\W*$")
 @dataclass(frozen=True, slots=True)
 class Quotation:
     """Adjacent statements of a source. With `starts_at` the quotation begins there, at the line
-    that introduces its list."""
+    that introduces its list. `title` is shown above, where the statements need it: a heading."""
 
     source: Source
     statements: tuple[Statement, ...]
@@ -64,10 +64,25 @@ def choose(question: str, judged: Judged) -> list[Quotation]:
     ]
     likely = [place for place in group if candidates[place].chance >= chance * _NEARLY]
     if statement.cells:
+        likely = _named_rows(question, judged, best, likely)
         return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS], chance)
     if asks_for_list(question) or len(likely) > len(group) / 2:
         return _runs(judged, group[:_MAX_ITEMS], chance, statement.group_start)
     return _runs(judged, likely, chance)
+
+
+def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> list[int]:
+    """Leave out rows of which no cell is in the question, if one of the best row is."""
+
+    def is_named(place: int) -> bool:
+        cells = judged.candidates[place].statement.cells
+        return any(_is_name(cell) and cell.lower() in question.lower() for cell in cells)
+
+    return [place for place in likely if is_named(place)] if is_named(best) else likely
+
+
+def _is_name(cell: str) -> bool:
+    return len(cell) > 1 and not cell.isnumeric()
 
 
 def _by_chance(judged: Judged) -> Callable[[int], float]:
@@ -132,9 +147,20 @@ def _runs(
             tuple(judged.candidates[place].statement for place in run),
             confidence,
             starts_at if not number else None,
+            "" if starts_at is not None and not number else _heading(judged, run[0]),
         )
         for number, run in enumerate(runs)
     ]
+
+
+def _heading(judged: Judged, place: int) -> str:
+    """Return what stands above a statement if its meaning may depend on it: an item says little
+    without ("Not reimbursed"), and a sentence whose heading has words of the question."""
+    statement, evidence = judged.candidates[place].statement, judged.candidates[place].evidence
+    is_item = statement.group is not None and not statement.cells
+    heading = statement.context.rpartition("\n")[2]
+    is_needed = is_item or evidence.met - evidence.own >= _BY_HEADING
+    return heading if is_needed and heading != judged.source.title else ""
 
 
 def _join(candidates: Sequence[Candidate], place: int) -> bool:

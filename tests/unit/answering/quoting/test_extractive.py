@@ -164,6 +164,30 @@ def test_list_answers_by_what_its_introduction_says():
     assert "serial ports" not in content
 
 
+def test_item_is_quoted_below_what_gives_it_its_meaning():
+    text = (
+        "Not reimbursed\n\n- Laundry and the minibar\n- Fees for changed tickets\n- Parking fines"
+    )
+    starts = frozenset({0})
+    content, _ = content_of(
+        ask("Is the minibar reimbursed?", [source(1, text, heading_starts=starts)]), []
+    )
+    assert "> **Not reimbursed**\n> \\- Laundry and the minibar" in content
+    assert "Fines" not in content
+    sentence = source(1, "Travel\n\nTrains are booked by the office.", heading_starts=starts)
+    content, _ = content_of(ask("Who books trains?", [sentence]), [])
+    assert "**Travel**" not in content
+
+
+def test_question_that_names_a_row_gets_no_other():
+    text = "City | Staff | Manager\nBerlin | 140 | 180\nLeipzig | 90 | 120\nAll other | 70 | 95"
+    content, _ = content_of(
+        ask("What may a manager spend a night in Berlin?", [source(1, text)]), []
+    )
+    assert "| Berlin | 140 | 180 |" in content
+    assert "Leipzig" not in content
+
+
 def test_place_that_matches_is_shown_where_nothing_answers():
     text = "The canteen is on the ground floor. The bicycle shed is locked with a code."
     one = source(1, text, confidence=0.6)

@@ -29,6 +29,12 @@ _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chro
 _WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("portal").addoption(
+        "--screenshots", action="store_true", help="keep pictures of every page in screenshots/"
+    )
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

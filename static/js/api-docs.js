@@ -12,4 +12,9 @@ window.SwaggerUIBundle({
   docExpansion: "none",
   defaultModelsExpandDepth: -1,
   filter: true,
+  // Swagger UI leaves these fields without a name.
+  onComplete: () => {
+    root.querySelector("#servers")?.setAttribute("aria-label", "Server");
+    root.querySelector(".operation-filter-input")?.setAttribute("aria-label", "Filter by tag");
+  },
 });

@@ -1,0 +1,269 @@
+"""Every page, as a picture and checked: axe finds nothing, nothing is wider than the window, and no
+script fails.
+
+`./run test --screenshots` does so in each language, theme and width, and leaves the pictures with
+`index.html` in `screenshots/`. The suite looks at each page in one of these.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from playwright.sync_api import Browser, Page
+
+from e2e.light_portal import LightPortal, library, light_portal
+from portal import create_app
+from portal.container import build_services
+from portal.domain.documents.bulk import BulkAction, BulkTarget
+from portal.http.cookies import THEME
+from portal.services.answers import conversations
+from portal.services.documents import bulk, folders
+from portal.services.documents import library as documents
+from portal.services.people import accounts, invitations
+from portal.web.i18n import LANGUAGES
+from portal.web.layout import THEMES
+from tests.conftest import Portal
+from tests.factories import files
+from tests.factories.answers import ask
+
+pytestmark = pytest.mark.e2e
+
+HANDBOOK = """# Team handbook
+
+## Leave
+
+| Years with us | Days of leave | Carried over |
+| --- | --- | --- |
+| Less than 2 | 25 | 5 |
+| 2 to 5 | 27 | 5 |
+| More than 5 | 30 | 8 |
+
+Ask your manager two weeks before a holiday. Sick leave starts with a call before nine.
+
+## Not reimbursed
+
+- Laundry and the minibar
+- Fees for tickets that you changed
+"""
+ZH = """# 差旅与报销制度
+
+## 住宿标准
+
+| 城市级别 | 普通员工（元/晚） | 经理（元/晚） |
+| --- | --- | --- |
+| 一线城市 | 450 | 600 |
+| 省会城市 | 350 | 480 |
+
+出差结束后 10 个工作日内提交报销单。财务每周三付款。
+"""
+WIDTHS = (1440, 390)
+SCHEMES = tuple(theme for theme in THEMES if theme != "auto")
+QUESTION = "How many days of leave after more than 5 years?"
+
+# By name: endpoint, values of its path, and the rest of the address.
+PAGES: dict[str, tuple[str, dict[str, str], str]] = {
+    "documents": ("documents.index", {}, ""),
+    "documents of a folder": ("documents.index", {}, "?folder={folder}"),
+    "documents, none found": ("documents.index", {}, "?q=no+such+title"),
+    "delete a document": ("documents.confirm_delete", {"document_id": "handbook"}, ""),
+    "new folder": ("folders.show_new", {}, ""),
+    "change a folder": ("folders.show_edit", {"folder_id": "folder"}, ""),
+    "delete a folder": ("folders.confirm_delete", {"folder_id": "folder"}, ""),
+    "a document": ("reading.show", {"document_id": "handbook"}, ""),
+    "a document, found in": ("reading.show", {"document_id": "travel"}, "?find=报销"),
+    "a PDF": ("reading.show", {"document_id": "pdf"}, ""),
+    "versions": ("revisions.show_all", {"document_id": "handbook"}, ""),
+    "a version": ("revisions.show", {"document_id": "handbook", "number": "1"}, ""),
+    "search": ("search.show", {}, ""),
+    "search results": ("search.show", {}, "?q=days+of+leave"),
+    "search, nothing found": ("search.show", {}, "?q=xyzzy"),
+    "why not found": ("search.show_why_not", {}, "?q=leave&title=差旅"),
+    "ask": ("chat.index", {}, ""),
+    "a conversation": ("chat.show", {"conversation_id": "conversation"}, ""),
+    "a source": ("chat.show", {"conversation_id": "conversation"}, "?source={citation}"),
+    "switches": ("selection.show", {"conversation_id": "conversation"}, ""),
+    "rename a conversation": ("chat.show_rename", {"conversation_id": "conversation"}, ""),
+    "delete a conversation": ("chat.confirm_delete", {"conversation_id": "conversation"}, ""),
+    "change a question": (
+        "messages.edit",
+        {"conversation_id": "conversation", "message_id": "question"},
+        "",
+    ),
+    "how it was answered": (
+        "messages.replay",
+        {"conversation_id": "conversation", "message_id": "answer"},
+        "",
+    ),
+    "a citation": ("citations.show", {"citation_id": "citation"}, ""),
+    "sources": (
+        "citations.panel",
+        {"conversation_id": "conversation", "message_id": "answer"},
+        "",
+    ),
+    "trash": ("trash.show", {}, ""),
+    "delete for good": ("trash.confirm_purge", {"document_id": "trashed"}, ""),
+    "notifications": ("notifications.index", {}, ""),
+    "account": ("account.show", {}, ""),
+    "delete the account": ("account.confirm_delete", {}, ""),
+    "confirm the password": ("confirming.show", {}, ""),
+    "sessions": ("sessions.show", {}, ""),
+    "second factors": ("second_factors.show", {}, ""),
+    "sign out": ("sign_in.confirm_sign_out", {}, ""),
+    "invitation": ("sign_in.show_invitation", {"token": "invitation"}, ""),
+    "administration": ("admin.show", {}, ""),
+    "a user": ("admin_users.show", {"user_id": "user"}, ""),
+    "delete a user": ("admin_users.confirm_delete", {"user_id": "user"}, ""),
+    "jobs": ("admin_jobs.show", {}, ""),
+    "models": ("admin_models.show", {}, ""),
+    "search settings": ("admin_search.show", {}, ""),
+    "answers": ("admin_answers.show", {}, ""),
+    "questions": ("admin_questions.show", {}, ""),
+    "audit log": ("admin_audit.show", {}, ""),
+    "API reference": ("api_docs.show", {}, ""),
+    "not found": ("documents.index", {}, "/nowhere"),
+}
+# Not pages, or only on the way to one: files, fragments, redirects.
+NO_PAGES = {
+    *("assets.own", "assets.vendor", "documents.home", "documents.progress", "uploads.states"),
+    *("notifications.show_state", "reading.original_file", "revisions.original_file"),
+    *("chat.export", "messages.show", "citations.card", "confirming.resume"),
+    *("admin_questions.export", "admin_audit.export", "oidc.begin_sign_in", "oidc.finish"),
+    # Shown in the middle of what tests of their own do.
+    *("sign_in.show", "sign_in.show_password_reset", "second_step.show"),
+    *("second_factors.show_totp", "admin_models.confirm_drop"),
+}
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A portal, and the ids of what its pages show."""
+
+    portal: LightPortal
+    ids: dict[str, Any]
+
+    def address(self, app: Flask, name: str) -> str:
+        endpoint, values, rest = PAGES[name]
+        found = {key: self.ids.get(value, value) for key, value in values.items()}
+        with app.test_request_context():
+            return app.url_for(endpoint, **found) + rest.format(**self.ids)
+
+
+@pytest.fixture(scope="module")
+def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pictured]:
+    with library({"差旅与报销制度.md": ZH}) as made:
+        services = build_services(made.settings())
+        portal = Portal(services, accounts.find_user(services, "admin"))
+        admin = portal.admin
+        handbook = portal.add(HANDBOOK, name="Team handbook.md", domain="people")
+        pdf = files.write_pdf(
+            tmp_path_factory.mktemp("pictures") / "Harbour notes.pdf",
+            [["Harbour notes", "The lamp is lit at dusk."]],
+        )
+        harbour = portal.add(pdf.read_bytes(), name=pdf.name)
+        trashed = portal.add("A draft that was replaced.", name="Old draft.txt")
+        documents.delete_document(services, admin, trashed.id)
+        folder = folders.create_folder(services, admin, name="People", description="For all teams.")
+        bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.MOVE, folder)
+        bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.ADD_TAG, "2026")
+        begun = conversations.create(services, admin, "").id
+        answer = ask(services, admin, begun, QUESTION)
+        question = conversations.messages(services, admin, begun)[0]
+        travel = next(
+            one
+            for one in documents.list_documents(services, admin).items
+            if one.title.startswith("差旅")
+        )
+        ids = {
+            "handbook": handbook.id,
+            "travel": travel.id,
+            "pdf": harbour.id,
+            "trashed": trashed.id,
+            "folder": folder,
+            "conversation": begun,
+            "question": question.id,
+            "answer": answer.id,
+            "citation": answer.citations[0].id,
+            "user": portal.user("Mei Lin").id,
+            "invitation": invitations.invite(services, admin).secret,
+        }
+        services.database.dispose()
+        with light_portal(made, browser) as running:
+            yield Pictured(running, ids)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "scheme" in metafunc.fixturenames:
+        ways = list(itertools.product(LANGUAGES, SCHEMES, WIDTHS))
+        chosen = ways if metafunc.config.getoption("screenshots") else [("zh-CN", "dark", 390)]
+        metafunc.parametrize(("language", "scheme", "width"), chosen)
+
+
+def test_every_page_is_among_the_pictures(pictured: Pictured) -> None:
+    app = create_app(pictured.portal.services)
+    shown = {endpoint for endpoint, _, _ in PAGES.values()} | NO_PAGES
+    pages = {
+        rule.endpoint
+        for rule in app.url_map.iter_rules()
+        if "GET" in (rule.methods or ())
+        and app.view_functions[rule.endpoint].__module__.startswith("portal.web")
+    }
+    assert pages == shown & pages
+    assert shown <= pages
+
+
+@pytest.mark.timeout(600)
+def test_pages_are_accessible_and_fit(
+    pictured: Pictured,
+    assert_accessible: Callable[[Page], None],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    language: str,
+    scheme: str,
+    width: int,
+) -> None:
+    is_asked = request.config.getoption("screenshots")
+    kept = request.config.rootpath / "screenshots" if is_asked else tmp_path
+    folder = kept / f"{language} {scheme} {width}"
+    folder.mkdir(parents=True, exist_ok=True)
+    app = create_app(pictured.portal.services)
+    window = pictured.portal.open_window(language, viewport={"width": width, "height": 900})
+    page = window.page
+    page.context.add_cookies([{"name": THEME, "value": scheme, "url": pictured.portal.url}])
+    faults = []
+    for name in PAGES:
+        page.goto(pictured.address(app, name))
+        page.wait_for_load_state("networkidle")
+        # Given a path, Playwright would write in a thread that outlives the portal.
+        (folder / f"{name}.png").write_bytes(page.screenshot(full_page=True))
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            faults.append(f"{name}: wider than the window")
+        try:
+            assert_accessible(page)
+        except AssertionError as error:
+            faults.append(f"{name}: {error}")
+    _write_index(kept)
+    pictured.portal.close_windows()
+    assert faults == []
+
+
+def _write_index(folder: Path) -> None:
+    """Write a page with all pictures, those of one page in a row."""
+    ways = sorted(one.name for one in folder.iterdir() if one.is_dir())
+    rows = "".join(
+        f"<h2>{html.escape(name)}</h2>"
+        + "".join(
+            f'<figure><a href="{way}/{name}.png"><img src="{way}/{name}.png" loading="lazy"'
+            f' width="240" alt=""></a><figcaption>{way}</figcaption></figure>'
+            for way in ways
+        )
+        for name in PAGES
+    )
+    style = "<style>figure { display: inline-block; margin: 8px; vertical-align: top }</style>"
+    (folder / "index.html").write_text(f"<!doctype html><meta charset=utf-8>{style}{rows}", "utf-8")

@@ -139,12 +139,27 @@ class Judged:
 def judge(
     question: str, language: str, sources: Sequence[Source], reader: StatementReader | None = None
 ) -> list[Judged]:
-    """Judge every source, in the order given."""
+    """Judge the sources in the question's language, and the others if none of those answers."""
     words, wanted = telling_words(question), find_wanted(question)
-    read = [_ReadSource(source, question, words, wanted, language) for source in sources]
-    _read_together(read, question, reader)
-    best = max((one.best for one in read if not one.is_foreign), default=NO_STATEMENT)
-    return [one.judged(best) for one in read]
+
+    def read(is_foreign: bool) -> list[_ReadSource]:
+        chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
+        found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
+        _read_together(found, question, reader, _MAX_READ[is_foreign])
+        return found
+
+    own = read(is_foreign=False)
+    best = max((one.best for one in own), default=NO_STATEMENT)
+    foreign = read(is_foreign=True) if _chance(best) < MIN_CHANCE else []
+    return [one.judged(best) for one in (*own, *foreign)]
+
+
+def _is_foreign(source: Source, language: str) -> bool:
+    return (source.language or detect_language(source.text)) != language
+
+
+def _chance(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-log_odds))
 
 
 def without_other_figures(question: str, ranked: Sequence[Judged]) -> list[Judged]:
@@ -169,10 +184,15 @@ class _ReadSource:
     """A source's statements, with the words that each shares with the question."""
 
     def __init__(
-        self, source: Source, question: str, words: Sequence[Word], wanted: Wanted, language: str
+        self,
+        source: Source,
+        question: str,
+        words: Sequence[Word],
+        wanted: Wanted,
+        is_foreign: bool,
     ) -> None:
         self.source = source
-        self.is_foreign = (source.language or detect_language(source.text)) != language
+        self.is_foreign = is_foreign
         self.statements = statements(source)
         self.texts = [spelled_out(one, source.text) for one in self.statements]
         self.contexts = [context_of(source, one) for one in self.statements]
@@ -223,7 +243,7 @@ class _ReadSource:
         chances = dict.fromkeys(range(len(self.statements)), 0.0)
         for place, one in self._open():
             total = one.log_odds_across(best) if self.is_foreign else one.log_odds()
-            chances[place] = 1 / (1 + math.exp(-total))
+            chances[place] = _chance(total)
         candidates = tuple(
             Candidate(statement, self._evidence(place), chances[place])
             for place, statement in enumerate(self.statements)
@@ -248,32 +268,24 @@ class _ReadSource:
 
 
 def _read_together(
-    sources: Sequence[_ReadSource], question: str, reader: StatementReader | None
+    sources: Sequence[_ReadSource], question: str, reader: StatementReader | None, max_read: int
 ) -> None:
-    """Have the model read the statements that promise most in each language."""
-    if reader is None:
+    """Have the model read the statements that promise most."""
+    places = [(one, place) for one in sources for place in one.open]
+    if reader is None or not places:
         return
+    places.sort(key=lambda pair: -pair[0].promise(pair[1]))
+    places = places[:_MAX_COMPARED]
+    texts = [(one.contexts[place], one.texts[place]) for one, place in places]
+    promise = [one.promise(place) for one, place in places]
     try:
-        for is_foreign, max_read in _MAX_READ.items():
-            places = [
-                (one, place)
-                for one in sources
-                if one.is_foreign is is_foreign
-                for place in one.open
-            ]
-            places.sort(key=lambda pair: -pair[0].promise(pair[1]))
-            places = places[:_MAX_COMPARED]
-            texts = [(one.contexts[place], one.texts[place]) for one, place in places]
-            promise = [one.promise(place) for one, place in places]
-            found = reader.read_answers(question, texts, promise, max_read) if places else ()
-            for (one, place), value in zip(places, found, strict=True):
-                one.read[place] = float(value)
+        found = reader.read_answers(question, texts, promise, max_read)
     except (EmbedderUnavailable, InvalidEmbedding):
-        for one in sources:
-            one.read.clear()
         return
     for one in sources:
         one.otherwise = math.nan
+    for (one, place), value in zip(places, found, strict=True):
+        one.read[place] = float(value)
 
 
 def _fits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,6 +227,16 @@ def test_other_language_answers_where_the_own_does_not():
     )
     assert "年假每年为二十五天。" in content
     assert order == (3,)
+
+
+def test_other_language_is_not_read_where_the_own_answers():
+    reader = Reader("leave")
+    ask_with = ExtractiveChatModel(reader).stream
+    own = request("How many days of annual leave?", [LEAVE])
+    list(ask_with(own))
+    alone = reader.compared
+    list(ask_with(request("How many days of annual leave?", [LEAVE, replace(ZH, language="zh")])))
+    assert reader.compared == 2 * alone
 
 
 def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():

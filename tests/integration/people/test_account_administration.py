@@ -46,6 +46,21 @@ def admin(portal: Portal, client: FlaskClient) -> Browser:
     return browser
 
 
+def test_pages_of_the_administration_share_one_navigation(portal: Portal, admin: Browser) -> None:
+    pages = re.findall(r'<a href="(/admin[^"]*)"', _navigation(admin, "/admin"))
+    assert len(pages) > 6
+    user = f"/admin/users/{portal.user('ada').id}"
+    for page, current in [*((page, page) for page in pages), (user, "/admin")]:
+        shown = _navigation(admin, page)
+        assert re.findall(r'<a href="(/admin[^"]*)"', shown) == pages
+        assert re.findall(r'<a href="([^"]*)"[^>]*aria-current', shown) == [current]
+
+
+def _navigation(admin: Browser, page: str) -> str:
+    found = admin.client.get(page).get_data(as_text=True)
+    return found.partition('<nav class="admin-nav"')[2].partition("</nav>")[0]
+
+
 # --- roles ----------------------------------------------------------------------------------------
 
 

@@ -95,6 +95,18 @@ class ScopeBody(RequestModel):
         return AskScope(tuple(self.documents), tuple(self.folders), tuple(self.tags))
 
 
+# The field of a question or a search that a scope narrows.
+SCOPE: Any = Field(
+    None,
+    description="narrows this to these, of what is switched on; unset: everything",
+    examples=[None],
+)
+
+
+def read_scope(body: ScopeBody | None) -> AskScope | None:
+    return body.to_scope() if body else None
+
+
 def cursor_field(pattern: str, *, max_length: int = 300) -> Any:
     """Return the field with the place in a list to continue from."""
     return Field(

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.answering import MarkedText, SentenceSupport
+from portal.domain.documents.selection import NamedScope
 from portal.domain.search import SearchMode
 
 MAX_TITLE_CHARACTERS = 200
@@ -110,8 +111,8 @@ class Citation:
 class Replay:
     """The input of an answer. `selection_hash` is SHA-256 over the sorted ids of the enabled
     documents; `search_query` is the query searched for, which in a follow-up differs from the
-    question; `further_queries` are those that the model asked for. `scope` is what the conversation
-    asked about, None for everything."""
+    question; `further_queries` are those that the model asked for. `scope` is what the question,
+    else its conversation, asked about, None for everything."""
 
     selection_hash: str
     enabled_count: int
@@ -130,7 +131,8 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`content` is Markdown in which ``[n]`` stands for citation n; `support` has its sentences."""
+    """`content` is Markdown in which ``[n]`` stands for citation n; `support` has its sentences. A
+    question with a `scope` is about that alone."""
 
     id: UUID
     conversation_id: UUID
@@ -143,6 +145,7 @@ class Message:
     replay: Replay | None = None
     feedback: Feedback | None = None
     feedback_reason: FeedbackReason | None = None
+    scope: NamedScope | None = None
 
 
 @dataclass(frozen=True, slots=True)

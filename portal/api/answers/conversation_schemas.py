@@ -60,6 +60,11 @@ class MessageBody(RequestModel):
     replace_from: UUID | None = Field(
         None, description="ask instead of this question and all that follows it"
     )
+    scope: ScopeBody | None = Field(
+        None,
+        description="narrows this question to these, of what is switched on; unset: as the "
+        "conversation",
+    )
 
 
 class RetryBody(RequestModel):
@@ -125,7 +130,9 @@ class ReplayModel(ResponseModel):
     chat_model: str = Field(examples=["extractive"])
     context_tokens: int = Field(examples=[418])
     scope: dict[str, list[str]] | None = Field(
-        None, description="what the conversation asked about; null: everything", examples=[None]
+        None,
+        description="what the question, else its conversation, asked about; null: everything",
+        examples=[None],
     )
 
 

@@ -11,7 +11,7 @@ from flask import Response
 from portal.api.answers import answer_events
 from portal.api.answers import conversation_schemas as schemas
 from portal.api.optional_body import body_may_be_missing
-from portal.api.schemas import error_responses, file_response_doc
+from portal.api.schemas import error_responses, file_response_doc, read_scope
 from portal.http import context
 from portal.http.downloads import conversation_file
 from portal.services.answers import answering, citing, conversations
@@ -73,7 +73,7 @@ def list_conversations(query_data: schemas.ConversationQuery) -> schemas.Convers
 @blueprint.output(schemas.ConversationModel, status_code=201)
 @blueprint.doc(summary="Create a conversation", responses=error_responses(404))
 def create_conversation(json_data: schemas.ConversationBody) -> schemas.ConversationModel:
-    scope = json_data.scope.to_scope() if json_data.scope else None
+    scope = read_scope(json_data.scope)
     made = conversations.create(*context.caller(), json_data.title, scope=scope)
     return schemas.conversation_model(made)
 
@@ -123,7 +123,11 @@ def export_conversation(conversation_id: UUID) -> Response:
 @blueprint.output(schemas.MessageModel)
 def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.MessageModel | Response:
     stream = answering.ask(
-        *context.caller(), conversation_id, json_data.content, replace_from=json_data.replace_from
+        *context.caller(),
+        conversation_id,
+        json_data.content,
+        replace_from=json_data.replace_from,
+        scope=read_scope(json_data.scope),
     )
     return _answer(stream, as_events=json_data.stream)
 

@@ -9,9 +9,10 @@ from apiflask import APIBlueprint
 
 from portal.api.documents import documents_v1_schemas as schemas
 from portal.api.optional_body import body_may_be_missing
-from portal.api.schemas import error_responses
+from portal.api.schemas import error_responses, read_scope
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import DocumentFilter
+from portal.domain.documents.selection import AskScope
 from portal.domain.search import Weights
 from portal.http import context
 from portal.http.messages import error_message
@@ -83,16 +84,23 @@ def search_by_address(query_data: schemas.DocumentSearchQuery) -> schemas.Docume
     summary="Search documents",
     description="One hit a document, by its best passage. Where the embedding model does not "
     "answer in time, words alone are searched: `degraded` is true and `reasons` says so.",
+    responses=error_responses(404),
 )
 def search(json_data: schemas.DocumentSearchBody) -> schemas.DocumentSearchResponse:
-    return _search(json_data.query, json_data.limit, json_data.weights)
+    scope = read_scope(json_data.scope)
+    return _search(json_data.query, json_data.limit, json_data.weights, scope)
 
 
 def _search(
-    query: str, limit: int, asked: schemas.HybridWeightsModel | None
+    query: str,
+    limit: int,
+    asked: schemas.HybridWeightsModel | None,
+    scope: AskScope | None = None,
 ) -> schemas.DocumentSearchResponse:
     weights = _weights(asked)
-    found = document_search.search(*context.caller(), query, limit=limit, weights=weights)
+    found = document_search.search(
+        *context.caller(), query, limit=limit, weights=weights, scope=scope
+    )
     return schemas.DocumentSearchResponse(
         query=found.query,
         hits=_hits(found.hits, found.query),
@@ -137,6 +145,7 @@ def _hit(hit: DocumentHit, query: str) -> schemas.DocumentHitModel:
     summary="Answer a question",
     description="From the best passage of each of the `k` documents that a search finds. Nothing "
     "is stored. Where the chat model gives no answer, the hits are there all the same.",
+    responses=error_responses(404),
 )
 def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
     given = single_answer.answer(
@@ -145,6 +154,7 @@ def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
         k=json_data.k,
         weights=_weights(json_data.weights),
         language="zh" if context.language().startswith("zh") else "en",
+        scope=read_scope(json_data.scope),
     )
     return schemas.AnswerResponse(
         answer=ANSWER_UNAVAILABLE if given.error is not None else given.text,

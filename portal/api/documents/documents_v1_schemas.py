@@ -8,11 +8,13 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from portal.api.schemas import (
+    SCOPE,
     TEXT_CURSOR,
     CleanText,
     PageLabel,
     RequestModel,
     ResponseModel,
+    ScopeBody,
     cursor_field,
 )
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
@@ -74,6 +76,7 @@ class DocumentSearchBody(RequestModel):
     query: Query
     limit: int = Field(10, ge=1, le=MAX_RESULTS, description="documents wanted")
     weights: HybridWeightsModel | None = None
+    scope: ScopeBody | None = SCOPE
 
 
 class UsedWeightsModel(ResponseModel):
@@ -122,6 +125,7 @@ class AnswerBody(RequestModel):
     query: Query
     k: int = Field(5, ge=1, le=MAX_RESULTS, description="documents to answer from")
     weights: HybridWeightsModel | None = None
+    scope: ScopeBody | None = SCOPE
 
 
 class AnswerResponse(DegradedModel):

@@ -13,7 +13,7 @@ from flask import Response, request, stream_with_context
 from portal.api.documents import knowledge_schemas as schemas
 from portal.api.documents.job_schemas import JobModel, failure_model
 from portal.api.optional_body import body_may_be_missing
-from portal.api.schemas import error_responses, file_response_doc
+from portal.api.schemas import error_responses, file_response_doc, read_scope
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
 from portal.domain.documents.jobs import Job
@@ -63,7 +63,7 @@ def search(json_data: schemas.SearchBody) -> schemas.SearchResponse:
             weights=Weights(weights.vector, weights.text) if weights else None,
             domain=json_data.domain,
             conversation_id=json_data.conversation_id,
-            scope=json_data.scope.to_scope() if json_data.scope else None,
+            scope=read_scope(json_data.scope),
             threshold=json_data.threshold,
             fuzzy=json_data.fuzzy,
             explain=json_data.explain,

@@ -9,7 +9,7 @@ from uuid import UUID
 from apiflask import APIBlueprint
 
 from portal.api.documents.knowledge_schemas import CorrectionModel
-from portal.api.schemas import error_responses
+from portal.api.schemas import error_responses, read_scope
 from portal.api.search import chunk_search_schemas as schemas
 from portal.domain.search import Fusion
 from portal.domain.search.chunk_search import (
@@ -211,7 +211,8 @@ def _threshold(asked: float | None) -> float:
 
 
 def _within(body: schemas.WithinBody) -> Within:
-    return Within(body.job_id, parse_filter(body.metadata_filter), body.conversation_id)
+    scope = read_scope(body.scope)
+    return Within(body.job_id, parse_filter(body.metadata_filter), body.conversation_id, scope)
 
 
 def _nearest_of(found: FoundChunks) -> schemas.SemanticResultsModel:

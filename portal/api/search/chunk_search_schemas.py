@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 
 from portal.api.documents.chunk_schemas import ChunkModel, Envelope
 from portal.api.documents.knowledge_schemas import CorrectionModel, PartsModel
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import SCOPE, CleanText, RequestModel, ResponseModel, ScopeBody
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
 from portal.domain.search.chunk_search import MAX_QUERIES, FusionMethod
 from portal.domain.search.metadata_filter import (
@@ -140,6 +140,7 @@ class WithinBody(RequestModel):
     job_id: UUID | None = Field(None, description="only passages of this job")
     metadata_filter: FilterJson = None
     conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    scope: ScopeBody | None = SCOPE
 
 
 class SemanticBody(WithinBody):

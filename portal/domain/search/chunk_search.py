@@ -7,6 +7,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from portal.domain.documents.chunks import JobChunk
+from portal.domain.documents.selection import AskScope
 from portal.domain.search import NO_PARTS, Correction, Fusion, Parts, UsedParameters
 from portal.domain.search.metadata_filter import MetadataFilter
 
@@ -24,11 +25,13 @@ class FusionMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The scope of a search: one job, a metadata filter, the switches of a conversation."""
+    """The scope of a search: one job, a metadata filter, the switches of a conversation,
+    and what it is about."""
 
     job_id: UUID | None = None
     metadata: MetadataFilter | None = None
     conversation_id: UUID | None = None
+    scope: AskScope | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,12 @@ def plain_errors(reader: PortalReader) -> Iterator[None]:
     except NoSuchAccount as error:
         raise ValueError(str(error)) from error
     except NotFound as error:
-        raise ValueError(f"the user has no conversation {reader.conversation_id}") from error
+        raise ValueError(
+            f"the user has no conversation {reader.conversation_id}, or a document or a folder of "
+            "the scope is not there for the user"
+            if reader.conversation_id
+            else "a document or a folder of the scope is not there for the user"
+        ) from error
 
 
 def search_request(query: Query, k: int | None, where: Where | None = None) -> SearchRequest:

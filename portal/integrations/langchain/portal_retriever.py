@@ -15,6 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, PrivateAttr
 
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import SearchMode
 from portal.integrations.connection import Connection
@@ -36,10 +37,10 @@ class PortalRetriever(BaseRetriever):
         retriever = PortalRetriever(user="ann", conversation=conversation_id, k=4)
         retriever.invoke("How much vacation?")[0].metadata["citation"]["url"]
 
-    `user` is a name or a `User`. `k` is the portal's `top_n` unless it is given; `mode`, `domain`
-    and `threshold` are those of `POST /api/knowledge/search`. `connection` is that of
+    `user` is a name or a `User`. `k` is the portal's `top_n` unless it is given; `mode`, `domain`,
+    `threshold` and `scope` are those of `POST /api/knowledge/search`. `connection` is that of
     `PostgresVectorStore`. Raises ValueError for an unknown or disabled user and for a conversation
-    that is not the user's.
+    or a scope with what is not the user's to see.
     """
 
     # A mistyped `conversation` must not silently read what is switched off there.
@@ -51,6 +52,7 @@ class PortalRetriever(BaseRetriever):
     mode: SearchMode = SearchMode.HYBRID
     domain: str | None = None
     threshold: float | None = None
+    scope: AskScope | None = None
     _reader: PortalReader = PrivateAttr()
 
     def __init__(self, *, connection: Connection | Services | None = None, **kwargs: Any) -> None:
@@ -69,6 +71,7 @@ class PortalRetriever(BaseRetriever):
             mode=self.mode,
             domain=self.domain,
             threshold=self.threshold,
+            scope=self.scope,
         )
         with plain_errors(self._reader):
             return to_documents(self._reader, self._reader.search(request))

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from portal.domain.addresses import chunk_url
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import MAX_QUERY_CHARACTERS, SearchRequest, Unit
 from portal.errors import NotFound
@@ -26,6 +27,15 @@ from portal.text.characters.storable import storable
 # Longer than any id of ours; what is longer is not looked at.
 _MAX_ID_CHARACTERS = 1000
 _LENGTH_OF_ID = 36
+_MAX_IN_SCOPE = 100
+
+
+class ScopeArguments(BaseModel):
+    documents: list[UUID] = Field([], max_length=_MAX_IN_SCOPE, description="Ids of documents.")
+    folders: list[UUID] = Field(
+        [], max_length=_MAX_IN_SCOPE, description="Ids of folders, with what lies below them."
+    )
+    tags: list[str] = Field([], max_length=_MAX_IN_SCOPE)
 
 
 class SearchArguments(BaseModel):
@@ -33,6 +43,9 @@ class SearchArguments(BaseModel):
         min_length=1,
         max_length=MAX_QUERY_CHARACTERS,
         description="A question or key words, in Chinese or English, in plain language.",
+    )
+    scope: ScopeArguments | None = Field(
+        None, description="Search these documents, folders and tags only."
     )
 
 
@@ -68,7 +81,15 @@ class FetchedDocument(BaseModel):
 def search(services: Services, user: User, arguments: SearchArguments) -> SearchResults:
     """Search documents that the user may see and has enabled. The query is plain text. Raises what
     `engine.search` raises."""
-    request = SearchRequest(storable(arguments.query), operators=False, one_hit_per=Unit.DOCUMENT)
+    given = arguments.scope or ScopeArguments()
+    request = SearchRequest(
+        storable(arguments.query),
+        operators=False,
+        one_hit_per=Unit.DOCUMENT,
+        scope=AskScope(
+            tuple(given.documents), tuple(given.folders), tuple(map(storable, given.tags))
+        ),
+    )
     found = engine.search(services, user, request)
     return SearchResults(
         results=[

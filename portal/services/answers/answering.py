@@ -6,12 +6,13 @@ question with an empty answer, and only then returns the stream that writes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from portal.answering.writing import prompt
 from portal.answering.writing.prompt import Prompt
 from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, MessageStatus, Replay, Role
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.errors import N_, InvalidInput, NotFound
 from portal.services import Services
@@ -23,6 +24,7 @@ from portal.store.answers import citations as citation_store
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
 from portal.store.answers.sources import HISTORY_RESTS_ON
+from portal.store.documents import scopes as scope_store
 from portal.store.models import MessageRow
 from portal.store.session import Session
 from portal.text.characters.scripts import has_visible_text
@@ -34,21 +36,24 @@ _TITLE_CHARACTERS = 60
 @dataclass(frozen=True, slots=True)
 class _Place:
     """The position of a question: it replaces the messages from `since` on, or is appended.
-    `existing` is the question itself when only its answer is replaced."""
+    `existing` is the question itself when only its answer is replaced. A `scope` narrows it."""
 
     conversation_id: UUID
     since: int | None = None
     existing: UUID | None = None
+    scope: AskScope | None = None
 
 
 def ask(
     services: Services, user: User, conversation_id: UUID, question: str, *,
-    replace_from: UUID | None = None,
+    replace_from: UUID | None = None, scope: AskScope | None = None,
 ) -> AnswerStream:  # fmt: skip
     """Ask at the end of a conversation, or in place of an earlier question and all after it.
 
-    Raises NotFound, InvalidInput, TooManyAnswers, TooManyOwnAnswers, and the errors of a search;
-    nothing is stored then. An unfinished answer in this conversation is stopped.
+    A scope narrows this question alone, to what is switched on of it in the conversation. Raises
+    NotFound, also for what the user may not see in the scope, InvalidInput, TooManyAnswers,
+    TooManyOwnAnswers, and the errors of a search; nothing is stored then. An unfinished answer in
+    this conversation is stopped.
     """
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
@@ -57,12 +62,14 @@ def ask(
         )
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
-        place = _Place(conversation_id)
+        if scope:
+            scope_store.require_visible(session, user, scope)
+        place = _Place(conversation_id, scope=scope)
         if replace_from is not None:
             replaced = message_store.find_shown(session, conversation_id, replace_from)
             if replaced.role != Role.USER:
                 raise NotFound
-            place = _Place(conversation_id, since=replaced.position)
+            place = replace(place, since=replaced.position)
     return _begin(services, user, place, question)
 
 
@@ -75,7 +82,8 @@ def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
         if answer.role != Role.ASSISTANT:
             raise NotFound
         question = message_store.question_of(session, answer)
-        place = _Place(message.conversation_id, since=answer.position, existing=question.id)
+        scope = AskScope.from_json(question.scope)
+        place = _Place(message.conversation_id, answer.position, question.id, scope)
     return _begin(services, user, place, question.content)
 
 
@@ -94,7 +102,7 @@ def _begin(services: Services, user: User, place: _Place, question: str) -> Answ
     try:
         services = writers.with_current(services)
         before = _position_of_question(services, place)
-        asked = ask_in(services, user, place.conversation_id, question, before)
+        asked = ask_in(services, user, place.conversation_id, question, before, scope=place.scope)
         retrieved = retrieve(services, asked)
         answering = _store(services, asked, place, retrieved)
     except BaseException:
@@ -170,6 +178,7 @@ def _store_question(session: Session, asked: Asked, place: _Place) -> MessageRow
         role=Role.USER,
         content=asked.question,
         status=MessageStatus.DONE,
+        scope=asked.scope,
     )
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from portal.answering import replies
 from portal.answering.quoting.rendering import as_markdown
 from portal.answering.replies import Task
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.store.answers import sources as source_store
 from portal.store.documents import selections as selection_store
@@ -37,6 +38,11 @@ _WORDS = {
         "en": "All documents are switched off for this conversation, so there is nothing to answer "
         "from. Switch on at least one.",
     },
+    "scope_off": {
+        "zh": "这个问题所限定的范围内没有已启用的文档。请在此对话中启用它们，或换一个范围再提问。",
+        "en": "Nothing that this question is about is switched on in this conversation. Switch it "
+        "on, or ask about something else.",
+    },
     "which": {
         "zh": "概括需要语言模型，而本站目前只引用原文。我可以列出文档的提纲：请写出文档标题，"
         "例如“总结《{title}》”。",
@@ -55,8 +61,9 @@ class Reply:
 
 
 def find_reply(
-    session: Session, user: User, conversation_id: UUID | None, message: str, language: str
-) -> Reply | None:
+    session: Session, user: User, conversation_id: UUID | None, message: str, language: str,
+    *, scope: AskScope | None = None,
+) -> Reply | None:  # fmt: skip
     """Return the portal's own reply to a message; None for a question that documents can answer."""
     understood = replies.understand(message)
 
@@ -66,12 +73,12 @@ def find_reply(
 
     if understood and (text := replies.reply_to(understood, message, language)):
         return Reply(text)
-    enabled_count, total_count = selection_store.count(session, user, conversation_id)
+    enabled_count, total_count = selection_store.count(session, user, conversation_id, scope=scope)
     if not enabled_count:
-        return Reply(say("all_off" if total_count else "none"))
+        return Reply(say("none" if not total_count else "scope_off" if scope else "all_off"))
     if understood is None or understood.task is Task.COMPARISON:
         return None
-    titles = _titles(session, user, conversation_id)
+    titles = _titles(session, user, conversation_id, scope)
     if understood.task is Task.LIST_DOCUMENTS:
         head = say("listed", enabled=enabled_count, total=total_count)
         rest = enabled_count - _MAX_LISTED
@@ -85,14 +92,15 @@ def find_reply(
 
 
 def chunks_to_read(
-    session: Session, user: User, conversation_id: UUID, message: str
-) -> tuple[UUID, ...]:
+    session: Session, user: User, conversation_id: UUID, message: str,
+    *, scope: AskScope | None = None,
+) -> tuple[UUID, ...]:  # fmt: skip
     """Return the first chunks of each document that a language model is to summarise or compare;
     none for other messages."""
     understood = replies.understand(message)
     if understood is None or understood.task not in (Task.OUTLINE, Task.COMPARISON):
         return ()
-    titles = _titles(session, user, conversation_id)
+    titles = _titles(session, user, conversation_id, scope)
     if understood.task is Task.COMPARISON:
         named = _all_named(understood.subject, titles)
         documents = named if len(named) > 1 else []
@@ -108,9 +116,11 @@ def chunks_to_read(
     )
 
 
-def _titles(session: Session, user: User, conversation_id: UUID | None) -> dict[UUID, str]:
+def _titles(
+    session: Session, user: User, conversation_id: UUID | None, scope: AskScope | None
+) -> dict[UUID, str]:
     listed = selection_store.list_switches(
-        session, user, conversation_id, contains="", cursor=None, limit=_MAX_READ
+        session, user, conversation_id, contains="", cursor=None, limit=_MAX_READ, scope=scope
     )
     return {one.document_id: one.title for one in listed.items if one.enabled}
 

@@ -57,13 +57,14 @@ _WITHHELD = {
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question with its context: `before` is its position in the conversation, None at the end.
-    `language` is `zh` or `en`."""
+    `language` is `zh` or `en`. A `scope` narrows this question to what it names."""
 
     user: User
     conversation_id: UUID
     question: str
     before: int | None
     language: str
+    scope: AskScope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,9 @@ class Retrieved:
 
 
 def ask_in(
-    services: Services, user: User, conversation_id: UUID, question: str, before: int | None
-) -> Asked:
+    services: Services, user: User, conversation_id: UUID, question: str, before: int | None,
+    *, scope: AskScope | None = None,
+) -> Asked:  # fmt: skip
     """Return the question with the language of its answer: its own, else that of the questions
     before."""
     language = detect_language(question)
@@ -102,7 +104,7 @@ def ask_in(
         language = detect_language(" ".join(m.content for m in past if m.role == Role.USER))
     if language == "other":
         language = "zh" if (user.language or "").startswith("zh") else "en"
-    return Asked(user, conversation_id, question, before, language)
+    return Asked(user, conversation_id, question, before, language, scope)
 
 
 def retrieve(services: Services, asked: Asked) -> Retrieved:
@@ -120,11 +122,12 @@ def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | No
     with services.database.begin() as session:
         if services.chat.only_quotes:
             reply = replying.find_reply(
-                session, asked.user, asked.conversation_id, asked.question, asked.language
-            )
+                session, asked.user, asked.conversation_id, asked.question, asked.language,
+                scope=asked.scope,
+            )  # fmt: skip
         else:
             chunks = replying.chunks_to_read(
-                session, asked.user, asked.conversation_id, asked.question
+                session, asked.user, asked.conversation_id, asked.question, scope=asked.scope
             )
             reply = Reply(outlined=chunks) if chunks else None
     if reply is None:
@@ -171,12 +174,12 @@ def _search_and_read(
             session, asked.user, asked.conversation_id,
             [*outlined, *(hit.chunk_id for hit in hits)],
         )  # fmt: skip
-        snapshot = selection_store.snapshot(session, asked.user, asked.conversation_id)
+        snapshot = selection_store.snapshot(session, asked.user, asked.conversation_id, asked.scope)
         past = source_store.read_past(
             session, asked.user, asked.conversation_id, before=asked.before,
             limit=_PAST_MESSAGES,
         )  # fmt: skip
-        scope = conversation_store.get_scope(session, asked.conversation_id)
+        scope = asked.scope or conversation_store.get_scope(session, asked.conversation_id)
         config = dynamic_config.read(session, services.settings.search)
         model = registry.find_active(session)
     method = outcomes[0].search_method if outcomes else SearchMode.HYBRID
@@ -247,6 +250,7 @@ def _search_across(services: Services, asked: Asked, query: str) -> Sequence[Sea
     request = SearchRequest(
         query,
         conversation_id=asked.conversation_id,
+        scope=asked.scope,
         mode=SearchMode.VECTOR,
         language=other,
         top_n=_ACROSS,
@@ -261,6 +265,7 @@ def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
     request = SearchRequest(
         query,
         conversation_id=asked.conversation_id,
+        scope=asked.scope,
         default_top_n=_QUOTED_FROM if services.chat.only_quotes else None,
     )
     return engine.search_or_words(services, asked.user, request)

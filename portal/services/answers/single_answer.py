@@ -15,6 +15,7 @@ from portal.answering.writing import prompt
 from portal.answering.writing.prompt import Prompt
 from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Role
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import Weights
 from portal.errors import N_, ChatUnavailable
@@ -61,8 +62,9 @@ class _Written:
 
 
 def answer(
-    services: Services, user: User, query: str, *, k: int, weights: Weights, language: str
-) -> SingleAnswer:
+    services: Services, user: User, query: str, *, k: int, weights: Weights, language: str,
+    scope: AskScope | None = None,
+) -> SingleAnswer:  # fmt: skip
     """Answer from the best chunk of each of the `k` best documents. `language`, `zh` or `en`, is
     used for questions that are in neither.
 
@@ -73,7 +75,7 @@ def answer(
     slot = services.answer_slots.take(user.id, services.settings.chat)
 
     def search_and_read() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
-        found = document_search.search(services, user, query, limit=k, weights=weights)
+        found = document_search.search(services, user, query, limit=k, weights=weights, scope=scope)
         request, built, has_all = _request(services, user, found, language)
         return (found, request, built), has_all
 

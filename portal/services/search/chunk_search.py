@@ -182,6 +182,7 @@ def _request(
         default_top_n=services.settings.search.default_top_k,
         mode=mode,
         conversation_id=within.conversation_id,
+        scope=within.scope,
         operators=False,
         one_hit_per=Unit.CHUNK,
         as_shown=True,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import Fusion, SearchHit, SearchRequest, Unit, Weights
 from portal.errors import InvalidInput, verbatim
@@ -37,8 +38,9 @@ class DocumentsFound:
 
 
 def search(
-    services: Services, user: User, query: str, *, limit: int, weights: Weights
-) -> DocumentsFound:
+    services: Services, user: User, query: str, *, limit: int, weights: Weights,
+    scope: AskScope | None = None,
+) -> DocumentsFound:  # fmt: skip
     """Return the `limit` best documents that are searchable for a user; fewer where no more match
     by word or meaning.
 
@@ -56,6 +58,7 @@ def search(
         SearchRequest(
             query,
             top_n=limit,
+            scope=scope,
             fusion=Fusion.WEIGHTED,
             weights=weights,
             operators=False,

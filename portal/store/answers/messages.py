@@ -20,9 +20,11 @@ from portal.domain.conversations import (
     Replay,
     Role,
 )
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.errors import NotFound, existing
 from portal.store.answers import citations
+from portal.store.documents.scopes import name_scope
 from portal.store.models import ConversationRow, MessageRow
 
 _STREAMING = MessageStatus.STREAMING.value
@@ -76,6 +78,7 @@ def _to_messages(session: Session, user: User, rows: Sequence[Any]) -> tuple[Mes
             citations=cited.get(row.id, ()),
             support=tuple(map(SentenceSupport.from_json, row.support)),
             replay=_to_replay(row.retrieval),
+            scope=name_scope(session, user, AskScope.from_json(row.scope)) if row.scope else None,
             feedback=Feedback(row.feedback) if row.feedback else None,
             feedback_reason=FeedbackReason(row.feedback_reason) if row.feedback_reason else None,
         )
@@ -154,6 +157,7 @@ def add_message(
     content: str,
     status: MessageStatus,
     replay: Replay | None = None,
+    scope: AskScope | None = None,
 ) -> MessageRow:
     row = MessageRow(
         id=message_id,
@@ -162,6 +166,7 @@ def add_message(
         content=content,
         status=status.value,
         retrieval=asdict(replay) if replay else {},
+        scope=scope.as_json() if scope else None,
     )
     session.add(row)
     session.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -42,30 +41,3 @@ def switch_on(session: Session, conversation_id: UUID, scope: AskScope) -> None:
         selections.set_folder_switch(
             session, folder_id, conversation_id=conversation_id, enabled=True
         )
-
-
-# Conditions of a search on the alias d.
-_CONDITION = """
-    AND (d.id = ANY(CAST(:f_scope_documents AS uuid[]))
-      OR d.tags && CAST(:f_scope_tags AS text[])
-      OR d.folder_id IN (
-          WITH RECURSIVE below AS (
-              SELECT id FROM folders WHERE id = ANY(CAST(:f_scope_folders AS uuid[]))
-              UNION
-              SELECT f.id FROM folders f JOIN below ON f.parent_id = below.id
-          )
-          SELECT id FROM below
-      ))
-"""
-
-
-def scope_conditions(scope: AskScope | None, binds: dict[str, Any]) -> list[str]:
-    """Return the conditions of a scope, none for everything; fill in their binds."""
-    if not scope:
-        return []
-    binds |= {
-        "f_scope_documents": list(scope.documents),
-        "f_scope_folders": list(scope.folders),
-        "f_scope_tags": list(scope.tags),
-    }
-    return [_CONDITION]

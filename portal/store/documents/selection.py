@@ -16,6 +16,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, or_, true
 
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.store.models import CollectionRow, DocumentRow
 
@@ -95,3 +96,30 @@ def listed_for(user: User) -> ColumnElement[bool]:
     """
     is_live = DocumentRow.deleted_at.is_(None)
     return and_(CollectionRow.name == PORTAL_COLLECTION, is_live, visible_to(user))
+
+
+# The condition of a scope on the alias d.
+_CONDITION = """
+    AND (d.id = ANY(CAST(:f_scope_documents AS uuid[]))
+      OR d.tags && CAST(:f_scope_tags AS text[])
+      OR d.folder_id IN (
+          WITH RECURSIVE below AS (
+              SELECT id FROM folders WHERE id = ANY(CAST(:f_scope_folders AS uuid[]))
+              UNION
+              SELECT f.id FROM folders f JOIN below ON f.parent_id = below.id
+          )
+          SELECT id FROM below
+      ))
+"""
+
+
+def scope_conditions(scope: AskScope | None, binds: dict[str, Any]) -> list[str]:
+    """Return the conditions of a scope, none for everything; fill in their binds."""
+    if not scope:
+        return []
+    binds |= {
+        "f_scope_documents": list(scope.documents),
+        "f_scope_folders": list(scope.folders),
+        "f_scope_tags": list(scope.tags),
+    }
+    return [_CONDITION]

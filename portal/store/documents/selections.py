@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
 from portal.domain.documents.selection import (
+    AskScope,
     DocumentSwitch,
     FolderState,
     FolderSwitch,
@@ -26,6 +27,7 @@ from portal.store.documents.selection import (
     IN_SCOPE,
     SELECTION_JOINS,
     VISIBLE_WHERE,
+    scope_conditions,
     selection_binds,
 )
 from portal.store.models import (
@@ -64,17 +66,12 @@ _ONE = text(f"{_SWITCHES} AND d.id = :document_id")
 _SOME = text(f"{_SWITCHES} AND d.id = ANY(:ids)")
 # What could not be read is not searched, whatever its switches say.
 _READABLE = "AND (d.status <> 'failed' OR d.current_job_id IS NOT NULL)"
-_COUNTS = f"SELECT count(*) FILTER (WHERE {ENABLED}), count(*) {_SEEN}"
 # Ordered by id, which is the same order as that of their hexadecimal text.
-_SNAPSHOT = text(
-    f"""
-    SELECT count(*) FILTER (WHERE {ENABLED}), count(*),
-           encode(sha256(convert_to(COALESCE(
-               string_agg(CAST(d.id AS text), E'\\n' ORDER BY d.id) FILTER (WHERE {ENABLED}),
-               ''), 'UTF8')), 'hex')
-    {_SEEN}
-    """
-)
+_HASH = """
+    encode(sha256(convert_to(COALESCE(
+        string_agg(CAST(d.id AS text), E'\\n' ORDER BY d.id) FILTER (WHERE {enabled}),
+        ''), 'UTF8')), 'hex')
+"""
 
 
 def list_switches(
@@ -87,12 +84,13 @@ def list_switches(
     limit: int,
     in_panel: bool = False,
     folder_id: UUID | None = None,
+    scope: AskScope | None = None,
 ) -> SelectionPage:
     """Return documents visible to the user with their switches, by title.
 
     Outside a conversation only the user's own switches count. `in_panel` leaves out what could not
-    be read and, without `contains`, what does not lie right in the folder, or in none. Raises
-    MalformedRequest on a bad cursor.
+    be read and, without `contains`, what does not lie right in the folder, or in none. Only
+    documents in the scope are listed. Raises MalformedRequest on a bad cursor.
     """
     binds = selection_binds(user, conversation_id) | {"limit": limit + 1, "folder_id": folder_id}
     enabled_count, total_count = count(session, user, conversation_id, is_readable=in_panel)
@@ -100,7 +98,7 @@ def list_switches(
         binds["pattern"] = f"%{_literal(contains)}%"
     if cursor:
         binds["after_key"], binds["after_id"] = read_text_cursor(cursor)
-    conditions = [_READABLE] if in_panel else []
+    conditions = scope_conditions(scope, binds) + ([_READABLE] if in_panel else [])
     if contains:
         conditions.append("AND d.title ILIKE :pattern")
     elif in_panel:
@@ -169,15 +167,29 @@ def find_switches(
 
 
 def count(
-    session: Session, user: User, conversation_id: UUID | None, *, is_readable: bool = False
+    session: Session,
+    user: User,
+    conversation_id: UUID | None,
+    *,
+    is_readable: bool = False,
+    scope: AskScope | None = None,
 ) -> tuple[int, int]:
-    """Return the number of enabled documents, and of all that the user may see.
+    """Return the number of enabled documents in the scope, and of all that the user may see.
 
     `is_readable` leaves out what could not be read.
     """
-    statement = text(f"{_COUNTS} {_READABLE}" if is_readable else _COUNTS)
-    row = session.execute(statement, selection_binds(user, conversation_id)).one()
+    enabled, binds = _enabled_in(user, conversation_id, scope)
+    statement = f"SELECT count(*) FILTER (WHERE {enabled}), count(*) {_SEEN}"
+    row = session.execute(text(f"{statement} {_READABLE if is_readable else ''}"), binds).one()
     return row[0], row[1]
+
+
+def _enabled_in(
+    user: User, conversation_id: UUID | None, scope: AskScope | None
+) -> tuple[str, dict[str, Any]]:
+    """Return the condition of what is enabled in a scope, with its binds."""
+    binds = selection_binds(user, conversation_id)
+    return " ".join([ENABLED, *scope_conditions(scope, binds)]), binds
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +205,13 @@ class Snapshot:
     selection_hash: str
 
 
-def snapshot(session: Session, user: User, conversation_id: UUID | None) -> Snapshot:
-    """Return the documents enabled for a user in a conversation, right now."""
-    row = session.execute(_SNAPSHOT, selection_binds(user, conversation_id)).one()
-    return Snapshot(*row)
+def snapshot(
+    session: Session, user: User, conversation_id: UUID | None, scope: AskScope | None = None
+) -> Snapshot:
+    """Return the documents enabled for a user in a conversation and a scope, right now."""
+    enabled, binds = _enabled_in(user, conversation_id, scope)
+    columns = f"count(*) FILTER (WHERE {enabled}), count(*), {_HASH.format(enabled=enabled)}"
+    return Snapshot(*session.execute(text(f"SELECT {columns} {_SEEN}"), binds).one())
 
 
 # --- folders --------------------------------------------------------------------------------------

@@ -91,6 +91,8 @@ class MessageRow(Base):
     status: Mapped[str] = mapped_column(Text, server_default=text("'done'"))
     # What the answer was made from: selection hash, models, chunks.
     retrieval: Mapped[JsonObject]
+    # What a question is about, as the scope of a conversation; null is all that this reads.
+    scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     # Of each sentence: [start, end, markers, is supported, likeness].
     support: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
     feedback: Mapped[str | None] = mapped_column(Text)

@@ -17,7 +17,7 @@ from uuid import UUID
 from portal.domain.documents.selection import AskScope
 from portal.domain.search import Facets
 from portal.domain.search.metadata_filter import MetadataFilter
-from portal.store.documents.scopes import scope_conditions
+from portal.store.documents.selection import scope_conditions
 from portal.store.search.metadata_sql import metadata_condition
 from portal.text.characters.folding import spellings
 from portal.text.characters.scripts import HAN, HANGUL, HIRAGANA, KATAKANA

@@ -142,3 +142,68 @@ def test_asking_about_this_leaves_nothing_until_it_is_asked(ada: Desk, portal: P
     shown = ada.call("GET", sent.location.partition("#")[0]).text
     assert "Only about:" in shown
     assert "Using 1 of 1 documents" in shown
+
+
+def test_scope_of_a_question_narrows_it_alone(ada: Desk) -> None:
+    one, two = ada.add("One"), ada.add("Two", tag="2026")
+    talk = ada.talk()
+    path = f"/api/conversations/{talk}/messages"
+    question = {"content": "How tall is the maple?"}
+    asked = ada.call("POST", path, json=question | {"scope": {"documents": [one]}}).json
+    assert asked["replay"]["scope"] == {"documents": [one], "folders": [], "tags": []}
+    assert asked["replay"]["enabled_count"] == 1
+    assert {found["title"] for found in asked["citations"] + asked["consulted"]} == {"One"}
+    again = ada.call("POST", f"/api/messages/{asked['id']}/retry").json
+    assert again["replay"]["scope"] == asked["replay"]["scope"]
+    following = ada.call("POST", path, json=question).json
+    assert following["replay"]["scope"] is None
+    assert following["replay"]["enabled_count"] == 2
+    off = f"/api/conversations/{talk}/document-overrides/{two}"
+    ada.call("PUT", off, json={"enabled": False})
+    narrowed = ada.call("POST", path, json=question | {"scope": {"tags": ["2026"]}}).json
+    assert narrowed["replay"]["enabled_count"] == 0, "what is off stays off"
+    assert not narrowed["citations"] + narrowed["consulted"]
+
+
+SCOPED = (
+    ("/api/knowledge/search", {"query": "maple"}),
+    ("/v1/search", {"query": "maple"}),
+    ("/v1/answer", {"query": "maple"}),
+    ("/api/v1/search/semantic", {"query_text": "maple"}),
+    ("/api/v1/search/text", {"query": "maple"}),
+    ("/api/v1/search/hybrid", {"query_text": "maple"}),
+)
+
+
+@pytest.mark.parametrize(("path", "body"), SCOPED)
+def test_every_search_keeps_to_a_scope_without_leaks(
+    ada: Desk, portal: Portal, path: str, body: dict[str, Any]
+) -> None:
+    one = ada.add("One")
+    ada.add("Two")
+    hidden = portal.add("maple", title="Secret", visibility=Visibility.PRIVATE)
+    assert one in ada.call("POST", path, json=body).text
+    scoped = ada.call("POST", path, json=body | {"scope": {"documents": [one]}})
+    assert scoped.status_code == 200, scoped.json
+    assert one in scoped.text
+    assert "Two" not in scoped.text
+    for scope in ({"documents": [one, str(hidden.id)]}, {"documents": [str(uuid4())]}):
+        refused = ada.call("POST", path, json=body | {"scope": scope})
+        assert refused.status_code == 404
+        assert "Secret" not in refused.text
+
+
+def test_question_about_what_one_may_not_see_is_neither_stored_nor_counted(
+    ada: Desk, portal: Portal
+) -> None:
+    hidden = portal.add("maple", title="Secret", visibility=Visibility.PRIVATE)
+    library.change_document(portal.services, portal.admin, hidden.id, tags=["2026"])
+    ada.add("One", tag="2026")
+    talk = ada.talk()
+    path = f"/api/conversations/{talk}/messages"
+    about = {"content": "How tall is the maple?", "scope": {"documents": [str(hidden.id)]}}
+    assert ada.call("POST", path, json=about).status_code == 404
+    assert ada.call("GET", f"/api/conversations/{talk}").json["messages"] == []
+    answer = ada.call("POST", path, json=about | {"scope": {"tags": ["2026"]}}).json
+    assert (answer["replay"]["enabled_count"], answer["replay"]["document_count"]) == (1, 1)
+    assert {one["title"] for one in answer["citations"] + answer["consulted"]} <= {"One"}

@@ -1,4 +1,5 @@
 // A conversation: questions are sent, and answers shown while they are written.
+import { clearAbout } from "./completing.js";
 import { grow } from "./composing.js";
 import { forgetDraft } from "./drafts.js";
 import { readEvents } from "./event-stream.js";
@@ -66,6 +67,7 @@ function askPending() {
   const isHere = new URL(address, location.href).pathname === location.pathname;
   if (!isHere || document.querySelector("#messages .message")) return;
   form.elements.content.value = question;
+  history.replaceState(null, "", location.pathname);
   ask(form);
 }
 
@@ -84,7 +86,10 @@ async function ask(form) {
     if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
       return await showProblem(response);
     }
-    if (field && form.id === "ask-form") clear(field);
+    if (field && form.id === "ask-form") {
+      clear(field);
+      clearAbout(form);
+    }
     await readEvents(response, (name, values) => take(run, form, name, values));
   } catch (error) {
     if (error.name !== "AbortError") showToast("toast-unreachable");

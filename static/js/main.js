@@ -1,6 +1,7 @@
 // Starts the small modules that each page may need. Every page works without any of them.
 import { watchChat } from "./chat.js";
 import { watchCitations } from "./citations.js";
+import { watchCompleting } from "./completing.js";
 import { watchComposing } from "./composing.js";
 import { watchDialog } from "./dialog.js";
 import { watchDrafts } from "./drafts.js";
@@ -26,6 +27,7 @@ watchUploads();
 watchFocus();
 watchCopying();
 watchDrafts();
+watchCompleting();
 watchComposing();
 watchCitations();
 watchPasskeys();

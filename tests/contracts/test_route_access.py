@@ -267,6 +267,7 @@ ROWS: dict[str, Row] = {
     "selection_api.forget_folder_override": Row(OWN, 204, WRITE),
     # --- conversations ---
     "chat.index": Row(PEOPLE, 200),
+    "chat.find_about": Row(PEOPLE, 200),
     "chat.create": Row(PEOPLE, 303, WRITE, form(content="")),
     "chat.show": Row(OWN, 200),
     "chat.export": Row(OWN, 200),

@@ -125,6 +125,15 @@ class NamedScope(NamedTuple):
     folders: tuple[tuple[UUID, str], ...]
     tags: tuple[str, ...]
 
+    @property
+    def parts(self) -> list[tuple[str, UUID | str, str]]:
+        """The kind, id and name of each, folders first."""
+        return [
+            *(("folder", *one) for one in self.folders),
+            *(("document", *one) for one in self.documents),
+            *(("tag", one, one) for one in self.tags),
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class SelectionPage:

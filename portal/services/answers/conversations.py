@@ -25,6 +25,7 @@ from portal.text.titles import without_invisible
 
 # Added to the model's own timeout, because storing takes a moment too.
 _SPARE_S = 30.0
+_MAX_FOUND = 6
 
 
 def stale_after_s(services: Services) -> float:
@@ -65,6 +66,12 @@ def name_scope(services: Services, user: User, scope: AskScope) -> NamedScope | 
     with services.database.begin() as session:
         scope_store.require_visible(session, user, scope)
         return scope_store.name_scope(session, user, scope) if scope else None
+
+
+def find_for_scope(services: Services, user: User, words: str) -> NamedScope:
+    """Return what a question can be about, by name: a few of each kind."""
+    with services.database.read() as session:
+        return scope_store.find_named(session, user, words, limit=_MAX_FOUND)
 
 
 def _check_title(title: str, *, min_length: int) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from portal.domain.documents.selection import AskScope, NamedScope
 from portal.domain.people import User
 from portal.errors import NotFound
-from portal.store.documents import rows, selections
-from portal.store.documents.folders import find_folder
+from portal.store.documents import document_lists, rows, selections
+from portal.store.documents.folders import find_folder, folder_visible_to
+from portal.store.models import DocumentRow, FolderRow
 
 
 def require_visible(session: Session, user: User, scope: AskScope) -> None:
@@ -30,6 +32,24 @@ def name_scope(session: Session, user: User, scope: AskScope) -> NamedScope:
         documents=tuple((one, found[one]) for one in scope.documents if one in found),
         folders=tuple((one.id, one.name) for one in folders if one is not None),
         tags=scope.tags,
+    )
+
+
+def find_named(session: Session, user: User, words: str, *, limit: int) -> NamedScope:
+    """Return documents, folders and tags that a user may see whose names contain the words."""
+    documents = rows.shown_to(user).where(DocumentRow.title.icontains(words, autoescape=True))
+    folders = select(FolderRow.id, FolderRow.name).where(
+        folder_visible_to(user), FolderRow.name.icontains(words, autoescape=True)
+    )
+    found = session.execute(
+        documents.order_by(func.lower(DocumentRow.title), DocumentRow.id).limit(limit)
+    )
+    filed = session.execute(folders.order_by(func.lower(FolderRow.name), FolderRow.id).limit(limit))
+    tags = [name for name, _ in document_lists.list_tags(session, user) if words.lower() in name]
+    return NamedScope(
+        documents=tuple((one.id, one.title) for one in (rows.to_summary(r, user) for r in found)),
+        folders=tuple((row.id, row.name) for row in filed),
+        tags=tuple(tags[:limit]),
     )
 
 

@@ -27,6 +27,7 @@ from portal.http.messages import error_message
 from portal.services.answers import answering, conversations, writers
 from portal.services.answers.streaming import AnswerStream
 from portal.services.documents import selections
+from portal.web.answers import about
 from portal.web.answers.rendering import questions_of
 from portal.web.documents.reading import source_values
 from portal.web.identifiers import as_uuid
@@ -54,15 +55,24 @@ def create() -> Answer:
     and ask in it, to show the answer while it is written."""
     services, user = context.caller()
     question = request.form.get("content", "").strip()
+    if about.is_changed():
+        return render_template("pages/chat.html", **_list_values() | {"draft": question})
+    narrowed = about.read()
     scope = _scope(request.form)
     conversation = conversations.create(services, user, scope=scope)
     address = url_for("chat.show", conversation_id=conversation.id)
     if wants_fragment():
-        return Response("", headers={"HX-Redirect": address})
+        # The page asks the question, with what it is about in the address.
+        asked = url_for(
+            "chat.show",
+            conversation_id=conversation.id,
+            about=request.form.getlist("about") or None,
+        )
+        return Response("", headers={"HX-Redirect": asked})
     if not question:
         return see_other(address)
     try:
-        answer_id = run(answering.ask(services, user, conversation.id, question))
+        answer_id = run(answering.ask(services, user, conversation.id, question, scope=narrowed))
     except NotSignedIn:
         raise
     except PortalError as error:
@@ -70,6 +80,14 @@ def create() -> Answer:
         values = _list_values() | {"error": error_message(error), "draft": question}
         return render_template("pages/chat.html", **values), error.status
     return see_other(f"{address}#message-{answer_id}")
+
+
+@blueprint.get("/about")
+def find_about() -> str:
+    """Show what a question can be about, for the list that "@" opens."""
+    words = request.args.get("find", "").strip()
+    found = conversations.find_for_scope(*context.caller(), words)
+    return render_template("fragments/chat/_about_options.html", found=found)
 
 
 @blueprint.get("/<uuid:conversation_id>")
@@ -178,6 +196,7 @@ def _list_values() -> dict[str, Any]:
         "max_question_characters": MAX_MESSAGE_CHARACTERS,
         "error": None,
         "draft": "",
+        **about.values(),
     }
 
 

@@ -15,7 +15,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
-from portal.web.answers import chat, streaming
+from portal.web.answers import about, chat, streaming
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 
@@ -28,9 +28,14 @@ blueprint = APIBlueprint(
 def ask(conversation_id: UUID) -> Answer:
     """Ask; with `replace_from` instead of an earlier question and all after it."""
     question = request.form.get("content", "")
+    if about.is_changed():
+        values = chat.page_values(conversation_id) | {"draft": question}
+        return render_template("pages/conversation.html", **values)
     replaced = _replaced()
     try:
-        stream = answering.ask(*context.caller(), conversation_id, question, replace_from=replaced)
+        stream = answering.ask(
+            *context.caller(), conversation_id, question, replace_from=replaced, scope=about.read()
+        )
     except (NotSignedIn, NotFound):
         raise
     except PortalError as error:

@@ -207,3 +207,39 @@ def test_question_about_what_one_may_not_see_is_neither_stored_nor_counted(
     answer = ada.call("POST", path, json=about | {"scope": {"tags": ["2026"]}}).json
     assert (answer["replay"]["enabled_count"], answer["replay"]["document_count"]) == (1, 1)
     assert {one["title"] for one in answer["citations"] + answer["consulted"]} <= {"One"}
+
+
+def test_form_narrows_a_question_without_scripts(ada: Desk, portal: Portal) -> None:
+    one = ada.add("Maple one")
+    ada.add("Other", tag="maples")
+    folders.create_folder(portal.services, ada.user, name="Maple archive")
+    portal.add("maple", title="Maple secret", visibility=Visibility.PRIVATE)
+    folders.create_folder(
+        portal.services, portal.admin, name="Maple cellar", visibility=Visibility.PRIVATE
+    )
+    talk = ada.talk()
+    for address in ("/chat", f"/chat/{talk}/messages"):
+        form = {"content": "How tall?", "find": "maple", "find_about": "1"}
+        page = ada.call("POST", address, data=form).text
+        for shown in (
+            f'value="document:{one}"',
+            "Maple archive",
+            'value="tag:maples"',
+            "How tall?",
+        ):
+            assert shown in page
+        assert "secret" not in page
+        assert "cellar" not in page
+        about = {"about": f"document:{one}", "content": "How tall is the maple?"}
+        dropped = ada.call("POST", address, data=about | {"drop": f"document:{one}"}).text
+        assert 'data-testid="about-part"' not in dropped
+        asked = ada.call("POST", address, data=about)
+        assert asked.status_code == 303
+        shown = ada.call("GET", asked.location.partition("#")[0]).text
+        assert 'data-testid="question-scope"' in shown
+        assert 'data-testid="about-part"' not in shown, "the next question is about everything"
+    listed = ada.call("GET", "/chat/about?find=maple").text
+    assert listed.count('role="option"') == 3
+    for foreign in (f"document:{uuid4()}", "document:x", "x:y"):
+        about = {"about": foreign, "content": "maple?"}
+        assert ada.call("POST", f"/chat/{talk}/messages", data=about).status_code == 404

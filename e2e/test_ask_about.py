@@ -1,0 +1,78 @@
+"""Ask about one document: by "@" with the keyboard, and by the form without JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.conftest import OpenPortal
+from e2e.test_chat_journey import Lesson, library_with
+
+pytestmark = pytest.mark.e2e
+
+_LESSON = Lesson(
+    "Lighthouse log", "# Lighthouse log\n\nThe lamp is lit at dusk and wound every four hours.",
+    "When is the lamp lit?", "at dusk",
+)  # fmt: skip
+
+
+def test_question_is_about_what_the_keyboard_chooses(
+    open_portal: OpenPortal, tmp_path: Path, assert_accessible: Callable[[Page], None]
+) -> None:
+    portal = open_portal("en")
+    library_with(portal, tmp_path, _LESSON)
+    page = portal.page
+    page.goto("/chat")
+    field, options = page.locator("#chat-input"), page.get_by_test_id("about-option")
+    part = page.get_by_test_id("about-part")
+    field.press_sequentially(f"{_LESSON.question} @lightho")
+    expect(options).to_have_count(1)
+    expect(field).to_have_attribute("aria-activedescendant", "about-option-1")
+    assert_accessible(page)
+    page.keyboard.press("Escape")
+    expect(options).to_have_count(0)
+    page.keyboard.type("u")
+    expect(options).to_have_count(1)
+    page.keyboard.press("Tab")
+    expect(part).to_contain_text(_LESSON.title)
+    expect(field).to_have_value(f"{_LESSON.question} ")
+    expect(field).to_be_focused()
+    part.get_by_role("button").press("Enter")
+    expect(part).to_have_count(0)
+    field.press_sequentially("@lig")
+    page.keyboard.press("Enter")
+    expect(part).to_contain_text(_LESSON.title)
+    expect(page).to_have_url("/chat")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("question-scope")).to_contain_text(_LESSON.title)
+    expect(page.get_by_test_id("answer-text")).to_contain_text(_LESSON.fact)
+    expect(part).to_have_count(0)
+    field.dispatch_event("compositionstart")
+    field.evaluate("field => { field.value = '@li'; field.setSelectionRange(3, 3) }")
+    field.evaluate(
+        "field => field.dispatchEvent(new InputEvent('input', {bubbles: true, isComposing: true}))"
+    )
+    expect(page.locator("#about-find")).not_to_have_value("li")
+    field.dispatch_event("compositionend")
+    expect(options).to_have_count(1)
+    assert portal.console_errors == []
+
+
+def test_question_is_about_what_the_form_finds(open_portal: OpenPortal, tmp_path: Path) -> None:
+    portal = open_portal("en", javascript=False)
+    lesson = Lesson("Windmill log", "# Windmill log\n\nThe sails are greased on Mondays.", "", "")
+    library_with(portal, tmp_path, lesson)
+    page = portal.page
+    page.goto("/chat")
+    page.locator("#chat-input").fill("When are the sails greased?")
+    page.get_by_text("Ask about some documents only").click()
+    page.locator("#about-find").fill("windmill")
+    page.locator("#about-find").press("Enter")
+    expect(page.locator("#chat-input")).to_have_value("When are the sails greased?")
+    page.get_by_label(lesson.title).check()
+    page.get_by_test_id("chat-send").click()
+    expect(page.get_by_test_id("question-scope")).to_contain_text(lesson.title)
+    expect(page.get_by_test_id("answer-text")).to_contain_text("Mondays")

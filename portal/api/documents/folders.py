@@ -9,11 +9,12 @@ from apiflask import APIBlueprint
 from pydantic import Field
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
-from portal.domain.documents import Visibility
 from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
+    FolderRole,
+    FolderVisibility,
 )
 from portal.http import context
 from portal.services.documents import folders
@@ -36,7 +37,7 @@ class NewFolderBody(RequestModel):
     )
     parent_id: UUID | None = Field(None, description="unset: at the top")
     description: CleanText = Field("", max_length=MAX_DESCRIPTION_CHARACTERS)
-    visibility: Visibility | None = Field(None, description="unset: as the folder above")
+    visibility: FolderVisibility | None = Field(None, description="unset: as the folder above")
 
 
 class FolderChangeBody(RequestModel):
@@ -44,7 +45,7 @@ class FolderChangeBody(RequestModel):
         None, min_length=1, max_length=MAX_FOLDER_NAME_CHARACTERS, description=_NAME
     )
     description: CleanText | None = Field(None, max_length=MAX_DESCRIPTION_CHARACTERS)
-    visibility: Visibility | None = Field(None, description=_VISIBILITY)
+    visibility: FolderVisibility | None = Field(None, description=_VISIBILITY)
 
 
 class ParentBody(RequestModel):
@@ -63,7 +64,7 @@ class FolderModel(ResponseModel):
     parent_id: UUID | None = Field(description="null: at the top for you", examples=[None])
     name: str = Field(examples=["合同"])
     description: str = Field(examples=["与供应商签订的合同"])
-    visibility: Visibility = Field(description=_VISIBILITY)
+    visibility: FolderVisibility = Field(description=_VISIBILITY)
     owner: str
     has_folders: bool = Field(description="whether there are folders in it")
 

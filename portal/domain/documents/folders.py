@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
-
-from portal.domain.documents import Visibility
 
 MAX_FOLDER_NAME_CHARACTERS = 100
 MAX_DESCRIPTION_CHARACTERS = 1000
 # Deeper trees are neither shown nor walked well.
 MAX_DEPTH = 20
+
+
+class FolderVisibility(StrEnum):
+    """The users who may know a folder; one for members also decides who sees what lies in it."""
+
+    SHARED = "shared"
+    PRIVATE = "private"
+    MEMBERS = "members"
+
+
+class FolderRole(StrEnum):
+    """What a member may do in a folder; each role includes those before it."""
+
+    READER = "reader"
+    CONTRIBUTOR = "contributor"
+    """May also add documents and folders."""
+    KEEPER = "keeper"
+    """May also change, move and delete what is in it, and manage its members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +38,14 @@ class Folder:
     parent_id: UUID | None
     name: str
     description: str
-    visibility: Visibility
+    visibility: FolderVisibility
+    gate_id: UUID | None
+    """The nearest folder, itself or above, that is open to members only."""
     owner_name: str
+    can_add: bool
     can_edit: bool
+    can_share: bool
+    """Whether the user may decide who sees it."""
     has_folders: bool
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from portal.errors import (
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.documents.folders import find_open_for
 from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
@@ -50,10 +52,14 @@ def apply(
             return BulkResult(
                 done.change_id, done.changed_count, missing_count=_missing(target, done.found_count)
             )
+        listed = partial(bulk_store.list_skipped, session, user, target, action, value)
+        # A keeper may have no right to what is moved out, so those are listed before.
+        is_listed_after = action in {BulkAction.RESTORE, BulkAction.ADD_TAG}
+        skipped_before = None if is_listed_after else listed()
         done = bulk_store.change(session, user, target, action, value)
         if action is BulkAction.VISIBILITY and done.change_id:
             _record_visibility(session, user, done.change_id, after=value.value)
-        rows, skipped_count = bulk_store.list_skipped(session, user, target, action, value)
+        rows, skipped_count = skipped_before or listed()
         own = UploadedAgain if action is BulkAction.RESTORE else InvalidInput
         skipped = tuple(
             SkippedDocument(one.id, one.title, (own if one.can_edit else Forbidden).code)
@@ -96,8 +102,7 @@ def _check_place(session: Session, user: User, folder_id: UUID | None) -> None:
 def _checked(session: Session, user: User, action: BulkAction, value: Any) -> Any:
     match action:
         case BulkAction.MOVE:
-            folder_store.hold(session, value)
-            _check_place(session, user, value)
+            find_open_for(session, user, value)
         case BulkAction.ADD_TAG | BulkAction.REMOVE_TAG:
             tags = check_tags([value or ""])
             if not tags:

@@ -25,6 +25,7 @@ from portal.domain.json_values import check_json
 from portal.domain.people import User
 from portal.errors import N_, ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound, existing
 from portal.services import Services
+from portal.services.documents import library
 from portal.services.documents.ingestion import chunk_storage
 from portal.services.documents.ingestion.chunk_storage import ChunkToStore, Place
 from portal.store.documents import job_chunks
@@ -124,7 +125,7 @@ def _editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
     # The document may have gone to the trash while this waited for the lock.
     if document is None or document.deleted_at is not None:
         raise NotFound
-    if not (user.is_admin or document.owner_id == user.id):
+    if not library.seen(session, user, document.id).can_edit:
         raise Forbidden
     if document.current_job_id != job_id:
         # A worker may be storing this job's chunks now, or a newer text has replaced them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 from uuid import UUID
 
 from portal.domain.documents import Visibility
@@ -12,16 +13,24 @@ from portal.domain.documents.folders import (
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
     FolderPath,
+    FolderVisibility,
     OpenedFolder,
     RemovedFolder,
 )
 from portal.domain.people import User
 from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, existing
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents.library import editable
 from portal.store.documents import folders as folder_store
+from portal.store.models import FolderRow
 from portal.store.session import Session
 from portal.text.titles import without_invisible
+
+
+class _TakenBy(TypedDict):
+    visibility: FolderVisibility
+    owner_id: UUID | None
 
 
 def get_folder(services: Services, user: User, folder_id: UUID) -> OpenedFolder:
@@ -55,7 +64,7 @@ def create_folder(
     name: str,
     parent_id: UUID | None = None,
     description: str = "",
-    visibility: Visibility | None = None,
+    visibility: FolderVisibility | None = None,
 ) -> UUID:
     """Create a folder and return its id; one in a private folder is private unless told.
 
@@ -64,12 +73,14 @@ def create_folder(
     name, description = _check_name(name), _check_description(description)
     with services.database.begin() as session:
         folder_store.lock_tree(session)
-        parent = existing(folder_store.find_folder(session, user, parent_id)) if parent_id else None
+        parent = find_open_for(session, user, parent_id)
         if parent_id and folder_store.depth_of(session, parent_id) >= MAX_DEPTH:
             raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
-        wanted = visibility or (parent.visibility if parent else Visibility.SHARED)
+        wanted = visibility or _inherited(parent)
+        if wanted is FolderVisibility.MEMBERS and parent is not None and parent.gate_id:
+            _require(parent.can_share)
         owner_id = _owner_below(session, user, parent_id, wanted)
-        _refuse_taken(session, name, parent_id, wanted, owner_id)
+        _refuse_taken(session, user, name, parent_id, visibility=wanted, owner_id=owner_id)
         return folder_store.add_folder(
             session,
             parent_id=parent_id,
@@ -87,20 +98,27 @@ def change_folder(
     *,
     name: str | None = None,
     description: str | None = None,
-    visibility: Visibility | None = None,
+    visibility: FolderVisibility | None = None,
 ) -> None:
     """Change the given fields. Raises NotFound, Forbidden, InvalidInput, NameTaken."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
-        _editable(session, user, folder_id)
+        folder = _editable(session, user, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
+        if visibility is not None and visibility != folder.visibility:
+            is_gate = FolderVisibility.MEMBERS in {visibility, folder.visibility}
+            _require(folder.can_share or not is_gate)
+            _record_access(session, user, row, visibility)
         row.name = row.name if name is None else _check_name(name)
         row.visibility = visibility.value if visibility else row.visibility
         if description is not None:
             row.description = _check_description(description)
-        taken_by = Visibility(row.visibility), row.owner_id
+        taken_by: _TakenBy = {
+            "visibility": FolderVisibility(row.visibility),
+            "owner_id": row.owner_id,
+        }
         with session.no_autoflush:
-            _refuse_taken(session, row.name, row.parent_id, *taken_by, other_than=folder_id)
+            _refuse_taken(session, user, row.name, row.parent_id, **taken_by, other_than=folder_id)
 
 
 def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID | None) -> None:
@@ -110,17 +128,23 @@ def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID
     """
     with services.database.begin() as session:
         folder_store.lock_tree(session)
-        _editable(session, user, folder_id)
+        folder = _editable(session, user, folder_id)
+        if folder.gate_id not in {None, folder_id}:
+            parent = folder_store.get_row(session, parent_id) if parent_id else None
+            _require(folder.can_share or (parent is not None and parent.gate_id == folder.gate_id))
         if parent_id is not None:
-            existing(folder_store.find_folder(session, user, parent_id))
+            find_open_for(session, user, parent_id)
             if folder_store.is_below(session, parent_id, folder_id):
                 raise Conflict(reason=N_("a folder cannot be moved into itself"))
             depth = folder_store.depth_of(session, parent_id)
             if depth + folder_store.height_of(session, folder_id) > MAX_DEPTH:
                 raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
         row = existing(folder_store.get_row(session, folder_id))
-        taken_by = Visibility(row.visibility), row.owner_id
-        _refuse_taken(session, row.name, parent_id, *taken_by, other_than=folder_id)
+        taken_by: _TakenBy = {
+            "visibility": FolderVisibility(row.visibility),
+            "owner_id": row.owner_id,
+        }
+        _refuse_taken(session, user, row.name, parent_id, **taken_by, other_than=folder_id)
         row.parent_id = parent_id
 
 
@@ -141,6 +165,7 @@ def delete_folder(
         moved = folder_store.count_documents(session, user, folder.id)
         parent_id = row.parent_id
         session.expunge(row)
+        folder_store.keep_gates(session, user, folder.id, into=parent_id)
         folder_store.remove_folder(session, folder.id, into=parent_id)
     return RemovedFolder(trashed, moved)
 
@@ -153,8 +178,7 @@ def move_document(
         # Found after it is held: who may see it can change until then.
         folder_store.hold(session, folder_id)
         document = editable(session, user, document_id, deleted=False)
-        if folder_id is not None:
-            existing(folder_store.find_folder(session, user, folder_id))
+        find_open_for(session, user, folder_id)
         document.folder_id = folder_id
 
 
@@ -169,48 +193,90 @@ def find_place(
 
     Folders below the depth limit are left out, and names are made fit. Raises NotFound.
     """
-    if folder_id is not None:
-        existing(folder_store.find_folder(session, user, folder_id))
+    find_open_for(session, user, folder_id)
     names = [fit for name in names if (fit := _fit_name(name))]
     if not names:
         return folder_id
     depth = folder_store.depth_of(session, folder_id) if folder_id else 0
     row = folder_store.get_row(session, folder_id) if folder_id else None
+    wanted = FolderVisibility(visibility)
     if row is not None and row.visibility == Visibility.PRIVATE:
         # The names below a private folder are no more for all than its own.
-        visibility = Visibility.PRIVATE
+        wanted = FolderVisibility.PRIVATE
     for name in names[: MAX_DEPTH - depth]:
-        owner_id = _owner_below(session, user, folder_id, visibility)
-        found = _find_named(session, owner_id, folder_id, name, visibility)
+        owner_id = _owner_below(session, user, folder_id, wanted)
+        found = _find_named(session, user, folder_id, name, visibility=wanted, owner_id=owner_id)
         if found is None:
             folder_store.lock_tree(session)
-            found = _find_named(session, owner_id, folder_id, name, visibility)
+            found = _find_named(
+                session, user, folder_id, name, visibility=wanted, owner_id=owner_id
+            )
+        if found is not None:
+            find_open_for(session, user, found)
         folder_id = found or folder_store.add_folder(
-            session, parent_id=folder_id, owner_id=owner_id, name=name, visibility=visibility
+            session, parent_id=folder_id, owner_id=owner_id, name=name, visibility=wanted
         )
     return folder_id
 
 
+def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folder | None:
+    """Return the folder that a user adds to, None outside of folders. Raises NotFound, Forbidden.
+
+    The folder is held as it is until the transaction ends.
+    """
+    if folder_id is None:
+        return None
+    folder_store.hold(session, folder_id)
+    folder = existing(folder_store.find_folder(session, user, folder_id))
+    _require(folder.can_add)
+    return folder
+
+
+def _inherited(parent: Folder | None) -> FolderVisibility:
+    """Return the visibility of a new folder: private in a private one; a gate above goes on."""
+    is_private = parent is not None and parent.visibility is FolderVisibility.PRIVATE
+    return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED
+
+
+def _require(is_allowed: bool) -> None:
+    if not is_allowed:
+        raise Forbidden
+
+
+def _record_access(
+    session: Session, user: User, row: FolderRow, visibility: FolderVisibility
+) -> None:
+    audit.record(
+        session,
+        AuditEvent.VISIBILITY_CHANGED,
+        actor=user,
+        subject=Subject(SubjectKind.FOLDER, row.id, row.name),
+        details={"before": row.visibility, "after": visibility.value},
+    )
+
+
 def _owner_below(
-    session: Session, user: User, parent_id: UUID | None, visibility: Visibility
+    session: Session, user: User, parent_id: UUID | None, visibility: FolderVisibility
 ) -> UUID | None:
     """Return the owner of a new folder: what administrators make in the private folder of another
     user belongs to that user, who could not see it otherwise."""
     parent = folder_store.get_row(session, parent_id) if parent_id else None
-    is_inside = parent is not None and parent.visibility == visibility == Visibility.PRIVATE
+    is_inside = parent is not None and parent.visibility == visibility == FolderVisibility.PRIVATE
     return parent.owner_id if parent is not None and is_inside else user.id
 
 
 def _find_named(
     session: Session,
-    owner_id: UUID | None,
+    user: User,
     parent_id: UUID | None,
     name: str,
-    visibility: Visibility,
+    *,
+    visibility: FolderVisibility,
+    owner_id: UUID | None,
 ) -> UUID | None:
-    for wanted in dict.fromkeys((visibility, Visibility.SHARED)):
+    for wanted in dict.fromkeys((visibility, FolderVisibility.SHARED)):
         found = folder_store.find_named(
-            session, parent_id, name, visibility=wanted, owner_id=owner_id
+            session, user, parent_id, name, visibility=wanted, owner_id=owner_id
         )
         if found is not None:
             return found
@@ -224,22 +290,23 @@ def path_names(path: str) -> list[str]:
 
 def _editable(session: Session, user: User, folder_id: UUID) -> Folder:
     folder = existing(folder_store.find_folder(session, user, folder_id))
-    if not folder.can_edit:
-        raise Forbidden
+    _require(folder.can_edit)
     return folder
 
 
 def _refuse_taken(
     session: Session,
+    user: User,
     name: str,
     parent_id: UUID | None,
-    visibility: Visibility,
-    owner_id: UUID | None,
     *,
+    visibility: FolderVisibility,
+    owner_id: UUID | None,
     other_than: UUID | None = None,
 ) -> None:
     taken = folder_store.find_named(
         session,
+        user,
         parent_id,
         name,
         visibility=visibility,

@@ -326,7 +326,10 @@ def purge_document(services: Services, user: User, document_id: UUID) -> None:
     with services.database.begin() as session:
         in_trash = document_store.find_summary(session, user, document_id, deleted=True)
         document_store.lock_for_purge(session, document_id)
-        editable(session, user, document_id, deleted=in_trash is not None)
+        document = editable(session, user, document_id, deleted=in_trash is not None)
+        # Keepers of a folder move others' documents to the trash, no further.
+        if not (user.is_admin or document.owner_id == user.id):
+            raise Forbidden
         if in_trash is None:
             # A document that is in the trash keeps its deletion date.
             document_store.set_deleted(session, document_id, deleted=True)

@@ -19,6 +19,7 @@ from sqlalchemy import (
     cast,
     delete,
     exists,
+    false,
     func,
     insert,
     literal,
@@ -26,7 +27,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -37,6 +37,7 @@ from portal.domain.documents import DocumentStatus
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import User
 from portal.store.documents.document_lists import matching
+from portal.store.documents.selection import EDITABLE_WHERE, KEEPS, OPEN_FOLDER, editable_by
 from portal.store.models import BulkChangeRow, DocumentRow, UserDocumentDefaultRow
 from portal.text.titles import MAX_TAGS
 
@@ -79,14 +80,10 @@ class SkippedRow(NamedTuple):
     can_edit: bool
 
 
-def _is_editable(user: User, owner_id: Any) -> ColumnElement[bool]:
-    return true() if user.is_admin else owner_id == user.id
-
-
 def _target(user: User, target: BulkTarget, *, deleted: bool = False) -> CTE:
     statement = matching(user, target.filters, ids=target.ids, deleted=deleted)
-    columns = (DocumentRow.id, DocumentRow.title, DocumentRow.owner_id)
-    return statement.with_only_columns(*columns).cte("target")
+    can_edit = func.coalesce(editable_by(user), false()).label("can_edit")
+    return statement.with_only_columns(DocumentRow.id, DocumentRow.title, can_edit).cte("target")
 
 
 def change(
@@ -123,7 +120,7 @@ def change(
             raise ValueError(action)
     locked = (
         select(d.id, cast(func.to_jsonb(before), JSONB).label("before"))
-        .where(d.id.in_(select(chosen.c.id).where(_is_editable(user, chosen.c.owner_id))), differs)
+        .where(d.id.in_(select(chosen.c.id).where(chosen.c.can_edit)), differs)
         .order_by(d.id)
         .with_for_update(key_share=True)
         .cte("locked")
@@ -246,8 +243,8 @@ def list_skipped(
     """
     is_restoring = action is BulkAction.RESTORE
     chosen = _target(user, target, deleted=is_restoring)
-    is_editable = _is_editable(user, chosen.c.owner_id)
-    statement = select(chosen.c.id, chosen.c.title, is_editable.label("can_edit"))
+    is_editable = chosen.c.can_edit
+    statement = select(chosen.c.id, chosen.c.title, is_editable)
     if action is BulkAction.ADD_TAG:
         documents = statement.join(_DOCUMENTS, _DOCUMENTS.c.id == chosen.c.id)
         statement = documents.where(or_(~is_editable, ~_is_tagged(value)))
@@ -265,10 +262,9 @@ def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[A
     of the searched text, so that no other document of the owner can have it.
     """
     chosen = _target(user, target)
-    is_editable = _is_editable(user, chosen.c.owner_id)
     ids = session.scalars(
         select(DocumentRow.id)
-        .where(DocumentRow.id.in_(select(chosen.c.id).where(is_editable)))
+        .where(DocumentRow.id.in_(select(chosen.c.id).where(chosen.c.can_edit)))
         .order_by(DocumentRow.id)
         .with_for_update(key_share=True)
     )
@@ -285,11 +281,16 @@ def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = F
 # What is set, and the condition that no later change came between.
 _UNDO = {
     BulkAction.MOVE: (
-        """folder_id = (
+        f"""folder_id = (
             SELECT f.id FROM folders f WHERE f.id = CAST(b.value AS uuid)
-              AND (f.visibility = 'shared' OR f.owner_id = :user_id OR :user_is_admin)
+              AND {OPEN_FOLDER.format("f")}
         )""",
-        "d.folder_id IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS uuid)",
+        # Without its folder a document moves out of all, but never out of a gate.
+        f"""d.folder_id IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS uuid)
+            AND (d.gate_id IS NULL OR b.value IS NULL OR EXISTS (
+                SELECT FROM folders f
+                WHERE f.id = CAST(b.value AS uuid) AND {OPEN_FOLDER.format("f")}
+            ))""",
     ),
     BulkAction.ADD_TAG: ("tags = array_remove(d.tags, c.value ->> 'value')", "true"),
     BulkAction.REMOVE_TAG: (
@@ -308,12 +309,16 @@ _UNDO = {
     ),
     BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
 }
+# A keeper takes back what the keeper moved out.
+_WAS_KEPT = f"""OR d.visibility = 'shared' AND EXISTS (
+    SELECT FROM folders f WHERE f.id = CAST(b.value AS uuid) AND {KEEPS.format("f")}
+)"""
 _HOLD_FOLDERS = text(
     """
     SELECT id FROM folders WHERE id IN (
         SELECT CAST(b.value AS uuid) FROM bulk_changes c, jsonb_each_text(c.before) b
         WHERE c.id = :change_id
-    ) ORDER BY id FOR KEY SHARE
+    ) ORDER BY id FOR SHARE
     """
 )
 _UNDO_SWITCHES = (
@@ -364,7 +369,8 @@ def undo(session: Session, user: User, change: BulkChangeRow) -> int:
             UPDATE documents d SET {values}, updated_at = now()
             FROM bulk_changes c, jsonb_each_text(c.before) b
             WHERE c.id = :change_id AND d.id = CAST(b.key AS uuid) AND d.purged_at IS NULL
-              AND (d.owner_id = :user_id OR :user_is_admin) AND {is_unchanged}
+              AND ({EDITABLE_WHERE} {_WAS_KEPT if action is BulkAction.MOVE else ""})
+              AND {is_unchanged}
             """
         )
         rights = {"user_id": user.id, "user_is_admin": user.is_admin}

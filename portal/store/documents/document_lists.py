@@ -56,7 +56,7 @@ def list_documents(
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     place = read_sorted_cursor(cursor) if cursor else None
     rows = session.execute(_page(statement, sort, place).limit(limit + 1)).all()
-    items = tuple(to_summary(row, user) for row in rows[:limit])
+    items = tuple(to_summary(row) for row in rows[:limit])
     last = rows[limit - 1] if len(rows) > limit else None
     next_cursor = (
         make_sorted_cursor(str(last.sort_key), items[-1].created_at, items[-1].id) if last else None
@@ -109,7 +109,7 @@ def list_trash(
         DocumentRow.id,
         cursor=cursor,
         limit=limit,
-        to_item=lambda row: to_summary(row, user),
+        to_item=to_summary,
         place=lambda one: (one.deleted_at or one.created_at, one.id),
     )
     return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)

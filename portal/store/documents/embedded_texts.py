@@ -1,7 +1,7 @@
 """Vectors of texts that were embedded before, reused for the same text and model.
 
-Only vectors that the owner may see are reused. Otherwise the time until a document is ready would
-reveal that another user's private document has the same text.
+Only vectors of the owner's documents and of those that all users may see are reused. Otherwise the
+time until a document is ready would reveal that another user's document has the same text.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def find_vectors(
 ) -> dict[str, Vector]:
     """Return the known vectors (dimensions,) of these texts, by text.
 
-    Searches the documents in the same collection that the document's owner may see. For a text with
-    very many matches only some are checked: embedding it again is cheaper than skipping all those
-    of other users.
+    Searches the documents in the same collection that are the owner's or open to all. For a text
+    with very many matches only some are checked: embedding it again is cheaper than skipping all
+    those of other users.
     """
     # Query all partitions, since the model's own may be dropped meanwhile.
     query = """
@@ -42,7 +42,7 @@ def find_vectors(
             JOIN documents d ON d.id = c.document_id
             JOIN chunk_embeddings e ON e.chunk_id = c.id AND e.model_id = :model_id
             WHERE d.deleted_at IS NULL
-              AND (d.visibility = 'shared' OR d.owner_id = own.owner_id)
+              AND (d.visibility = 'shared' AND d.gate_id IS NULL OR d.owner_id = own.owner_id)
             LIMIT 1
         ) present
     """

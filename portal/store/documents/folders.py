@@ -1,14 +1,16 @@
 """Folders: a tree in which documents lie, of which each user sees a part.
 
-A folder is shown to all if it is shared, else to its owner and administrators, whatever lies in
-it. What hangs below a folder that a user may not see hangs, for that user, at the top. Writers
-take one lock, so that no two moves make a cycle.
+A folder is shown to all if it is shared, to its members if it is open to members only, and else to
+its owner and administrators, whatever lies in it. What lies below one that is open to members only
+is shown to no others either. What hangs below a folder that a user may not see hangs, for that
+user, at the top. Writers take one lock, so that no two moves make a cycle.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -30,9 +32,15 @@ from sqlalchemy.orm import Session, aliased
 
 from portal.domain import locks
 from portal.domain.documents import Visibility
-from portal.domain.documents.folders import MAX_DEPTH, Folder, FolderPath
+from portal.domain.documents.folders import (
+    MAX_DEPTH,
+    Folder,
+    FolderPath,
+    FolderRole,
+    FolderVisibility,
+)
 from portal.domain.people import User
-from portal.store.documents.selection import listed_for
+from portal.store.documents.selection import editable_by, gates_of, listed_for, passes_gate
 from portal.store.models import CollectionRow, DocumentRow, FolderRow, UserRow
 
 MAX_LISTED = 2000
@@ -42,7 +50,8 @@ def folder_visible_to(user: User, folder: Any = FolderRow) -> ColumnElement[bool
     """Return the condition that a user may know that a folder exists."""
     if user.is_admin:
         return true()
-    return or_(folder.visibility == Visibility.SHARED.value, folder.owner_id == user.id)
+    is_open = and_(folder.visibility != Visibility.PRIVATE.value, passes_gate(user, folder))
+    return or_(is_open, folder.owner_id == user.id)
 
 
 def ids_below(*folder_ids: UUID) -> CTE:
@@ -71,6 +80,15 @@ def _ids_above(folder_id: UUID) -> CTE:
     )
 
 
+class _Rights(NamedTuple):
+    can_add: bool = False
+    can_edit: bool = False
+    can_share: bool = False
+
+
+_NO_RIGHTS = _Rights()
+
+
 def _folders(user: User) -> Select[Any]:
     parent, child = aliased(FolderRow), aliased(FolderRow)
     has_folders = (
@@ -88,31 +106,57 @@ def _folders(user: User) -> Select[Any]:
     )
 
 
-def _to_folder(row: Any, *, can_edit: bool) -> Folder:
+def _to_folder(row: Any, rights: _Rights = _NO_RIGHTS) -> Folder:
     folder, parent_id, owner_name, has_folders = row
     return Folder(
         id=folder.id,
         parent_id=parent_id,
         name=folder.name,
         description=folder.description,
-        visibility=Visibility(folder.visibility),
+        visibility=FolderVisibility(folder.visibility),
+        gate_id=folder.gate_id,
         owner_name=owner_name,
-        can_edit=can_edit,
+        can_add=rights.can_add,
+        can_edit=rights.can_edit,
+        can_share=rights.can_share,
         has_folders=has_folders,
     )
 
 
 def find_folder(session: Session, user: User, folder_id: UUID) -> Folder | None:
-    """Return a folder visible to the user; owners of a folder above may change it too."""
+    """Return a folder visible to the user, and what the user may do with it."""
     row = session.execute(_folders(user).where(FolderRow.id == folder_id)).one_or_none()
-    if row is None:
-        return None
-    chain = _ids_above(folder_id)
+    return _to_folder(row, _rights(session, user, row[0])) if row is not None else None
+
+
+def find_role(session: Session, user: User, gate_id: UUID) -> FolderRole | None:
+    """Return what a user may do behind a gate."""
+    if user.is_admin:
+        return FolderRole.KEEPER
+    for role in (FolderRole.KEEPER, FolderRole.CONTRIBUTOR, FolderRole.READER):
+        if session.scalar(select(literal(gate_id).in_(gates_of(user, role)))):
+            return role
+    return None
+
+
+def _rights(session: Session, user: User, folder: FolderRow) -> _Rights:
+    """Return what a user may do with a visible folder.
+
+    Owners of a folder above may change it too, as long as there is no gate between. Who sees what
+    lies behind a gate is for its keepers to decide.
+    """
+    role = find_role(session, user, folder.gate_id) if folder.gate_id else None
+    if user.is_admin or role is FolderRole.KEEPER:
+        return _Rights(can_add=True, can_edit=True, can_share=True)
+    chain = _ids_above(folder.id)
     owned = select(FolderRow.id).where(
-        FolderRow.id.in_(select(chain.c.id)), FolderRow.owner_id == user.id
+        FolderRow.id.in_(select(chain.c.id)),
+        FolderRow.owner_id == user.id,
+        FolderRow.gate_id.is_not_distinct_from(folder.gate_id),
     )
-    can_edit = user.is_admin or session.scalar(owned.limit(1)) is not None
-    return _to_folder(row, can_edit=can_edit)
+    can_add = folder.gate_id is None or role is FolderRole.CONTRIBUTOR
+    can_edit = can_add and session.scalar(owned.limit(1)) is not None
+    return _Rights(can_add, can_edit, can_share=can_edit and folder.gate_id is None)
 
 
 def list_above(session: Session, user: User, folder_id: UUID) -> tuple[Folder, ...]:
@@ -126,7 +170,7 @@ def list_above(session: Session, user: User, folder_id: UUID) -> tuple[Folder, .
         .order_by(chain.c.distance)
     ).all()
     seen = [row for place, row in enumerate(rows, 1) if row.distance == place]
-    return tuple(_to_folder(row[:4], can_edit=False) for row in reversed(seen))
+    return tuple(_to_folder(row[:4]) for row in reversed(seen))
 
 
 def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None]) -> list[Folder]:
@@ -141,7 +185,7 @@ def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None
     named = FolderRow.parent_id.in_([one for one in parent_ids if one is not None])
     statement = _folders(user).where(or_(named, is_top) if None in parent_ids else named)
     ordered = statement.order_by(func.lower(FolderRow.name), FolderRow.id).limit(MAX_LISTED)
-    return [_to_folder(row, can_edit=False) for row in session.execute(ordered)]
+    return [_to_folder(row) for row in session.execute(ordered)]
 
 
 def list_paths(session: Session, user: User) -> list[FolderPath]:
@@ -186,6 +230,21 @@ def count_documents(session: Session, user: User, folder_id: UUID) -> int:
     )
 
 
+def count_gates(session: Session, user: User, document_ids: Sequence[UUID]) -> Counter[UUID | None]:
+    """Return how many shared documents, of some visible to the user, lie behind each gate."""
+    rows = session.execute(
+        select(DocumentRow.gate_id, func.count())
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(
+            listed_for(user),
+            DocumentRow.id.in_(document_ids),
+            DocumentRow.visibility == Visibility.SHARED.value,
+        )
+        .group_by(DocumentRow.gate_id)
+    )
+    return Counter({row[0]: row[1] for row in rows})
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 
@@ -195,14 +254,14 @@ def lock_tree(session: Session) -> None:
 
 
 def hold(session: Session, folder_id: UUID | None) -> UUID | None:
-    """Keep a folder from being deleted until the transaction ends; None if it was deleted.
+    """Keep a folder and its gate as they are until the transaction ends; None if it was deleted.
 
-    Before documents are locked: deleting a folder locks folders first, too.
+    Before documents are locked: who deletes a folder or closes it locks folders first, too.
     """
     if folder_id is None:
         return None
     held = select(FolderRow.id).where(FolderRow.id == folder_id)
-    return session.scalar(held.with_for_update(read=True, key_share=True))
+    return session.scalar(held.with_for_update(read=True))
 
 
 def lock_below(session: Session, folder_id: UUID) -> None:
@@ -243,20 +302,24 @@ def is_below(session: Session, folder_id: UUID, other_id: UUID) -> bool:
 
 def find_named(
     session: Session,
+    user: User,
     parent_id: UUID | None,
     name: str,
     *,
-    visibility: Visibility,
+    visibility: str,
     owner_id: UUID | None,
     other_than: UUID | None = None,
 ) -> UUID | None:
-    """Return the folder of this name at a place, among the shared ones or the owner's private ones.
+    """Return the folder of this name at a place, among the owner's private ones, or those that are
+    not private and that the user sees.
 
-    Names of others' private folders are not taken: that they are would tell that they exist.
+    Names of hidden folders are not taken: that they are would tell that they exist.
     """
-    is_alike = FolderRow.visibility == visibility.value
-    if visibility is Visibility.PRIVATE:
-        is_alike = and_(is_alike, FolderRow.owner_id == owner_id)
+    is_private = FolderRow.visibility == Visibility.PRIVATE.value
+    if visibility == Visibility.PRIVATE:
+        is_alike = and_(is_private, FolderRow.owner_id == owner_id)
+    else:
+        is_alike = and_(~is_private, folder_visible_to(user))
     return session.scalar(
         select(FolderRow.id)
         .where(
@@ -277,14 +340,14 @@ def add_folder(
     owner_id: UUID | None,
     name: str,
     description: str = "",
-    visibility: Visibility,
+    visibility: str,
 ) -> UUID:
     row = FolderRow(
         parent_id=parent_id,
         owner_id=owner_id,
         name=name,
         description=description,
-        visibility=visibility.value,
+        visibility=visibility,
     )
     session.add(row)
     session.flush()
@@ -294,11 +357,12 @@ def add_folder(
 def trash_documents(session: Session, user: User, folder_id: UUID) -> int:
     """Move the documents in a folder and below that the user may change to the trash."""
     below = ids_below(folder_id)
-    is_own = true() if user.is_admin else DocumentRow.owner_id == user.id
     trashed = session.execute(
         update(DocumentRow)
         .where(
-            DocumentRow.folder_id.in_(select(below.c.id)), DocumentRow.deleted_at.is_(None), is_own
+            DocumentRow.folder_id.in_(select(below.c.id)),
+            DocumentRow.deleted_at.is_(None),
+            editable_by(user),
         )
         .values(deleted_at=func.now(), updated_at=func.now())
         .returning(DocumentRow.id)
@@ -319,6 +383,25 @@ def remove_folder(session: Session, folder_id: UUID, *, into: UUID | None) -> No
     session.execute(
         delete(FolderRow)
         .where(FolderRow.id.in_(select(ids_below(folder_id).c.id)))
+        .execution_options(synchronize_session=False)
+    )
+
+
+def keep_gates(session: Session, user: User, folder_id: UUID, *, into: UUID | None) -> None:
+    """Move the folders below one that are open to members only, and that the user does not keep,
+    out of it: what they protect is not the user's to open."""
+    if user.is_admin:
+        return
+    below = ids_below(folder_id)
+    session.execute(
+        update(FolderRow)
+        .where(
+            FolderRow.id.in_(select(below.c.id)),
+            FolderRow.id != folder_id,
+            FolderRow.visibility == FolderVisibility.MEMBERS.value,
+            FolderRow.id.not_in(gates_of(user, FolderRole.KEEPER)),
+        )
+        .values(parent_id=into)
         .execution_options(synchronize_session=False)
     )
 

@@ -23,7 +23,7 @@ from portal.domain.people import User
 from portal.errors import Message
 from portal.store.documents import files, vocabulary
 from portal.store.documents.folders import folder_visible_to
-from portal.store.documents.selection import PORTAL_COLLECTION, visible_to
+from portal.store.documents.selection import PORTAL_COLLECTION, editable_by, visible_to
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -81,6 +81,7 @@ def _summaries(user: User) -> Select[Any]:
             _WARNINGS,
             FolderRow.id,
             FolderRow.name,
+            editable_by(user).label("can_edit"),
         )
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
         .outerjoin(FolderRow, and_(FolderRow.id == DocumentRow.folder_id, folder_visible_to(user)))
@@ -93,8 +94,8 @@ def _summaries(user: User) -> Select[Any]:
     )
 
 
-def to_summary(row: Any, user: User) -> DocumentSummary:
-    document, owner_name, job_id, chunk_count, warnings, folder_id, folder_name = row[:7]
+def to_summary(row: Any) -> DocumentSummary:
+    document, owner_name, job_id, chunk_count, warnings, folder_id, folder_name, can_edit = row[:8]
     error = document.error
     return DocumentSummary(
         id=document.id,
@@ -112,7 +113,7 @@ def to_summary(row: Any, user: User) -> DocumentSummary:
         job_id=job_id,
         chunk_count=chunk_count,
         deleted_at=document.deleted_at,
-        can_edit=user.is_admin or document.owner_id == user.id,
+        can_edit=bool(can_edit),
         warnings=tuple(map(Message.stored, warnings or ())),
         folder_id=folder_id,
         folder_name=folder_name,
@@ -136,7 +137,7 @@ def find_summary(
     """Return a document visible to the user, or with `deleted` one in the user's trash."""
     statement = shown_to(user, deleted=deleted).where(DocumentRow.id == document_id)
     row = session.execute(statement).one_or_none()
-    return to_summary(row, user) if row else None
+    return to_summary(row) if row else None
 
 
 def list_summaries(
@@ -144,7 +145,7 @@ def list_summaries(
 ) -> list[DocumentSummary]:
     """Return summaries of these documents, without those hidden from the user or in the trash."""
     statement = shown_to(user).where(DocumentRow.id.in_(document_ids))
-    return [to_summary(row, user) for row in session.execute(statement)]
+    return [to_summary(row) for row in session.execute(statement)]
 
 
 def find_detail(session: Session, user: User, document_id: UUID) -> DocumentDetail | None:

@@ -1,6 +1,8 @@
 """The documents that count for a user: visible, not deleted, and enabled.
 
-The one definition of the rule that every search and list obeys. A document is enabled as the first
+The one definition of the rule that every search and list obeys. A document is visible to its owner
+and to administrators; if it is shared, also to the members of its gate, the nearest folder above it
+that is open to members only, and without a gate to all (ADR 56). A document is enabled as the first
 of these says: its switch in the conversation, that of the nearest folder in the conversation, the
 conversation's scope if it has one (its documents and folders are switched on, its tags are on, all
 else is off), the user's switch of the document, that of the nearest folder; else it is on. The
@@ -14,8 +16,9 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, or_, true
+from sqlalchemy import ColumnElement, Select, and_, column, or_, select, table, true
 
+from portal.domain.documents.folders import FolderRole
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.store.models import CollectionRow, DocumentRow
@@ -42,10 +45,38 @@ _JOINS = {
 IN_SCOPE = """CASE WHEN folder_scope.id IS NOT NULL
     THEN jsonb_exists_any(folder_scope.tags, d.tags) END"""
 _STATES = {"folder_scope": IN_SCOPE}
-VISIBLE_WHERE = """
+# The condition that a user passes the gate of a document or folder. The subquery is the same for
+# all rows, and evaluated once a statement at most.
+_PASSES = """({0}.gate_id IS NULL OR {0}.gate_id IN (
+    SELECT folder_id FROM folder_access WHERE user_id = :user_id
+))"""
+VISIBLE_WHERE = f"""
     d.deleted_at IS NULL
-    AND (d.visibility = 'shared' OR d.owner_id = :user_id OR :user_is_admin)
+    AND (d.visibility = 'shared' AND {_PASSES.format("d")}
+         OR d.owner_id = :user_id OR :user_is_admin)
 """
+# The condition that not all users may see a document: its chunks are in no index of shared ones.
+IS_LIMITED = "(d.visibility = 'private' OR d.gate_id IS NOT NULL)"
+# The condition that a user may see a folder, by its alias.
+VISIBLE_FOLDER = f"""(
+    {{0}}.visibility <> 'private' AND {_PASSES} OR {{0}}.owner_id = :user_id OR :user_is_admin
+)"""
+# The condition that a user may add to a folder, by its alias.
+OPEN_FOLDER = f"""({VISIBLE_FOLDER} AND (
+    {{0}}.gate_id IS NULL OR :user_is_admin OR {{0}}.gate_id IN (
+        SELECT folder_id FROM folder_access
+        WHERE user_id = :user_id AND role IN ('contributor', 'keeper')
+    )
+))"""
+# The condition that a user keeps the gate of a shared document or a folder.
+KEEPS = """{0}.gate_id IN (
+    SELECT folder_id FROM folder_access WHERE user_id = :user_id AND role = 'keeper'
+)"""
+EDITABLE_WHERE = f"""(
+    d.owner_id = :user_id OR :user_is_admin OR d.visibility = 'shared' AND {KEEPS.format("d")}
+)"""
+# A view: the users who pass each gate, by their own names or by a group's, and their roles.
+_ACCESS = table("folder_access", column("folder_id"), column("user_id"), column("role"))
 
 
 def _enabled(switches: Iterable[str]) -> str:
@@ -82,11 +113,32 @@ def selection_binds(user: User, conversation_id: UUID | None) -> dict[str, Any]:
     }
 
 
+def gates_of(user: User, *roles: FolderRole) -> Select[Any]:
+    """Select the gates that a user passes; with `roles`, those where the user has one of them."""
+    gates = select(_ACCESS.c.folder_id).where(_ACCESS.c.user_id == user.id)
+    return gates.where(_ACCESS.c.role.in_(roles)) if roles else gates
+
+
+def passes_gate(user: User, row: Any) -> ColumnElement[bool]:
+    """Return the condition that a user passes the gate of a document or folder."""
+    return or_(row.gate_id.is_(None), row.gate_id.in_(gates_of(user)))
+
+
 def visible_to(user: User) -> ColumnElement[bool]:
     """Return the condition that a user may know that a document exists."""
     if user.is_admin:
         return true()
-    return or_(DocumentRow.visibility == "shared", DocumentRow.owner_id == user.id)
+    is_shared = and_(DocumentRow.visibility == "shared", passes_gate(user, DocumentRow))
+    return or_(is_shared, DocumentRow.owner_id == user.id)
+
+
+def editable_by(user: User, document: Any = DocumentRow) -> ColumnElement[bool]:
+    """Return the condition that a user may change a document: owners and administrators, and the
+    keepers of its gate if it is shared."""
+    if user.is_admin:
+        return true()
+    keeps = document.gate_id.in_(gates_of(user, FolderRole.KEEPER))
+    return or_(document.owner_id == user.id, and_(document.visibility == "shared", keeps))
 
 
 def listed_for(user: User) -> ColumnElement[bool]:

@@ -26,6 +26,7 @@ from portal.store.documents.selection import (
     ENABLED,
     IN_SCOPE,
     SELECTION_JOINS,
+    VISIBLE_FOLDER,
     VISIBLE_WHERE,
     scope_conditions,
     selection_binds,
@@ -37,8 +38,6 @@ from portal.store.models import (
     UserDocumentDefaultRow,
 )
 
-# The condition that a user may see a folder, by its alias.
-_VISIBLE = "({0}.visibility = 'shared' OR {0}.owner_id = :user_id OR :user_is_admin)"
 _SEEN = f"""
     FROM documents d
     JOIN collections c ON c.id = d.collection_id AND c.name = 'portal' {SELECTION_JOINS}
@@ -49,13 +48,13 @@ _ORDER = "lower(d.title), d.id"
 _FOLDERS = ", ".join(
     f"""{name}.enabled AS {name}, {name}.source_id AS {name}_id, (
         SELECT named.name FROM folders named
-        WHERE named.id = {name}.source_id AND {_VISIBLE.format("named")}
+        WHERE named.id = {name}.source_id AND {VISIBLE_FOLDER.format("named")}
     ) AS {name}_name"""
     for name in ("folder_default", "folder_override")
 )
 # What lies in a folder that the user may not see lies in none for that user.
 _AT_THE_TOP = f"""AND NOT EXISTS (
-    SELECT FROM folders f WHERE f.id = d.folder_id AND {_VISIBLE.format("f")}
+    SELECT FROM folders f WHERE f.id = d.folder_id AND {VISIBLE_FOLDER.format("f")}
 )"""
 _COLUMNS = f"""
     d.id, d.title, lower(d.title) AS sort_key, d.media_type, user_default.enabled AS mine,
@@ -221,15 +220,15 @@ _FOLDER_SWITCHES = f"""
         SELECT CASE WHEN scope IS NOT NULL THEN FALSE END FROM conversations
         WHERE id = :conversation_id
     ) AS in_scope, EXISTS (
-        SELECT FROM folders below WHERE below.parent_id = d.id AND {_VISIBLE.format("below")}
+        SELECT FROM folders below WHERE below.parent_id = d.id AND {VISIBLE_FOLDER.format("below")}
     ) AS has_folders
     FROM folders d
     LEFT JOIN folder_states folder_default
         ON folder_default.folder_id = d.id AND folder_default.owner_id = :user_id
     LEFT JOIN folder_states folder_override
         ON folder_override.folder_id = d.id AND folder_override.owner_id = :conversation_id
-    LEFT JOIN folders parent ON parent.id = d.parent_id AND {_VISIBLE.format("parent")}
-    WHERE {_VISIBLE.format("d")}
+    LEFT JOIN folders parent ON parent.id = d.parent_id AND {VISIBLE_FOLDER.format("parent")}
+    WHERE {VISIBLE_FOLDER.format("d")}
 """
 _FOLDERS_IN = "parent.id IS NOT DISTINCT FROM :parent_id"
 _FOLDERS_NAMED = "d.name ILIKE :pattern"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from portal.store.models.accounts import (
+    GroupMemberRow,
+    GroupRow,
     InvitationRow,
     KnownDeviceRow,
     OidcSignInRow,
@@ -40,6 +42,7 @@ from portal.store.models.documents import (
     CollectionRow,
     DocumentRevisionRow,
     DocumentRow,
+    FolderMemberRow,
     FolderRow,
     FolderStateRow,
     FolderSwitchRow,

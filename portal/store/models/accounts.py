@@ -37,6 +37,30 @@ class UserRow(Base):
     )
 
 
+class GroupRow(Base):
+    """A group of users, which folders are opened to as to one user."""
+
+    __tablename__ = "groups"
+
+    id: Mapped[UuidKey]
+    name: Mapped[str] = mapped_column(Text)
+    description: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    created_at: Mapped[CreatedAt]
+
+    __table_args__ = (Index("uq_groups_name", func.lower(name), unique=True),)
+
+
+class GroupMemberRow(Base):
+    __tablename__ = "group_members"
+
+    group_id: Mapped[UUID] = mapped_column(
+        ForeignKey("groups.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
 class InvitationRow(Base):
     __tablename__ = "invitations"
 

@@ -75,7 +75,7 @@ class StoredFilePartRow(Base):
 
 
 class FolderRow(Base):
-    """A place for documents; shown to all if it is shared, else to its owner."""
+    """A place for documents; shown to all if it is shared, else to its owner or its members."""
 
     __tablename__ = "folders"
 
@@ -87,10 +87,38 @@ class FolderRow(Base):
     name: Mapped[str] = mapped_column(Text)
     description: Mapped[str] = mapped_column(Text, server_default=text("''"))
     visibility: Mapped[str] = mapped_column(Text, server_default=text("'shared'"))
+    # Written by triggers: the nearest folder, itself or above, that is open to members only.
+    gate_id: Mapped[UUID | None]
     created_at: Mapped[CreatedAt]
 
     __table_args__ = (
-        CheckConstraint("visibility IN ('shared', 'private')", name="visibility_known"),
+        CheckConstraint("visibility IN ('shared', 'private', 'members')", name="visibility_known"),
+        Index("ix_folders_gate_id", "gate_id", postgresql_where=text("gate_id IS NOT NULL")),
+    )
+
+
+class FolderMemberRow(Base):
+    """A user or a group that may see a folder, with what they may do there."""
+
+    __tablename__ = "folder_members"
+
+    folder_id: Mapped[UUID] = mapped_column(
+        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True
+    )
+    member_id: Mapped[UUID] = mapped_column(
+        Computed("COALESCE(user_id, group_id)", persisted=True), primary_key=True
+    )
+    user_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), index=True
+    )
+    group_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("groups.id", ondelete="CASCADE"), index=True
+    )
+    role: Mapped[str] = mapped_column(Text)
+
+    __table_args__ = (
+        CheckConstraint("num_nonnulls(user_id, group_id) = 1", name="one_member"),
+        CheckConstraint("role IN ('reader', 'contributor', 'keeper')", name="role_known"),
     )
 
 
@@ -145,6 +173,8 @@ class DocumentRow(Base):
     folder_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("folders.id", ondelete="SET NULL"), index=True
     )
+    # Written by triggers: that of the folder.
+    gate_id: Mapped[UUID | None]
     title: Mapped[str] = mapped_column(Text)
     file_name: Mapped[str] = mapped_column(Text)
     media_type: Mapped[str] = mapped_column(Text)
@@ -175,6 +205,7 @@ class DocumentRow(Base):
         Index("ix_documents_collection_id_created_at", "collection_id", "created_at", "id"),
         Index("ix_documents_collection_id_title", "collection_id", text("lower(title)")),
         Index("ix_documents_collection_id_size", "collection_id", "size_bytes"),
+        Index("ix_documents_gate_id", "gate_id", postgresql_where=text("gate_id IS NOT NULL")),
         Index("ix_documents_tags", "tags", postgresql_using="gin"),
         Index("ix_documents_owner_id_sha256", "owner_id", "sha256"),
         Index("ix_documents_current_job_id", "current_job_id"),

@@ -49,7 +49,7 @@ def read_counts(session: Session) -> StoreCounts:
         session.execute(
             text(
                 """
-            SELECT d.visibility = 'shared' AS is_shared,
+            SELECT d.visibility = 'shared' AND d.gate_id IS NULL AS is_shared,
                    count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
                    count(c.id) FILTER (WHERE NOT EXISTS (
                        SELECT 1 FROM chunk_embeddings e
@@ -59,7 +59,7 @@ def read_counts(session: Session) -> StoreCounts:
             JOIN collections collection ON collection.id = d.collection_id
             LEFT JOIN document_chunks c ON c.job_id = d.current_job_id
             WHERE d.deleted_at IS NULL AND collection.name = 'portal'
-            GROUP BY d.visibility
+            GROUP BY is_shared
             """
             )
         )

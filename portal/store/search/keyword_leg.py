@@ -1,10 +1,11 @@
-"""Keyword searches that no index can answer: of a narrow selection, and of a user's own private
-chunks, which are not in the index of shared chunks."""
+"""Keyword searches that no index can answer: of a narrow selection, and of chunks that
+the user may see but not all users, which are not in the index of shared chunks."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from portal.store.documents.selection import IS_LIMITED
 from portal.store.search import keyword_candidates
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets
 from portal.store.search.keyword_candidates import CachedPostings, Scored
@@ -14,7 +15,6 @@ from portal.store.statements import Planner, Reader
 
 # Up to this many of a user's private chunks are listed; only hits among more can be lost.
 _MAX_PRIVATE_CHUNKS = 100_000
-_IS_PRIVATE = "AND d.visibility = 'private'"
 
 
 class OwnWords:
@@ -48,15 +48,14 @@ class OwnWords:
         )
 
     def best_of_private(self) -> list[Scored]:
-        """Return the best of the user's own private chunks that are switched on and match the
-        filters."""
+        """Return the best of the limited chunks that are switched on and match the filters."""
         legs = self._legs
         if legs.corpus is None or legs.keywords is None or not legs.has_private:
             return []
         narrowing = legs.scope.narrowing
         own = replace(
             legs.scope,
-            narrowing=replace(narrowing, documents=f"{narrowing.documents} {_IS_PRIVATE}"),
+            narrowing=replace(narrowing, documents=f"{narrowing.documents} AND {IS_LIMITED}"),
         )
         enabled = self._enabled_sets.find(
             self._reader, own, legs.versions, most=_MAX_PRIVATE_CHUNKS, deadline=legs.deadline

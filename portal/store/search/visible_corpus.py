@@ -14,6 +14,7 @@ from cachetools import LRUCache
 from psycopg.rows import tuple_row
 from sqlalchemy import text
 
+from portal.store.documents.selection import IS_LIMITED, VISIBLE_WHERE
 from portal.store.search.scope import Versions
 from portal.store.statements import Reader, fetch
 
@@ -24,24 +25,24 @@ _SHARED = text(
     """
     SELECT COALESCE(sum(d.chunk_count), 0) FROM documents d
     WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
-      AND d.deleted_at IS NULL AND d.visibility = 'shared'
+      AND d.deleted_at IS NULL AND d.visibility = 'shared' AND d.gate_id IS NULL
     """
 )
 _PRIVATE = text(
-    """
+    f"""
     SELECT COALESCE(sum(d.chunk_count), 0),
-           CAST(COALESCE(array_agg(d.current_job_id), '{}') AS text)
+           CAST(COALESCE(array_agg(d.current_job_id), '{{}}') AS text)
     FROM documents d
     WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
-      AND d.deleted_at IS NULL AND d.visibility = 'private' AND d.owner_id = :user_id
+      AND {VISIBLE_WHERE} AND {IS_LIMITED}
     """
 )
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleCorpus:
-    """The chunks that a user may see: `shared_chunks` of all users, `private_chunks` of their own
-    private documents, whose jobs are in `private_jobs` as a PostgreSQL array."""
+    """The chunks that a user may see: `shared_chunks` of all users, `private_chunks` of
+    documents that not all users may see, whose jobs are in `private_jobs` as a PostgreSQL array."""
 
     shared_chunks: int
     private_chunks: int
@@ -70,7 +71,11 @@ class VisibleCorpora:
             kept = self._kept.get(user_id)
         if kept is not None and kept[0] == version:
             return kept[1]
-        binds = {"collection_id": versions.collection_id, "user_id": user_id}
+        binds = {
+            "collection_id": versions.collection_id,
+            "user_id": user_id,
+            "user_is_admin": False,
+        }
         shared = self._count_shared(
             version, lambda: int(fetch(reader, _SHARED, binds, tuple_row)[0][0])
         )

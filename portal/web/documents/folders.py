@@ -11,11 +11,11 @@ from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
-from portal.domain.documents import Visibility
 from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
+    FolderVisibility,
     OpenedFolder,
 )
 from portal.errors import N_, Conflict, Forbidden, InvalidInput, PortalError
@@ -155,9 +155,9 @@ def _opened_to_change(folder_id: UUID) -> OpenedFolder:
     return opened
 
 
-def _visibility() -> Visibility | None:
+def _visibility() -> FolderVisibility | None:
     value = request.form.get("visibility", "")
-    return Visibility(value) if value in set(Visibility) else None
+    return FolderVisibility(value) if value in set(FolderVisibility) else None
 
 
 def _form(
@@ -186,5 +186,6 @@ def _form(
     return (page, error.status) if error else page
 
 
-def _inherited(parent: OpenedFolder | None) -> Visibility:
-    return parent.folder.visibility if parent else Visibility.SHARED
+def _inherited(parent: OpenedFolder | None) -> FolderVisibility:
+    is_private = parent is not None and parent.folder.visibility is FolderVisibility.PRIVATE
+    return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED

@@ -96,6 +96,36 @@ class Library:
     overrides: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
     parents: dict[UUID, UUID | None] = field(default_factory=dict)
     folder_switches: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
+    folder_owners: dict[UUID, UUID] = field(default_factory=dict)
+    gates: set[UUID] = field(default_factory=set)
+    members: dict[tuple[UUID, UUID], str] = field(default_factory=dict)
+    groups: dict[UUID, set[UUID]] = field(default_factory=dict)
+
+    def gate_of(self, folder: UUID | None) -> UUID | None:
+        """Return the nearest folder, itself or above, that is open to members only."""
+        while folder is not None and folder not in self.gates:
+            folder = self.parents[folder]
+        return folder
+
+    def role_in(self, user: UUID, folder: UUID | None) -> str | None:
+        """Return what a user may do behind the gate of a folder; all may read without one."""
+        gate = self.gate_of(folder)
+        if gate is None:
+            return "reader"
+        names = {user, *(group for group, users in self.groups.items() if user in users)}
+        roles = {role for (at, name), role in self.members.items() if at == gate and name in names}
+        if self.folder_owners.get(gate) == user:
+            roles.add("keeper")
+        in_order = ("keeper", "contributor", "reader")
+        return next((role for role in in_order if role in roles), None)
+
+    def sees_folder(self, asker: Asker, folder: UUID) -> bool:
+        is_own = self.folder_owners.get(folder) == asker.id
+        return asker.is_admin or is_own or self.role_in(asker.id, folder) is not None
+
+    def sees(self, asker: Asker, document: Document) -> bool:
+        is_open = document.is_shared and self.role_in(asker.id, document.folder) is not None
+        return is_open or asker.is_admin or document.owner == asker.id
 
     def nearest(self, owner: UUID | None, folder: UUID | None) -> bool | None:
         """Return the switch of the nearest folder that a user or a conversation has switched."""
@@ -118,7 +148,7 @@ class Library:
         """Return whether this user may find a document from there."""
         if document.is_deleted or document.is_purged:
             return False
-        if not (document.is_shared or asker.is_admin or document.owner == asker.id):
+        if not self.sees(asker, document):
             return False
         return self.is_on(asker.id, conversation, document)
 

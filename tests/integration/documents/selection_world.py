@@ -44,6 +44,7 @@ TYPES = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
 DOMAINS = ("law", "people", None)
 SLOTS = 10
 FOLDERS = 6
+GROUPS = 2
 MAX_CHUNKS = 3
 WHOLE_SEARCH_EVERY = 4
 
@@ -86,6 +87,7 @@ class World:
     slots: list[UUID] = field(default_factory=list)
     conversations: list[UUID | None] = field(default_factory=list)
     folder_slots: list[UUID] = field(default_factory=list)
+    groups: list[UUID] = field(default_factory=list)
     staged: dict[UUID, tuple[UUID, tuple[Chunk, ...]]] = field(default_factory=dict)
     _held: ExitStack = field(default_factory=ExitStack)
     _seat: Seat = field(default_factory=Seat)
@@ -110,7 +112,9 @@ class World:
         self.let_go()
         rng = random.Random(0)
         with self._begin(0) as session:
-            for table in ("documents", "conversations", "user_document_defaults", "folders"):
+            for table in (
+                *("documents", "conversations", "user_document_defaults", "folders", "groups"),
+            ):
                 session.execute(text(f"DELETE FROM {table}"))
             session.execute(text("UPDATE users SET is_admin = (name = 'admin')"))
             self.users = [replace(user, is_admin=user.name == "admin") for user in self.users]
@@ -118,10 +122,19 @@ class World:
             documents = [self._new_document(rng) for _ in range(SLOTS)]
             self.slots = [document.id for document in documents]
             self._insert(session, documents)
+            self.groups = [self._new_group(session, rng) for _ in range(GROUPS)]
             self.folder_slots = [self._new_folder(session, rng) for _ in range(FOLDERS)]
             for document in documents:
                 self._file(session, document, rng.choice([None, *self.folder_slots]))
             self.conversations = [self._new_conversation(session, place) for place in range(3)]
+
+    def _new_group(self, session: Session, rng: random.Random) -> UUID:
+        group = _uuid(rng, self._next())
+        session.execute(
+            text("INSERT INTO groups (id, name) VALUES (:id, CAST(:id AS text))"), {"id": group}
+        )
+        self.model.groups[group] = set()
+        return group
 
     def _new_folder(self, session: Session, rng: random.Random) -> UUID:
         """Add a folder at a random place."""
@@ -348,6 +361,12 @@ class World:
         rng, user, folder = random.Random(step.seed), self.users[step.user], self._folder(step)
         services, conversation = self.processes[step.process], self.conversations[step.user]
         enabled = rng.choice((True, False, False, None))
+        if not self.model.sees_folder(Asker(user.id, user.is_admin), folder):
+            try:
+                selections.set_folder_default(services, user, folder, enabled)
+            except NotFound:
+                return
+            raise AssertionError("a foreign folder was switched")
         if conversation is not None and rng.random() < 0.5:
             owner = conversation
             selections.set_folder_override(services, user, conversation, folder, enabled)
@@ -378,6 +397,11 @@ class World:
             gone |= more
         for one in gone:
             del self.model.parents[one]
+            self.model.folder_owners.pop(one, None)
+        self.model.gates -= gone
+        self.model.members = {
+            key: role for key, role in self.model.members.items() if key[0] not in gone
+        }
         for document in self.model.documents.values():
             document.folder = above if document.folder in gone else document.folder
         self.model.folder_switches = {
@@ -394,6 +418,86 @@ class World:
         folder = random.Random(step.seed).choice([None, *self.folder_slots])
         with self._begin(step.process) as session:
             self._file(session, self._document(step), folder)
+
+    def close_folder(self, step: Step) -> None:
+        """Open a folder to members only, or to all again."""
+        folder = self._folder(step)
+        is_gate = folder in self.model.gates
+        with self._begin(step.process) as session:
+            session.execute(
+                text("UPDATE folders SET visibility = :visibility WHERE id = :id"),
+                {"visibility": "shared" if is_gate else "members", "id": folder},
+            )
+        self.model.gates ^= {folder}
+
+    def change_member(self, step: Step) -> None:
+        """Add a user or a group to a folder's members, or remove one."""
+        rng, folder = random.Random(step.seed), self._folder(step)
+        user = self.users[step.user].id
+        member, column = rng.choice(
+            [(user, "user_id"), *((group, "group_id") for group in self.groups)]
+        )
+        with self._begin(step.process) as session:
+            binds = {"folder": folder, "member": member}
+            if self.model.members.pop((folder, member), None):
+                session.execute(
+                    text(
+                        "DELETE FROM folder_members"
+                        f" WHERE folder_id = :folder AND {column} = :member"
+                    ),
+                    binds,
+                )
+                return
+            role = rng.choice(("reader", "contributor", "keeper"))
+            session.execute(
+                text(
+                    f"INSERT INTO folder_members (folder_id, {column}, role)"
+                    " VALUES (:folder, :member, :role)"
+                ),
+                binds | {"role": role},
+            )
+        self.model.members[folder, member] = role
+
+    def change_group(self, step: Step) -> None:
+        """Add a user to a group or remove one."""
+        group, user = random.Random(step.seed).choice(self.groups), self.users[step.user].id
+        users = self.model.groups[group]
+        binds = {"group": group, "user": user}
+        with self._begin(step.process) as session:
+            if user in users:
+                session.execute(
+                    text("DELETE FROM group_members WHERE group_id = :group AND user_id = :user"),
+                    binds,
+                )
+            else:
+                session.execute(text("INSERT INTO group_members VALUES (:group, :user)"), binds)
+        users ^= {user}
+
+    def remake_group(self, step: Step) -> None:
+        """Delete a group, and make one without members."""
+        rng = random.Random(step.seed)
+        place = rng.randrange(GROUPS)
+        gone = self.groups[place]
+        with self._begin(step.process) as session:
+            session.execute(text("DELETE FROM groups WHERE id = :id"), {"id": gone})
+            self.groups[place] = self._new_group(session, rng)
+        del self.model.groups[gone]
+        self.model.members = {
+            key: role for key, role in self.model.members.items() if key[1] != gone
+        }
+
+    def hand_over_folder(self, step: Step) -> None:
+        """Change or remove a folder's owner."""
+        owner = random.Random(step.seed).choice([*(user.id for user in self.users), None])
+        folder = self._folder(step)
+        with self._begin(step.process) as session:
+            session.execute(
+                text("UPDATE folders SET owner_id = :owner WHERE id = :id"),
+                {"owner": owner, "id": folder},
+            )
+        self.model.folder_owners.pop(folder, None)
+        if owner is not None:
+            self.model.folder_owners[folder] = owner
 
     def trash(self, step: Step) -> None:
         """Move a document to the trash, or restore it."""
@@ -661,6 +765,11 @@ CHANGES: dict[str, Callable[[World, Step], None]] = {
     "move a folder": World.move_folder,
     "remake a folder": World.remake_folder,
     "file": World.file,
+    "close or open a folder": World.close_folder,
+    "change a member": World.change_member,
+    "change a group": World.change_group,
+    "remake a group": World.remake_group,
+    "hand over a folder": World.hand_over_folder,
     "trash or restore": World.trash,
     "purge or upload": World.purge,
     "show or hide": World.show_or_hide,

@@ -1,0 +1,41 @@
+"""The members of folders, and the users who gain or lose sight of documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from portal.domain.documents.folders import FolderRole
+
+
+class MemberKind(StrEnum):
+    USER = "user"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderMember:
+    """A user or a group that may see a folder; `user_count` is 1 for a user."""
+
+    kind: MemberKind
+    id: UUID
+    name: str
+    role: FolderRole
+    user_count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SightChange:
+    """Who gains and loses sight of documents by a move. `opens` and `closes` tell that it is all
+    users; else the names of users and groups are listed."""
+
+    document_count: int
+    opens: bool = False
+    closes: bool = False
+    gains: tuple[str, ...] = ()
+    loses: tuple[str, ...] = ()
+
+    @property
+    def matters(self) -> bool:
+        return bool(self.opens or self.closes or self.gains or self.loses)

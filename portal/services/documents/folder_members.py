@@ -1,0 +1,106 @@
+"""Who may see a folder and what lies in it, and who gains or loses sight by a move."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+from portal.domain.documents.folder_members import FolderMember, MemberKind, SightChange
+from portal.domain.documents.folders import Folder, FolderRole
+from portal.domain.people import User
+from portal.errors import Forbidden, NotFound, existing
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.people.accounts import normalise_name
+from portal.store.documents import folder_members as member_store
+from portal.store.documents import folders as folder_store
+from portal.store.people import accounts as account_store
+from portal.store.people import groups as group_store
+from portal.store.session import Session
+
+
+def list_members(services: Services, user: User, folder_id: UUID) -> list[FolderMember]:
+    """Return the members of a folder, groups first. Raises NotFound."""
+    with services.database.begin() as session:
+        existing(folder_store.find_folder(session, user, folder_id))
+        return member_store.list_members(session, folder_id)
+
+
+def set_member(
+    services: Services,
+    user: User,
+    folder_id: UUID,
+    *,
+    kind: MemberKind,
+    name: str,
+    role: FolderRole,
+) -> None:
+    """Add a user or a group by name, or change its role.
+
+    Raises NotFound, also for the group; NoSuchAccount; Forbidden.
+    """
+    with services.database.begin() as session:
+        folder = _shareable(session, user, folder_id)
+        if kind is MemberKind.USER:
+            member_id = account_store.get_user_by_name(session, normalise_name(name)).id
+        else:
+            member_id = existing(group_store.find_id(session, name.strip()))
+        member_store.set_member(session, folder_id, kind, member_id, role)
+        _record(session, user, folder, member=name, role=role.value)
+
+
+def remove_member(services: Services, user: User, folder_id: UUID, member_id: UUID) -> None:
+    """Remove a user or a group. Raises NotFound, also if it is no member; Forbidden."""
+    with services.database.begin() as session:
+        folder = _shareable(session, user, folder_id)
+        members = {one.id: one.name for one in member_store.list_members(session, folder_id)}
+        if not member_store.remove_member(session, folder_id, member_id):
+            raise NotFound
+        _record(session, user, folder, member=members.get(member_id, ""), role="")
+
+
+def preview_move(
+    services: Services, user: User, document_ids: Sequence[UUID], folder_id: UUID | None
+) -> SightChange:
+    """Return who gains and loses sight of shared documents that move to a folder.
+
+    Raises NotFound for the folder.
+    """
+    with services.database.begin() as session:
+        to = existing(folder_store.find_folder(session, user, folder_id)) if folder_id else None
+        gates = folder_store.count_gates(session, user, document_ids)
+        return _sight(session, gates, to.gate_id if to else None)
+
+
+def _sight(session: Session, gates: Counter[UUID | None], to: UUID | None) -> SightChange:
+    moved = Counter({gate: count for gate, count in gates.items() if gate != to})
+    if not moved:
+        return SightChange(0)
+    names = member_store.audience(session, [one for one in (*moved, to) if one is not None])
+    before = {name for gate in moved if gate for name in names.get(gate, ())}
+    after = set(names.get(to, ())) if to else set()
+    return SightChange(
+        document_count=moved.total(),
+        opens=to is None,
+        closes=to is not None and None in moved,
+        gains=tuple(sorted(after - before)) if None not in moved else (),
+        loses=tuple(sorted(before - after)) if to is not None else (),
+    )
+
+
+def _shareable(session: Session, user: User, folder_id: UUID) -> Folder:
+    folder = existing(folder_store.find_folder(session, user, folder_id))
+    if not folder.can_share:
+        raise Forbidden
+    return folder
+
+
+def _record(session: Session, user: User, folder: Folder, **details: str) -> None:
+    audit.record(
+        session,
+        AuditEvent.FOLDER_MEMBER_CHANGED,
+        actor=user,
+        subject=Subject(SubjectKind.FOLDER, folder.id, folder.name),
+        details=details,
+    )

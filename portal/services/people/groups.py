@@ -1,0 +1,132 @@
+"""Groups of users, which administrators keep. All but `list_groups` is for them alone."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from portal.domain.people import User, require_admin
+from portal.domain.people.groups import (
+    MAX_GROUP_DESCRIPTION_CHARACTERS,
+    MAX_GROUP_NAME_CHARACTERS,
+    Group,
+    OpenedGroup,
+)
+from portal.errors import N_, InvalidInput, NotFound, existing
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.people.accounts import normalise_name
+from portal.store.models import GroupRow
+from portal.store.people import accounts as account_store
+from portal.store.people import groups as group_store
+from portal.store.session import Session
+from portal.text.titles import without_invisible
+
+
+def list_groups(services: Services) -> list[Group]:
+    """Return all groups by name: keepers of folders choose among them."""
+    with services.database.begin() as session:
+        return group_store.list_groups(session)
+
+
+def get_group(services: Services, user: User, group_id: UUID) -> OpenedGroup:
+    """Return a group with its members and folders. Raises NotFound."""
+    require_admin(user)
+    with services.database.begin() as session:
+        return OpenedGroup(
+            existing(group_store.find_group(session, group_id)),
+            tuple(group_store.list_members(session, group_id)),
+            tuple(group_store.list_folders(session, group_id)),
+        )
+
+
+def create_group(services: Services, user: User, *, name: str, description: str = "") -> UUID:
+    """Create a group without members. Raises InvalidInput, NameTaken."""
+    require_admin(user)
+    name, description = _check_name(name), _check_description(description)
+    with services.database.begin() as session:
+        group_id = group_store.write_group(session, GroupRow(), name=name, description=description)
+        _record(session, AuditEvent.GROUP_CREATED, user, group_id, name)
+        return group_id
+
+
+def change_group(
+    services: Services,
+    user: User,
+    group_id: UUID,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+) -> None:
+    """Change the given fields. Raises NotFound, InvalidInput, NameTaken."""
+    require_admin(user)
+    with services.database.begin() as session:
+        row = existing(group_store.lock_group(session, group_id))
+        group_store.write_group(
+            session,
+            row,
+            name=row.name if name is None else _check_name(name),
+            description=row.description if description is None else _check_description(description),
+        )
+
+
+def delete_group(services: Services, user: User, group_id: UUID) -> None:
+    """Delete a group; its members lose sight of what they saw by it. Raises NotFound."""
+    require_admin(user)
+    with services.database.begin() as session:
+        row = existing(group_store.lock_group(session, group_id))
+        _record(session, AuditEvent.GROUP_DELETED, user, group_id, row.name)
+        session.expunge(row)
+        group_store.delete_group(session, group_id)
+
+
+def add_member(services: Services, user: User, group_id: UUID, name: str) -> None:
+    """Add the user of a name. Raises NotFound, NoSuchAccount."""
+    require_admin(user)
+    with services.database.begin() as session:
+        row = existing(group_store.lock_group(session, group_id))
+        member = account_store.get_user_by_name(session, normalise_name(name))
+        group_store.add_member(session, group_id, member.id)
+        details = {"added": member.name}
+        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, **details)
+
+
+def remove_member(services: Services, user: User, group_id: UUID, user_id: UUID) -> None:
+    """Remove a user. Raises NotFound, also if the user is no member."""
+    require_admin(user)
+    with services.database.begin() as session:
+        row = existing(group_store.lock_group(session, group_id))
+        if not group_store.remove_member(session, group_id, user_id):
+            raise NotFound
+        member = account_store.get_user(session, user_id)
+        details = {"removed": member.name if member else ""}
+        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, **details)
+
+
+def _record(
+    session: Session, event: AuditEvent, actor: User, group_id: UUID, name: str, **details: str
+) -> None:
+    subject = Subject(SubjectKind.GROUP, group_id, name)
+    audit.record(session, event, actor=actor, subject=subject, details=details)
+
+
+def _check_name(name: str) -> str:
+    name = " ".join(without_invisible(name).split())
+    if not 1 <= len(name) <= MAX_GROUP_NAME_CHARACTERS:
+        raise InvalidInput(
+            reason=N_(
+                "the name of a group has 1 to %(max)s characters", max=MAX_GROUP_NAME_CHARACTERS
+            )
+        )
+    return name
+
+
+def _check_description(description: str) -> str:
+    description = description.strip()
+    if len(description) > MAX_GROUP_DESCRIPTION_CHARACTERS:
+        raise InvalidInput(
+            reason=N_(
+                "a description can have at most %(max)s characters",
+                max=MAX_GROUP_DESCRIPTION_CHARACTERS,
+            )
+        )
+    return description

@@ -1,0 +1,79 @@
+"""Members of folders, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import delete, func, literal, select, union_all
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.domain.documents.folder_members import FolderMember, MemberKind
+from portal.domain.documents.folders import FolderRole
+from portal.store.models import FolderMemberRow, FolderRow, GroupMemberRow, GroupRow, UserRow
+
+
+def list_members(session: Session, folder_id: UUID) -> list[FolderMember]:
+    """Return the members of a folder, groups first, by name. Its owner is not among them."""
+    member = FolderMemberRow
+    count = (
+        select(func.count())
+        .select_from(GroupMemberRow)
+        .where(GroupMemberRow.group_id == GroupRow.id)
+        .correlate(GroupRow)
+        .scalar_subquery()
+    )
+    groups = (
+        select(
+            literal(MemberKind.GROUP.value).label("kind"),
+            *(GroupRow.id, GroupRow.name, member.role, count.label("user_count")),
+        )
+        .join(member, member.group_id == GroupRow.id)
+        .where(member.folder_id == folder_id)
+    )
+    users = (
+        select(literal(MemberKind.USER.value), UserRow.id, UserRow.name, member.role, literal(1))
+        .join(member, member.user_id == UserRow.id)
+        .where(member.folder_id == folder_id)
+    )
+    both = union_all(groups, users).subquery()
+    rows = session.execute(select(both).order_by(both.c.kind, func.lower(both.c.name), both.c.id))
+    return [
+        FolderMember(MemberKind(kind), member_id, name, FolderRole(role), count)
+        for kind, member_id, name, role, count in rows
+    ]
+
+
+def audience(session: Session, gate_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
+    """Return the names of those who pass each gate: its owner, and its members."""
+    owners = session.execute(
+        select(FolderRow.id, UserRow.name)
+        .outerjoin(UserRow, UserRow.id == FolderRow.owner_id)
+        .where(FolderRow.id.in_(gate_ids))
+    )
+    found = {gate_id: [name] if name else [] for gate_id, name in owners}
+    for gate_id, names in found.items():
+        members = [one.name for one in list_members(session, gate_id)]
+        names.extend(name for name in members if name not in names)
+    return found
+
+
+def set_member(
+    session: Session, folder_id: UUID, kind: MemberKind, member_id: UUID, role: FolderRole
+) -> None:
+    row = insert(FolderMemberRow).values(
+        folder_id=folder_id, **{f"{kind.value}_id": member_id}, role=role.value
+    )
+    key = ["folder_id", "member_id"]
+    session.execute(row.on_conflict_do_update(index_elements=key, set_={"role": role.value}))
+
+
+def remove_member(session: Session, folder_id: UUID, member_id: UUID) -> bool:
+    """Tell whether there was such a member."""
+    removed = session.execute(
+        delete(FolderMemberRow)
+        .filter_by(folder_id=folder_id, member_id=member_id)
+        .returning(FolderMemberRow.member_id)
+    )
+    return removed.one_or_none() is not None

@@ -21,7 +21,15 @@ from portal.api.documents import (
     selection,
 )
 from portal.api.operations import audit, ops
-from portal.api.people import auth, oidc_logout, personal_tokens, second_factors, sessions, users
+from portal.api.people import (
+    auth,
+    groups,
+    oidc_logout,
+    personal_tokens,
+    second_factors,
+    sessions,
+    users,
+)
 from portal.api.search import chunk_search, semantic
 from portal.http import context
 
@@ -33,6 +41,7 @@ BLUEPRINTS = (
     second_factors.admin_blueprint,
     oidc_logout.blueprint,
     users.blueprint,
+    groups.blueprint,
     knowledge.blueprint,
     folders.blueprint,
     bulk.blueprint,

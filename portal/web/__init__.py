@@ -34,6 +34,7 @@ from portal.web.operations import (
 from portal.web.people import (
     account,
     confirming,
+    groups,
     notifications,
     oidc,
     preferences,
@@ -73,6 +74,7 @@ BLUEPRINTS = (
     second_factors.blueprint,
     admin.blueprint,
     users.blueprint,
+    groups.blueprint,
     job_pages.blueprint,
     model_pages.blueprint,
     search_settings.blueprint,

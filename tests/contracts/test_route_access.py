@@ -26,11 +26,13 @@ from werkzeug.test import TestResponse
 from portal import api, create_app
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import BulkAction, BulkTarget
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import Scope, TokenKind, User
 from portal.http import context
 from portal.services.answers import conversations
-from portal.services.documents import bulk, folders, library, notifications
-from portal.services.people import sessions, tokens
+from portal.services.documents import bulk, folder_members, folders, library, notifications
+from portal.services.people import accounts, groups, sessions, tokens
 from portal.store.people import second_factors
 from tests.conftest import PASSWORD, Portal
 from tests.factories.answers import ask
@@ -229,6 +231,14 @@ ROWS: dict[str, Row] = {
     "folders_api.change_folder": Row(SEEING, 200, WRITE, json(description="more")),
     "folders_api.move_folder": Row(SEEING, 200, WRITE, json(parent_id=None)),
     "folders_api.delete_folder": Row(SEEING, 200, WRITE, query(documents="keep")),
+    "folders_api.preview_move": Row(PEOPLE, 200, sends=json(document_ids=["<document_id>"])),
+    "folders_api.list_members": Row(SEEING, 200),
+    "folders_api.set_member": Row(SEEING, 200, WRITE, json(kind="user", name="zoe", role="reader")),
+    "folders_api.remove_member": Row(SEEING, 204, WRITE),
+    "folders.show_members": Row(SEEING, 200),
+    "folders.set_access": Row(SEEING, 303, WRITE, form(visibility="private")),
+    "folders.set_member": Row(SEEING, 303, WRITE, form(kind="user", name="zoe", role="reader")),
+    "folders.remove_member": Row(SEEING, 303, WRITE),
     # --- search and answers ---
     "search.show": Row(PEOPLE, 200, sends=query(q="quince")),
     "search.show_why_not": Row(PEOPLE, 200, sends=query(q="quince", title="x")),
@@ -316,6 +326,21 @@ ROWS: dict[str, Row] = {
     "users_api.end_sessions": Row(ADMINS, 204, ADMIN),
     "users_api.delete_user": Row(ADMINS, 204, ADMIN, query(documents="trash")),
     "users_api.delete_own": Row(PEOPLE, 422, WRITE, json(documents="transfer", password=PASSWORD)),
+    "groups_api.list_groups": Row(ADMINS, 200, ADMIN),
+    "groups_api.create_group": Row(ADMINS, 201, ADMIN, json(name="Law")),
+    "groups_api.get_group": Row(ADMINS, 200, ADMIN),
+    "groups_api.change_group": Row(ADMINS, 200, ADMIN, json(description="more")),
+    "groups_api.delete_group": Row(ADMINS, 204, ADMIN),
+    "groups_api.add_member": Row(ADMINS, 200, ADMIN, json(name="zoe")),
+    "groups_api.remove_member": Row(ADMINS, 204, ADMIN),
+    "admin_groups.show_all": Row(ADMINS, 200, ADMIN),
+    "admin_groups.create": Row(ADMINS, 303, ADMIN, form(name="Finance")),
+    "admin_groups.show": Row(ADMINS, 200, ADMIN),
+    "admin_groups.edit": Row(ADMINS, 303, ADMIN, form(name="<group_id>")),
+    "admin_groups.confirm_delete": Row(ADMINS, 200, ADMIN),
+    "admin_groups.delete": Row(ADMINS, 303, ADMIN),
+    "admin_groups.add_member": Row(ADMINS, 303, ADMIN, form(name="zoe")),
+    "admin_groups.remove_member": Row(ADMINS, 303, ADMIN),
     "admin_jobs.show": Row(ADMINS, 200, ADMIN),
     "admin_jobs.cancel": Row(ADMINS, 303, ADMIN),
     "admin_jobs.retry": Row(ADMINS, 303, ADMIN),
@@ -357,6 +382,8 @@ OBJECTS = {
         "passkey_id",
         "folder_id",
         "change_id",
+        "member_id",
+        "group_id",
     ),
 }
 # Parts in which responses about a foreign and a missing object may differ.
@@ -396,12 +423,45 @@ class World:
         folder_id = folders.create_folder(
             services, self.ada, name=f"Folder {next(self.numbers)}", visibility=visibility
         )
+        zoe = self.member(folder_id, "zoe", FolderRole.READER)
         return {
+            "member_id": zoe,
             "document_id": made.id,
             "chunk_id": chunk.id,
             "job_id": chunk.job_id,
             "folder_id": folder_id,
         }
+
+    def member(self, folder_id: UUID, name: str, role: FolderRole) -> UUID:
+        """Add a user to the members of ada's folder."""
+        services = self.portal.services
+        folder_members.set_member(
+            services, self.ada, folder_id, kind=MemberKind.USER, name=name, role=role
+        )
+        return accounts.find_user(services, name).id
+
+    def gated(self, *, is_trashed: bool = False) -> dict[str, Any]:
+        """Return a shared document of ada's in a folder that is open to members only."""
+        made = self.document(is_trashed=False, visibility=Visibility.SHARED)
+        services, folder_id = self.portal.services, made["folder_id"]
+        members_only = FolderVisibility.MEMBERS
+        folders.change_folder(services, self.ada, folder_id, visibility=members_only)
+        folders.move_document(services, self.ada, made["document_id"], folder_id)
+        if is_trashed:
+            library.delete_document(services, self.ada, made["document_id"])
+        return made
+
+    def group(self, names: set[str]) -> dict[str, UUID]:
+        services, admin = self.portal.services, self.portal.admin
+        made = {
+            "group_id": groups.create_group(services, admin, name=f"Group {next(self.numbers)}")
+        }
+        if "user_id" in names:
+            member = self.portal.user(f"member {next(self.numbers)}")
+            self.passkey(member.id)
+            groups.add_member(services, admin, made["group_id"], member.name)
+            made["user_id"] = member.id
+        return made
 
     def conversation(self, *, is_question: bool) -> dict[str, UUID]:
         services = self.portal.services
@@ -442,7 +502,7 @@ class World:
 
     def _made(self, row: Row, names: set[str]) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        if names & {"document_id", "chunk_id", "job_id", "folder_id"}:
+        if names & {"document_id", "chunk_id", "job_id", "folder_id", "member_id"}:
             made |= self.document(is_trashed=row.is_trashed)
         if names & {"conversation_id", "message_id", "citation_id"}:
             made |= self.conversation(is_question=row.is_question)
@@ -470,7 +530,7 @@ class World:
         if "user_id" in names:
             made["user_id"] = self.portal.user(f"person {next(self.numbers)}").id
             self.passkey(made["user_id"])
-        return made
+        return made | (self.group(names) if "group_id" in names else {})
 
     def call(self, rule: Rule, row: Row, values: dict[str, Any], headers: dict[str, str]) -> Any:
         """Send a request with a new client and return the response."""
@@ -620,6 +680,72 @@ def test_what_someone_shares_is_read_by_others_and_changed_by_none(world: World)
         answer = world.call(rule, row, shared[row.is_trashed], headers)
         if answer.status_code != (404 if row.is_trashed else expected):
             wrong.append((rule.endpoint, answer.status_code))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_members_of_other_folders_and_removed_members_see_nothing(world: World) -> None:
+    """Shared documents in a folder for members are like missing ones to all others."""
+    services, admin = world.portal.services, world.portal.admin
+    there = {is_trashed: world.gated(is_trashed=is_trashed) for is_trashed in (False, True)}
+    people = {role.value: world.portal.user(f"other {role}") for role in FolderRole}
+    elsewhere = world.gated()["folder_id"]
+    for role in FolderRole:
+        world.member(elsewhere, people[role.value].name, role)
+    people["removed"], people["removed with a group"] = world.eve, world.portal.user("ina")
+    group_id = groups.create_group(services, admin, name="Gardeners")
+    groups.add_member(services, admin, group_id, "ina")
+    for made in there.values():
+        eve = world.member(made["folder_id"], "eve", FolderRole.KEEPER)
+        folder_members.set_member(
+            services,
+            world.ada,
+            made["folder_id"],
+            kind=MemberKind.GROUP,
+            name="gardeners",
+            role=FolderRole.KEEPER,
+        )
+    addresses = [f"/documents/{there[False]['document_id']}", "/api/folders"]
+    for who in ("removed", "removed with a group"):
+        headers = world.portal.headers(people[who])
+        seen = [world.app.test_client().get(address, headers=headers) for address in addresses]
+        assert seen[0].status_code == 200
+        assert str(there[False]["folder_id"]) in seen[1].get_data(as_text=True)
+    for made in there.values():
+        folder_members.remove_member(services, world.ada, made["folder_id"], eve)
+    groups.remove_member(services, admin, group_id, people["removed with a group"].id)
+    wrong = []
+    for rule, row in rows_of(world.app):
+        if row.who is not SEEING:
+            continue
+        objects = there[row.is_trashed]
+        for who, user in people.items():
+            headers = world.portal.headers(user)
+            missing = _plain(world.call(rule, row, dict.fromkeys(objects, uuid4()), headers))
+            foreign = _plain(world.call(rule, row, objects, headers))
+            if missing[0] != 404 or foreign != missing:
+                wrong.append((rule.endpoint, who, foreign[0], missing[0]))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("role", FolderRole)
+def test_members_do_what_their_role_lets_them(world: World, role: FolderRole) -> None:
+    headers, wrong = world.portal.headers(world.eve), []
+    kept = world.gated()
+    world.member(kept["folder_id"], "eve", role)
+    for rule, row in rows_of(world.app):
+        if row.who is not SEEING or row.is_trashed:
+            continue
+        values = kept
+        if role is FolderRole.KEEPER and row.scope is not READ:
+            values = world.gated()
+            world.member(values["folder_id"], "eve", role)
+        expected = row.ok
+        is_change = row.scope is not READ or rule.endpoint in LEADS_TO_CHANGES
+        if is_change and role is not FolderRole.KEEPER and rule.endpoint not in SWITCHES:
+            expected = 403
+        answer = world.call(rule, row, values, headers)
+        if answer.status_code != expected:
+            wrong.append((rule.endpoint, answer.status_code, expected))
     assert not wrong, "\n".join(map(str, wrong))
 
 

@@ -9,6 +9,7 @@ from apiflask import APIBlueprint
 from pydantic import Field
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
@@ -17,14 +18,17 @@ from portal.domain.documents.folders import (
     FolderVisibility,
 )
 from portal.http import context
-from portal.services.documents import folders
+from portal.services.documents import folder_members, folders
 
 _TAG = {"name": "Folders", "description": "The tree in which documents lie."}
 
 blueprint = APIBlueprint("folders_api", __name__, url_prefix="/api/folders", tag=_TAG)
 
 _NAME = "unlike those beside it; without slashes"
-_VISIBILITY = "who may know the folder; documents in it keep their own"
+_VISIBILITY = (
+    "who may know the folder; with `members` they alone see the shared documents in it and below, "
+    "else documents keep their own"
+)
 
 
 class FolderQuery(RequestModel):
@@ -77,6 +81,44 @@ class PathPartModel(ResponseModel):
 class OpenedFolderModel(FolderModel):
     path: list[PathPartModel] = Field(description="the folders above, from the top", examples=[[]])
     document_count: int = Field(description="in it and below, as far as you may see them")
+
+    can_add: bool = Field(description="whether you may add documents and folders")
+    can_edit: bool = Field(description="whether you may change, move and delete it")
+    can_share: bool = Field(description="whether you may decide who sees it")
+
+
+class MemberBody(RequestModel):
+    kind: MemberKind = Field(description="`user` or `group`")
+    name: CleanText = Field(min_length=1, max_length=100, description="of the user or the group")
+    role: FolderRole = Field(
+        description="`reader` sees, `contributor` may also add, `keeper` may also change, move and "
+        "delete what is in the folder, and manage its members"
+    )
+
+
+class MemberModel(ResponseModel):
+    kind: MemberKind
+    id: UUID
+    name: str
+    role: FolderRole
+    user_count: int = Field(description="1 for a user")
+
+
+class MemberListModel(ResponseModel):
+    members: list[MemberModel] = Field(description="groups first, by name; without the owner")
+
+
+class SightQuery(RequestModel):
+    document_ids: list[UUID] = Field(min_length=1, max_length=10_000)
+    folder_id: UUID | None = Field(description="where they would move; null: out of folders")
+
+
+class SightModel(ResponseModel):
+    document_count: int = Field(description="shared documents whose readers change")
+    opens: bool = Field(description="whether all users would see them")
+    closes: bool = Field(description="whether not all users would see them any longer")
+    gains: list[str] = Field(description="users and groups that gain sight", examples=[["法务"]])
+    loses: list[str] = Field(description="users and groups that lose sight", examples=[[]])
 
 
 class FolderListModel(ResponseModel):
@@ -155,6 +197,65 @@ def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderM
 def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
     folders.move_folder(*context.caller(), folder_id, json_data.parent_id)
     return _opened(folder_id)
+
+
+@blueprint.post("/sight")
+@blueprint.input(SightQuery, location="json")
+@blueprint.output(SightModel)
+@blueprint.doc(
+    summary="Preview who gains and loses sight",
+    description="Of documents that would move to a folder; nothing is changed.",
+    responses=error_responses(404),
+)
+@context.reads
+def preview_move(json_data: SightQuery) -> SightModel:
+    services, user = context.caller()
+    change = folder_members.preview_move(
+        services, user, json_data.document_ids, json_data.folder_id
+    )
+    return SightModel.of(change)
+
+
+@blueprint.get("/<uuid:folder_id>/members")
+@blueprint.output(MemberListModel)
+@blueprint.doc(summary="List the members of a folder")
+def list_members(folder_id: UUID) -> MemberListModel:
+    return _members(folder_id)
+
+
+@blueprint.put("/<uuid:folder_id>/members")
+@blueprint.input(MemberBody, location="json")
+@blueprint.output(MemberListModel)
+@blueprint.doc(
+    summary="Add a member to a folder, or change the role",
+    description="Members count while the folder's visibility is `members`. 404 for an unknown "
+    "user or group.",
+)
+def set_member(folder_id: UUID, json_data: MemberBody) -> MemberListModel:
+    folder_members.set_member(
+        *context.caller(),
+        folder_id,
+        kind=json_data.kind,
+        name=json_data.name,
+        role=json_data.role,
+    )
+    return _members(folder_id)
+
+
+@blueprint.delete("/<uuid:folder_id>/members/<uuid:member_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Remove a member from a folder",
+    description="Who is removed finds nothing there from the next request on.",
+)
+def remove_member(folder_id: UUID, member_id: UUID) -> str:
+    folder_members.remove_member(*context.caller(), folder_id, member_id)
+    return ""
+
+
+def _members(folder_id: UUID) -> MemberListModel:
+    listed = folder_members.list_members(*context.caller(), folder_id)
+    return MemberListModel(members=[MemberModel.of(one) for one in listed])
 
 
 @blueprint.delete("/<uuid:folder_id>")

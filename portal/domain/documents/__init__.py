@@ -141,6 +141,8 @@ class DocumentSummary:
     chunk_count: int
     deleted_at: datetime | None
     can_edit: bool
+    is_for_members: bool = field(default=False, kw_only=True)
+    """Whether only the members of the folder see it."""
     warnings: tuple[str, ...]
     # Its folder, if the user may see that.
     folder_id: UUID | None = None

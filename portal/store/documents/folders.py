@@ -100,6 +100,7 @@ def _folders(user: User) -> Select[Any]:
     columns: tuple[Any, ...] = (FolderRow, parent.id, func.coalesce(UserRow.name, ""), has_folders)
     return (
         select(*columns)
+        .select_from(FolderRow)
         .outerjoin(parent, and_(parent.id == FolderRow.parent_id, folder_visible_to(user, parent)))
         .outerjoin(UserRow, UserRow.id == FolderRow.owner_id)
         .where(folder_visible_to(user))

@@ -83,6 +83,7 @@ def _summaries(user: User) -> Select[Any]:
             FolderRow.name,
             editable_by(user).label("can_edit"),
         )
+        .select_from(DocumentRow)
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
         .outerjoin(FolderRow, and_(FolderRow.id == DocumentRow.folder_id, folder_visible_to(user)))
         .where(
@@ -114,6 +115,7 @@ def to_summary(row: Any) -> DocumentSummary:
         chunk_count=chunk_count,
         deleted_at=document.deleted_at,
         can_edit=bool(can_edit),
+        is_for_members=document.gate_id is not None,
         warnings=tuple(map(Message.stored, warnings or ())),
         folder_id=folder_id,
         folder_name=folder_name,

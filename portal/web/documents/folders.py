@@ -11,18 +11,35 @@ from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
+from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
+    FolderRole,
     FolderVisibility,
     OpenedFolder,
 )
-from portal.errors import N_, Conflict, Forbidden, InvalidInput, PortalError
+from portal.errors import (
+    N_,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NoSuchAccount,
+    NotFound,
+    PortalError,
+)
 from portal.http import context
 from portal.http.messages import error_message
-from portal.services.documents import folders
+from portal.services.documents import folder_members, folders
+from portal.services.people import groups
 from portal.web.layout import Answer, see_other, wants_fragment
+
+ROLE_WORDS = {
+    FolderRole.READER: N_("Reader: may see"),
+    FolderRole.CONTRIBUTOR: N_("Contributor: may also add"),
+    FolderRole.KEEPER: N_("Keeper: may also change, delete and manage members"),
+}
 
 blueprint = APIBlueprint("folders", __name__, enable_openapi=False, url_prefix="/folders")
 
@@ -138,6 +155,69 @@ def delete(folder_id: UUID) -> Answer:
         )
     parent_id = opened.folder.parent_id
     return see_other(url_for("documents.index", folder=parent_id), " ".join(words))
+
+
+@blueprint.get("/<uuid:folder_id>/members")
+def show_members(folder_id: UUID) -> Answer:
+    """Show who may see a folder; with the right to, as forms."""
+    return _access_page(folder_id)
+
+
+@blueprint.post("/<uuid:folder_id>/access")
+def set_access(folder_id: UUID) -> Answer:
+    _opened_to_share(folder_id)
+    folders.change_folder(*context.caller(), folder_id, visibility=_visibility())
+    return _members_changed(folder_id, gettext("Saved."))
+
+
+@blueprint.post("/<uuid:folder_id>/members")
+def set_member(folder_id: UUID) -> Answer:
+    """Add a member, or change the role."""
+    sent = request.form
+    _opened_to_share(folder_id)
+    if sent.get("kind") not in set(MemberKind) or sent.get("role") not in set(FolderRole):
+        raise InvalidInput(reason=N_("choose a user or a group, and a role"))
+    try:
+        folder_members.set_member(
+            *context.caller(),
+            folder_id,
+            kind=MemberKind(sent["kind"]),
+            name=sent.get("name", ""),
+            role=FolderRole(sent["role"]),
+        )
+    except (NoSuchAccount, NotFound) as error:
+        return _access_page(folder_id, error)
+    return _members_changed(folder_id, gettext("Member added."))
+
+
+@blueprint.post("/<uuid:folder_id>/members/<uuid:member_id>/remove")
+def remove_member(folder_id: UUID, member_id: UUID) -> Answer:
+    folder_members.remove_member(*context.caller(), folder_id, member_id)
+    return _members_changed(folder_id, gettext("Member removed."))
+
+
+def _opened_to_share(folder_id: UUID) -> None:
+    if not folders.get_folder(*context.caller(), folder_id).folder.can_share:
+        raise Forbidden
+
+
+def _members_changed(folder_id: UUID, message: str) -> Answer:
+    return see_other(url_for("folders.show_members", folder_id=folder_id), message)
+
+
+def _access_page(folder_id: UUID, error: PortalError | None = None) -> Answer:
+    services, user = context.caller()
+    opened = folders.get_folder(services, user, folder_id)
+    can_share = opened.folder.can_share
+    page = render_template(
+        "pages/folder_members.html",
+        opened=opened,
+        members=folder_members.list_members(services, user, folder_id),
+        groups=groups.list_groups(services) if can_share else [],
+        roles=ROLE_WORDS,
+        error=error_message(error) if error else "",
+    )
+    return (page, error.status) if error else page
 
 
 def identifier(value: str | None) -> UUID | None:

@@ -1,0 +1,140 @@
+"""Groups of users, which administrators keep and folders are opened to."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.people.groups import MAX_GROUP_DESCRIPTION_CHARACTERS, MAX_GROUP_NAME_CHARACTERS
+from portal.http import context
+from portal.services.people import groups
+
+_TAG = {"name": "Groups", "description": "Groups of users, to open folders to. For administrators."}
+
+blueprint = APIBlueprint("groups_api", __name__, url_prefix="/api/groups", tag=_TAG)
+
+
+class NewGroupBody(RequestModel):
+    name: CleanText = Field(
+        min_length=1,
+        max_length=MAX_GROUP_NAME_CHARACTERS,
+        pattern="[^ ]",
+        description="unlike those of other groups, in any case",
+    )
+    description: CleanText = Field("", max_length=MAX_GROUP_DESCRIPTION_CHARACTERS)
+
+
+class GroupChangeBody(RequestModel):
+    name: CleanText | None = Field(
+        None, min_length=1, max_length=MAX_GROUP_NAME_CHARACTERS, description="unset: as it is"
+    )
+    description: CleanText | None = Field(None, max_length=MAX_GROUP_DESCRIPTION_CHARACTERS)
+
+
+class GroupMemberBody(RequestModel):
+    name: CleanText = Field(min_length=1, max_length=100, description="the user's name")
+
+
+class GroupModel(ResponseModel):
+    id: UUID
+    name: str = Field(examples=["法务"])
+    description: str
+    member_count: int
+
+
+class GroupList(ResponseModel):
+    groups: list[GroupModel] = Field(description="by name")
+
+
+class NamedModel(ResponseModel):
+    id: UUID
+    name: str
+
+
+class OpenedGroupModel(GroupModel):
+    members: list[NamedModel] = Field(description="users, by name")
+    folders: list[NamedModel] = Field(description="folders that are open to the group")
+
+
+def _opened(group_id: UUID) -> OpenedGroupModel:
+    opened = groups.get_group(*context.caller(), group_id)
+    return OpenedGroupModel.of(
+        opened.group,
+        members=[NamedModel(id=one, name=name) for one, name in opened.members],
+        folders=[NamedModel(id=one, name=name) for one, name in opened.folders],
+    )
+
+
+@blueprint.get("")
+@blueprint.output(GroupList)
+@blueprint.doc(summary="List groups", responses=error_responses(403))
+@context.for_administrators
+def list_groups() -> GroupList:
+    listed = groups.list_groups(context.services())
+    return GroupList(groups=[GroupModel.of(one) for one in listed])
+
+
+@blueprint.post("")
+@blueprint.input(NewGroupBody, location="json")
+@blueprint.output(OpenedGroupModel, status_code=201)
+@blueprint.doc(summary="Create a group", responses=error_responses(403, 409))
+@context.for_administrators
+def create_group(json_data: NewGroupBody) -> OpenedGroupModel:
+    return _opened(groups.create_group(*context.caller(), **json_data.model_dump()))
+
+
+@blueprint.get("/<uuid:group_id>")
+@blueprint.output(OpenedGroupModel)
+@blueprint.doc(summary="Get a group", responses=error_responses(403, 404))
+@context.for_administrators
+def get_group(group_id: UUID) -> OpenedGroupModel:
+    return _opened(group_id)
+
+
+@blueprint.patch("/<uuid:group_id>")
+@blueprint.input(GroupChangeBody, location="json")
+@blueprint.output(OpenedGroupModel)
+@blueprint.doc(summary="Rename or describe a group", responses=error_responses(403, 404, 409))
+@context.for_administrators
+def change_group(group_id: UUID, json_data: GroupChangeBody) -> OpenedGroupModel:
+    groups.change_group(*context.caller(), group_id, **json_data.model_dump())
+    return _opened(group_id)
+
+
+@blueprint.delete("/<uuid:group_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Delete a group",
+    description="Its members lose sight of the folders that they saw by it, at once.",
+    responses=error_responses(403, 404),
+)
+@context.for_administrators
+def delete_group(group_id: UUID) -> str:
+    groups.delete_group(*context.caller(), group_id)
+    return ""
+
+
+@blueprint.put("/<uuid:group_id>/members")
+@blueprint.input(GroupMemberBody, location="json")
+@blueprint.output(OpenedGroupModel)
+@blueprint.doc(summary="Add a user to a group", responses=error_responses(403, 404))
+@context.for_administrators
+def add_member(group_id: UUID, json_data: GroupMemberBody) -> OpenedGroupModel:
+    groups.add_member(*context.caller(), group_id, json_data.name)
+    return _opened(group_id)
+
+
+@blueprint.delete("/<uuid:group_id>/members/<uuid:user_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Remove a user from a group",
+    description="404 for a user who is no member.",
+    responses=error_responses(403, 404),
+)
+@context.for_administrators
+def remove_member(group_id: UUID, user_id: UUID) -> str:
+    groups.remove_member(*context.caller(), group_id, user_id)
+    return ""

@@ -1,0 +1,127 @@
+"""Groups of users: the pages on which administrators keep them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.domain.people.groups import MAX_GROUP_DESCRIPTION_CHARACTERS, MAX_GROUP_NAME_CHARACTERS
+from portal.errors import InvalidInput, NameTaken, NoSuchAccount, PortalError
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.people import accounts, groups
+from portal.web.layout import Answer, see_other
+
+blueprint = APIBlueprint("admin_groups", __name__, enable_openapi=False, url_prefix="/admin/groups")
+
+
+@blueprint.get("")
+@context.for_administrators
+def show_all() -> Answer:
+    return _list_page()
+
+
+@blueprint.post("")
+@context.for_administrators
+def create() -> Answer:
+    try:
+        group_id = groups.create_group(
+            *context.caller(), name=_sent("name"), description=_sent("description")
+        )
+    except (InvalidInput, NameTaken) as error:
+        return _list_page(error)
+    return _back(group_id, gettext("Group created."))
+
+
+@blueprint.get("/<uuid:group_id>")
+@context.for_administrators
+def show(group_id: UUID) -> Answer:
+    return _page(group_id)
+
+
+@blueprint.post("/<uuid:group_id>")
+@context.for_administrators
+def edit(group_id: UUID) -> Answer:
+    try:
+        groups.change_group(
+            *context.caller(), group_id, name=_sent("name"), description=_sent("description")
+        )
+    except (InvalidInput, NameTaken) as error:
+        return _page(group_id, error)
+    return _back(group_id, gettext("Saved."))
+
+
+@blueprint.get("/<uuid:group_id>/delete")
+@context.for_administrators
+def confirm_delete(group_id: UUID) -> Answer:
+    opened = groups.get_group(*context.caller(), group_id)
+    return render_template("pages/group_delete.html", opened=opened)
+
+
+@blueprint.post("/<uuid:group_id>/delete")
+@context.for_administrators
+def delete(group_id: UUID) -> Answer:
+    groups.delete_group(*context.caller(), group_id)
+    return see_other(url_for("admin_groups.show_all"), gettext("Group deleted."))
+
+
+@blueprint.post("/<uuid:group_id>/members")
+@context.for_administrators
+def add_member(group_id: UUID) -> Answer:
+    try:
+        groups.add_member(*context.caller(), group_id, request.form.get("name", ""))
+    except NoSuchAccount as error:
+        return _page(group_id, error)
+    return _back(group_id, gettext("Member added."))
+
+
+@blueprint.post("/<uuid:group_id>/members/<uuid:user_id>/remove")
+@context.for_administrators
+def remove_member(group_id: UUID, user_id: UUID) -> Answer:
+    groups.remove_member(*context.caller(), group_id, user_id)
+    return _back(group_id, gettext("Member removed."))
+
+
+def _sent(name: str) -> str:
+    return request.form.get(name, "")
+
+
+def _back(group_id: UUID, message: str) -> Response:
+    return see_other(url_for("admin_groups.show", group_id=group_id), message)
+
+
+def _limits() -> dict[str, int]:
+    return {
+        "max_name": MAX_GROUP_NAME_CHARACTERS,
+        "max_description": MAX_GROUP_DESCRIPTION_CHARACTERS,
+    }
+
+
+def _list_page(error: PortalError | None = None) -> Answer:
+    page = render_template(
+        "pages/groups.html",
+        groups=groups.list_groups(context.services()),
+        error=error_message(error) if error else "",
+        sent=request.form,
+        **_limits(),
+    )
+    return (page, error.status) if error else page
+
+
+def _page(group_id: UUID, error: PortalError | None = None) -> Answer:
+    services, user = context.caller()
+    opened = groups.get_group(services, user, group_id)
+    members = {name for _, name in opened.members}
+    listed = accounts.list_accounts(services, user)
+    page = render_template(
+        "pages/group.html",
+        opened=opened,
+        names=[one.name for one in listed if one.name not in members],
+        error=error_message(error) if error else "",
+        **_limits(),
+    )
+    return (page, error.status) if error else page

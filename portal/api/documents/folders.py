@@ -9,6 +9,7 @@ from apiflask import APIBlueprint
 from pydantic import Field
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
@@ -210,9 +211,8 @@ def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
 @context.reads
 def preview_move(json_data: SightQuery) -> SightModel:
     services, user = context.caller()
-    change = folder_members.preview_move(
-        services, user, json_data.document_ids, json_data.folder_id
-    )
+    target = BulkTarget(tuple(json_data.document_ids))
+    change = folder_members.preview_move(services, user, target, json_data.folder_id)
     return SightModel.of(change)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from uuid import UUID
 
+from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import FolderMember, MemberKind, SightChange
 from portal.domain.documents.folders import Folder, FolderRole
 from portal.domain.people import User
@@ -13,6 +13,7 @@ from portal.errors import Forbidden, NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
+from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folder_members as member_store
 from portal.store.documents import folders as folder_store
 from portal.store.people import accounts as account_store
@@ -61,15 +62,15 @@ def remove_member(services: Services, user: User, folder_id: UUID, member_id: UU
 
 
 def preview_move(
-    services: Services, user: User, document_ids: Sequence[UUID], folder_id: UUID | None
+    services: Services, user: User, target: BulkTarget, folder_id: UUID | None
 ) -> SightChange:
-    """Return who gains and loses sight of shared documents that move to a folder.
+    """Return who gains and loses sight of the shared documents of a target that move to a folder.
 
     Raises NotFound for the folder.
     """
     with services.database.begin() as session:
         to = existing(folder_store.find_folder(session, user, folder_id)) if folder_id else None
-        gates = folder_store.count_gates(session, user, document_ids)
+        gates = bulk_store.count_gates(session, user, target)
         return _sight(session, gates, to.gate_id if to else None)
 
 

@@ -246,6 +246,7 @@ def change_document(
         if tags is not None:
             row.tags = check_tags(tags)
         if visibility is not None and row.visibility != visibility.value:
+            _refuse_keepers(user, row)
             audit.record(
                 session,
                 AuditEvent.VISIBILITY_CHANGED,
@@ -254,6 +255,12 @@ def change_document(
                 details={"before": row.visibility, "after": visibility.value},
             )
             row.visibility = visibility.value
+
+
+def _refuse_keepers(user: User, document: DocumentRow) -> None:
+    """Raise Forbidden for keepers of a folder, who neither hide nor purge others' documents."""
+    if not (user.is_admin or document.owner_id == user.id):
+        raise Forbidden
 
 
 def delete_document(services: Services, user: User, document_id: UUID) -> None:
@@ -327,9 +334,7 @@ def purge_document(services: Services, user: User, document_id: UUID) -> None:
         in_trash = document_store.find_summary(session, user, document_id, deleted=True)
         document_store.lock_for_purge(session, document_id)
         document = editable(session, user, document_id, deleted=in_trash is not None)
-        # Keepers of a folder move others' documents to the trash, no further.
-        if not (user.is_admin or document.owner_id == user.id):
-            raise Forbidden
+        _refuse_keepers(user, document)
         if in_trash is None:
             # A document that is in the trash keeps its deletion date.
             document_store.set_deleted(session, document_id, deleted=True)

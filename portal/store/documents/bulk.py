@@ -5,6 +5,7 @@ Rows are locked in the order of their ids, so that two such changes do not deadl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -27,13 +28,14 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from portal.domain.documents import DocumentStatus
+from portal.domain.documents import DocumentStatus, Visibility
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import User
 from portal.store.documents.document_lists import matching
@@ -80,9 +82,14 @@ class SkippedRow(NamedTuple):
     can_edit: bool
 
 
-def _target(user: User, target: BulkTarget, *, deleted: bool = False) -> CTE:
+def _target(
+    user: User, target: BulkTarget, action: BulkAction | None = None, *, deleted: bool = False
+) -> CTE:
     statement = matching(user, target.filters, ids=target.ids, deleted=deleted)
-    can_edit = func.coalesce(editable_by(user), false()).label("can_edit")
+    is_own = true() if user.is_admin else DocumentRow.owner_id == user.id
+    # Keepers of a folder do not hide others' documents.
+    is_editable = is_own if action is BulkAction.VISIBILITY else editable_by(user)
+    can_edit = func.coalesce(is_editable, false()).label("can_edit")
     return statement.with_only_columns(DocumentRow.id, DocumentRow.title, can_edit).cte("target")
 
 
@@ -91,7 +98,7 @@ def change(
 ) -> Changed:
     """Change those of the target that the user may change, and are not so already."""
     d = _DOCUMENTS.c
-    chosen = _target(user, target, deleted=action is BulkAction.RESTORE)
+    chosen = _target(user, target, action, deleted=action is BulkAction.RESTORE)
     before: Any
     new: dict[str, Any]
     match action:
@@ -242,7 +249,7 @@ def list_skipped(
     Those are others' documents, what is in the trash still, and what has too many tags.
     """
     is_restoring = action is BulkAction.RESTORE
-    chosen = _target(user, target, deleted=is_restoring)
+    chosen = _target(user, target, action, deleted=is_restoring)
     is_editable = chosen.c.can_edit
     statement = select(chosen.c.id, chosen.c.title, is_editable)
     if action is BulkAction.ADD_TAG:
@@ -274,6 +281,18 @@ def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[A
 def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = False) -> int:
     chosen = _target(user, target, deleted=deleted)
     return session.scalar(select(func.count()).select_from(chosen)) or 0
+
+
+def count_gates(session: Session, user: User, target: BulkTarget) -> Counter[UUID | None]:
+    """Return how many shared documents that the user may move lie behind each gate."""
+    rows = session.execute(
+        matching(user, target.filters, ids=target.ids)
+        .where(editable_by(user), DocumentRow.visibility == Visibility.SHARED.value)
+        .with_only_columns(DocumentRow.gate_id, func.count(DocumentRow.id))
+        .group_by(DocumentRow.gate_id)
+        .order_by(None)
+    )
+    return Counter({row[0]: row[1] for row in rows})
 
 
 # --- undo -----------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ user, at the top. Writers take one lock, so that no two moves make a cycle.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -229,21 +228,6 @@ def count_documents(session: Session, user: User, folder_id: UUID) -> int:
         )
         or 0
     )
-
-
-def count_gates(session: Session, user: User, document_ids: Sequence[UUID]) -> Counter[UUID | None]:
-    """Return how many shared documents, of some visible to the user, lie behind each gate."""
-    rows = session.execute(
-        select(DocumentRow.gate_id, func.count())
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .where(
-            listed_for(user),
-            DocumentRow.id.in_(document_ids),
-            DocumentRow.visibility == Visibility.SHARED.value,
-        )
-        .group_by(DocumentRow.gate_id)
-    )
-    return Counter({row[0]: row[1] for row in rows})
 
 
 # --- writing --------------------------------------------------------------------------------------

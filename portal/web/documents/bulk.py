@@ -8,13 +8,13 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
-from werkzeug.wrappers import Response
 
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
+from portal.domain.documents.folder_members import SightChange
 from portal.errors import N_, Forbidden, InvalidInput, verbatim
 from portal.http import context
-from portal.services.documents import bulk, folders, library
+from portal.services.documents import bulk, folder_members, folders, library
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import list_query, list_values
@@ -41,7 +41,11 @@ _QUESTIONS = {
 @blueprint.post("/ask")
 def ask() -> Answer:
     """Ask what an action needs to know, in the dialog or on a page of its own."""
-    action = _action()
+    return _ask(_action())
+
+
+def _ask(action: BulkAction, sight: SightChange | None = None) -> Answer:
+    """Show the question; with `sight`, who gains and loses sight by the move."""
     if action not in _QUESTIONS:
         raise InvalidInput(reason=N_("unknown action"))
     services, user = context.caller()
@@ -57,6 +61,8 @@ def ask() -> Answer:
         "tags": library.list_tags(services, user) if action is BulkAction.ADD_TAG else [],
         "domains": library.list_domains(services, user) if action is BulkAction.DOMAIN else [],
         "visibilities": tuple(Visibility),
+        "sight": sight,
+        "chosen": request.form.get("value", ""),
         "max_tag_characters": MAX_TAG_CHARACTERS,
         "max_domain_characters": MAX_DOMAIN_CHARACTERS,
     }
@@ -66,9 +72,14 @@ def ask() -> Answer:
 
 
 @blueprint.post("")
-def apply() -> Response:
+def apply() -> Answer:
     action = _action()
-    done = bulk.apply(*context.caller(), _target(), action, _value(action))
+    target, value = _target(), _value(action)
+    if action is BulkAction.MOVE and request.form.get("seen") != request.form.get("value"):
+        sight = folder_members.preview_move(*context.caller(), target, value)
+        if sight.matters:
+            return _ask(action, sight)
+    done = bulk.apply(*context.caller(), target, action, value)
     address = next_path() or url_for(
         "documents.index", **list_query().arguments(), shown=request.form.get("shown") or None
     )

@@ -1,0 +1,232 @@
+"""Folders that only their members see: what members may do, and what all others may not learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from portal.domain.documents import Visibility
+from portal.domain.people import User
+from portal.services.documents import folders, library
+from portal.services.people import groups
+from tests.conftest import Portal
+
+WORD = "zirconium"
+TITLE = "Smelter report"
+
+
+@dataclass
+class Team:
+    """A folder of ann's for members only with her shared document in it, and ben, who is none."""
+
+    portal: Portal
+    client: FlaskClient
+    ann: User
+    ben: User
+    folder: str
+    document: str
+
+    def call(self, user: User, method: str, path: str, **given: Any) -> TestResponse:
+        headers = self.portal.headers(user)
+        return self.client.open(path, method=method, headers=headers, **given)
+
+    def add(self, kind: str, name: str, role: str) -> TestResponse:
+        body = {"kind": kind, "name": name, "role": role}
+        return self.call(self.ann, "PUT", f"/api/folders/{self.folder}/members", json=body)
+
+    def surfaces(self, user: User) -> dict[str, str]:
+        """Return what each list and search shows to a user."""
+        query = {"query": f"{WORD} smelting"}
+        asked = {
+            "search": ("POST", "/api/knowledge/search", {"json": query}),
+            "search page": ("GET", "/search", {"query_string": {"q": "smelting"}}),
+            "misspelt": ("GET", "/search", {"query_string": {"q": "zirconiun"}}),
+            "hybrid": ("POST", "/api/v1/search/hybrid", {"json": {"query_text": WORD}}),
+            "v1": ("POST", "/v1/search", {"json": {"query": WORD}}),
+            "semantic": ("POST", "/api/semantic_search", {"json": {"query": WORD}}),
+            "documents": ("GET", "/api/knowledge/documents", {}),
+            "page of documents": ("GET", "/documents", {}),
+            "tags": ("GET", "/api/knowledge/tags", {}),
+            "folders": ("GET", "/api/folders", {}),
+            "defaults": ("GET", "/api/user/document-defaults", {}),
+            "folder defaults": ("GET", "/api/user/folder-defaults", {}),
+            "notifications": ("GET", "/api/notifications", {}),
+        }
+        return {
+            name: self.call(user, method, path, **given).get_data(as_text=True)
+            for name, (method, path, given) in asked.items()
+        }
+
+    def leaks(self, user: User) -> set[str]:
+        """Return the surfaces that name the document, its words, its tag or its folder."""
+        hidden = {TITLE, "smelting furnace", "zirconium", "ore-tag", self.folder, self.document}
+        shown = self.surfaces(user)
+        found = set()
+        for name, body in shown.items():
+            rest = body.replace("zirconium smelting", "").replace('"zirconium"', "")
+            found |= {name for one in hidden if one in rest}
+        return found
+
+
+@pytest.fixture
+def team(portal: Portal, client: FlaskClient) -> Team:
+    ann, ben = portal.user("ann"), portal.user("ben")
+    content = f"The {WORD} goes into the smelting furnace."
+    document = portal.add(content, name=f"{TITLE}.txt", owner=ann)
+    team = Team(portal, client, ann, ben, "", str(document.id))
+    made = team.call(ann, "POST", "/api/folders", json={"name": "Works", "visibility": "members"})
+    team.folder = made.json["id"]
+    place = {"folder_id": team.folder}
+    moved = team.call(ann, "PUT", f"/api/knowledge/documents/{document.id}/folder", json=place)
+    assert moved.status_code == 200, moved.text
+    tags = {"tags": ["ore-tag"]}
+    team.call(ann, "PUT", f"/api/knowledge/documents/{document.id}/tags", json=tags)
+    return team
+
+
+@pytest.mark.parametrize("through", ["user", "group"])
+def test_removed_member_finds_nothing_from_the_next_request_on(team: Team, through: str) -> None:
+    never = team.portal.user("cleo")
+    group = groups.create_group(team.portal.services, team.portal.admin, name="Smelters")
+    groups.add_member(team.portal.services, team.portal.admin, group, "ben")
+    assert not team.leaks(team.ben)
+    name = {"user": "ben", "group": "smelters"}[through]
+    assert team.add(through, name, "reader").status_code == 200
+    seen = team.leaks(team.ben)
+    assert {"search", "search page", "documents", "tags", "folders", "v1"} <= seen
+    member = team.ben.id if through == "user" else group
+    removed = team.call(team.ann, "DELETE", f"/api/folders/{team.folder}/members/{member}")
+    assert removed.status_code == 204
+    assert not team.leaks(team.ben)
+    assert not team.leaks(never)
+
+
+def test_scores_do_not_depend_on_what_only_members_see(team: Team) -> None:
+    """The weights of words are those of documents that all users may see."""
+    own = team.portal.add(f"A note about {WORD}.", name="note.txt", owner=team.ben)
+    query = {"json": {"query": WORD}}
+
+    def found() -> Any:
+        hits = team.call(team.ben, "POST", "/api/knowledge/search", **query).json["results"]
+        return [(hit["document_id"], hit["score"], hit.get("text_score")) for hit in hits]
+
+    before = found()
+    assert [one[0] for one in before] == [str(own.id)]
+    for number in range(8):
+        # It was never open to all, so the index of shared chunks never had it.
+        more = team.portal.add(
+            f"{WORD} batch {number}",
+            name=f"{number}.txt",
+            owner=team.ann,
+            visibility=Visibility.PRIVATE,
+        )
+        services, shared = team.portal.services, Visibility.SHARED
+        folders.move_document(services, team.ann, more.id, UUID(team.folder))
+        library.change_document(services, team.ann, more.id, visibility=shared)
+    assert found() == before
+
+
+def test_roles_say_who_adds_changes_and_shares(team: Team) -> None:
+    place, tags = {"folder_id": team.folder}, {"tags": ["seen"]}
+    note = team.portal.add("A note.", name="note.txt", owner=team.ben)
+
+    def statuses() -> list[int]:
+        calls = [
+            ("PUT", f"/api/knowledge/documents/{note.id}/folder", place),
+            ("PUT", f"/api/knowledge/documents/{team.document}/tags", tags),
+            ("PATCH", f"/api/folders/{team.folder}", {"description": "more"}),
+            (
+                *("PUT", f"/api/folders/{team.folder}/members"),
+                {"kind": "user", "name": "admin", "role": "reader"},
+            ),
+        ]
+        return [team.call(team.ben, *call[:2], json=call[2]).status_code for call in calls]
+
+    assert statuses() == [404, 404, 404, 404]
+    for role, expected in (
+        ("reader", [403, 403, 403, 403]),
+        ("contributor", [200, 403, 403, 403]),
+        ("keeper", [200, 200, 200, 200]),
+    ):
+        assert team.add("user", "ben", role).status_code == 200
+        assert statuses() == expected, role
+
+
+def test_owner_sees_a_document_among_members_who_exclude_them(team: Team) -> None:
+    note = team.portal.add("A quince note.", name="note.txt", owner=team.ben)
+    team.add("user", "ben", "contributor")
+    team.call(
+        *(team.ben, "PUT", f"/api/knowledge/documents/{note.id}/folder"),
+        json={"folder_id": team.folder},
+    )
+    team.call(team.ann, "DELETE", f"/api/folders/{team.folder}/members/{team.ben.id}")
+    seen = team.call(team.ben, "GET", f"/api/knowledge/documents/{note.id}")
+    assert seen.status_code == 200
+    assert team.folder not in seen.text
+
+
+def test_deleting_a_folder_spares_a_hidden_one_below(team: Team) -> None:
+    """What another user's folder for members protects is not opened by who deletes one above."""
+    outer = team.call(team.ben, "POST", "/api/folders", json={"name": "Outer"}).json["id"]
+    parent = {"parent_id": outer}
+    moved = team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json=parent)
+    assert moved.status_code == 200
+    gone = team.call(team.ben, "DELETE", f"/api/folders/{outer}?documents=keep")
+    assert gone.status_code == 200
+    assert team.call(team.ann, "GET", f"/api/folders/{team.folder}").status_code == 200
+    assert (
+        team.call(team.ben, "GET", f"/api/knowledge/documents/{team.document}").status_code == 404
+    )
+
+
+def test_move_says_who_gains_and_loses_sight(team: Team) -> None:
+    team.add("user", "ben", "reader")
+    ask = {"document_ids": [team.document], "folder_id": None}
+    told = team.call(team.ann, "POST", "/api/folders/sight", json=ask).json
+    assert told == {"document_count": 1, "opens": True, "closes": False, "gains": [], "loses": []}
+    second = team.call(
+        team.ann, "POST", "/api/folders", json={"name": "Second", "visibility": "members"}
+    ).json["id"]
+    ask["folder_id"] = second
+    told = team.call(team.ann, "POST", "/api/folders/sight", json=ask).json
+    assert (told["gains"], told["loses"]) == ([], ["ben"])
+    form = {"action": "move", "document": team.document, "value": second}
+    asked = team.call(team.ann, "POST", "/documents/bulk", data=form)
+    assert asked.status_code == 200
+    assert 'data-testid="sight-change"' in asked.text
+    assert "ben" in asked.text
+    done = team.call(team.ann, "POST", "/documents/bulk", data=form | {"seen": second})
+    assert done.status_code == 303
+    gone = team.call(team.ben, "GET", f"/api/knowledge/documents/{team.document}")
+    assert gone.status_code == 404
+
+
+def test_keeper_takes_back_what_the_keeper_moved_out(team: Team) -> None:
+    team.add("user", "ben", "keeper")
+    move = {"action": "move", "ids": [team.document], "folder_id": None}
+    done = team.call(team.ben, "POST", "/api/knowledge/bulk", json=move).json
+    assert (done["changed_count"], done["skipped_count"]) == (1, 0)
+    undo = f"/api/knowledge/bulk/{done['change_id']}/undo"
+    assert team.call(team.ben, "POST", undo).status_code == 200
+    stranger = team.portal.user("cleo")
+    gone = team.call(stranger, "GET", f"/api/knowledge/documents/{team.document}")
+    assert gone.status_code == 404
+
+
+def test_administrators_keep_groups_over_the_api(team: Team) -> None:
+    admin = team.portal.admin
+    made = team.call(admin, "POST", "/api/groups", json={"name": "Law", "description": "of it"})
+    assert made.status_code == 201
+    group = UUID(made.json["id"])
+    assert team.call(admin, "POST", "/api/groups", json={"name": "LAW"}).status_code == 409
+    added = team.call(admin, "PUT", f"/api/groups/{group}/members", json={"name": "ben"})
+    assert [one["name"] for one in added.json["members"]] == ["ben"]
+    assert team.add("group", "law", "reader").status_code == 200
+    assert not {"documents", "folders"} - team.leaks(team.ben)
+    assert team.call(admin, "DELETE", f"/api/groups/{group}").status_code == 204
+    assert not team.leaks(team.ben)

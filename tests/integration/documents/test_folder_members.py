@@ -57,10 +57,12 @@ class Team:
             "folder defaults": ("GET", "/api/user/folder-defaults", {}),
             "notifications": ("GET", "/api/notifications", {}),
         }
-        return {
-            name: self.call(user, method, path, **given).get_data(as_text=True)
+        answers = {
+            name: self.call(user, method, path, **given)
             for name, (method, path, given) in asked.items()
         }
+        assert {one.status_code for one in answers.values()} == {200}, answers
+        return {name: one.get_data(as_text=True) for name, one in answers.items()}
 
     def leaks(self, user: User) -> set[str]:
         """Return the surfaces that name the document, its words, its tag or its folder."""

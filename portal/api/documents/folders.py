@@ -100,7 +100,7 @@ class MemberBody(RequestModel):
 class MemberModel(ResponseModel):
     kind: MemberKind
     id: UUID
-    name: str
+    name: str = Field(examples=["法务"])
     role: FolderRole
     user_count: int = Field(description="1 for a user")
 
@@ -110,7 +110,7 @@ class MemberListModel(ResponseModel):
 
 
 class SightQuery(RequestModel):
-    document_ids: list[UUID] = Field(min_length=1, max_length=10_000)
+    document_ids: list[UUID] = Field(min_length=1, max_length=100)
     folder_id: UUID | None = Field(description="where they would move; null: out of folders")
 
 

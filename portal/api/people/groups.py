@@ -41,7 +41,7 @@ class GroupMemberBody(RequestModel):
 class GroupModel(ResponseModel):
     id: UUID
     name: str = Field(examples=["法务"])
-    description: str
+    description: str = Field(examples=["起草和审核合同的人"])
     member_count: int
 
 
@@ -51,7 +51,7 @@ class GroupList(ResponseModel):
 
 class NamedModel(ResponseModel):
     id: UUID
-    name: str
+    name: str = Field(examples=["合同"])
 
 
 class OpenedGroupModel(GroupModel):

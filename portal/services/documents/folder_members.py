@@ -71,14 +71,16 @@ def preview_move(
     with services.database.begin() as session:
         to = existing(folder_store.find_folder(session, user, folder_id)) if folder_id else None
         gates = bulk_store.count_gates(session, user, target)
-        return _sight(session, gates, to.gate_id if to else None)
+        return _sight(session, user, gates, to.gate_id if to else None)
 
 
-def _sight(session: Session, gates: Counter[UUID | None], to: UUID | None) -> SightChange:
+def _sight(
+    session: Session, user: User, gates: Counter[UUID | None], to: UUID | None
+) -> SightChange:
     moved = Counter({gate: count for gate, count in gates.items() if gate != to})
     if not moved:
         return SightChange(0)
-    names = member_store.audience(session, [one for one in (*moved, to) if one is not None])
+    names = member_store.audience(session, user, [one for one in (*moved, to) if one is not None])
     before = {name for gate in moved if gate for name in names.get(gate, ())}
     after = set(names.get(to, ())) if to else set()
     return SightChange(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, func, literal, select, union_all
+from sqlalchemy import delete, func, literal, select, true, union_all
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.documents.folder_members import FolderMember, MemberKind
 from portal.domain.documents.folders import FolderRole
+from portal.domain.people import User
+from portal.store.documents.selection import gates_of
 from portal.store.models import FolderMemberRow, FolderRow, GroupMemberRow, GroupRow, UserRow
 
 
@@ -45,12 +47,16 @@ def list_members(session: Session, folder_id: UUID) -> list[FolderMember]:
     ]
 
 
-def audience(session: Session, gate_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
-    """Return the names of those who pass each gate: its owner, and its members."""
+def audience(session: Session, user: User, gate_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
+    """Return the names of those who pass each gate: its owner, and its members.
+
+    Gates that the user does not pass are left out: their members are not for the user to know.
+    """
+    is_known = true() if user.is_admin else FolderRow.id.in_(gates_of(user))
     owners = session.execute(
         select(FolderRow.id, UserRow.name)
         .outerjoin(UserRow, UserRow.id == FolderRow.owner_id)
-        .where(FolderRow.id.in_(gate_ids))
+        .where(FolderRow.id.in_(gate_ids), is_known)
     )
     found = {gate_id: [name] if name else [] for gate_id, name in owners}
     for gate_id, names in found.items():

@@ -170,6 +170,13 @@ def test_owner_sees_a_document_among_members_who_exclude_them(team: Team) -> Non
     seen = team.call(team.ben, "GET", f"/api/knowledge/documents/{note.id}")
     assert seen.status_code == 200
     assert team.folder not in seen.text
+    ask = {"document_ids": [str(note.id)], "folder_id": None}
+    told = team.call(team.ben, "POST", "/api/folders/sight", json=ask).json
+    assert (told["opens"], told["gains"], told["loses"]) == (True, [], [])
+    made = team.call(team.ben, "POST", "/api/folders", json={"name": "B", "visibility": "members"})
+    ask["folder_id"] = made.json["id"]
+    told = team.call(team.ben, "POST", "/api/folders/sight", json=ask).json
+    assert told["loses"] == [], "the members of a folder that ben does not see"
 
 
 def test_deleting_a_folder_spares_a_hidden_one_below(team: Team) -> None:

@@ -22,11 +22,13 @@ from e2e.light_portal import LightPortal, library, light_portal
 from portal import create_app
 from portal.container import build_services
 from portal.domain.documents.bulk import BulkAction, BulkTarget
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.http.cookies import THEME
 from portal.services.answers import conversations
-from portal.services.documents import bulk, folders
+from portal.services.documents import bulk, folder_members, folders
 from portal.services.documents import library as documents
-from portal.services.people import accounts, invitations
+from portal.services.people import accounts, groups, invitations
 from portal.web.i18n import LANGUAGES
 from portal.web.layout import THEMES
 from tests.conftest import Portal
@@ -76,6 +78,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "new folder": ("folders.show_new", {}, ""),
     "change a folder": ("folders.show_edit", {"folder_id": "folder"}, ""),
     "delete a folder": ("folders.confirm_delete", {"folder_id": "folder"}, ""),
+    "members of a folder": ("folders.show_members", {"folder_id": "folder"}, ""),
     "a document": ("reading.show", {"document_id": "handbook"}, ""),
     "a document, found in": ("reading.show", {"document_id": "travel"}, "?find=报销"),
     "a PDF": ("reading.show", {"document_id": "pdf"}, ""),
@@ -120,6 +123,9 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "administration": ("admin.show", {}, ""),
     "a user": ("admin_users.show", {"user_id": "user"}, ""),
     "delete a user": ("admin_users.confirm_delete", {"user_id": "user"}, ""),
+    "groups": ("admin_groups.show_all", {}, ""),
+    "a group": ("admin_groups.show", {"group_id": "group"}, ""),
+    "delete a group": ("admin_groups.confirm_delete", {"group_id": "group"}, ""),
     "jobs": ("admin_jobs.show", {}, ""),
     "models": ("admin_models.show", {}, ""),
     "search settings": ("admin_search.show", {}, ""),
@@ -169,7 +175,16 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         harbour = portal.add(pdf.read_bytes(), name=pdf.name)
         trashed = portal.add("A draft that was replaced.", name="Old draft.txt")
         documents.delete_document(services, admin, trashed.id)
-        folder = folders.create_folder(services, admin, name="People", description="For all teams.")
+        mei = portal.user("Mei Lin")
+        group = groups.create_group(services, admin, name="Field team", description="Two sites.")
+        groups.add_member(services, admin, group, mei.name)
+        folder = folders.create_folder(
+            services, admin, name="People", visibility=FolderVisibility.MEMBERS
+        )
+        for kind, name in ((MemberKind.GROUP, "Field team"), (MemberKind.USER, mei.name)):
+            folder_members.set_member(
+                services, admin, folder, kind=kind, name=name, role=FolderRole.READER
+            )
         bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.MOVE, folder)
         bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.ADD_TAG, "2026")
         begun = conversations.create(services, admin, "").id
@@ -190,7 +205,8 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "question": question.id,
             "answer": answer.id,
             "citation": answer.citations[0].id,
-            "user": portal.user("Mei Lin").id,
+            "user": mei.id,
+            "group": group,
             "invitation": invitations.invite(services, admin).secret,
         }
         services.database.dispose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from uuid import UUID
 
+from portal.domain.documents import DocumentFilter
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import FolderMember, MemberKind, SightChange
 from portal.domain.documents.folders import Folder, FolderRole
@@ -72,6 +73,22 @@ def preview_move(
         to = existing(folder_store.find_folder(session, user, folder_id)) if folder_id else None
         gates = bulk_store.count_gates(session, user, target)
         return _sight(session, user, gates, to.gate_id if to else None)
+
+
+def preview_folder_move(
+    services: Services, user: User, folder_id: UUID, parent_id: UUID | None
+) -> SightChange:
+    """Return who gains and loses sight of the shared documents in a folder that moves into another,
+    as far as the user sees them. Raises NotFound for either."""
+    with services.database.begin() as session:
+        folder = existing(folder_store.find_folder(session, user, folder_id))
+        to = existing(folder_store.find_folder(session, user, parent_id)) if parent_id else None
+        if folder.gate_id == folder_id:
+            return SightChange(0)  # Its own members go with it.
+        target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
+        gates = bulk_store.count_gates(session, user, target, with_others=True)
+        moved = +Counter({folder.gate_id: gates[folder.gate_id]})
+        return _sight(session, user, moved, to.gate_id if to else None)
 
 
 def _sight(

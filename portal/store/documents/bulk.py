@@ -283,11 +283,15 @@ def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = F
     return session.scalar(select(func.count()).select_from(chosen)) or 0
 
 
-def count_gates(session: Session, user: User, target: BulkTarget) -> Counter[UUID | None]:
-    """Return how many shared documents that the user may move lie behind each gate."""
+def count_gates(
+    session: Session, user: User, target: BulkTarget, *, with_others: bool = False
+) -> Counter[UUID | None]:
+    """Return how many shared documents that the user may move lie behind each gate; those that the
+    user only sees as well `with_others`."""
     rows = session.execute(
         matching(user, target.filters, ids=target.ids)
-        .where(editable_by(user), DocumentRow.visibility == Visibility.SHARED.value)
+        .where(DocumentRow.visibility == Visibility.SHARED.value)
+        .where(true() if with_others else editable_by(user))
         .with_only_columns(DocumentRow.gate_id, func.count(DocumentRow.id))
         .group_by(DocumentRow.gate_id)
         .order_by(None)

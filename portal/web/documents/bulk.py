@@ -41,15 +41,29 @@ _QUESTIONS = {
 @blueprint.post("/ask")
 def ask() -> Answer:
     """Ask what an action needs to know, in the dialog or on a page of its own."""
-    return _ask(_action())
+    return _ask(_action(), _target(), chosen=request.form.get("value", ""))
 
 
-def _ask(action: BulkAction, sight: SightChange | None = None) -> Answer:
-    """Show the question; with `sight`, who gains and loses sight by the move."""
+def ask_to_move(document_id: UUID, folder_id: UUID | None, sight: SightChange) -> Answer:
+    """Show who gains and loses sight of a document by a move, and ask whether to move it."""
+    after = url_for("reading.show", document_id=document_id)
+    chosen = str(folder_id or "none")
+    return _ask(BulkAction.MOVE, BulkTarget((document_id,)), sight, chosen=chosen, after=after)
+
+
+def _ask(
+    action: BulkAction,
+    target: BulkTarget,
+    sight: SightChange | None = None,
+    *,
+    chosen: str,
+    after: str | None = None,
+) -> Answer:
+    """Show the question; with `sight`, who gains and loses sight by the move. `after` is the page
+    to return to."""
     if action not in _QUESTIONS:
         raise InvalidInput(reason=N_("unknown action"))
     services, user = context.caller()
-    target = _target()
     values: dict[str, Any] = {
         "action": action,
         "question": gettext(_QUESTIONS[action]),
@@ -62,7 +76,8 @@ def _ask(action: BulkAction, sight: SightChange | None = None) -> Answer:
         "domains": library.list_domains(services, user) if action is BulkAction.DOMAIN else [],
         "visibilities": tuple(Visibility),
         "sight": sight,
-        "chosen": request.form.get("value", ""),
+        "chosen": chosen,
+        "after": after or next_path(),
         "max_tag_characters": MAX_TAG_CHARACTERS,
         "max_domain_characters": MAX_DOMAIN_CHARACTERS,
     }
@@ -78,7 +93,7 @@ def apply() -> Answer:
     if action is BulkAction.MOVE and request.form.get("seen") != request.form.get("value"):
         sight = folder_members.preview_move(*context.caller(), target, value)
         if sight.matters:
-            return _ask(action, sight)
+            return _ask(action, target, sight, chosen=request.form["value"])
     done = bulk.apply(*context.caller(), target, action, value)
     address = next_path() or url_for(
         "documents.index", **list_query().arguments(), shown=request.form.get("shown") or None

@@ -11,7 +11,7 @@ from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
-from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folder_members import MemberKind, SightChange
 from portal.domain.documents.folders import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
@@ -107,6 +107,9 @@ def edit(folder_id: UUID) -> Answer:
     try:
         parent_id = identifier(request.form.get("parent_id"))
         if parent_id != opened.folder.parent_id:
+            sight = folder_members.preview_folder_move(services, user, folder_id, parent_id)
+            if sight.matters and request.form.get("seen") != request.form["parent_id"]:
+                return _form(opened.folder, parent_id, opened, sight=sight)
             folders.move_folder(services, user, folder_id, parent_id)
         folders.change_folder(
             services,
@@ -245,8 +248,10 @@ def _form(
     parent_id: UUID | None,
     opened: OpenedFolder | None,
     error: PortalError | None = None,
+    sight: SightChange | None = None,
 ) -> Answer:
-    """Show the form for a new folder, or for an existing one."""
+    """Show the form for a new folder, or for an existing one; with `sight`, who gains and loses
+    sight of its documents by the move that was asked for."""
     sent = request.form
     shown = {
         "name": sent.get("name", folder.name if folder else ""),
@@ -259,6 +264,7 @@ def _form(
         "shown": shown,
         "paths": folders.list_paths(*context.caller()),
         "folder_error": error_message(error) if error else "",
+        "sight": sight,
         "max_name": MAX_FOLDER_NAME_CHARACTERS,
         "max_description": MAX_DESCRIPTION_CHARACTERS,
     }

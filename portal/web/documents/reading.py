@@ -15,16 +15,18 @@ from werkzeug.wrappers import Response
 
 from portal.domain.conversations import Citation, SourceState
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
+from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.jobs import UNFINISHED
 from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import citing
-from portal.services.documents import folders, library
+from portal.services.documents import folder_members, folders, library
 from portal.services.documents.ingestion import jobs, rereading
 from portal.services.documents.library import StoredFile
 from portal.services.documents.versions import revisions
 from portal.text.titles import split_tags
+from portal.web.documents.bulk import ask_to_move
 from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import ACTIVE
@@ -108,6 +110,10 @@ def edit(document_id: UUID) -> Answer:
         folder_id = identifier(request.form.get("folder_id", str(before or "")))
         # A folder that the user may not see is not in the form, and is left only on purpose.
         if folder_id != before:
+            target = BulkTarget((document_id,))
+            sight = folder_members.preview_move(services, user, target, folder_id)
+            if sight.matters:
+                return ask_to_move(document_id, folder_id, sight)
             folders.move_document(services, user, document_id, folder_id)
     except InvalidInput as error:
         detail = library.get_document(services, user, document_id)

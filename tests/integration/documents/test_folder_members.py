@@ -215,6 +215,33 @@ def test_move_says_who_gains_and_loses_sight(team: Team) -> None:
     assert gone.status_code == 404
 
 
+def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> None:
+    team.add("user", "ben", "reader")
+    form = {"title": TITLE, "folder_id": ""}
+    edit = f"/documents/{team.document}/edit"
+    asked = team.call(team.ann, "POST", edit, data=form)
+    assert asked.status_code == 200
+    assert 'data-testid="sight-change"' in asked.text
+    assert f'name="next" value="/documents/{team.document}"' in asked.text
+    kept = team.call(team.ann, "GET", f"/api/knowledge/documents/{team.document}").json
+    assert kept["folder_id"] == team.folder
+    # A folder without members of its own shows what is moved into it to others.
+    inner = {"name": "Inner", "parent_id": team.folder}
+    inner_id = team.call(team.ann, "POST", "/api/folders", json=inner).json["id"]
+    team.call(team.ann, "POST", edit, data={"title": TITLE, "folder_id": inner_id})
+    edit = f"/folders/{inner_id}/edit"
+    form = {"name": "Inner", "parent_id": "", "visibility": "shared"}
+    asked = team.call(team.ann, "POST", edit, data=form)
+    assert asked.status_code == 200
+    assert 'data-testid="sight-change"' in asked.text
+    outsider = team.portal.user("cleo")
+    gone = team.call(outsider, "GET", f"/api/knowledge/documents/{team.document}")
+    assert gone.status_code == 404
+    assert team.call(team.ann, "POST", edit, data=form | {"seen": ""}).status_code == 303
+    seen = team.call(outsider, "GET", f"/api/knowledge/documents/{team.document}")
+    assert seen.status_code == 200
+
+
 def test_keeper_takes_back_what_the_keeper_moved_out(team: Team) -> None:
     team.add("user", "ben", "keeper")
     move = {"action": "move", "ids": [team.document], "folder_id": None}

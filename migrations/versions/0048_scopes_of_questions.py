@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0047"
-down_revision = "0046"
+revision = "0048"
+down_revision = "0047"
 
 
 def upgrade() -> None:

@@ -144,6 +144,14 @@ def test_asking_about_this_leaves_nothing_until_it_is_asked(ada: Desk, portal: P
     assert "Using 1 of 1 documents" in shown
 
 
+def test_rows_of_the_list_offer_to_ask_about_the_document(ada: Desk) -> None:
+    document_id = ada.add("One")
+    page = ada.call("GET", "/documents").get_data(as_text=True)
+    row = page.partition('data-testid="ask-about-row"')[0].rpartition("<a ")[2]
+    assert f'href="/chat?document={document_id}"' in row
+    assert ": One" in row
+
+
 def test_scope_of_a_question_narrows_it_alone(ada: Desk) -> None:
     one, two = ada.add("One"), ada.add("Two", tag="2026")
     talk = ada.talk()

@@ -14,8 +14,8 @@ from e2e.test_chat_journey import Lesson, library_with
 pytestmark = pytest.mark.e2e
 
 _LESSON = Lesson(
-    "Lighthouse log", "# Lighthouse log\n\nThe lamp is lit at dusk and wound every four hours.",
-    "When is the lamp lit?", "at dusk",
+    "Barometer log", "# Barometer log\n\nThe barometer is read at noon and cleaned in spring.",
+    "When is the barometer read?", "at noon",
 )  # fmt: skip
 
 
@@ -28,13 +28,13 @@ def test_question_is_about_what_the_keyboard_chooses(
     page.goto("/chat")
     field, options = page.locator("#chat-input"), page.get_by_test_id("about-option")
     part = page.get_by_test_id("about-part")
-    field.press_sequentially(f"{_LESSON.question} @lightho")
+    field.press_sequentially(f"{_LESSON.question} @baromet")
     expect(options).to_have_count(1)
     expect(field).to_have_attribute("aria-activedescendant", "about-option-1")
     assert_accessible(page)
     page.keyboard.press("Escape")
     expect(options).to_have_count(0)
-    page.keyboard.type("u")
+    page.keyboard.type("e")
     expect(options).to_have_count(1)
     page.keyboard.press("Tab")
     expect(part).to_contain_text(_LESSON.title)
@@ -42,7 +42,7 @@ def test_question_is_about_what_the_keyboard_chooses(
     expect(field).to_be_focused()
     part.get_by_role("button").press("Enter")
     expect(part).to_have_count(0)
-    field.press_sequentially("@lig")
+    field.press_sequentially("@bar")
     page.keyboard.press("Enter")
     expect(part).to_contain_text(_LESSON.title)
     expect(page).to_have_url("/chat")
@@ -51,11 +51,11 @@ def test_question_is_about_what_the_keyboard_chooses(
     expect(page.get_by_test_id("answer-text")).to_contain_text(_LESSON.fact)
     expect(part).to_have_count(0)
     field.dispatch_event("compositionstart")
-    field.evaluate("field => { field.value = '@li'; field.setSelectionRange(3, 3) }")
+    field.evaluate("field => { field.value = '@ba'; field.setSelectionRange(3, 3) }")
     field.evaluate(
         "field => field.dispatchEvent(new InputEvent('input', {bubbles: true, isComposing: true}))"
     )
-    expect(page.locator("#about-find")).not_to_have_value("li")
+    expect(page.locator("#about-find")).not_to_have_value("ba")
     field.dispatch_event("compositionend")
     expect(options).to_have_count(1)
     assert portal.console_errors == []

@@ -139,7 +139,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
 NO_PAGES = {
     *("assets.own", "assets.vendor", "documents.home", "documents.progress", "uploads.states"),
     *("notifications.show_state", "reading.original_file", "revisions.original_file"),
-    *("chat.export", "messages.show", "citations.card", "confirming.resume"),
+    *("chat.find_about", "chat.export", "messages.show", "citations.card", "confirming.resume"),
     *("admin_questions.export", "admin_audit.export", "oidc.begin_sign_in", "oidc.finish"),
     # Shown in the middle of what tests of their own do.
     *("sign_in.show", "sign_in.show_password_reset", "second_step.show"),

@@ -63,7 +63,8 @@ def test_floods_and_stalled_clients_stop_nothing(tmp_path: Path) -> None:
             before = rss_mb(process.pid)
             refused = search(body=FLOOD)
             assert refused.status == 413
-            assert rss_mb(process.pid) - before < 50
+            # Read, its objects would take a gigabyte; the database warms up meanwhile.
+            assert rss_mb(process.pid) - before < 300
             body = head("/api/knowledge/search", f"Authorization: {token}", "Content-Length: 9999")
             for sent in (PART_OF_A_HEAD, body):
                 with stalled(address, 125, sent):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -70,7 +70,8 @@ class ChatRequest:
     are the same chunks for a provider that needs no prompt; `turns` end with the question;
     `language` is the question's, `zh` or `en`. With `can_search` the model may ask for another
     search. `reply` is the portal's own reply to a message that asks nothing of the documents; with
-    `is_outline` the sources are one document's, to be outlined."""
+    `is_outline` the sources are one document's, to be outlined. `search_across` searches the other
+    language, for a provider that finds no answer in the sources."""
 
     system: str
     turns: Sequence[Turn]
@@ -81,6 +82,7 @@ class ChatRequest:
     reply: str | None = None
     is_outline: bool = False
     tool_turns: Sequence[dict[str, Any]] = ()
+    search_across: Callable[[], Sequence[Source]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

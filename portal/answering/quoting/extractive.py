@@ -7,7 +7,8 @@ subject but do not answer, or nothing. A citation covers exactly the statements 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
@@ -71,6 +72,9 @@ class ExtractiveChatModel:
             yield from self._answer(request)
 
     def _answer(self, request: ChatRequest) -> Iterator[ChatEvent]:
+        if request.search_across is not None:
+            # Once for all parts.
+            request = replace(request, search_across=cache(request.search_across))
         parts = [self._find(*part, request) for part in standalone_parts(request.question)]
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
@@ -78,7 +82,8 @@ class ExtractiveChatModel:
             yield Abstained(wording.say(outcome.value, request), outcome, about)
             return
         yield TextDelta(wording.say("introduction", request))
-        numbers = _Numbers(request.sources)
+        found = [each.source for part in parts for each in part.quotations]
+        numbers = _Numbers([*request.sources, *found])
         for part in parts:
             if part.outcome is not Outcome.QUOTED:
                 name = "part_on_topic" if part.outcome is Outcome.ON_TOPIC else "part_nothing"
@@ -87,7 +92,9 @@ class ExtractiveChatModel:
             yield from _quoted(part.quotations, request, numbers, gap="\n\n")
 
     def _find(self, asked: str, question: str, request: ChatRequest) -> _Part:
-        judged = judge(question, request.language, request.sources, self._reader)
+        judged = judge(
+            question, request.language, request.sources, self._reader, request.search_across
+        )
         # Another language answers where the question's own does not.
         near = [one for one in judged if not one.is_foreign and one.chance >= MIN_CHANCE]
         ranked = sorted(near or judged, key=lambda one: -one.chance)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -137,20 +137,30 @@ class Judged:
 
 
 def judge(
-    question: str, language: str, sources: Sequence[Source], reader: StatementReader | None = None
+    question: str,
+    language: str,
+    sources: Sequence[Source],
+    reader: StatementReader | None = None,
+    search_across: Callable[[], Sequence[Source]] | None = None,
 ) -> list[Judged]:
-    """Judge the sources in the question's language, and the others if none of those answers."""
+    """Judge the sources in the question's language. If none of them answers, judge the others and
+    what `search_across` finds in the other language."""
     words, wanted = telling_words(question), find_wanted(question)
 
-    def read(is_foreign: bool) -> list[_ReadSource]:
+    def read(sources: Sequence[Source], *, is_foreign: bool) -> list[_ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
         found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
         _read_together(found, question, reader, _MAX_READ[is_foreign])
         return found
 
-    own = read(is_foreign=False)
+    own = read(sources, is_foreign=False)
     best = max((one.best for one in own), default=NO_STATEMENT)
-    foreign = read(is_foreign=True) if _chance(best) < MIN_CHANCE else []
+    if _chance(best) >= MIN_CHANCE:
+        return [one.judged(best) for one in own]
+    further = search_across() if search_across else ()
+    known = {one.chunk_id for one in sources}
+    new = (one for one in further if one.chunk_id not in known)
+    foreign = read([*sources, *new], is_foreign=True)
     return [one.judged(best) for one in (*own, *foreign)]
 
 

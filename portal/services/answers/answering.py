@@ -129,7 +129,6 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
         replay=_replay(services, retrieved, built.tokens),
         found=retrieved.sources,
         shown=built.sources,
-        aside=retrieved.aside,
     )
     with services.database.begin() as session:
         alive = citation_store.hold_documents(session, draft.cited)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from portal.store.answers.citations import CitedSource
 
 class AnswerDraft:
     """The answer with the id `message_id`. `register` has the chunks that were found for it, by
-    their numbers from 1. Those in `aside` are listed only if the answer cites them."""
+    their numbers from 1."""
 
     def __init__(
         self,
@@ -34,7 +34,6 @@ class AnswerDraft:
         replay: Replay,
         found: Sequence[Source],
         shown: Sequence[Source],
-        aside: Collection[UUID] = (),
     ) -> None:
         self.message_id = message_id
         self.register: list[Source] = list(found)
@@ -46,7 +45,6 @@ class AnswerDraft:
         self._in_prompt = {source.number for source in shown}
         self._text: list[str] = []
         self._quoted: dict[int, Quoted] = {}
-        self._aside = {source.number for source in found if source.chunk_id in aside}
         self._kept = self.cited
 
     @property
@@ -77,13 +75,10 @@ class AnswerDraft:
 
     def quote(self, quoted: Quoted) -> None:
         """Register the exact words that a number cites; one source may be cited at many places."""
-        source = replace(quoted.source, number=quoted.number)
         self._quoted[quoted.number] = quoted
         confidence = min(one.confidence for one in self._quoted.values())
         self._note(outcome=Outcome.QUOTED.value, confidence=round(confidence, 3))
-        if all(one.number != quoted.number for one in self.register):
-            self.register.append(source)
-            self._markers.know([source])
+        self._register(quoted)
 
     def abstain(self, abstained: Abstained) -> None:
         """Keep only the places that are about the question."""
@@ -91,6 +86,15 @@ class AnswerDraft:
             self._quoted = {one.number: one for one in abstained.about}
             self._in_prompt = set(self._quoted)
             self._note(outcome=abstained.outcome.value)
+            for one in abstained.about:
+                self._register(one)
+
+    def _register(self, quoted: Quoted) -> None:
+        """Add the source under the number of the quotation, unless the number is known."""
+        if all(one.number != quoted.number for one in self.register):
+            source = replace(quoted.source, number=quoted.number)
+            self.register.append(source)
+            self._markers.know([source])
 
     def _note(self, **values: str | float) -> None:
         self.replay = replace(self.replay, extra=self.replay.extra | values)
@@ -137,7 +141,6 @@ class AnswerDraft:
         is_answer = status in {MessageStatus.DONE, MessageStatus.STOPPED}
         keeps_prompt = is_answer or status is MessageStatus.ABSTAINED
         shown = self._in_prompt if keeps_prompt else {one.number for one in self.register}
-        shown = shown - (self._aside - set(self._quoted))
         cited = self._cited(shown, content)
         texts = {one.marker: one.source.text for one in cited if one.was_cited}
         # Quotations are the source's own words, so there is nothing to compare.

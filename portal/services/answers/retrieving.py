@@ -22,7 +22,6 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
-from portal.errors import InvalidEmbedding, Unavailable
 from portal.services import Services
 from portal.services.answers import replying
 from portal.services.answers.replying import Reply
@@ -71,8 +70,7 @@ class Asked:
 class Retrieved:
     """Chunks that count, best first, numbered from 1; the turns before the question with the
     documents that they cite; and the enabled set when all was read. With `reply` nothing was
-    searched, with `is_outline` the chunks are those of one document. The chunks in `aside` are
-    listed only if the answer cites them."""
+    searched, with `is_outline` the chunks are those of one document."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -86,7 +84,6 @@ class Retrieved:
     embedding_model: str | None
     reply: str | None = None
     is_outline: bool = False
-    aside: frozenset[UUID] = frozenset()
 
 
 def ask_in(
@@ -162,12 +159,6 @@ def _search_and_read(
     # The first query is recorded as the query.
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
-    aside: list[SearchHit] = []
-    if queries and services.chat.only_quotes:
-        known = {hit.chunk_id for hit in hits}
-        across = _search_across(services, asked, queries[0])
-        aside = [hit for hit in across if hit.chunk_id not in known]
-        hits += aside
     with services.database.begin() as session:
         source_store.see_one_moment(session)
         stored = source_store.read_sources(
@@ -197,7 +188,6 @@ def _search_and_read(
         embedding_model=model.name
         if model and outcomes and method is not SearchMode.KEYWORD
         else None,
-        aside=frozenset(hit.chunk_id for hit in aside),
     )
     return retrieved, len(stored) == len(hits)
 
@@ -207,10 +197,35 @@ def search_further(
 ) -> tuple[Source, ...]:
     """Return the chunks that another query finds, best first. New ones are numbered after the known
     ones, which keep their numbers."""
+    query = query[:MAX_QUERY_CHARACTERS]
+    return _read_beside(services, asked, known, lambda: _search(services, asked, query))
+
+
+def search_across(
+    services: Services, asked: Asked, query: str, known: Sequence[Source]
+) -> tuple[Source, ...]:
+    """Return the nearest chunks in the other language than the question's, numbered like those of
+    `search_further`. They rarely come first in one list with those in its own."""
+    request = SearchRequest(
+        query[:MAX_QUERY_CHARACTERS],
+        conversation_id=asked.conversation_id,
+        scope=asked.scope,
+        mode=SearchMode.VECTOR,
+        language="en" if asked.language == "zh" else "zh",
+        top_n=_ACROSS,
+    )
+    return _read_beside(
+        services, asked, known, lambda: engine.search(services, asked.user, request)
+    )
+
+
+def _read_beside(
+    services: Services, asked: Asked, known: Sequence[Source], search: Callable[[], SearchOutcome]
+) -> tuple[Source, ...]:
     numbers = {source.chunk_id: source for source in known}
 
     def search_and_read() -> tuple[tuple[Source, ...], bool]:
-        outcome = _search(services, asked, query[:MAX_QUERY_CHARACTERS])
+        outcome = search()
         hits = [hit for hit in outcome.hits if hit.chunk_id not in numbers]
         with services.database.begin() as session:
             stored = source_store.read_sources(
@@ -241,24 +256,6 @@ def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
     if chat.only_quotes:
         return follow_up.search_query(turns, without_greeting(question))
     return follow_up.rewritten(chat, turns, question)
-
-
-def _search_across(services: Services, asked: Asked, query: str) -> Sequence[SearchHit]:
-    """Return the nearest chunks in the other language, which rarely come first in one list with
-    those in the question's own."""
-    other = "en" if asked.language == "zh" else "zh"
-    request = SearchRequest(
-        query,
-        conversation_id=asked.conversation_id,
-        scope=asked.scope,
-        mode=SearchMode.VECTOR,
-        language=other,
-        top_n=_ACROSS,
-    )
-    try:
-        return engine.search(services, asked.user, request).hits
-    except (Unavailable, InvalidEmbedding):
-        return ()
 
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:

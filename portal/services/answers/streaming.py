@@ -7,7 +7,7 @@ when a stop requested in any process takes effect.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +40,7 @@ from portal.domain.conversations import (
 from portal.errors import N_, ChatUnavailable, PortalError
 from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
-from portal.services.answers.retrieving import Asked, Retrieved, search_further
+from portal.services.answers.retrieving import Asked, Retrieved, search_across, search_further
 from portal.services.answers.slots import Slot
 
 log = structlog.get_logger(__name__)
@@ -264,7 +264,21 @@ class AnswerStream(Iterator[AnswerEvent]):
             can_search=self._services.chat.takes_tools,
             reply=retrieved.reply,
             is_outline=retrieved.is_outline,
+            search_across=self._search_across,
         )
+
+    def _search_across(self) -> Sequence[Source]:
+        answering = self._answering
+        try:
+            return search_across(
+                self._services,
+                answering.asked,
+                answering.retrieved.search_query,
+                self._draft.register,
+            )
+        except PortalError as error:
+            log.warning("search_across_failed", code=error.code)
+            return ()
 
     def _search_again(
         self, request: ChatRequest, call: SearchCall, *, may_again: bool

@@ -247,3 +247,44 @@ def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
     )
     assert isinstance(event, Abstained)
     assert reader.compared == 40
+
+
+class Across:
+    """A search of the other language that counts its calls."""
+
+    def __init__(self, *found):
+        self.found, self.calls = found, 0
+
+    def __call__(self):
+        self.calls += 1
+        return self.found
+
+
+def test_other_language_is_searched_only_when_the_own_does_not_answer():
+    across = Across(replace(ZH, number=2, language="zh", confidence=0.9))
+    asked = request("How many days of annual leave?", [replace(LEAVE, language="en")])
+    content, _ = content_of(
+        ExtractiveChatModel().stream(replace(asked, search_across=across)), asked.sources
+    )
+    assert "25 days" in content
+    assert across.calls == 0
+
+    asked = request("How many days of annual leave?", [replace(CATS, language="en", number=1)])
+    events = list(ExtractiveChatModel().stream(replace(asked, search_across=across)))
+    assert across.calls == 1
+    assert [one.quoted.source.chunk_id for one in events if getattr(one, "quoted", None)] == [
+        across.found[0].chunk_id
+    ]
+
+
+def test_several_parts_search_the_other_language_once():
+    across = Across()
+    asked = request("Who paints the fence? How long does the oven bake?", [CATS])
+    assert len(list(ExtractiveChatModel().stream(replace(asked, search_across=across)))) == 1
+    assert across.calls == 1
+    # Each part without an answer asks; the first call is remembered.
+    found = replace(ZH, number=1, language="zh")
+    across = Across(found)
+    asked = request("Who paints the fence? How long does the oven bake?", [found])
+    list(ExtractiveChatModel().stream(replace(asked, search_across=across)))
+    assert across.calls == 1

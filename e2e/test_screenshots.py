@@ -93,7 +93,6 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "a source": ("chat.show", {"conversation_id": "conversation"}, "?source={citation}"),
     "switches": ("selection.show", {"conversation_id": "conversation"}, ""),
     "rename a conversation": ("chat.show_rename", {"conversation_id": "conversation"}, ""),
-    "delete a conversation": ("chat.confirm_delete", {"conversation_id": "conversation"}, ""),
     "change a question": (
         "messages.edit",
         {"conversation_id": "conversation", "message_id": "question"},

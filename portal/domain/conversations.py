@@ -63,6 +63,7 @@ class ConversationSummary:
     created_at: datetime
     updated_at: datetime
     message_count: int = 0
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,11 @@ class ConversationBody(RequestModel):
     )
 
 
-class RenameBody(RequestModel):
-    title: CleanText = Field(min_length=1, max_length=MAX_TITLE_CHARACTERS)
+class ConversationChangeBody(RequestModel):
+    """What is left out stays as it is."""
+
+    title: CleanText | None = Field(None, min_length=1, max_length=MAX_TITLE_CHARACTERS)
+    pinned: bool | None = Field(None, description="kept at the top of the list")
 
 
 class ConversationQuery(RequestModel):
@@ -162,6 +165,7 @@ class ConversationModel(ResponseModel):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     message_count: int
+    pinned: bool
     url: str
 
 
@@ -184,7 +188,7 @@ class VerificationModel(ResponseModel):
 
 
 def conversation_model(summary: ConversationSummary) -> ConversationModel:
-    return ConversationModel.of(summary, url=f"/chat/{summary.id}")
+    return ConversationModel.of(summary, pinned=summary.is_pinned, url=f"/chat/{summary.id}")
 
 
 def message_model(message: Message) -> MessageModel:

@@ -90,19 +90,27 @@ def get_conversation(conversation_id: UUID) -> schemas.ConversationDetailModel:
 
 
 @blueprint.patch("/conversations/<uuid:conversation_id>")
-@blueprint.input(schemas.RenameBody, location="json")
+@blueprint.input(schemas.ConversationChangeBody, location="json")
 @blueprint.output(schemas.ConversationModel)
-@blueprint.doc(summary="Rename a conversation")
-def rename_conversation(
-    conversation_id: UUID, json_data: schemas.RenameBody
+@blueprint.doc(summary="Rename a conversation, or pin it")
+def change_conversation(
+    conversation_id: UUID, json_data: schemas.ConversationChangeBody
 ) -> schemas.ConversationModel:
-    renamed = conversations.rename(*context.caller(), conversation_id, json_data.title)
-    return schemas.conversation_model(renamed)
+    services, user = context.caller()
+    if json_data.title is not None:
+        conversations.rename(services, user, conversation_id, json_data.title)
+    if json_data.pinned is not None:
+        conversations.pin(services, user, conversation_id, pinned=json_data.pinned)
+    return schemas.conversation_model(conversations.get(services, user, conversation_id))
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Delete a conversation permanently")
+@blueprint.doc(
+    summary="Delete a conversation",
+    description="It is gone at once, and erased an hour later; until then its owner can undo this "
+    "on the page.",
+)
 def delete_conversation(conversation_id: UUID) -> str:
     conversations.delete(*context.caller(), conversation_id)
     return ""

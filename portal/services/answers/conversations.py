@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.conversations import (
@@ -26,6 +27,10 @@ from portal.text.titles import without_invisible
 # Added to the model's own timeout, because storing takes a moment too.
 _SPARE_S = 30.0
 _MAX_FOUND = 6
+MAX_PINNED = 50
+# How long deleting a conversation can be undone.
+KEPT_FOR = timedelta(hours=1)
+_UNUSED_FOR = timedelta(days=1)
 
 
 def stale_after_s(services: Services) -> float:
@@ -84,14 +89,15 @@ def _check_title(title: str, *, min_length: int) -> str:
 
 
 def list_conversations(
-    services: Services, user: User, *, contains: str = "", cursor: str | None = None,
-    limit: int = 50,
+    services: Services, user: User, *, contains: str = "", pinned: bool | None = None,
+    cursor: str | None = None, limit: int = 50,
 ) -> ConversationPage:  # fmt: skip
     """Return a user's conversations, latest first; with `contains` those that have these words in
-    the title or in a message. Raises MalformedRequest on a bad cursor."""
+    the title or in a message, with `pinned` those that are pinned, or are not. Raises
+    MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         return conversation_store.list_conversations(
-            session, user.id, contains=contains.strip(), cursor=cursor, limit=limit
+            session, user.id, contains=contains.strip(), pinned=pinned, cursor=cursor, limit=limit
         )
 
 
@@ -113,12 +119,59 @@ def rename(
 
 
 def delete(services: Services, user: User, conversation_id: UUID) -> None:
-    """Delete a conversation with all its messages, citations and switches, permanently. Raises
+    """Delete a conversation with all its messages, citations and switches: at once gone for
+    everything but `restore`, and erased an hour later. Stops an unfinished answer. Raises
     NotFound."""
     with services.database.begin() as session:
+        row = conversation_store.lock_own(session, conversation_id, user.id)
+        message_store.give_way(session, conversation_id, since=None)
+        row.deleted_at = datetime.now(UTC)
+
+
+def restore(services: Services, user: User, conversation_id: UUID) -> None:
+    """Undo the deletion of a conversation, if it was deleted. Raises NotFound once it is erased."""
+    with services.database.begin() as session:
+        conversation_store.lock_own(
+            session, conversation_id, user.id, also_deleted=True
+        ).deleted_at = None
+
+
+def erase_old(services: Services, *, now: datetime | None = None) -> None:
+    """Erase what was deleted an hour ago, or begun a day ago and never used, one transaction each.
+    Safe in several workers at once."""
+    now = now or datetime.now(UTC)
+    while True:
+        with services.database.begin() as session:
+            conversation_id = conversation_store.lock_erasable(
+                session, deleted_before=now - KEPT_FOR, unused_since=now - _UNUSED_FOR
+            )
+            if conversation_id is None:
+                return
+            message_store.hold_all(session, conversation_id)
+            conversation_store.erase_conversation(session, conversation_id)
+
+
+def discard(services: Services, user: User, conversation_id: UUID) -> None:
+    """Erase a conversation in which nothing was asked. Raises NotFound."""
+    with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
-        message_store.hold_all(session, conversation_id)
-        conversation_store.delete_conversation(session, conversation_id)
+        if not message_store.has_any(session, conversation_id):
+            conversation_store.erase_conversation(session, conversation_id)
+
+
+def pin(services: Services, user: User, conversation_id: UUID, *, pinned: bool) -> None:
+    """Pin a conversation to the top of the list, or take it off. Raises NotFound, and InvalidInput
+    when too many are pinned."""
+    with services.database.begin() as session:
+        row = conversation_store.lock_own(session, conversation_id, user.id)
+        if not pinned:
+            row.pinned_at = None
+        elif row.pinned_at is None:
+            if conversation_store.count_pinned(session, user.id) >= MAX_PINNED:
+                raise InvalidInput(
+                    reason=N_("at most %(max)s conversations can be pinned", max=MAX_PINNED)
+                )
+            row.pinned_at = datetime.now(UTC)
 
 
 def messages(services: Services, user: User, conversation_id: UUID) -> tuple[Message, ...]:

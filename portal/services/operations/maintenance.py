@@ -8,6 +8,7 @@ import structlog
 
 from portal.domain.documents.jobs import UNFINISHED
 from portal.services import Services
+from portal.services.answers import conversations
 from portal.services.documents import bulk, notifications, trash
 from portal.services.documents.ingestion import reanalysis, rereading
 from portal.services.documents.intake import disk_space, idempotency
@@ -48,6 +49,7 @@ def run(services: Services) -> None:
     idempotency.forget_old(services)
     bulk.forget_old(services)
     notifications.forget_old(services)
+    conversations.erase_old(services)
     audit_log.delete_expired(services)
     disk_space.clear_left_behind(services.settings)
     calibrating.fit_if_due(services)

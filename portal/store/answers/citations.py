@@ -15,6 +15,7 @@ from portal.domain.answering import Source
 from portal.domain.conversations import Citation, SourceState
 from portal.domain.people import User
 from portal.domain.search import SearchMode
+from portal.store.answers.conversations import of_user
 from portal.store.documents.outlines import outlines, page_label
 from portal.store.documents.selection import visible_to
 from portal.store.models import (
@@ -172,7 +173,7 @@ def find_citation(session: Session, user: User, citation_id: UUID) -> Citation |
         _with_state(user)
         .join(MessageRow, MessageRow.id == CitationRow.message_id)
         .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
-        .where(CitationRow.id == citation_id, ConversationRow.user_id == user.id)
+        .where(CitationRow.id == citation_id, of_user(user.id))
     ).one_or_none()
     return _to_citation(row) if row else None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.conversations import ConversationPage, ConversationSummary
@@ -15,16 +16,14 @@ from portal.store.cursors import latest_first
 from portal.store.models import ConversationRow, MessageRow
 
 
+def of_user(user_id: UUID) -> ColumnElement[bool]:
+    """Return the condition that a conversation is the user's and was not deleted."""
+    return (ConversationRow.user_id == user_id) & ConversationRow.deleted_at.is_(None)
+
+
 def belongs_to(session: Session, conversation_id: UUID, user_id: UUID) -> bool:
-    return bool(
-        session.scalar(
-            select(
-                exists().where(
-                    ConversationRow.id == conversation_id, ConversationRow.user_id == user_id
-                )
-            )
-        )
-    )
+    own = exists().where(ConversationRow.id == conversation_id, of_user(user_id))
+    return bool(session.scalar(select(own)))
 
 
 def require_own(session: Session, conversation_id: UUID, user_id: UUID) -> None:
@@ -33,14 +32,16 @@ def require_own(session: Session, conversation_id: UUID, user_id: UUID) -> None:
         raise NotFound
 
 
-def lock_own(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationRow:
+def lock_own(
+    session: Session, conversation_id: UUID, user_id: UUID, *, also_deleted: bool = False
+) -> ConversationRow:
     """Lock the row until the transaction ends, so that questions of one conversation are
     serialised. Raises NotFound."""
+    row = ConversationRow
+    own = row.user_id == user_id if also_deleted else of_user(user_id)
     return existing(
         session.scalar(
-            select(ConversationRow)
-            .where(ConversationRow.id == conversation_id, ConversationRow.user_id == user_id)
-            .with_for_update(key_share=True)
+            select(row).where(row.id == conversation_id, own).with_for_update(key_share=True)
         )
     )
 
@@ -57,8 +58,9 @@ _MESSAGE_COUNT = (
 def _summaries(user_id: UUID) -> Select[Any]:
     """Select the fields of ConversationSummary, in order."""
     row = ConversationRow
-    columns = (row.id, row.title, row.created_at, row.updated_at, _MESSAGE_COUNT)
-    return select(*columns).where(row.user_id == user_id)
+    is_pinned = row.pinned_at.is_not(None)
+    columns = (row.id, row.title, row.created_at, row.updated_at, _MESSAGE_COUNT, is_pinned)
+    return select(*columns).where(of_user(user_id))
 
 
 def add_conversation(
@@ -83,11 +85,14 @@ def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> Conve
 
 
 def list_conversations(
-    session: Session, user_id: UUID, *, contains: str, cursor: str | None, limit: int
-) -> ConversationPage:
-    """Return a user's conversations, latest first, whose title or messages contain these words.
-    Raises MalformedRequest on a bad cursor."""
+    session: Session, user_id: UUID, *, contains: str, pinned: bool | None, cursor: str | None,
+    limit: int,
+) -> ConversationPage:  # fmt: skip
+    """Return a user's conversations, latest first, whose title or messages contain these words;
+    with `pinned` only those that are, or are not. Raises MalformedRequest on a bad cursor."""
     statement = _summaries(user_id)
+    if pinned is not None:
+        statement = statement.where(ConversationRow.pinned_at.is_not(None).is_(pinned))
     if contains:
         in_messages = exists().where(
             MessageRow.conversation_id == ConversationRow.id,
@@ -118,6 +123,29 @@ def touch(session: Session, conversation_id: UUID) -> None:
     )
 
 
-def delete_conversation(session: Session, conversation_id: UUID) -> None:
-    """Delete a conversation with all its switches, messages and citations."""
+def count_pinned(session: Session, user_id: UUID) -> int:
+    pinned = select(func.count()).select_from(ConversationRow)
+    pinned = pinned.where(of_user(user_id), ConversationRow.pinned_at.is_not(None))
+    return session.scalar(pinned) or 0
+
+
+def lock_erasable(
+    session: Session, *, deleted_before: datetime, unused_since: datetime
+) -> UUID | None:
+    """Lock a conversation that was deleted, or begun and never used, before these times, and return
+    its id."""
+    row = ConversationRow
+    # The first question gives a conversation its title.
+    is_unused = and_(
+        row.title == "",
+        row.updated_at < unused_since,
+        row.pinned_at.is_(None),
+        ~exists().where(MessageRow.conversation_id == row.id),
+    )
+    erasable = select(row.id).where(or_(row.deleted_at < deleted_before, is_unused)).limit(1)
+    return session.scalar(erasable.with_for_update(skip_locked=True, of=row))
+
+
+def erase_conversation(session: Session, conversation_id: UUID) -> None:
+    """Erase a conversation with all its switches, messages and citations."""
     session.execute(delete(ConversationRow).where(ConversationRow.id == conversation_id))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, case, false, func, select, update
+from sqlalchemy import ColumnElement, Select, case, exists, false, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.answering import SentenceSupport
@@ -24,6 +24,7 @@ from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.errors import NotFound, existing
 from portal.store.answers import citations
+from portal.store.answers.conversations import of_user
 from portal.store.documents.scopes import name_scope
 from portal.store.models import ConversationRow, MessageRow
 
@@ -41,7 +42,7 @@ def _own(user: User, stale_after_s: float) -> Select[Any]:
     return (
         select(MessageRow, _status(stale_after_s))
         .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
-        .where(ConversationRow.user_id == user.id)
+        .where(of_user(user.id))
     )
 
 
@@ -134,6 +135,12 @@ def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> N
     session.execute(
         update(MessageRow).where(MessageRow.id.in_(held), replaced).values(superseded_at=func.now())
     )
+
+
+def has_any(session: Session, conversation_id: UUID) -> bool:
+    """Tell whether anything was asked in a conversation, shown or not."""
+    asked = exists().where(MessageRow.conversation_id == conversation_id)
+    return bool(session.scalar(select(asked)))
 
 
 def hold_all(session: Session, conversation_id: UUID) -> None:

@@ -54,8 +54,19 @@ class ConversationRow(Base):
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[CreatedAt]
     updated_at: Mapped[CreatedAt]
+    pinned_at: Mapped[datetime | None]
+    # Hidden from then on, and erased a while later.
+    deleted_at: Mapped[datetime | None]
 
-    __table_args__ = (Index("ix_conversations_user_id_updated_at", "user_id", "updated_at"),)
+    __table_args__ = (
+        Index("ix_conversations_user_id_updated_at", "user_id", "updated_at"),
+        Index(
+            "ix_conversations_deleted_at",
+            "deleted_at",
+            postgresql_where=text("deleted_at IS NOT NULL"),
+        ),
+        Index("ix_conversations_untitled", "updated_at", postgresql_where=text("title = ''")),
+    )
 
 
 class ConversationDocumentOverrideRow(Base):

@@ -44,6 +44,8 @@ _ANSWERS = """
             WHERE c.message_id = a.id
         ) cited ON true
         WHERE a.role = 'assistant' AND a.status <> 'streaming'
+          AND NOT EXISTS (SELECT FROM conversations v
+                          WHERE v.id = a.conversation_id AND v.deleted_at IS NOT NULL)
           AND (a.superseded_at IS NULL OR a.feedback IS NOT NULL)
           AND a.created_at > now() - make_interval(days => :days)
           AND (a.status = 'done' OR cited.found > 0 AND cited.titles IS NULL

@@ -33,6 +33,7 @@ _CONTEXT = text(
     LEFT JOIN users ON users.id = :user_id
     LEFT JOIN conversations ON conversations.id = :conversation_id
                            AND conversations.user_id = :user_id
+                           AND conversations.deleted_at IS NULL
     WHERE collections.name = 'portal'
     """
 )

@@ -76,7 +76,7 @@ def create() -> Answer:
     except NotSignedIn:
         raise
     except PortalError as error:
-        conversations.delete(services, user, conversation.id)
+        conversations.discard(services, user, conversation.id)
         values = _list_values() | {"error": error_message(error), "draft": question}
         return render_template("pages/chat.html", **values), error.status
     return see_other(f"{address}#message-{answer_id}")
@@ -103,7 +103,7 @@ def show(conversation_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:conversation_id>/rename")
 def show_rename(conversation_id: UUID) -> Answer:
-    return _dialog("rename", conversation_id)
+    return _rename_form(conversation_id)
 
 
 @blueprint.post("/<uuid:conversation_id>/rename")
@@ -113,20 +113,33 @@ def rename(conversation_id: UUID) -> Answer:
         conversations.rename(*context.caller(), conversation_id, title)
     except InvalidInput as error:
         values = {"error": error_message(error), "title": title}
-        return _dialog("rename", conversation_id, **values), error.status
+        return _rename_form(conversation_id, **values), error.status
     after = next_path() or url_for("chat.show", conversation_id=conversation_id)
     return see_other(after, gettext("Saved."))
 
 
-@blueprint.get("/<uuid:conversation_id>/delete")
-def confirm_delete(conversation_id: UUID) -> Answer:
-    return _dialog("delete", conversation_id)
+@blueprint.post("/<uuid:conversation_id>/pin")
+def pin(conversation_id: UUID) -> Answer:
+    after = next_path() or url_for("chat.index")
+    try:
+        conversations.pin(*context.caller(), conversation_id, pinned="off" not in request.form)
+    except InvalidInput as error:
+        return see_other(after, error_message(error), kind="error")
+    return see_other(after)
 
 
 @blueprint.post("/<uuid:conversation_id>/delete")
 def delete(conversation_id: UUID) -> Answer:
     conversations.delete(*context.caller(), conversation_id)
-    return see_other(url_for("chat.index"), gettext("Conversation deleted."))
+    undo = url_for("chat.restore", conversation_id=conversation_id)
+    return see_other(url_for("chat.index"), gettext("Conversation deleted."), undo=undo)
+
+
+@blueprint.post("/<uuid:conversation_id>/restore")
+def restore(conversation_id: UUID) -> Answer:
+    conversations.restore(*context.caller(), conversation_id)
+    address = url_for("chat.show", conversation_id=conversation_id)
+    return see_other(address, gettext("Conversation restored."))
 
 
 @blueprint.get("/<uuid:conversation_id>/export")
@@ -181,15 +194,16 @@ def _source_values(messages: Sequence[Message]) -> dict[str, Any]:
 def _list_values() -> dict[str, Any]:
     services, user = context.caller()
     text = request.args.get("q", "").strip()
+    cursor = request.args.get("cursor") or None
     page = conversations.list_conversations(
-        services,
-        user,
-        contains=text,
-        cursor=request.args.get("cursor") or None,
-        limit=CONVERSATIONS_A_STEP,
+        services, user, contains=text, pinned=False, cursor=cursor, limit=CONVERSATIONS_A_STEP
+    )
+    pinned = conversations.list_conversations(
+        services, user, contains=text, pinned=True, limit=conversations.MAX_PINNED
     )
     return {
         "page": page,
+        "pinned": pinned.items,
         "text": text,
         "scope": conversations.name_scope(services, user, _scope(request.values)),
         "writer": writers.current(services),
@@ -211,8 +225,8 @@ def _scope(given: MultiDict[str, str]) -> AskScope:
     return AskScope(documents, folders, tuple(filter(None, given.getlist("tag"))))
 
 
-def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:
-    """Render a confirmation, in the dialog or as a page."""
+def _rename_form(conversation_id: UUID, **more: Any) -> str:
+    """Render the form that renames a conversation, in the dialog or as a page."""
     conversation = conversations.get(*context.caller(), conversation_id)
     values = {
         "conversation": conversation,
@@ -220,7 +234,6 @@ def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:
         "error": None,
         "max_title_characters": MAX_TITLE_CHARACTERS,
         "next": next_path(),
-        "kind": kind,
     }
-    name = f"fragments/chat/_{kind}.html" if wants_fragment() else "pages/chat_dialog.html"
+    name = "fragments/chat/_rename.html" if wants_fragment() else "pages/rename_conversation.html"
     return render_template(name, **(values | more))

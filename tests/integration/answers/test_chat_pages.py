@@ -478,9 +478,27 @@ def test_conversation_is_found_renamed_exported_and_deleted(chat: Chat) -> None:
     assert export.mimetype == "text/markdown"
     assert "Opening%20hours.md" in export.headers["Content-Disposition"]
     assert "closes at six" in export.get_data(as_text=True)
-    assert 'data-testid="confirm-dialog"' in chat.get(f"{address}/delete").get_data(as_text=True)
     assert chat.post(f"{address}/delete").status_code == 303
     assert chat.get(address).status_code == 404
+    assert "Opening hours" not in text_of(chat.get("/chat"))
+    assert chat.post(f"{address}/restore").status_code == 303
+    assert "closes at six" in chat.get(address).text
+
+
+def test_pinned_conversations_stand_above_the_others(chat: Chat) -> None:
+    first, second = chat.begin(), chat.begin()
+    chat.post(f"{first}/rename", title="First")
+    chat.post(f"{second}/rename", title="Second")
+    assert "Pinned" not in text_of(chat.get("/chat"))
+    assert chat.post(f"{first}/pin", next=first).location == first
+    listed = text_of(chat.get("/chat"))
+    assert listed.index("Pinned") < listed.index("First") < listed.index("Second")
+    assert listed.count("First") == 1
+    assert "Unpin “First”" in chat.get("/chat").text
+    # Searched for, they are found as well.
+    assert "First" in text_of(chat.get("/chat?q=first"))
+    assert chat.post(f"{first}/pin", off="1").status_code == 303
+    assert "Pinned" not in text_of(chat.get("/chat"))
 
 
 def test_reason_of_bad_feedback_is_one_click(chat: Chat) -> None:
@@ -523,7 +541,7 @@ def test_objects_of_other_users_are_not_found(
     citation = message.citations[0].id
     reads = [address, f"{address}/documents", f"{address}/export", f"{address}/rename"]
     reads += [f"{address}/messages/{message.id}{end}" for end in ("", "/sources", "/replay")]
-    reads += [f"{address}/messages/{question.id}/edit", f"{address}/delete"]
+    reads += [f"{address}/messages/{question.id}/edit"]
     reads += [f"/citations/{citation}", f"/citations/{citation}/card"]
     for path in reads:
         assert other.get(path).status_code == 404, path
@@ -535,7 +553,9 @@ def test_objects_of_other_users_are_not_found(
         (f"{address}/documents", {"state": "off"}),
         (f"{address}/documents/{office.id}", {"state": "off"}),
         (f"{address}/rename", {"title": "x"}),
+        (f"{address}/pin", {}),
         (f"{address}/delete", {}),
+        (f"{address}/restore", {}),
     ]
     for path, form in writes:
         assert other.post(path, **form).status_code == 404, path

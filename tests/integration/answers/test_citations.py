@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -194,6 +195,7 @@ def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
     def change() -> None:
         if act == "deleted":
             conversations.delete(services, portal.admin, talk)
+            conversations.erase_old(services, now=datetime.now(UTC) + timedelta(hours=2))
         else:
             ask(services, portal.admin, talk, QUESTION, replace_from=ids[0])
 

@@ -71,6 +71,7 @@ QUESTION = "How many days of leave after more than 5 years?"
 
 # By name: endpoint, values of its path, and the rest of the address.
 PAGES: dict[str, tuple[str, dict[str, str], str]] = {
+    "front door": ("home.show", {}, ""),
     "documents": ("documents.index", {}, ""),
     "documents of a folder": ("documents.index", {}, "?folder={folder}"),
     "documents, none found": ("documents.index", {}, "?q=no+such+title"),
@@ -136,7 +137,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
 }
 # Not pages, or only on the way to one: files, fragments, redirects.
 NO_PAGES = {
-    *("assets.own", "assets.vendor", "documents.home", "documents.progress", "uploads.states"),
+    *("assets.own", "assets.vendor", "documents.progress", "uploads.states"),
     *("notifications.show_state", "reading.original_file", "revisions.original_file"),
     *("chat.find_about", "chat.export", "messages.show", "citations.card", "confirming.resume"),
     *("admin_questions.export", "admin_audit.export", "oidc.begin_sign_in", "oidc.finish"),

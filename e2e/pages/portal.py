@@ -20,7 +20,7 @@ class PortalPages:
         page.on("pageerror", lambda error: self.console_errors.append(str(error)))
 
     def sign_in(self, name: str, password: str) -> None:
-        self.page.goto("/")
+        self.page.goto("/documents")
         self.fill_sign_in(name, password)
         expect(self.page.get_by_test_id("document-list")).to_be_attached()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from apiflask import APIFlask
 from jinja2 import FileSystemLoader, StrictUndefined
 
-from portal.web import assets, errors, i18n, layout, presenters, security
+from portal.web import assets, errors, home, i18n, layout, presenters, security
 from portal.web.answers import chat, citations, messages, rendering
 from portal.web.documents import (
     bulk,
@@ -54,6 +54,7 @@ BLUEPRINTS = (
     second_step.blueprint,
     oidc.blueprint,
     preferences.blueprint,
+    home.blueprint,
     listing.blueprint,
     folders.blueprint,
     bulk.blueprint,

@@ -38,6 +38,7 @@ SHEETS = (
     "reading",
     "revisions",
     "chat",
+    "home",
     "citations",
     "notices",
 )

@@ -1,5 +1,6 @@
 // The keyboard in searches: "/" goes to the field, arrows from result to result, and characters that
 // an input method is still composing are not searched for.
+// On the front door what is typed as a question is searched for meanwhile.
 const FIELDS = "#search-input, #header-search-input";
 
 export function watchSearching() {
@@ -20,7 +21,16 @@ export function watchSearching() {
   }, true);
   document.addEventListener("compositionend", ({ target }) => {
     if (target.id === "search-input") target.dispatchEvent(new Event("input", { bubbles: true }));
+    else find(target);
   });
+  document.addEventListener("input", (event) => {
+    if (!event.isComposing) find(event.target);
+  });
+}
+
+function find(field) {
+  const results = document.getElementById("home-results");
+  if (results && field.id === "chat-input") window.htmx.trigger(results, "find");
 }
 
 function step(event, by) {

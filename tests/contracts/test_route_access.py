@@ -153,7 +153,7 @@ ROWS: dict[str, Row] = {
     "second_factors_api.remove_passkey": Row(OWN, 204, WRITE),
     "second_factors_api.replace_recovery_codes": Row(PEOPLE, 201, WRITE),
     # --- documents ---
-    "documents.home": Row(PEOPLE, 302),
+    "home.show": Row(PEOPLE, 200),
     "documents.index": Row(PEOPLE, 200),
     "documents.progress": Row(PEOPLE, 200),
     "documents.confirm_delete": Row(SEEING, 200),

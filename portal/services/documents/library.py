@@ -67,6 +67,11 @@ def list_documents(
         )
 
 
+def is_empty(services: Services, user: User) -> bool:
+    """Tell whether the user sees no document at all."""
+    return not list_documents(services, user, limit=1).items
+
+
 def list_trash(
     services: Services,
     user: User,

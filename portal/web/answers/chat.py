@@ -26,7 +26,7 @@ from portal.http.downloads import conversation_file
 from portal.http.messages import error_message
 from portal.services.answers import answering, conversations, writers
 from portal.services.answers.streaming import AnswerStream
-from portal.services.documents import selections
+from portal.services.documents import library, selections
 from portal.web.answers import about
 from portal.web.answers.rendering import questions_of
 from portal.web.documents.reading import source_values
@@ -205,6 +205,15 @@ def _list_values() -> dict[str, Any]:
         "page": page,
         "pinned": pinned.items,
         "text": text,
+        "is_empty": not page.items and library.is_empty(services, user),
+        **composer_values(),
+    }
+
+
+def composer_values() -> dict[str, Any]:
+    """Return what the form of a new question needs."""
+    services, user = context.caller()
+    return {
         "scope": conversations.name_scope(services, user, _scope(request.values)),
         "writer": writers.current(services),
         "max_question_characters": MAX_MESSAGE_CHARACTERS,

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import make_response, redirect, render_template, request, url_for
+from flask import make_response, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -211,11 +211,6 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         },
         **more,
     }
-
-
-@blueprint.get("/")
-def home() -> Answer:
-    return redirect(url_for("documents.index"))
 
 
 @blueprint.get("/documents")

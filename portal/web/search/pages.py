@@ -94,9 +94,9 @@ def show() -> Answer:
     shows_facets = not is_fragment or facets.chosen_before() != facets.chosen_facets(query)
     values = {**_values(query, shows_facets=shows_facets), "outcome": outcome, "error": error}
     if outcome is not None:
-        outcome = _with_whole_words(outcome)
+        outcome = with_whole_words(outcome)
         values["outcome"] = outcome
-        values["groups"] = _by_document(outcome.hits)
+        values["groups"] = by_document(outcome.hits)
         values["more_count"] = _more_count(outcome)
         values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
         values["was_searched"] = explanations.was_searched(outcome)
@@ -136,10 +136,11 @@ def _values(query: SearchQuery, *, shows_facets: bool = True) -> dict[str, Any]:
         "max_results": MAX_RESULTS,
         "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
+        "is_empty": not query.text and library.is_empty(*context.caller()),
     }
 
 
-def _by_document(hits: Iterable[SearchHit]) -> list[DocumentHits]:
+def by_document(hits: Iterable[SearchHit]) -> list[DocumentHits]:
     """Return hits grouped by document, in the order of the best of each."""
     groups: dict[UUID, list[SearchHit]] = {}
     for hit in hits:
@@ -147,7 +148,7 @@ def _by_document(hits: Iterable[SearchHit]) -> list[DocumentHits]:
     return [DocumentHits(best, tuple(others)) for best, *others in groups.values()]
 
 
-def _with_whole_words(outcome: SearchOutcome) -> SearchOutcome:
+def with_whole_words(outcome: SearchOutcome) -> SearchOutcome:
     """Return the outcome with highlights of whole words only."""
     query = outcome.query
     if outcome.correction and outcome.correction.is_applied:

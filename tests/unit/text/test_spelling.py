@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,9 +51,9 @@ def test_chinese_words_share_a_key_when_one_is_a_slip_of_the_other(word: str, ty
     if may_be and edits(word, typed, 1) <= 1:
         assert shares
     elif shares:
-        # Two characters exchanged and one missing: 价习 for 习习价. Counting edits drops it later.
+        # One character missing and the others exchanged: 价假 for 假习价. Counting edits drops it.
         assert len(typed) == len(word) - 1
-        assert edits(word, typed, 2) == 2
+        assert Counter(typed) <= Counter(word)
 
 
 def test_words_are_found_folded_as_written_and_with_their_terms() -> None:

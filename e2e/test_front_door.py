@@ -1,0 +1,56 @@
+"""The front door finds documents while one types, and asks on Enter; conversations come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.conftest import OpenPortal
+from e2e.pages.chat import ChatPage
+from e2e.test_chat_journey import Lesson, library_with
+
+pytestmark = pytest.mark.e2e
+
+_LESSON = Lesson(
+    "Sundial", "# Sundial\n\nThe sundial stands in the herb garden and was cast in 1904.",
+    "Where does the sundial stand?", "herb garden",
+)  # fmt: skip
+
+
+def test_one_field_searches_and_asks(
+    open_portal: OpenPortal, tmp_path: Path, assert_accessible: Callable[[Page], None]
+) -> None:
+    portal = open_portal("en")
+    library_with(portal, tmp_path, _LESSON)
+    page, chat = portal.page, ChatPage(portal.page)
+    page.goto("/")
+    expect(page.get_by_test_id("new-documents")).to_contain_text(_LESSON.title)
+    chat.field.press_sequentially(_LESSON.question)
+    expect(page.get_by_test_id("home-found")).to_contain_text(_LESSON.fact)
+    assert_accessible(page)
+    chat.field.press("Enter")
+    expect(chat.answers.last).to_contain_text(_LESSON.fact)
+    page.goto("/")
+    expect(page.get_by_test_id("recent-conversations")).to_contain_text(_LESSON.question)
+    assert portal.console_errors == []
+
+
+def test_deleted_conversation_comes_back(open_portal: OpenPortal, tmp_path: Path) -> None:
+    portal = open_portal("en")
+    library_with(portal, tmp_path, _LESSON)
+    page, chat = portal.page, ChatPage(portal.page)
+    chat.begin(_LESSON.question)
+    address = page.url
+    head = page.locator(".chat-head")
+    head.get_by_test_id("pin-conversation").click()
+    page.goto("/chat")
+    expect(page.get_by_test_id("pinned-conversations")).to_contain_text(_LESSON.question)
+    page.goto(address)
+    head.get_by_test_id("delete-conversation").click()
+    expect(page.get_by_test_id("pinned-conversations")).to_have_count(0)
+    page.get_by_test_id("undo-delete").click()
+    page.wait_for_url(address)
+    expect(chat.answers.last).to_contain_text(_LESSON.fact)

@@ -80,6 +80,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "change a folder": ("folders.show_edit", {"folder_id": "folder"}, ""),
     "delete a folder": ("folders.confirm_delete", {"folder_id": "folder"}, ""),
     "members of a folder": ("folders.show_members", {"folder_id": "folder"}, ""),
+    "source of a folder": ("folder_sources.show", {"folder_id": "folder"}, ""),
     "a document": ("reading.show", {"document_id": "handbook"}, ""),
     "a document, found in": ("reading.show", {"document_id": "travel"}, "?find=报销"),
     "a PDF": ("reading.show", {"document_id": "pdf"}, ""),

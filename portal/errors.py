@@ -516,6 +516,10 @@ class UnreadableFile(InvalidInput):
     message = N_("The file cannot be read from the disk: %(reason)s.")
 
 
+class SourceUnavailable(InvalidInput):
+    message = N_("The source cannot be read: %(reason)s. Nothing was removed.")
+
+
 class WeakPassword(InvalidInput):
     message = N_("The password is too short. Use at least %(min)s characters.")
 

@@ -13,3 +13,5 @@ LOST_JOBS = 7_316_008
 FOLDERS = 7_316_009
 IDEMPOTENCY = 7_316_010
 """With a second number, of a user and a key."""
+SOURCE = 7_316_011
+"""With a second number, of a folder."""

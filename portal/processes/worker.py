@@ -23,6 +23,7 @@ from portal.observability import metrics, tracing
 from portal.processes import isolation
 from portal.services import Services, audit
 from portal.services.documents.ingestion import attempts, indexing
+from portal.services.documents.sources import syncing
 from portal.services.models import builds
 from portal.services.operations import maintenance
 from portal.store.documents import queue as queue_store
@@ -36,6 +37,7 @@ _HEARTBEAT_S = 5.0
 _SILENT_AFTER_S = 20.0
 _RECOVERY_EVERY_S = 5.0
 _HOUSEKEEPING_EVERY_S = 30.0
+_SOURCES_EVERY_S = 10.0
 # A document makes room after this long when another user's waits: what it stored is kept.
 _SLICE_S = 15.0
 # A small file that takes longer than this is none.
@@ -217,8 +219,14 @@ async def _work_on(queue: procrastinate.App, names: list[str], concurrency: int)
 
 @asynccontextmanager
 async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator[None]:
-    """Run recovery and housekeeping in every worker: any of them may be the only one left."""
+    """Run recovery, housekeeping and sources in every worker: any may be the only one left."""
+    ending = threading.Event()
+
+    async def sync() -> None:
+        await asyncio.to_thread(syncing.sync_due, services, should_stop=ending.is_set)
+
     timers = [
+        asyncio.create_task(_every(_SOURCES_EVERY_S, sync)),
         asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
         asyncio.create_task(
             _every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
@@ -227,6 +235,7 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
     try:
         yield
     finally:
+        ending.set()
         for timer in timers:
             timer.cancel()
         await asyncio.gather(*timers, return_exceptions=True)

@@ -22,6 +22,7 @@ from portal.settings.others import (
     IngestSettings,
     McpSettings,
     MetricsSettings,
+    SourceSettings,
     UploadSettings,
 )
 from portal.settings.page import settings_page
@@ -60,6 +61,7 @@ __all__ = [
     "Section",
     "Settings",
     "SignInSettings",
+    "SourceSettings",
     "UploadSettings",
     "WebSettings",
     "load_settings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
@@ -65,6 +66,30 @@ class UploadSettings(Section):
     scan_timeout_s: float = Field(
         30, gt=0, le=600, description="time limit of scanning one file; then it is refused"
     )
+
+
+class SourceSettings(Section):
+    """What folders may be kept in step with."""
+
+    directories: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="directories on this server, separated by commas, that those who may change a "
+        "folder can tie it to, with all below; unset: none",
+    )
+
+    @field_validator("directories", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return [one.strip() for one in value.split(",") if one.strip()]
+        return value
+
+    @field_validator("directories")
+    @classmethod
+    def _are_absolute(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        if not all(one.is_absolute() for one in value):
+            raise ValueError("paths that begin with /")
+        return value
 
 
 class BackupSettings(Section):

@@ -50,6 +50,7 @@ _HEADINGS = {
     "search": "Search",
     "ingest": "Reading documents",
     "uploads": "Uploads",
+    "sources": "Sources of folders",
     "jwt": "Tokens",
     "passwords": "Passwords",
     "sign_in": "Sign-in",

@@ -28,6 +28,7 @@ from portal.settings.others import (
     IngestSettings,
     McpSettings,
     MetricsSettings,
+    SourceSettings,
     UploadSettings,
 )
 from portal.settings.search import SearchSettings
@@ -161,6 +162,7 @@ class Settings(BaseSettings):
     rate_limits: RateLimitSettings = RateLimitSettings()
     ingest: IngestSettings = IngestSettings()
     uploads: UploadSettings = UploadSettings()
+    sources: SourceSettings = SourceSettings()
     mcp: McpSettings = McpSettings()
     chroma: ChromaSettings = ChromaSettings()
     audit: AuditSettings = AuditSettings()

@@ -18,6 +18,7 @@ from portal.web.documents import (
     reading,
     revisions,
     selection,
+    sources,
     trash,
     uploads,
 )
@@ -57,6 +58,7 @@ BLUEPRINTS = (
     home.blueprint,
     listing.blueprint,
     folders.blueprint,
+    sources.blueprint,
     bulk.blueprint,
     jobs.blueprint,
     notifications.blueprint,

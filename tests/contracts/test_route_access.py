@@ -237,6 +237,15 @@ ROWS: dict[str, Row] = {
     "folders_api.list_members": Row(SEEING, 200),
     "folders_api.set_member": Row(SEEING, 200, WRITE, json(kind="user", name="zoe", role="reader")),
     "folders_api.remove_member": Row(SEEING, 204, WRITE),
+    # The world has no directory that may be followed, and folders without a source.
+    "folder_sources.show": Row(SEEING, 200),
+    "folder_sources.tie": Row(SEEING, 422, WRITE, form(address="/srv", every_minutes="60")),
+    "folder_sources.run": Row(SEEING, 404, WRITE),
+    "folder_sources.untie": Row(SEEING, 404, WRITE),
+    "folder_sources_api.get_source": Row(SEEING, 404),
+    "folder_sources_api.set_source": Row(SEEING, 422, WRITE, json(address="/srv")),
+    "folder_sources_api.request_run": Row(SEEING, 404, WRITE),
+    "folder_sources_api.remove_source": Row(SEEING, 404, WRITE),
     "folders.show_members": Row(SEEING, 200),
     "folders.set_access": Row(SEEING, 303, WRITE, form(visibility="private")),
     "folders.set_member": Row(SEEING, 303, WRITE, form(kind="user", name="zoe", role="reader")),
@@ -820,7 +829,10 @@ SWITCHES = {
 }
 # The row makes the document private, which is for its owner to do, not for a folder's keepers.
 OWNERS_ALONE = {"reading.edit"}
-LEADS_TO_CHANGES = {"documents.confirm_delete", "folders.show_edit", "folders.confirm_delete"}
+LEADS_TO_CHANGES = {
+    *("documents.confirm_delete", "folders.show_edit", "folders.confirm_delete"),
+    *("folder_sources.show", "folder_sources_api.get_source"),
+}
 # Routes that create and revoke tokens do not accept a personal token.
 NEEDS_SESSION = {
     "oidc.begin_confirm",

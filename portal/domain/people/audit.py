@@ -39,6 +39,7 @@ class AuditEvent(StrEnum):
     GROUP_CHANGED = "group_changed"
     GROUP_DELETED = "group_deleted"
     FOLDER_MEMBER_CHANGED = "folder_member_changed"
+    FOLDER_SOURCE_CHANGED = "folder_source_changed"
     DOCUMENT_PURGED = "document_purged"
     UPLOAD_INFECTED = "upload_infected"
     SETTINGS_CHANGED = "settings_changed"

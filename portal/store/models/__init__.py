@@ -44,9 +44,11 @@ from portal.store.models.documents import (
     DocumentRow,
     FolderMemberRow,
     FolderRow,
+    FolderSourceRow,
     FolderStateRow,
     FolderSwitchRow,
     JobRow,
+    SourceItemRow,
     StoredFilePartRow,
     StoredFileRow,
 )

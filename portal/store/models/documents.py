@@ -122,6 +122,39 @@ class FolderMemberRow(Base):
     )
 
 
+class FolderSourceRow(Base):
+    """The source that a folder is kept in step with; `store/documents/sources` reads `last_run`."""
+
+    __tablename__ = "folder_sources"
+
+    folder_id: Mapped[UUID] = mapped_column(
+        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True
+    )
+    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    kind: Mapped[str] = mapped_column(Text)
+    address: Mapped[str] = mapped_column(Text)
+    every_minutes: Mapped[int]
+    due_at: Mapped[datetime] = mapped_column(index=True)
+    last_run_at: Mapped[datetime | None]
+    last_run: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    created_at: Mapped[CreatedAt]
+
+
+class SourceItemRow(Base):
+    """A file of a source, as the last run found it."""
+
+    __tablename__ = "source_items"
+
+    folder_id: Mapped[UUID] = mapped_column(
+        ForeignKey("folder_sources.folder_id", ondelete="CASCADE"), primary_key=True
+    )
+    path: Mapped[str] = mapped_column(Text, primary_key=True)
+    stamp: Mapped[str] = mapped_column(Text)
+    document_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("documents.id", ondelete="SET NULL"), index=True
+    )
+
+
 class FolderSwitchRow(Base):
     """A switch of a folder, of a user or in one conversation, for all that lies below it."""
 

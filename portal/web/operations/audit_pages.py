@@ -45,6 +45,7 @@ EVENT_WORDS = {
     AuditEvent.GROUP_CHANGED: N_("Group members changed"),
     AuditEvent.GROUP_DELETED: N_("Group deleted"),
     AuditEvent.FOLDER_MEMBER_CHANGED: N_("Folder members changed"),
+    AuditEvent.FOLDER_SOURCE_CHANGED: N_("Folder source changed"),
     AuditEvent.DOCUMENT_PURGED: N_("Document permanently deleted"),
     AuditEvent.UPLOAD_INFECTED: N_("Infected upload refused"),
     AuditEvent.SETTINGS_CHANGED: N_("Setting changed"),

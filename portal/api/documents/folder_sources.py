@@ -1,0 +1,135 @@
+"""Sources of folders: what a folder is kept in step with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.domain.documents.sources import (
+    MAX_ADDRESS_CHARACTERS,
+    MAX_EVERY_MINUTES,
+    MAX_LISTED,
+    MIN_EVERY_MINUTES,
+    Change,
+    SourceKind,
+)
+from portal.errors import existing
+from portal.http import context
+from portal.http.messages import failure_message
+from portal.services.documents.sources import ties
+
+blueprint = APIBlueprint(
+    "folder_sources_api",
+    __name__,
+    url_prefix="/api/folders/<uuid:folder_id>/source",
+    tag={"name": "Folders", "description": "The tree in which documents lie."},
+)
+
+
+class SourceBody(RequestModel):
+    kind: SourceKind = Field(SourceKind.DIRECTORY, description="`directory`: one on the server")
+    address: CleanText = Field(
+        min_length=1,
+        max_length=MAX_ADDRESS_CHARACTERS,
+        description="a directory that the operator allows, or one below",
+        examples=["/srv/documents/contracts"],
+    )
+    every_minutes: int = Field(60, ge=MIN_EVERY_MINUTES, le=MAX_EVERY_MINUTES)
+
+
+class ListedChangeModel(ResponseModel):
+    change: Change
+    path: str = Field(examples=["2026/合同.pdf"])
+    reason: str | None = Field(description="why it was refused", examples=[None])
+
+
+class RunModel(ResponseModel):
+    added: int
+    changed: int
+    removed: int
+    refused: int
+    listed: list[ListedChangeModel] = Field(description=f"the first {MAX_LISTED} changes")
+    error: str | None = Field(
+        description="why the source could not be read; nothing was removed", examples=[None]
+    )
+
+
+class SourceModel(ResponseModel):
+    kind: SourceKind
+    address: str = Field(examples=["/srv/documents/contracts"])
+    every_minutes: int
+    owner: str = Field(description="whose documents they are")
+    due_at: datetime = Field(description="when it is read next")
+    last_run_at: datetime | None
+    last_run: RunModel | None
+
+
+def _model(folder_id: UUID) -> SourceModel:
+    source = existing(ties.find_source(*context.caller(), folder_id))
+    run = source.last_run
+    listed = [
+        ListedChangeModel(
+            change=one.change,
+            path=one.path,
+            reason=failure_message(one.failure) if one.failure else None,
+        )
+        for one in (run.listed if run else ())
+    ]
+    shown = run and RunModel(
+        added=run.added,
+        changed=run.changed,
+        removed=run.removed,
+        refused=run.refused,
+        listed=listed,
+        error=failure_message(run.failure) if run.failure else None,
+    )
+    return SourceModel.of(source, owner=source.owner_name, last_run=shown)
+
+
+@blueprint.get("")
+@blueprint.output(SourceModel)
+@blueprint.doc(
+    summary="Get the source of a folder",
+    description="With the changes of the last run. 404 for a folder without one.",
+)
+def get_source(folder_id: UUID) -> SourceModel:
+    return _model(folder_id)
+
+
+@blueprint.put("")
+@blueprint.input(SourceBody, location="json")
+@blueprint.output(SourceModel)
+@blueprint.doc(
+    summary="Tie a folder to a source",
+    description="A worker reads it at once and then on schedule: new files are added below the "
+    "folder, changed ones become versions, removed ones go to the trash. The documents are yours.",
+)
+def set_source(folder_id: UUID, json_data: SourceBody) -> SourceModel:
+    ties.set_source(
+        *context.caller(),
+        folder_id,
+        kind=json_data.kind,
+        address=json_data.address,
+        every_minutes=json_data.every_minutes,
+    )
+    return _model(folder_id)
+
+
+@blueprint.delete("")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(summary="Untie a folder from its source", description="The documents stay.")
+def remove_source(folder_id: UUID) -> str:
+    ties.remove_source(*context.caller(), folder_id)
+    return ""
+
+
+@blueprint.post("/run")
+@blueprint.output(SourceModel, status_code=202)
+@blueprint.doc(summary="Read the source of a folder now", description="The next free worker does.")
+def request_run(folder_id: UUID) -> SourceModel:
+    ties.request_run(*context.caller(), folder_id)
+    return _model(folder_id)

@@ -1,0 +1,79 @@
+"""A directory on the server, below one that the operator allows."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from portal.domain.documents.sources import Listing, SourceItem
+from portal.errors import N_, InvalidInput, SourceUnavailable
+from portal.services.documents.intake.finding_files import find_files
+from portal.services.documents.intake.importing import shown_name
+from portal.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """The files below a directory, as `portal import` finds them: no hidden ones, no links."""
+
+    root: Path
+
+    def list_items(self) -> Listing:
+        """Return all files, with time and size as the stamp. Raises SourceUnavailable."""
+        if not self.root.is_dir():
+            raise SourceUnavailable(reason=N_("the directory does not exist"))
+        unreadable: list[str] = []
+        items = []
+        for path in find_files(
+            [self.root], cannot_read=lambda one, _: unreadable.append(self._name(one))
+        ):
+            try:
+                found = path.lstat()
+                name = self._name(path)
+                name.encode()
+            except (OSError, UnicodeError):
+                unreadable.append(shown_name(path.name))
+                continue
+            items.append(SourceItem(name, f"{found.st_mtime_ns} {found.st_size}"))
+        if "." in unreadable:
+            raise SourceUnavailable(reason=N_("the directory cannot be read"))
+        return Listing(items, unreadable)
+
+    @contextmanager
+    def open(self, item: SourceItem) -> Iterator[IO[bytes]]:
+        """Open a file. Raises OSError, also for one that became a link since it was listed."""
+        path = self.root / item.path
+        if not path.parent.resolve().is_relative_to(self.root):
+            raise OSError("it lies outside of the directory")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("it is not a file")
+            yield stream
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def open_directory(settings: Settings, address: str) -> Directory:
+    """Return a directory. Raises InvalidInput unless it is one that the operator allows, or lies
+    below; what lies elsewhere and what does not exist look alike."""
+    try:
+        root = Path(address).resolve()
+    except (OSError, RuntimeError, ValueError):
+        root = None
+    for allowed in settings.sources.directories:
+        top = allowed.resolve()
+        # Keys and settings of programs are kept in hidden directories.
+        if (
+            root is not None
+            and root.is_relative_to(top)
+            and not any(part.startswith(".") for part in root.relative_to(top).parts)
+        ):
+            return Directory(root)
+    raise InvalidInput(reason=N_("the operator of this server does not allow this directory"))

@@ -1,0 +1,233 @@
+"""Keeping folders in step with their sources, one run after the other in any worker.
+
+A run may end at any moment: each file is stored by itself, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import PurePosixPath
+from uuid import UUID
+
+from portal.domain import locks
+from portal.domain.documents import Failure, Visibility
+from portal.domain.documents.folders import FolderVisibility
+from portal.domain.documents.sources import (
+    MAX_LISTED,
+    Change,
+    FolderSource,
+    ListedChange,
+    Listing,
+    Source,
+    SourceItem,
+    SyncRun,
+)
+from portal.domain.people import User
+from portal.errors import (
+    N_,
+    AlreadyElsewhere,
+    DatabaseUnavailable,
+    Forbidden,
+    NotFound,
+    PortalError,
+    SourceUnavailable,
+    StorageFull,
+    UnreadableFile,
+    verbatim,
+)
+from portal.services import Services
+from portal.services.documents import folders, library
+from portal.services.documents.intake.uploads import Place, Upload, UploadReceipt, store_upload
+from portal.services.documents.sources.registry import open_source
+from portal.services.documents.versions import revisions
+from portal.services.documents.versions.revisions import Taken
+from portal.store.documents import folders as folder_store
+from portal.store.documents import sources as source_store
+from portal.store.documents.sources import KnownItem
+from portal.store.people import accounts as account_store
+
+
+def sync_due(services: Services, *, should_stop: Callable[[], bool] = lambda: False) -> None:
+    """Read all sources that are due, each in one worker at a time."""
+    with services.database.begin() as session:
+        due = source_store.list_due(session)
+    for folder_id in due:
+        if should_stop():
+            return
+        with services.database.hold(locks.SOURCE, str(folder_id)) as is_first:
+            if is_first:
+                _sync(services, folder_id, should_stop)
+
+
+def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) -> None:
+    with services.database.begin() as session:
+        tie = source_store.find_source(session, folder_id, is_due=True)
+        if tie is None:  # Another worker was quicker.
+            return
+        known = source_store.list_items(session, folder_id)
+        row = account_store.get_user(session, tie.owner_id)
+        owner = account_store.to_user(row) if row and row.disabled_at is None else None
+        folder = folder_store.find_folder(session, owner, folder_id) if owner else None
+    run: _Run | None = None
+    failure = None
+    try:
+        if owner is None or folder is None:
+            raise Forbidden
+        source = open_source(services.settings, tie.kind, tie.address)
+        listing = source.list_items()
+        if known and not listing.items:
+            # A disk that is not mounted looks like this. All documents would go to the trash.
+            raise SourceUnavailable(reason=N_("it is empty, and was not before"))
+        is_private = folder.visibility is FolderVisibility.PRIVATE
+        visibility = Visibility.PRIVATE if is_private else Visibility.SHARED
+        run = _Run(services, tie, owner, visibility, source, listing, known)
+        if not run.work(should_stop):
+            return
+    except DatabaseUnavailable:
+        raise
+    except PortalError as error:
+        failure = Failure(error.code, error.params)
+    with services.database.begin() as session:
+        outcome = run.outcome(failure) if run else SyncRun(failure=failure)
+        source_store.finish(session, folder_id, outcome)
+
+
+@dataclass
+class _Run:
+    services: Services
+    tie: FolderSource
+    owner: User
+    visibility: Visibility
+    source: Source
+    listing: Listing
+    known: dict[str, KnownItem]
+    counts: Counter[Change] = field(default_factory=Counter)
+    listed: list[ListedChange] = field(default_factory=list)
+
+    def work(self, should_stop: Callable[[], bool]) -> bool:
+        """Take what is new or changed, then remove what is gone; False if told to stop."""
+        self.present = {item.path for item in self.listing.items}
+        for item in self.listing.items:
+            if should_stop():
+                return False
+            known = self.known.get(item.path)
+            if known is None or known.stamp != item.stamp:
+                self._attempt(item.path, partial(self._take, item, known))
+        for path in self.listing.unreadable:
+            self._note(Change.REFUSED, path, UnreadableFile(reason=verbatim(path)))
+        for path, known in self.known.items():
+            if should_stop():
+                return False
+            if path not in self.present and not self._is_unknown(path):
+                self._attempt(path, partial(self._remove, path, known))
+        return True
+
+    def outcome(self, failure: Failure | None) -> SyncRun:
+        counts = {change.value: self.counts[change] for change in Change}
+        return SyncRun(**counts, listed=tuple(self.listed), failure=failure)
+
+    def _is_unknown(self, path: str) -> bool:
+        return any(path == one or path.startswith(f"{one}/") for one in self.listing.unreadable)
+
+    def _attempt(self, path: str, action: Callable[[], Change | None]) -> None:
+        """Run what concerns one file. Its failure does not stop the others, unless it would be
+        theirs, too."""
+        try:
+            change = action()
+        except (DatabaseUnavailable, StorageFull):
+            raise
+        except OSError as error:
+            reason = verbatim(str(error.strerror or error))
+            self._note(Change.REFUSED, path, UnreadableFile(reason=reason))
+        except PortalError as error:
+            self._note(Change.REFUSED, path, error)
+        else:
+            if change is not None:
+                self._note(change, path)
+
+    def _note(self, change: Change, path: str, error: PortalError | None = None) -> None:
+        self.counts[change] += 1
+        if len(self.listed) < MAX_LISTED:
+            failure = Failure(error.code, error.params) if error else None
+            self.listed.append(ListedChange(change, path, failure))
+
+    def _take(self, item: SourceItem, known: KnownItem | None) -> Change | None:
+        with self.source.open(item) as stream:
+            upload = Upload(stream, PurePosixPath(item.path).name)
+            if known is not None and known.document_id is not None:
+                try:
+                    version = revisions.add_version(
+                        self.services, self.owner, known.document_id, upload
+                    )
+                except NotFound:
+                    pass  # Deleted in the portal: the file changed since then, and comes back.
+                else:
+                    self._keep(item, known.document_id)
+                    return Change.CHANGED if version.taken is Taken.QUEUED else None
+            receipt = self._upload(item, upload)
+        if receipt.is_duplicate:
+            return self._adopt(item, receipt)
+        self._keep(item, receipt.document.id)
+        return Change.ADDED
+
+    def _upload(self, item: SourceItem, upload: Upload) -> UploadReceipt:
+        return store_upload(
+            self.services,
+            self.owner,
+            stream=upload.stream,
+            file_name=upload.file_name,
+            visibility=self.visibility,
+            place=Place(self.tie.folder_id, _above(item.path)),
+        )
+
+    def _adopt(self, item: SourceItem, receipt: UploadReceipt) -> Change | None:
+        """Go on with a document that has these bytes: one of a run that was interrupted, or one
+        whose file was moved. Raises AlreadyElsewhere for any other."""
+        document_id = receipt.document.id
+        with self.services.database.begin() as session:
+            claim = source_store.find_claim(session, document_id)
+            is_left_over = claim is None and source_store.lies_below(
+                session, document_id, self.tie.folder_id
+            )
+        if is_left_over:
+            self._keep(item, document_id)
+            return Change.ADDED
+        folder_id, path = claim or (None, "")
+        if folder_id != self.tie.folder_id or path in self.present:
+            raise AlreadyElsewhere(title=receipt.document.title)
+        with self.services.database.begin() as session:
+            names = folders.path_names(_above(item.path))
+            place = folders.find_place(
+                session, self.owner, self.tie.folder_id, names, self.visibility
+            )
+        folders.move_document(self.services, self.owner, document_id, place)
+        self._keep(item, document_id)
+        self._forget(path)
+        self.known = {name: one for name, one in self.known.items() if name != path}
+        return Change.CHANGED
+
+    def _remove(self, path: str, known: KnownItem) -> Change | None:
+        was_there = known.document_id is not None
+        if known.document_id is not None:
+            try:
+                library.delete_document(self.services, self.owner, known.document_id)
+            except NotFound:
+                was_there = False
+        self._forget(path)
+        return Change.REMOVED if was_there else None
+
+    def _keep(self, item: SourceItem, document_id: UUID) -> None:
+        with self.services.database.begin() as session:
+            source_store.keep_item(session, self.tie.folder_id, item, document_id)
+
+    def _forget(self, path: str) -> None:
+        with self.services.database.begin() as session:
+            source_store.forget_item(session, self.tie.folder_id, path)
+
+
+def _above(path: str) -> str:
+    above = PurePosixPath(path).parent.as_posix()
+    return "" if above == "." else above

@@ -1,0 +1,175 @@
+"""Sources of folders, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, true, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import Failure
+from portal.domain.documents.sources import (
+    Change,
+    FolderSource,
+    ListedChange,
+    SourceItem,
+    SourceKind,
+    SyncRun,
+)
+from portal.store.documents import folders as folder_store
+from portal.store.models import DocumentRow, FolderSourceRow, SourceItemRow, UserRow
+
+
+class KnownItem(NamedTuple):
+    """A file as the last run found it; without its document if that was purged."""
+
+    stamp: str
+    document_id: UUID | None
+
+
+def find_source(session: Session, folder_id: UUID, *, is_due: bool = False) -> FolderSource | None:
+    """Return the source of a folder, or with `is_due` only if it has to be read now."""
+    condition = FolderSourceRow.due_at <= func.now() if is_due else true()
+    found = session.execute(
+        select(FolderSourceRow, UserRow.name)
+        .join(UserRow, UserRow.id == FolderSourceRow.owner_id)
+        .where(FolderSourceRow.folder_id == folder_id, condition)
+    ).one_or_none()
+    if found is None:
+        return None
+    row, owner_name = found
+    return FolderSource(
+        folder_id=row.folder_id,
+        owner_id=row.owner_id,
+        owner_name=owner_name,
+        kind=SourceKind(row.kind),
+        address=row.address,
+        every_minutes=row.every_minutes,
+        due_at=row.due_at,
+        last_run_at=row.last_run_at,
+        last_run=_run(row.last_run) if row.last_run else None,
+    )
+
+
+def list_due(session: Session) -> Sequence[UUID]:
+    """Return the folders whose sources have to be read now, the longest due first."""
+    due = select(FolderSourceRow.folder_id).where(FolderSourceRow.due_at <= func.now())
+    return session.scalars(due.order_by(FolderSourceRow.due_at)).all()
+
+
+def set_source(
+    session: Session,
+    folder_id: UUID,
+    *,
+    owner_id: UUID,
+    kind: SourceKind,
+    address: str,
+    every_minutes: int,
+) -> None:
+    """Tie a folder to a source that is due at once; what was known of another one is forgotten."""
+    row = session.get(FolderSourceRow, folder_id, with_for_update=True)
+    if row is not None and (row.kind, row.address) != (kind.value, address):
+        remove_source(session, folder_id)
+        session.expunge(row)
+        row = None
+    if row is None:
+        row = FolderSourceRow(
+            folder_id=folder_id, owner_id=owner_id, kind=kind.value, address=address
+        )
+        session.add(row)
+    row.every_minutes = every_minutes
+    row.due_at = datetime.now(UTC)
+    session.flush()
+
+
+def set_due(session: Session, folder_id: UUID) -> bool:
+    """Let a source be read now; tell whether there is one."""
+    changed = session.execute(
+        update(FolderSourceRow)
+        .where(FolderSourceRow.folder_id == folder_id)
+        .values(due_at=func.now())
+        .returning(FolderSourceRow.folder_id)
+    )
+    return changed.one_or_none() is not None
+
+
+def remove_source(session: Session, folder_id: UUID) -> bool:
+    """Untie a folder; tell whether it was tied."""
+    removed = session.execute(
+        delete(FolderSourceRow)
+        .where(FolderSourceRow.folder_id == folder_id)
+        .returning(FolderSourceRow.folder_id)
+    )
+    return removed.one_or_none() is not None
+
+
+def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
+    """Keep the outcome of a run, and set when the next one is due."""
+    every = func.make_interval(0, 0, 0, 0, 0, FolderSourceRow.every_minutes)
+    session.execute(
+        update(FolderSourceRow)
+        .where(FolderSourceRow.folder_id == folder_id)
+        .values(last_run_at=func.now(), last_run=_as_json(run), due_at=func.now() + every)
+    )
+
+
+def list_items(session: Session, folder_id: UUID) -> dict[str, KnownItem]:
+    rows = session.execute(
+        select(SourceItemRow.path, SourceItemRow.stamp, SourceItemRow.document_id)
+        .where(SourceItemRow.folder_id == folder_id)
+        .order_by(SourceItemRow.path)
+    )
+    return {path: KnownItem(stamp, document_id) for path, stamp, document_id in rows}
+
+
+def keep_item(session: Session, folder_id: UUID, item: SourceItem, document_id: UUID) -> None:
+    """Remember a file that is in the portal, unless the folder was untied meanwhile."""
+    tied = select(FolderSourceRow.folder_id).where(FolderSourceRow.folder_id == folder_id)
+    if session.scalar(tied.with_for_update(read=True)) is None:
+        return
+    values = {"stamp": item.stamp, "document_id": document_id}
+    row = insert(SourceItemRow).values(folder_id=folder_id, path=item.path, **values)
+    session.execute(row.on_conflict_do_update(index_elements=["folder_id", "path"], set_=values))
+
+
+def forget_item(session: Session, folder_id: UUID, path: str) -> None:
+    session.execute(delete(SourceItemRow).filter_by(folder_id=folder_id, path=path))
+
+
+def find_claim(session: Session, document_id: UUID) -> tuple[UUID, str] | None:
+    """Return the folder and the path of the file that a document comes from."""
+    claim = select(SourceItemRow.folder_id, SourceItemRow.path).filter_by(document_id=document_id)
+    found = session.execute(claim.limit(1)).one_or_none()
+    return (found[0], found[1]) if found else None
+
+
+def lies_below(session: Session, document_id: UUID, folder_id: UUID) -> bool:
+    """Tell whether a document lies in a folder or below it."""
+    place = session.scalar(select(DocumentRow.folder_id).where(DocumentRow.id == document_id))
+    return place is not None and folder_store.is_below(session, place, folder_id)
+
+
+def _as_json(run: SyncRun) -> dict[str, Any]:
+    return {
+        **{change.value: getattr(run, change.value) for change in Change},
+        "listed": [
+            [one.change.value, one.path, one.failure.as_json() if one.failure else None]
+            for one in run.listed
+        ],
+        "failure": run.failure.as_json() if run.failure else None,
+    }
+
+
+def _run(stored: dict[str, Any]) -> SyncRun:
+    return SyncRun(
+        **{change.value: stored[change.value] for change in Change},
+        listed=tuple(
+            ListedChange(Change(change), path, Failure.stored(failure))
+            for change, path, failure in stored["listed"]
+        ),
+        failure=Failure.stored(stored["failure"]),
+    )

@@ -1,0 +1,101 @@
+"""The page of a folder's source: for those who may change the folder."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import render_template, request, url_for
+from flask_babel import gettext, lazy_gettext
+
+from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, ListedChange, SourceKind
+from portal.errors import N_, InvalidInput, PortalError
+from portal.http import context
+from portal.http.messages import error_message, failure_message
+from portal.services.documents import folders
+from portal.services.documents.sources import ties
+from portal.web.layout import Answer, see_other
+
+INTERVALS = {
+    15: lazy_gettext("Every 15 minutes"),
+    60: lazy_gettext("Every hour"),
+    24 * 60: lazy_gettext("Every day"),
+    7 * 24 * 60: lazy_gettext("Every week"),
+}
+CHANGE_WORDS = {
+    Change.ADDED: lazy_gettext("Added"),
+    Change.CHANGED: lazy_gettext("Changed"),
+    Change.REMOVED: lazy_gettext("Removed"),
+    Change.REFUSED: lazy_gettext("Refused"),
+}
+
+blueprint = APIBlueprint(
+    "folder_sources", __name__, enable_openapi=False, url_prefix="/folders/<uuid:folder_id>/source"
+)
+
+
+@blueprint.get("")
+def show(folder_id: UUID) -> Answer:
+    return _page(folder_id)
+
+
+@blueprint.post("")
+def tie(folder_id: UUID) -> Answer:
+    """Tie the folder to a source, or change it."""
+    every = request.form.get("every_minutes", "")
+    if not every.isdecimal() or len(every) > len(str(max(INTERVALS))):
+        raise InvalidInput(reason=N_("choose how often the source is read"))
+    try:
+        ties.set_source(
+            *context.caller(),
+            folder_id,
+            kind=SourceKind.DIRECTORY,
+            address=request.form.get("address", "")[:MAX_ADDRESS_CHARACTERS],
+            every_minutes=int(every),
+        )
+    except InvalidInput as error:
+        return _page(folder_id, error)
+    return _done(folder_id, gettext("Saved. The source is read within a minute."))
+
+
+@blueprint.post("/run")
+def run(folder_id: UUID) -> Answer:
+    ties.request_run(*context.caller(), folder_id)
+    return _done(folder_id, gettext("The source is read within a minute."))
+
+
+@blueprint.post("/remove")
+def untie(folder_id: UUID) -> Answer:
+    ties.remove_source(*context.caller(), folder_id)
+    return _done(folder_id, gettext("The folder is no longer tied to a source."))
+
+
+def _done(folder_id: UUID, message: str) -> Answer:
+    return see_other(url_for("folder_sources.show", folder_id=folder_id), message)
+
+
+def _words(one: ListedChange) -> tuple[str, str, str]:
+    """Return what became of a file, its path, and why if it was refused."""
+    reason = failure_message(one.failure) if one.failure else ""
+    return str(CHANGE_WORDS[one.change]), one.path, reason
+
+
+def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
+    services, user = context.caller()
+    source = ties.find_source(services, user, folder_id)
+    outcome = source.last_run if source else None
+    page = render_template(
+        "pages/folder_source.html",
+        folder=folders.get_folder(services, user, folder_id).folder,
+        source=source,
+        run=outcome,
+        failure=failure_message(outcome.failure) if outcome and outcome.failure else "",
+        listed=[_words(one) for one in (outcome.listed if outcome else ())],
+        directories=[str(one) for one in services.settings.sources.directories],
+        intervals=INTERVALS,
+        address=request.form.get("address", source.address if source else ""),
+        every=source.every_minutes if source else 60,
+        error=error_message(error) if error else "",
+        max_address=MAX_ADDRESS_CHARACTERS,
+    )
+    return (page, error.status) if error else page

@@ -1,0 +1,304 @@
+"""Folders that follow a directory on the server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import select
+
+from portal import create_app
+from portal.domain.documents import DocumentFilter
+from portal.domain.documents.folders import FolderVisibility
+from portal.domain.documents.jobs import JobStatus
+from portal.domain.documents.sources import SourceKind, SyncRun
+from portal.domain.people import User
+from portal.errors import Forbidden, InvalidInput, NotFound
+from portal.services import Services
+from portal.services.documents import folders, library
+from portal.services.documents.ingestion import indexing
+from portal.services.documents.sources import syncing, ties
+from portal.services.documents.versions import revisions
+from portal.services.people import accounts
+from portal.store.models import JobRow
+from tests.conftest import Portal
+
+
+@dataclass
+class Tied:
+    """A folder of mei's that follows a directory."""
+
+    portal: Portal
+    top: Path
+    mei: User
+    folder: UUID
+
+    def write(self, path: str, text: str) -> None:
+        file = self.top / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def tie(self, address: Path | None = None, user: User | None = None) -> None:
+        ties.set_source(
+            self.portal.services,
+            user or self.mei,
+            self.folder,
+            kind=SourceKind.DIRECTORY,
+            address=str(address or self.top),
+            every_minutes=60,
+        )
+
+    def run(self) -> SyncRun:
+        ties.request_run(self.portal.services, self.mei, self.folder)
+        syncing.sync_due(self.portal.services)
+        source = ties.find_source(self.portal.services, self.mei, self.folder)
+        assert source is not None
+        assert source.last_run is not None
+        return source.last_run
+
+    def index(self) -> None:
+        """Read what is queued."""
+        with self.portal.services.database.begin() as session:
+            queued = session.scalars(
+                select(JobRow.id).where(JobRow.status == JobStatus.QUEUED.value)
+            ).all()
+        for job_id in queued:
+            indexing.index_document(self.portal.services, job_id)
+
+    def found(self) -> dict[str, UUID]:
+        """Return the documents below the folder, by file name."""
+        filters = DocumentFilter(folder_id=self.folder)
+        page = library.list_documents(self.portal.services, self.mei, filters=filters)
+        return {one.file_name: one.id for one in page.items}
+
+
+def counts(run: SyncRun) -> tuple[int, int, int, int]:
+    return run.added, run.changed, run.removed, run.refused
+
+
+@pytest.fixture
+def tied(make_services: Callable[..., Services], tmp_path: Path) -> Tied:
+    top = tmp_path / "followed"
+    top.mkdir()
+    services = make_services(sources={"directories": (top,)})
+    accounts.ensure_first_administrator(services)
+    portal = Portal(services, accounts.find_user(services, "admin"))
+    mei = portal.user("mei")
+    made = folders.create_folder(services, mei, name="Followed")
+    return Tied(portal, top, mei, made)
+
+
+def test_folder_follows_what_is_added_changed_moved_and_removed(tied: Tied) -> None:
+    tied.write("leave.md", "# Leave\n\nTwelve days a year.")
+    tied.write("2026/travel.txt", "Trains are paid for.")
+    tied.write("notes.xyz", "A kind of file that is not read.")
+    tied.write(".hidden/key.txt", "secret")
+    (tied.top / "link.txt").symlink_to("/etc/hostname")
+    tied.tie()
+    assert counts(tied.run()) == (2, 0, 0, 0)
+    first = tied.found()
+    assert set(first) == {"leave.md", "travel.txt"}
+    below = folders.list_children(tied.portal.services, tied.mei, [tied.folder])
+    assert [one.name for one in below] == ["2026"]
+    assert counts(tied.run()) == (0, 0, 0, 0)
+
+    tied.write("leave.md", "# Leave\n\nFifteen days a year.")
+    os.utime(tied.top / "2026/travel.txt", (1, 1))  # Touched: the same bytes.
+    changed = tied.run()
+    assert counts(changed) == (0, 1, 0, 0)
+    assert [(one.change, one.path) for one in changed.listed] == [("changed", "leave.md")]
+    assert tied.found() == first
+
+    (tied.top / "2026/travel.txt").rename(tied.top / "trains.txt")
+    assert counts(tied.run()) == (0, 1, 0, 0)
+    assert tied.found() == first
+    travel = library.get_summary(tied.portal.services, tied.mei, first["travel.txt"])
+    assert travel.folder_id == tied.folder
+
+    (tied.top / "trains.txt").unlink()
+    assert counts(tied.run()) == (0, 0, 1, 0)
+    assert set(tied.found()) == {"leave.md"}
+    trash = library.list_trash(tied.portal.services, tied.mei).items
+    assert [one.id for one in trash] == [first["travel.txt"]]
+
+
+def test_changed_file_becomes_a_version(tied: Tied) -> None:
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+    tied.run()
+    tied.index()
+    tied.write("leave.md", "Fifteen days a year.")
+    tied.run()
+    tied.index()
+    document_id = tied.found()["leave.md"]
+    page = revisions.list_revisions(tied.portal.services, tied.mei, document_id)
+    assert [one.number for one in page.items] == [2, 1]
+
+
+def test_refused_files_are_listed_with_the_reason_and_tried_again(tied: Tied) -> None:
+    tied.write("empty.txt", "")
+    tied.write("one.txt", "The same words.")
+    tied.write("two.txt", "The same words.")
+    tied.tie()
+    for _ in range(2):
+        run = tied.run()
+        refused = {one.path: one.failure.code for one in run.listed if one.failure}
+        assert refused == {"empty.txt": "empty_file", "two.txt": "already_elsewhere"}
+    tied.write("empty.txt", "Now it has words.")
+    assert counts(tied.run()) == (1, 0, 0, 1)
+
+
+def test_nothing_is_removed_when_the_directory_is_gone_or_empty(tied: Tied) -> None:
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+    tied.run()
+    before = tied.found()
+    (tied.top / "leave.md").unlink()
+    for _ in range(2):
+        run = tied.run()
+        assert run.failure is not None
+        assert run.failure.code == "source_unavailable"
+        assert tied.found() == before
+        if tied.top.exists():
+            tied.top.rmdir()
+
+
+def test_what_lies_in_an_unreadable_directory_stays(
+    tied: Tied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tied.write("closed/leave.md", "Twelve days.")
+    tied.write("open.md", "Open.")
+    tied.tie()
+    tied.run()
+    scandir = os.scandir
+
+    def refuse(path: Path) -> Any:  # As for a user who is not root.
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    run = tied.run()
+    assert counts(run) == (0, 0, 0, 1)
+    assert set(tied.found()) == {"leave.md", "open.md"}
+
+
+def test_deleted_document_comes_back_when_its_file_changes(tied: Tied) -> None:
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+    tied.run()
+    library.delete_document(tied.portal.services, tied.mei, tied.found()["leave.md"])
+    assert counts(tied.run()) == (0, 0, 0, 0)
+    tied.write("leave.md", "Fifteen days a year.")
+    assert counts(tied.run()) == (1, 0, 0, 0)
+
+
+def test_run_goes_on_after_one_that_was_killed(tied: Tied, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file was stored, but the note that it was is missing."""
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+    with monkeypatch.context() as patch:
+        patch.setattr(syncing._Run, "_keep", _die)
+        with pytest.raises(KeyboardInterrupt):
+            syncing.sync_due(tied.portal.services)
+    document = tied.found()
+    assert counts(tied.run()) == (1, 0, 0, 0)
+    assert tied.found() == document
+    assert counts(tied.run()) == (0, 0, 0, 0)
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_documents_of_others_are_not_taken_over(tied: Tied) -> None:
+    mine = tied.portal.add("The same words.", name="mine.txt", owner=tied.mei)
+    tied.write("one.txt", "The same words.")
+    tied.tie()
+    assert counts(tied.run()) == (0, 0, 0, 1)
+    tied.write("two.txt", "Other words.")
+    (tied.top / "one.txt").unlink()
+    tied.run()
+    assert library.get_summary(tied.portal.services, tied.mei, mine.id).title == "mine"
+
+
+@pytest.mark.parametrize("address", ["/etc", "..", "followed-too", ".ssh", "relative", "a\0b"])
+def test_directories_that_are_not_allowed_are_refused(tied: Tied, address: str) -> None:
+    beside = {"..": tied.top / "..", "followed-too": tied.top.with_name("followed-too")}
+    beside[".ssh"] = tied.top / ".ssh"
+    for one in beside.values():
+        one.mkdir(exist_ok=True)
+    with pytest.raises(InvalidInput):
+        tied.tie(beside.get(address, Path(address)))
+
+
+def test_link_out_of_an_allowed_directory_is_refused(tied: Tied) -> None:
+    (tied.top / "out").symlink_to("/etc")
+    with pytest.raises(InvalidInput):
+        tied.tie(tied.top / "out")
+
+
+def test_directory_that_becomes_a_link_is_refused_at_the_next_run(tied: Tied) -> None:
+    tied.write("inner/leave.md", "Twelve days.")
+    tied.tie(tied.top / "inner")
+    tied.run()
+    (tied.top / "inner").rename(tied.top / "old")
+    (tied.top / "inner").symlink_to("/etc")
+    run = tied.run()
+    assert run.failure is not None
+    assert run.failure.code == "invalid"
+
+
+def test_only_who_may_change_the_folder_ties_it(tied: Tied) -> None:
+    ben = tied.portal.user("ben")
+    tied.write("leave.md", "Twelve days.")
+    with pytest.raises(Forbidden):
+        tied.tie(user=ben)
+    tied.tie()
+    folders.change_folder(
+        tied.portal.services, tied.mei, tied.folder, visibility=FolderVisibility.MEMBERS
+    )
+    for action in (ties.find_source, ties.request_run, ties.remove_source):
+        with pytest.raises(NotFound):
+            action(tied.portal.services, ben, tied.folder)
+    tied.run()
+    assert not library.list_documents(tied.portal.services, ben).items
+
+
+def test_untied_folder_keeps_its_documents(tied: Tied) -> None:
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+    tied.run()
+    ties.remove_source(tied.portal.services, tied.mei, tied.folder)
+    (tied.top / "leave.md").unlink()
+    syncing.sync_due(tied.portal.services)
+    assert set(tied.found()) == {"leave.md"}
+
+
+def test_page_and_api_show_the_last_run(tied: Tied) -> None:
+    client: FlaskClient = create_app(tied.portal.services).test_client()
+    headers = tied.portal.headers(tied.mei)
+    at = f"/api/folders/{tied.folder}/source"
+    assert client.get(at, headers=headers).status_code == 404
+    tied.write("leave.md", "Twelve days.")
+    tied.write("empty.txt", "")
+    sent = client.put(at, headers=headers, json={"address": str(tied.top)})
+    assert sent.status_code == 200, sent.text
+    assert sent.json["last_run"] is None
+    assert sent.json["owner"] == "mei"
+    assert client.post(f"{at}/run", headers=headers).status_code == 202
+    syncing.sync_due(tied.portal.services)
+    run = client.get(at, headers=headers).json["last_run"]
+    assert (run["added"], run["refused"], run["error"]) == (1, 1, None)
+    page = client.get(f"/folders/{tied.folder}/source", headers=headers).text
+    assert "1 added, 0 changed, 0 removed, 1 refused" in page
+    assert "empty.txt" in page
+    assert str(tied.top) in page
+    assert client.delete(at, headers=headers).status_code == 204
+    assert client.get(at, headers=headers).status_code == 404

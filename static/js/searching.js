@@ -29,8 +29,8 @@ export function watchSearching() {
 }
 
 function find(field) {
-  const results = document.getElementById("home-results");
-  if (results && field.id === "chat-input") window.htmx.trigger(results, "find");
+  const form = field.id === "chat-input" && field.closest("form[hx-trigger^=find]");
+  if (form) window.htmx.trigger(form, "find");
 }
 
 function step(event, by) {

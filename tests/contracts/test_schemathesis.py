@@ -56,6 +56,8 @@ OF_WORDS = {
     "POST /api/folders": 422,
     "PATCH /api/folders/{folder_id}": 422,
     "PUT /api/knowledge/documents/{document_id}/tags": 422,
+    # The operator allows directories; a schema cannot know which.
+    "PUT /api/folders/{folder_id}/source": 422,
     # Either ids or filters, and the value that the action needs.
     "POST /api/knowledge/bulk": 422,
     # Only negative feedback has a reason.

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import render_template, request, url_for
-from flask_babel import gettext, lazy_gettext
+from flask_babel import gettext
 
 from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, ListedChange, SourceKind
 from portal.errors import N_, InvalidInput, PortalError
@@ -17,16 +17,16 @@ from portal.services.documents.sources import ties
 from portal.web.layout import Answer, see_other
 
 INTERVALS = {
-    15: lazy_gettext("Every 15 minutes"),
-    60: lazy_gettext("Every hour"),
-    24 * 60: lazy_gettext("Every day"),
-    7 * 24 * 60: lazy_gettext("Every week"),
+    15: N_("Every 15 minutes"),
+    60: N_("Every hour"),
+    24 * 60: N_("Every day"),
+    7 * 24 * 60: N_("Every week"),
 }
 CHANGE_WORDS = {
-    Change.ADDED: lazy_gettext("Added"),
-    Change.CHANGED: lazy_gettext("Changed"),
-    Change.REMOVED: lazy_gettext("Removed"),
-    Change.REFUSED: lazy_gettext("Refused"),
+    Change.ADDED: N_("Added"),
+    Change.CHANGED: N_("Changed"),
+    Change.REMOVED: N_("Removed"),
+    Change.REFUSED: N_("Refused"),
 }
 
 blueprint = APIBlueprint(
@@ -77,7 +77,7 @@ def _done(folder_id: UUID, message: str) -> Answer:
 def _words(one: ListedChange) -> tuple[str, str, str]:
     """Return what became of a file, its path, and why if it was refused."""
     reason = failure_message(one.failure) if one.failure else ""
-    return str(CHANGE_WORDS[one.change]), one.path, reason
+    return gettext(CHANGE_WORDS[one.change]), one.path, reason
 
 
 def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:

@@ -300,5 +300,9 @@ def test_page_and_api_show_the_last_run(tied: Tied) -> None:
     assert "1 added, 0 changed, 0 removed, 1 refused" in page
     assert "empty.txt" in page
     assert str(tied.top) in page
+    chinese = headers | {"Accept-Language": "zh-CN"}
+    page = client.get(f"/folders/{tied.folder}/source", headers=chinese).text
+    assert "未接收" in page
+    assert "每小时" in page
     assert client.delete(at, headers=headers).status_code == 204
     assert client.get(at, headers=headers).status_code == 404

@@ -58,6 +58,7 @@ def build_services(
             pool_size=settings.database_pool_size,
             pool_timeout_s=settings.database_pool_timeout_s,
             statement_timeout_s=statement_timeout_s,
+            shares_connections=settings.database_pooler == "transaction",
         ),
         embedder=embedder,
         calibration=EventualCalibration(embedder, settings.data_dir / "cache"),

@@ -18,7 +18,12 @@ PORT = 5432  # Only names the socket file: the server listens on no network addr
 
 # pg_hba.conf. `peer` needs no password that could leak from an environment or a file, and without a
 # network address there is nothing to attack by guessing.
-ACCESS_TEXT = "# Written by the portal at every start.\nlocal all all peer map=portal\n"
+# "all" databases do not include replication, which replicas and pg_basebackup connect for.
+ACCESS_TEXT = (
+    "# Written by the portal at every start.\n"
+    "local all all peer map=portal\n"
+    "local replication all peer map=portal\n"
+)
 _INCLUDE_LINE = f"include_if_exists '{SETTINGS_FILE}'"
 
 

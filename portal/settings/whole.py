@@ -140,6 +140,11 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="minimum level"
     )
+    database_pooler: Literal["none", "transaction"] = Field(
+        "none",
+        description="`transaction` behind a pooler that gives each transaction another connection, "
+        "such as PgBouncer in transaction mode: statements are then not prepared",
+    )
     database_pool_size: int = Field(10, ge=1, le=200, description="connections of a process")
     database_pool_timeout_s: float = Field(
         1.0, gt=0, le=60, description="how long a request waits for one of them; then 503"

@@ -11,10 +11,10 @@ from threading import Semaphore
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import PipelineAborted
 from sqlalchemy import Engine, create_engine, event, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
@@ -40,6 +40,7 @@ _USER_COLUMNS = ("_user_id", "_owner_id", "_uploaded_by", "_created_by", "_updat
 _ROLLED_BACK = "40"
 _LOCK_NOT_AVAILABLE = "55P03"
 _CONNECTION_LOST = ("08", "57P")
+_DEFAULT_PORT = "5432"
 # A server that stopped responding is noticed within a minute.
 _CONNECTING = {
     "connect_timeout": 5,
@@ -51,10 +52,34 @@ _CONNECTING = {
 
 def normalise_url(url: str) -> str:
     """Return the URL with the portal's driver, for any form that the operator may write."""
-    for scheme in ("postgresql://", "postgres://"):
+    for scheme in ("postgresql+psycopg://", "postgresql://", "postgres://"):
         if url.startswith(scheme):
-            return "postgresql+psycopg://" + url.removeprefix(scheme)
+            rest = url.removeprefix(scheme)
+            return _of_several_hosts(f"postgresql://{rest}") or f"postgresql+psycopg://{rest}"
     return url
+
+
+def _of_several_hosts(url: str) -> str | None:
+    """Return libpq's URL of several hosts as SQLAlchemy takes it; None for any other."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return None
+    hosts = str(parts.pop("host", "") or "").split(",")
+    if len(hosts) == 1:
+        return None
+    ports = str(parts.pop("port", "") or _DEFAULT_PORT).split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    named = {name: str(parts.pop(name, "")) or None for name in ("user", "password", "dbname")}
+    query = {"host": ",".join(hosts), "port": ",".join(port or _DEFAULT_PORT for port in ports)}
+    query |= {name: str(value) for name, value in parts.items()}
+    return URL.create(
+        "postgresql+psycopg",
+        username=named["user"],
+        password=named["password"],
+        database=named["dbname"],
+        query=query,
+    ).render_as_string(hide_password=False)
 
 
 class Database:
@@ -67,9 +92,12 @@ class Database:
         pool_size: int = 10,
         pool_timeout_s: float = 5.0,
         statement_timeout_s: float | None = None,
+        shares_connections: bool = False,
     ) -> None:
         """Connect lazily. After `statement_timeout_s` a session's statement ends in
-        DatabaseUnavailable, unless it sets a timeout of its own."""
+        DatabaseUnavailable, unless it sets a timeout of its own. With `shares_connections` each
+        transaction may run on another connection to the server, as behind PgBouncer in transaction
+        mode: nothing is prepared or set for longer than a transaction."""
         self.url = normalise_url(url)
         self.engine: Engine = create_engine(
             self.url,
@@ -77,12 +105,17 @@ class Database:
             max_overflow=0,
             pool_timeout=pool_timeout_s,
             # Only `store.statements` prepares statements: others are rare, or of many shapes.
-            connect_args={"prepare_threshold": sys.maxsize, **_CONNECTING},
+            connect_args={
+                "prepare_threshold": None if shares_connections else sys.maxsize,
+                **_CONNECTING,
+            },
         )
         # Registered per engine: an engine copies the types that are registered globally when it is
         # made.
         event.listen(self.engine, "connect", lambda driver, _record: send_binary(driver))
-        if statement_timeout_s is not None:
+        # The pooler has to set the timeout (docs/operations.md): it may give each statement another
+        # connection.
+        if statement_timeout_s is not None and not shares_connections:
             limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"
             event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))
         event.listen(self.engine, "checkout", _check_alive)
@@ -91,6 +124,7 @@ class Database:
         event.listen(self.engine, "checkin", _count_given_back)
         # Fewer than the pool has, so that threads that wait for a second one cannot hold all.
         self._pool_size = pool_size
+        self._shares_connections = shares_connections
         self._spare = Semaphore(min(os.cpu_count() or 1, pool_size) // 2)
         self._prober = Prober(self.url)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
@@ -165,10 +199,13 @@ class Database:
         the pool's connections. The server releases it when the process dies. Raises
         DatabaseUnavailable.
         """
-        query = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
+        # A session's lock would outlive its owner on a connection that a pooler passes on.
+        kind = "_xact" if self._shares_connections else ""
+        query = f"SELECT pg_try_advisory{kind}_lock(hashtextextended(%s, %s))"
         server = make_conninfo(self.conninfo, **_CONNECTING)
-        with _portal_errors(), psycopg.connect(server, autocommit=True) as connection:
-            row = connection.execute(query, (name, lock)).fetchone()
+        is_alone = not self._shares_connections
+        with _portal_errors(), psycopg.connect(server, autocommit=is_alone) as connection:
+            row = connection.execute(query, (name, lock), prepare=False).fetchone()
             yield bool(row and row[0])
 
     def answers(self) -> bool:

@@ -29,7 +29,7 @@ def invite(open_portal: OpenPortal, name: str) -> None:
     newcomer.locator("input[name=password]").fill(PASSWORD)
     newcomer.locator("input[name=password_again]").fill(PASSWORD)
     newcomer.get_by_test_id("invitation-form").locator("button[type=submit]").click()
-    expect(newcomer.get_by_test_id("document-list")).to_be_attached()
+    expect(newcomer.get_by_test_id("chat-input")).to_be_visible()
 
 
 def told(portal: PortalPages) -> Locator:

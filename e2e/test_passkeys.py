@@ -50,7 +50,7 @@ def invite(open_portal: OpenPortal, name: str) -> None:
     guest.locator("input[name=password]").fill(PASSWORD)
     guest.locator("input[name=password_again]").fill(PASSWORD)
     guest.locator("main button[type=submit]").click()
-    expect(guest.get_by_test_id("document-list")).to_be_attached()
+    expect(guest.get_by_test_id("chat-input")).to_be_visible()
 
 
 def test_passkey_is_registered_and_signs_in_without_a_password(
@@ -82,7 +82,7 @@ def test_passkey_is_registered_and_signs_in_without_a_password(
     expect(page).to_have_url(f"{site}/login/second-step")
     assert_accessible(page)
     page.get_by_role("button", name="Use a passkey").click()
-    expect(page.get_by_test_id("document-list")).to_be_attached()
+    expect(page.get_by_test_id("chat-input")).to_be_visible()
 
     # Without user verification a passkey is no substitute for the password.
     page.context.clear_cookies()

@@ -468,8 +468,13 @@ class BrokenFile(InvalidInput):
                  "save a new copy and upload that.")
 
 
+class BlankPdf(InvalidInput):
+    message = N_("“%(name)s” cannot be searched: all of its pages are blank. Upload a file with "
+                 "text.")
+
+
 class NoTextInPdf(InvalidInput):
-    message = N_("“%(name)s” cannot be searched: no text on %(where)s, only pictures (a scan?). "
+    message = N_("“%(name)s” cannot be searched: no text on %(where)s, only pictures or drawings. "
                  "%(advice)s")
 
 

@@ -13,5 +13,6 @@ LOST_JOBS = 7_316_008
 FOLDERS = 7_316_009
 IDEMPOTENCY = 7_316_010
 """With a second number, of a user and a key."""
+NOTIFICATIONS = 7_316_012
 SOURCE = 7_316_011
 """With a second number, of a folder."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
+from sqlalchemy import ColumnElement as Column
 from sqlalchemy import Select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
@@ -73,8 +74,8 @@ def read_sorted_cursor(cursor: str) -> tuple[str, datetime, UUID]:
 def latest_first(
     session: Session,
     statement: Select[Any],
-    at: InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None],
-    row_id: InstrumentedAttribute[UUID],
+    at: InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None] | Column[Any],
+    row_id: InstrumentedAttribute[UUID] | Column[Any],
     *,
     cursor: str | None,
     limit: int,

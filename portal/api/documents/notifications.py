@@ -43,6 +43,9 @@ class NotificationModel(ResponseModel):
         "`new_device`: see `device`. `recovery_code`: one was used to sign in",
         examples=[NotificationKind.READY],
     )
+    batch_id: UUID = Field(
+        description="shared by documents that were in work at the same time; pages tell them as one"
+    )
     document_id: UUID | None = Field(description="null: not about a document")
     job_id: UUID | None = Field(description="null: not about a document")
     title: str | None = Field(

@@ -14,6 +14,10 @@ MANY_IN_WORK = 5
 """From this many documents on, notifications are merged as one import."""
 MAX_HELD_S = 300.0
 """Announce an unfinished import in part after this time."""
+FEW_HELD_S = 15.0
+"""The same where few documents are unfinished: most end within it."""
+MAX_NAMED = 2
+"""Documents of a batch that are named one by one. More are told as one, by their counts."""
 MAX_UNREAD_COUNTED = 100
 """Above it, the exact number does not matter."""
 
@@ -59,6 +63,7 @@ class Notification:
     warnings: tuple[str, ...]
     created_at: datetime
     read_at: datetime | None
+    batch_id: UUID
     details: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -71,20 +76,49 @@ class NotificationPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """Jobs that were in work at the same time: how many documents became ready and how many failed.
+    `latest` is the notification that came last. Of a batch that is named each notification is
+    listed, each as if it came last."""
+
+    latest: Notification
+    ready: int
+    failed: int
+    is_unread: bool
+
+    @property
+    def is_named(self) -> bool:
+        return self.ready + self.failed <= MAX_NAMED
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """A page of a list of batches; `next_cursor` is None at the end."""
+
+    items: tuple[Batch, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NotificationState:
     """Counts of a user's notifications.
 
-    `unread` is counted up to MAX_UNREAD_COUNTED; `in_work`, the user's unfinished documents, up to
-    MANY_IN_WORK. `waiting_s` is the age of the oldest undelivered one, None if all were delivered.
+    `unread`, and what a list shows of those, `unread_rows`, are counted up to MAX_UNREAD_COUNTED;
+    `in_work`, the user's unfinished documents, up to MANY_IN_WORK. `waiting_s` is the age of the
+    oldest undelivered one, None if all were delivered.
     """
 
     unread: int = 0
+    unread_rows: int = 0
     in_work: int = 0
     waiting_s: float | None = None
 
     @property
     def is_due(self) -> bool:
-        """Return whether to show them now: those of many documents are collected."""
+        """Return whether to show them now: those of several documents are collected."""
         if self.waiting_s is None:
             return False
-        return self.in_work < MANY_IN_WORK or self.waiting_s >= MAX_HELD_S
+        if not self.in_work:
+            return True
+        max_held_s = MAX_HELD_S if self.in_work >= MANY_IN_WORK else FEW_HELD_S
+        return self.waiting_s >= max_held_s

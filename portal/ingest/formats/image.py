@@ -34,4 +34,4 @@ def extract(file: FileToRead) -> ExtractedText:
 
 
 def _advice() -> Message:
-    return _TRY_AGAIN if page_recognition.is_installed() else page_recognition.INSTALL
+    return _TRY_AGAIN if page_recognition.is_installed() else page_recognition.NOT_INSTALLED

@@ -14,10 +14,15 @@ from portal.ingest.reader_process import read_records
 
 _MAX_RANGES_NAMED = 10
 
-INSTALL = N_("Install text recognition (./run setup --ocr) and try again.")
+# Read by people who may have no access to the server; operators find the extra in the docs.
+NOT_INSTALLED = N_(
+    "This portal does not read text in pictures. Upload a file that has it as text, or ask an "
+    "administrator to install text recognition."
+)
 NOTHING_RECOGNISED = N_("Text recognition found nothing on them either.")
 OUT_OF_TIME = N_(
-    "Text recognition ran out of time: raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
+    "Text recognition ran out of time. Split the file into parts, or ask an administrator to allow "
+    "it more time."
 )
 BROKE_OFF = N_("Text recognition failed on this file.")
 
@@ -76,9 +81,13 @@ def warnings(numbers: Sequence[int], recognition: Recognition) -> tuple[Message,
     """Return warnings about pages without text; those that were not reached have their own."""
     not_reached = [number for number in numbers if number in recognition.not_reached]
     reached = [number for number in numbers if number not in recognition.not_reached]
-    reason = NOTHING_RECOGNISED if is_installed() else INSTALL
+    reason = NOTHING_RECOGNISED if is_installed() else NOT_INSTALLED
     return tuple(
-        N_("no text on %(where)s (pictures?). %(advice)s", where=in_words(part), advice=why)
+        N_(
+            "no text on %(where)s, only pictures or drawings. %(advice)s",
+            where=in_words(part),
+            advice=why,
+        )
         for part, why in ((reached, reason), (not_reached, recognition.reason))
         if part
     )
@@ -88,7 +97,7 @@ def advice(recognition: Recognition) -> Message:
     """Return advice on a document without any text."""
     if recognition.not_reached and recognition.reason:
         return recognition.reason
-    return NOTHING_RECOGNISED if is_installed() else INSTALL
+    return NOTHING_RECOGNISED if is_installed() else NOT_INSTALLED
 
 
 def in_words(numbers: Sequence[int]) -> Message:

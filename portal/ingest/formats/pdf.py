@@ -11,7 +11,7 @@ from typing import Any
 
 from portal.domain.documents import ExtractedText, Page
 from portal.domain.documents.structure import Block, BlockKind
-from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
+from portal.errors import BlankPdf, BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
 from portal.ingest.formats import page_recognition
 from portal.ingest.formats.page_layout import (
     LINE_END_HYPHEN,
@@ -47,7 +47,8 @@ def extract(file: FileToRead) -> ExtractedText:
     """Return text by paragraphs, with pages, their labels, and headings by outline or size.
 
     Pages without text are recognised if the extra `ocr` is installed; else a warning names them.
-    Raises EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.
+    Raises EncryptedPdf, BrokenPdf, BlankPdf, NoTextInPdf, ExtractionTimedOut and
+    ExtractionTooLarge.
     """
     lines: list[list[Line]] = []
     written_labels: list[str] = []
@@ -80,9 +81,11 @@ def extract(file: FileToRead) -> ExtractedText:
         paragraphs_by_page.append(paragraphs(page, words))
     empty = [number for number in _without_text(pages) if number not in blank]
     if not any(paragraphs_by_page):
+        if not empty:
+            raise BlankPdf(name=file.name)
         raise NoTextInPdf(
             name=file.name,
-            where=page_recognition.in_words(empty or _without_text(pages)),
+            where=page_recognition.in_words(empty),
             advice=page_recognition.advice(recognised),
         )
     text, ranges = join_pages(paragraphs_by_page)

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from portal.domain.documents.notifications import Notification, NotificationPage, NotificationState
+from portal.domain.documents.notifications import (
+    MAX_NAMED,
+    BatchPage,
+    Notification,
+    NotificationPage,
+    NotificationState,
+)
 from portal.domain.people import User
 from portal.errors import existing
 from portal.services import Services
@@ -37,6 +43,21 @@ def list_notifications(
         )
 
 
+def list_batches(
+    services: Services, user: User, *, cursor: str | None = None, limit: int = 50
+) -> BatchPage:
+    """Return a user's notifications, those of large batches as one, newest first. Raises
+    MalformedRequest on a bad cursor."""
+    with services.database.read() as session:
+        return notification_store.list_batches(session, user, cursor=cursor, limit=limit)
+
+
+def list_batch(services: Services, user: User, batch_id: UUID) -> tuple[Notification, ...]:
+    """Return a user's notifications of one batch, what failed first."""
+    with services.database.read() as session:
+        return notification_store.list_batch(session, user, batch_id)
+
+
 def take(services: Services, user: User) -> tuple[Notification, ...]:
     """Return the user's undelivered notifications, oldest first.
 
@@ -46,12 +67,18 @@ def take(services: Services, user: User) -> tuple[Notification, ...]:
         return notification_store.take(session, user)
 
 
-def open_notification(services: Services, user: User, notification_id: UUID) -> Notification:
-    """Mark a notification read and return it. Raises NotFound, also for another user's."""
+def open_notification(
+    services: Services, user: User, notification_id: UUID
+) -> tuple[Notification, ...]:
+    """Mark a notification read, with its batch if that is told as one; return what was marked.
+    Raises NotFound, also for another user's."""
     with services.database.begin() as session:
         found = existing(notification_store.find(session, user, notification_id))
-        notification_store.mark_read(session, user, [notification_id])
-        return found
+        batch = notification_store.list_batch(session, user, found.batch_id)
+        if len(batch) <= MAX_NAMED:
+            batch = (found,)
+        notification_store.mark_read(session, user, [one.id for one in batch])
+        return batch
 
 
 def mark_read(

@@ -164,6 +164,8 @@ def _note_use(session: Session, signed_in: SignedIn, *, address: str | None = No
     token_store.note_use(session, signed_in.token_id, signed_in.user.id)
     if signed_in.session is not None:
         session_store.note_use(session, signed_in.session.id, address=address)
+        if signed_in.session.kind is SessionKind.BROWSER:
+            account_store.note_visit(session, signed_in.user.id)
 
 
 def _signed_in(found: LiveToken, *, is_admin: bool | None = None) -> SignedIn:

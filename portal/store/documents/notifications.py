@@ -7,7 +7,7 @@ trash. Those about new devices are not shown on the device in question, which ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -27,12 +27,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, aliased
 
+from portal.domain import locks
 from portal.domain.documents import Failure
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.documents.notifications import (
     MANY_IN_WORK,
+    MAX_NAMED,
     MAX_UNREAD_COUNTED,
     OF_ACCOUNT,
+    Batch,
+    BatchPage,
     Beside,
     Notification,
     NotificationKind,
@@ -63,16 +67,45 @@ _COLUMNS = (
     .scalar_subquery()
     .label("title"),
     NotificationRow.payload,
-    *(NotificationRow.created_at, NotificationRow.read_at),
+    *(NotificationRow.created_at, NotificationRow.read_at, NotificationRow.batch_id),
 )
+_OF_DOCUMENTS = (NotificationKind.READY.value, NotificationKind.FAILED.value)
+# A job that was queued at most this long after another one ended is told together with it: files of
+# one upload may come one after the other.
+_BATCH_GAP = timedelta(minutes=1)
 
 
 def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     """Notify the owner of a document, and the user who uploaded the file, how a job ended.
 
     Runs in the transaction that ends the job, once for each end. Nothing is sent for documents in
-    the trash or owned by a program.
+    the trash or owned by a program. Jobs that were in work together share a batch, until the user
+    has read it.
     """
+    # Two jobs that end at once would not see each other, and begin a batch each.
+    session.execute(select(func.pg_advisory_xact_lock(locks.NOTIFICATIONS)))
+    latest, other = aliased(NotificationRow), aliased(NotificationRow)
+    # The end of another try of the same document is told by itself.
+    is_in_it = (
+        select(literal(1))
+        .where(other.batch_id == latest.batch_id, other.document_id == DocumentRow.id)
+        .correlate(latest, DocumentRow)
+        .exists()
+    )
+    batch = (
+        select(latest.batch_id)
+        .where(
+            latest.user_id == UserRow.id,
+            latest.kind.in_(_OF_DOCUMENTS),
+            latest.read_at.is_(None),
+            latest.created_at >= JobRow.created_at - _BATCH_GAP,
+            ~is_in_it,
+        )
+        .order_by(latest.created_at.desc())
+        .limit(1)
+        .correlate(UserRow, JobRow, DocumentRow)
+        .scalar_subquery()
+    )
     # The job of the searchable text; for a ready document this is the job itself.
     current = aliased(JobRow)
     beside = case(
@@ -89,7 +122,10 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
         func.coalesce(DocumentRevisionRow.warnings, func.jsonb_build_array()),
     )
     ending = (
-        select(UserRow.id, literal(kind.value), DocumentRow.id, JobRow.id, JobRow.attempts, payload)
+        select(
+            *(UserRow.id, literal(kind.value), DocumentRow.id, JobRow.id, JobRow.attempts, payload),
+            func.coalesce(batch, func.gen_random_uuid()),
+        )
         .select_from(JobRow)
         .join(DocumentRow, DocumentRow.id == JobRow.document_id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
@@ -103,7 +139,7 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
             CollectionRow.name == PORTAL_COLLECTION,
         )
     )
-    columns = ["user_id", "kind", "document_id", "job_id", "attempt", "payload"]
+    columns = ["user_id", "kind", "document_id", "job_id", "attempt", "payload", "batch_id"]
     session.execute(insert(NotificationRow).from_select(columns, ending).on_conflict_do_nothing())
 
 
@@ -123,7 +159,21 @@ def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
 
 def state(session: Session, user: User) -> NotificationState:
     """Return the state of a user's notifications, in one statement that reads a few rows."""
-    unread = _of(user, literal(1)).where(NotificationRow.read_at.is_(None))
+    unread = (
+        _of(user, NotificationRow.batch_id)
+        .where(NotificationRow.read_at.is_(None))
+        .limit(MAX_UNREAD_COUNTED)
+        .subquery()
+    )
+    size = func.count()
+    batches = (
+        select(
+            size.label("size"), case((size > MAX_NAMED, literal(1)), else_=size).label("row_count")
+        )
+        .select_from(unread)
+        .group_by(unread.c.batch_id)
+        .subquery()
+    )
     untold = _of(user, NotificationRow.created_at).where(NotificationRow.delivered_at.is_(None))
     # Jobs of deleted documents stay in the queue with their turn, before all later ones.
     nearest = (
@@ -141,13 +191,18 @@ def state(session: Session, user: User) -> NotificationState:
     oldest = untold.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
     row = session.execute(
         select(
-            _count(unread, MAX_UNREAD_COUNTED),
+            func.coalesce(func.sum(batches.c.size), 0),
+            func.coalesce(func.sum(batches.c.row_count), 0),
             _count(in_work, MANY_IN_WORK),
             func.extract("epoch", func.clock_timestamp() - oldest),
-        )
+        ).select_from(batches)
     ).one()
+    unread_count, row_count, in_work_count, waiting_s = row
     return NotificationState(
-        unread=row[0], in_work=row[1], waiting_s=None if row[2] is None else float(row[2])
+        unread=int(unread_count),
+        unread_rows=int(row_count),
+        in_work=in_work_count,
+        waiting_s=None if waiting_s is None else float(waiting_s),
     )
 
 
@@ -173,6 +228,50 @@ def list_notifications(
         place=lambda one: (one.created_at, one.id),
     )
     return NotificationPage(items=items, next_cursor=next_cursor)
+
+
+def list_batches(session: Session, user: User, *, cursor: str | None, limit: int) -> BatchPage:
+    """Return a user's notifications, those of large batches as one, newest first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
+    shown = _of(user, *_COLUMNS).subquery()
+    batch_id = shown.c.batch_id
+
+    def count(kind: NotificationKind) -> ColumnElement[int]:
+        return func.count().filter(shown.c.kind == kind.value).over(partition_by=batch_id)
+
+    numbered = select(
+        shown,
+        count(NotificationKind.READY).label("ready"),
+        count(NotificationKind.FAILED).label("failed"),
+        func.bool_or(shown.c.read_at.is_(None)).over(partition_by=batch_id).label("is_unread"),
+        func.row_number()
+        .over(partition_by=batch_id, order_by=(shown.c.created_at.desc(), shown.c.id.desc()))
+        .label("place"),
+    ).subquery()
+    items, next_cursor = latest_first(
+        session,
+        select(numbered).where(
+            or_(numbered.c.place == 1, numbered.c.ready + numbered.c.failed <= MAX_NAMED)
+        ),
+        numbered.c.created_at,
+        numbered.c.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=_to_batch,
+        place=lambda one: (one.latest.created_at, one.latest.id),
+    )
+    return BatchPage(items=items, next_cursor=next_cursor)
+
+
+def list_batch(session: Session, user: User, batch_id: UUID) -> tuple[Notification, ...]:
+    """Return a user's notifications of a batch: what failed first, else by title."""
+    statement = _of(user, *_COLUMNS).where(NotificationRow.batch_id == batch_id)
+    found = map(_to_notification, session.execute(statement))
+    return tuple(
+        sorted(found, key=lambda one: (one.kind is not NotificationKind.FAILED, one.title or ""))
+    )
 
 
 def find(session: Session, user: User, notification_id: UUID) -> Notification | None:
@@ -278,6 +377,10 @@ def _is_for_device(user: User) -> ColumnElement[bool]:
     )
 
 
+def _to_batch(row: Any) -> Batch:
+    return Batch(_to_notification(row), row.ready, row.failed, row.is_unread)
+
+
 def _to_notification(row: Any) -> Notification:
     return Notification(
         id=row.id,
@@ -290,5 +393,6 @@ def _to_notification(row: Any) -> Notification:
         warnings=tuple(map(Message.stored, row.payload.get("warnings", ()))),
         created_at=row.created_at,
         read_at=row.read_at,
+        batch_id=row.batch_id,
         details=row.payload.get("device") or row.payload.get("details", {}),
     )

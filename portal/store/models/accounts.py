@@ -29,6 +29,9 @@ class UserRow(Base):
     created_at: Mapped[CreatedAt]
     disabled_at: Mapped[datetime | None]
     last_seen_at: Mapped[datetime | None]
+    # Of pages, without programs: the last use, and the end of the visit before this one.
+    visited_at: Mapped[datetime | None]
+    previous_visit_at: Mapped[datetime | None]
 
     __table_args__ = (
         CheckConstraint("length(name) BETWEEN 1 AND 100", name="name_length"),

@@ -15,6 +15,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Text,
     UniqueConstraint,
+    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -174,6 +175,8 @@ class NotificationRow(Base):
     # The ended job that it announces: a job that is retried ends more than once.
     job_id: Mapped[UUID | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     attempt: Mapped[int | None]
+    # Shared by jobs that were in work at the same time: they are announced as one.
+    batch_id: Mapped[UUID] = mapped_column(server_default=func.gen_random_uuid())
     payload: Mapped[JsonObject]
     created_at: Mapped[CreatedAt]
     # When a page was given it to show, which one page is.
@@ -184,6 +187,7 @@ class NotificationRow(Base):
         UniqueConstraint("job_id", "attempt", "user_id"),
         Index("ix_notifications_user_id_created_at", "user_id", "created_at"),
         Index("ix_notifications_document_id", "document_id"),
+        Index("ix_notifications_batch_id", "batch_id"),
         Index(
             "ix_notifications_undelivered",
             "user_id",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import case, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -13,6 +13,9 @@ from portal.domain.people import User
 from portal.errors import NameLooksTaken, NameTaken, NoSuchAccount
 from portal.store.models import InvitationRow, UserRow
 from portal.text.characters.look_alikes import skeleton
+
+VISIT_GAP = timedelta(minutes=30)
+"""After this long without a request the next one begins another visit."""
 
 
 def add_user(session: Session, *, name: str, password_hash: str | None, is_admin: bool) -> UserRow:
@@ -105,6 +108,21 @@ def lock_other_admins(session: Session, user_id: UUID) -> list[UserRow]:
         .with_for_update()
     )
     return [row for row in rows if row.id != user_id]
+
+
+def note_visit(session: Session, user_id: UUID) -> None:
+    """Remember that a user is here. The end of a visit is kept when the next one begins."""
+    is_new_visit = UserRow.visited_at < func.now() - VISIT_GAP
+    session.execute(
+        update(UserRow)
+        .where(UserRow.id == user_id)
+        .values(
+            visited_at=func.now(),
+            previous_visit_at=case(
+                (is_new_visit, UserRow.visited_at), else_=UserRow.previous_visit_at
+            ),
+        )
+    )
 
 
 def to_user(row: UserRow) -> User:

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Response
 
 from portal.domain.documents import Failure
 from portal.domain.documents.notifications import (
+    MAX_NAMED,
     OF_ACCOUNT,
     Beside,
     Notification,
@@ -21,10 +22,11 @@ from portal.domain.documents.notifications import (
     NotificationState,
 )
 from portal.domain.people.devices import Device
-from portal.errors import PortalError
+from portal.errors import NotFound, PortalError
 from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents import notifications
+from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, see_other, toast, viewer, wants_fragment
 from portal.web.presenters import device_words
 
@@ -52,7 +54,7 @@ class Bell:
 
     @classmethod
     def of(cls, state: NotificationState) -> Bell:
-        return cls(state.unread, _SOON_S if state.in_work else _LATER_S, state.is_due)
+        return cls(state.unread_rows, _SOON_S if state.in_work else _LATER_S, state.is_due)
 
     @property
     def known(self) -> str:
@@ -62,7 +64,13 @@ class Bell:
 @blueprint.get("")
 def index() -> Answer:
     in_menu = wants_fragment("notification-menu")
-    page = notifications.list_notifications(
+    batch_id = as_uuid(request.args.get("batch"))
+    if batch_id is not None:
+        batch = notifications.list_batch(*context.caller(), batch_id)
+        if not batch:
+            raise NotFound
+        return render_template("pages/notification_batch.html", batch=batch)
+    page = notifications.list_batches(
         *context.caller(),
         cursor=request.args.get("cursor") or None,
         limit=_IN_MENU if in_menu else PAGE_SIZE,
@@ -89,14 +97,18 @@ def tell() -> Answer:
     if not wants_fragment():
         return see_other(url_for("notifications.index"))
     taken = notifications.take(*context.caller())
-    notes = [note for kind in NotificationKind for note in _notes(kind, taken)]
+    notes = [note for kind in OF_ACCOUNT for note in _account_notes(kind, taken)]
+    notes += _batch_notes([item for item in taken if item.kind not in OF_ACCOUNT])
     return fragments(*notes) if notes else Response(status=204)
 
 
 @blueprint.post("/<uuid:notification_id>/open")
 def open_one(notification_id: UUID) -> Answer:
-    """Go to the document or the list of sessions, and mark the notification as read."""
-    found = notifications.open_notification(*context.caller(), notification_id)
+    """Go to what the notification is about, and mark it as read with those of its batch."""
+    batch = notifications.open_notification(*context.caller(), notification_id)
+    if len(batch) > 1:
+        return see_other(url_for("notifications.index", batch=batch[0].batch_id))
+    (found,) = batch
     if found.kind is NotificationKind.NEW_DEVICE:
         return see_other(url_for("sessions.show"))
     if found.kind is NotificationKind.RECOVERY_CODE:
@@ -128,18 +140,41 @@ def _bell() -> Bell:
     return Bell.of(notifications.state(*context.caller()))
 
 
-def _notes(
+def _batch_notes(ended: list[Notification]) -> list[tuple[str, dict[str, Any]]]:
+    """Return a note for each document, or one for a large batch, which counts also what was told
+    before."""
+    notes: list[tuple[str, dict[str, Any]]] = []
+    for batch_id in dict.fromkeys(item.batch_id for item in ended):
+        batch = notifications.list_batch(*context.caller(), batch_id)
+        told = [item for item in ended if item.batch_id == batch_id]
+        if len(batch) <= MAX_NAMED:
+            notes += map(_note, told)
+            continue
+        failed = sum(item.kind is NotificationKind.FAILED for item in batch)
+        words = gettext("Your files: %(counts)s.", counts=batch_counts(len(batch) - failed, failed))
+        goes_to = url_for("notifications.open_one", notification_id=told[-1].id)
+        notes.append(toast(words, kind="error" if failed else "success", opens=goes_to))
+    return notes
+
+
+def batch_counts(ready: int, failed: int) -> str:
+    """Say how many documents of a batch became ready and how many failed."""
+    counts = (
+        ngettext("%(num)s ready", "%(num)s ready", ready) if ready else "",
+        ngettext("%(num)s failed", "%(num)s failed", failed) if failed else "",
+    )
+    return str(gettext(", ").join(filter(None, counts)))
+
+
+def _account_notes(
     kind: NotificationKind, taken: tuple[Notification, ...]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return a note for each document, or one for all when they are many."""
+    """Return a note for each notification about the account, or one for all when they are many."""
     ended = [item for item in taken if item.kind is kind]
     if len(ended) <= _MAX_NOTES_AT_ONCE:
         return [_note(item) for item in ended]
     count = len(ended)
     where = {"link": url_for("notifications.index"), "link_words": gettext("All notifications")}
-    if kind is NotificationKind.READY:
-        words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", count)
-        return [toast(words, kind="success", **where)]
     if kind is NotificationKind.NEW_DEVICE:
         words = ngettext(
             "%(num)s new device signed in to your account.",
@@ -147,14 +182,11 @@ def _notes(
             count,
         )
         return [toast(words, kind="error", **where)]
-    if kind is NotificationKind.RECOVERY_CODE:
-        words = ngettext(
-            "%(num)s recovery code was used to sign in to your account.",
-            "%(num)s recovery codes were used to sign in to your account.",
-            count,
-        )
-        return [toast(words, kind="error", **where)]
-    words = ngettext("%(num)s file failed.", "%(num)s files failed.", count)
+    words = ngettext(
+        "%(num)s recovery code was used to sign in to your account.",
+        "%(num)s recovery codes were used to sign in to your account.",
+        count,
+    )
     return [toast(words, kind="error", **where)]
 
 
@@ -223,4 +255,8 @@ def _bell_of_page() -> Bell | None:
 
 
 def init_app(app: Flask) -> None:
-    app.jinja_env.globals.update(bell_of_page=_bell_of_page, notification_words=notification_words)
+    app.jinja_env.globals.update(
+        bell_of_page=_bell_of_page,
+        notification_words=notification_words,
+        batch_counts=batch_counts,
+    )

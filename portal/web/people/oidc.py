@@ -44,7 +44,7 @@ def begin_sign_in() -> Answer:
     after = next_path()
     provider = _provider()
     if viewer() is not None:
-        return see_other(after or url_for("documents.index"))
+        return see_other(after or url_for("home.show"))
     try:
         address, flow = _begin(provider, SIGN_IN, after)
     except PortalError as error:

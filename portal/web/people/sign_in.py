@@ -48,7 +48,7 @@ class PasswordsDiffer(InvalidInput):
 def show() -> Answer:
     after = next_path()
     if viewer() is not None:
-        return see_other(after or url_for("documents.index"))
+        return see_other(after or url_for("home.show"))
     return show_sign_in_page(after)
 
 
@@ -172,7 +172,7 @@ def finish_sign_in(
     user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None
 ) -> Response:
     """Sign this browser in and go where the user was going. Raises WrongCredentials."""
-    response = see_other(after or url_for("documents.index"))
+    response = see_other(after or url_for("home.show"))
     start_session(response, user, methods=methods)
     limits.confirm_sign_in(user.name)
     return response

@@ -227,31 +227,36 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     told = [item.title for one in taken for item in one.result()]
     assert sorted(told) == [f"note {number}" for number in range(4)]
 
-    # A few are named, many are counted, and each failure gets its own message.
-    change(portal, "UPDATE notifications SET delivered_at = NULL")
+    # What was in work together is told as one, with what was told before.
     read(portal, store(portal, "bl<a>nk", ada, "\n \n"))
     page = client.get("/documents", headers=headers).get_data(as_text=True)
-    assert 'data-unread="5"' in page
+    assert 'data-unread="1"' in page
     assert 'hx-post="/notifications/tell"' in page
     answer = client.post("/notifications/tell", headers=headers | HTMX)
-    many, failed = messages(answer)
-    assert many == "4 documents are ready."
-    assert 'href="/notifications">All notifications</a>' in answer.get_data(as_text=True)
-    assert failed.startswith("“bl&lt;a&gt;nk” failed. ")
+    assert messages(answer) == ["Your files: 4 ready, 1 failed."]
+    (batch,) = notifications.list_batches(portal.services, ada).items
+    assert (batch.ready, batch.failed) == (4, 1)
+    opened = client.post(f"/notifications/{batch.latest.id}/open", headers=headers)
+    listed_batch = client.get(opened.headers["Location"], headers=headers).text
+    assert listed_batch.index("bl&lt;a&gt;nk") < listed_batch.index("note 0")
+    assert notifications.state(portal.services, ada).unread == 0
+    headers_of_eve = portal.headers(portal.user("eve"))
+    assert client.get(opened.headers["Location"], headers=headers_of_eve).status_code == 404
     again = client.post("/notifications/tell", headers=headers | HTMX)
     assert (again.status_code, again.get_data()) == (204, b"")
     assert 'hx-post="/notifications/tell"' not in client.get("/search", headers=headers).get_data(
         as_text=True
     )
 
-    # An import is announced in one message, once most of it is done.
+    # An import is announced in one message, at its end.
     waiting = [store(portal, f"import {number}", ada) for number in range(MANY_IN_WORK + 1)]
     read(portal, waiting[0])
     bell = client.get("/notifications/state?known=5.30", headers=headers | HTMX)
     assert 'hx-trigger="every 3s, ' in bell.get_data(as_text=True)
     assert "tell" not in bell.get_data(as_text=True)
-    read(portal, waiting[1])
-    bell = client.get("/notifications/state?known=7.3", headers=headers | HTMX)
+    for document in waiting[1:]:
+        read(portal, document)
+    bell = client.get("/notifications/state?known=1.3", headers=headers | HTMX)
     assert 'hx-post="/notifications/tell"' in bell.get_data(as_text=True)
 
 
@@ -280,6 +285,7 @@ def test_list_is_paged_filtered_and_read(
     assert client.get(f"{path}?cursor=x", headers=headers).status_code == 400
 
     # Opening a notification marks it as read; the others need a request.
+    change(portal, "UPDATE notifications SET batch_id = gen_random_uuid()")
     opened = client.post(f"/notifications/{found[0]['id']}/open", headers=headers)
     assert opened.headers["Location"] == f"/documents/{found[0]['document_id']}"
     unread = client.get(f"{path}?unread=true", headers=headers).get_json()

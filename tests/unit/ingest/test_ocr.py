@@ -33,7 +33,7 @@ def test_pages_that_are_pictures_are_read_and_pages_with_text_stay(tmp_path: Pat
     assert texts[2] == ""
     assert texts[3] == "写成的文字"
     (warning,) = extracted.warnings
-    assert warning.startswith("no text on page 3 ")
+    assert warning.startswith("no text on page 3, ")
     assert "./run setup" not in warning
 
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from reportlab.pdfgen.canvas import Canvas
 
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import (
+    BlankPdf,
     BrokenPdf,
     DatabaseUnavailable,
     EncryptedPdf,
@@ -138,7 +140,7 @@ def test_page_without_text_is_a_warning_and_an_empty_range(tmp_path: Path) -> No
     extracted = read(files.write_pdf(tmp_path / "a.pdf", [["第一页"], [], ["第三页"]]))
     assert extracted.pages[1].start == extracted.pages[1].end
     (warning,) = extracted.warnings
-    assert warning.startswith("no text on page 2 ")
+    assert warning.startswith("no text on page 2, ")
     assert extracted.text == "第一页\n\n第三页"
 
 
@@ -172,8 +174,8 @@ def test_pages_not_reached_by_recognition_have_their_own_warning(
     extracted = read(files.write_pdf(tmp_path / "a.pdf", [["第一页"], [], [], [], []]))
     assert extracted.text == "第一页\n\nwords of a picture"
     assert extracted.warnings == (
-        f"no text on page 3 (pictures?). {page_recognition.NOTHING_RECOGNISED}",
-        f"no text on pages 4–5 (pictures?). {reason}",
+        f"no text on page 3, only pictures or drawings. {page_recognition.NOTHING_RECOGNISED}",
+        f"no text on pages 4–5, only pictures or drawings. {reason}",
     )
     recognise(monkeypatch, [{"pages": 1}], error)
     with pytest.raises(NoTextInPdf, match=re.escape(reason)):
@@ -220,11 +222,19 @@ def _line(text: str) -> Line:
 
 
 @pytest.mark.parametrize(("count", "where"), [(1, "page 1"), (7, "pages 1–7")])
-def test_pdf_without_text_says_that_it_is_scanned_and_what_to_install(
+def test_pdf_without_text_says_that_it_is_scanned_and_what_to_do(
     tmp_path: Path, count: int, where: str
 ) -> None:
-    with pytest.raises(NoTextInPdf, match=f"no text on {where},.* setup --ocr"):
+    with pytest.raises(NoTextInPdf, match=f"no text on {where},.* ask an administrator"):
         read(files.pdf_without_text(tmp_path / "a.pdf", count))
+
+
+def test_blank_pages_are_called_blank(tmp_path: Path) -> None:
+    blank = Canvas(str(tmp_path / "a.pdf"))
+    blank.showPage()
+    blank.save()
+    with pytest.raises(BlankPdf, match="all of its pages are blank"):
+        read(tmp_path / "a.pdf")
 
 
 def test_pages_are_named_by_ranges() -> None:

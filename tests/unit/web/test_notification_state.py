@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from portal.domain.documents.notifications import MANY_IN_WORK, MAX_HELD_S, NotificationState
+from portal.domain.documents.notifications import (
+    FEW_HELD_S,
+    MANY_IN_WORK,
+    MAX_HELD_S,
+    NotificationState,
+)
 
 
 @pytest.mark.parametrize(
@@ -13,7 +18,8 @@ from portal.domain.documents.notifications import MANY_IN_WORK, MAX_HELD_S, Noti
         (0, None, False),
         (MANY_IN_WORK, None, False),
         (0, 0.0, True),
-        (MANY_IN_WORK - 1, 0.0, True),
+        (MANY_IN_WORK - 1, FEW_HELD_S - 1, False),
+        (MANY_IN_WORK - 1, FEW_HELD_S, True),
         (MANY_IN_WORK, MAX_HELD_S - 1, False),
         (MANY_IN_WORK, MAX_HELD_S, True),
     ],

@@ -60,7 +60,7 @@ def test_sizes_read_as_people_say_them(app: Flask, size_bytes, words):
 
 
 def test_failure_is_shown_in_the_readers_language(app: Flask):
-    advice = page_recognition.INSTALL
+    advice = page_recognition.NOT_INSTALLED
     failure = Failure(
         "no_text_in_pdf",
         {"name": "合同.pdf", "where": page_recognition.in_words(range(3, 10)), "advice": advice},
@@ -69,7 +69,7 @@ def test_failure_is_shown_in_the_readers_language(app: Flask):
         with force_locale("zh_Hans_CN"):
             told = presenters.failure_message(failure)
             assert told.startswith("“合同.pdf”无法检索：第 3–9 页没有文本")
-            assert told.endswith("请安装文字识别（./run setup --ocr）后重试。")
+            assert told.endswith("或请管理员安装文字识别。")
         with force_locale("en"):
             told = presenters.failure_message(failure)
             assert told.startswith("“合同.pdf” cannot be searched: no text on pages 3–9")

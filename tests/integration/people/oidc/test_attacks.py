@@ -245,7 +245,7 @@ def test_sign_in_never_redirects_to_another_site(portal: Portal, liar: LyingProv
         begun = begin(browser, after)
         liar.id_token = id_token(liar, begun)
         answer = callback(browser, begun)
-        assert (answer.status_code, answer.headers["Location"]) == (303, "/documents")
+        assert (answer.status_code, answer.headers["Location"]) == (303, "/")
 
 
 def test_words_of_the_provider_are_never_shown(portal: Portal, liar: LyingProvider) -> None:

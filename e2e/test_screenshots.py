@@ -25,7 +25,7 @@ from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.http.cookies import THEME
-from portal.services.answers import conversations
+from portal.services.answers import conversations, sharing
 from portal.services.documents import bulk, folder_members, folders
 from portal.services.documents import library as documents
 from portal.services.people import accounts, groups, invitations
@@ -111,6 +111,11 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
         {"conversation_id": "conversation", "message_id": "answer"},
         "",
     ),
+    "share a conversation": ("sharing.show", {"conversation_id": "conversation"}, ""),
+    "shared with you": ("sharing.show_all", {}, ""),
+    "a shared conversation": ("sharing.read", {"conversation_id": "shared"}, ""),
+    "go to": ("go.show", {}, "?find=leave"),
+    "keys": ("go.show_keys", {}, ""),
     "trash": ("trash.show", {}, ""),
     "delete for good": ("trash.confirm_purge", {"document_id": "trashed"}, ""),
     "notifications": ("notifications.index", {}, ""),
@@ -196,6 +201,10 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             for one in documents.list_documents(services, admin).items
             if one.title.startswith("差旅")
         )
+        shared = conversations.create(services, mei, "").id
+        ask(services, mei, shared, QUESTION)
+        sharing.add_reader(services, mei, shared, admin.name)
+        sharing.add_reader(services, admin, begun, mei.name)
         ids = {
             "handbook": handbook.id,
             "travel": travel.id,
@@ -206,6 +215,7 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "question": question.id,
             "answer": answer.id,
             "citation": answer.citations[0].id,
+            "shared": shared,
             "user": mei.id,
             "group": group,
             "invitation": invitations.invite(services, admin).secret,

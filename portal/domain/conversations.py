@@ -150,6 +150,32 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """A user whom a conversation is shown to."""
+
+    id: UUID
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedConversation:
+    """A conversation that another user shows."""
+
+    id: UUID
+    title: str
+    owner_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMessage:
+    """A message as a reader sees it: only sources that they may see, and without its text if that
+    rests on others."""
+
+    message: Message
+    is_withheld: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """Whether quoted words are still in their source; `stands` is None if that was purged."""
 

@@ -7,14 +7,22 @@ from uuid import UUID
 
 from flask import Response
 
+from portal.errors import InvalidInput, verbatim
 from portal.http import context
 from portal.services.answers import exporting
+from portal.services.answers.exporting import ExportFormat
 
 
-def conversation_file(conversation_id: UUID) -> Response:
-    """Return a conversation as Markdown, in the reader's language. Raises NotFound."""
-    file = exporting.export_markdown(*context.caller(), conversation_id, context.language())
-    response = Response(file.text, mimetype="text/markdown")
+def conversation_file(conversation_id: UUID, file_format: str | None) -> Response:
+    """Return a conversation in a format of ExportFormat, Markdown by default, in the reader's
+    language. Raises NotFound, InvalidInput."""
+    chosen = file_format or ExportFormat.MARKDOWN
+    if chosen not in set(ExportFormat):
+        raise InvalidInput(reason=verbatim("format"))
+    file = exporting.export(
+        *context.caller(), conversation_id, context.language(), ExportFormat(chosen)
+    )
+    response = Response(file.content, mimetype=file.media_type)
     name = quote(file.name, safe="")
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
     return response

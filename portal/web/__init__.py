@@ -7,8 +7,8 @@ from pathlib import Path
 from apiflask import APIFlask
 from jinja2 import FileSystemLoader, StrictUndefined
 
-from portal.web import assets, errors, home, i18n, layout, presenters, security
-from portal.web.answers import chat, citations, messages, rendering
+from portal.web import assets, errors, go, home, i18n, layout, presenters, security
+from portal.web.answers import chat, citations, messages, rendering, sharing
 from portal.web.documents import (
     bulk,
     folders,
@@ -56,6 +56,7 @@ BLUEPRINTS = (
     oidc.blueprint,
     preferences.blueprint,
     home.blueprint,
+    go.blueprint,
     listing.blueprint,
     folders.blueprint,
     sources.blueprint,
@@ -70,6 +71,7 @@ BLUEPRINTS = (
     chat.blueprint,
     messages.blueprint,
     citations.blueprint,
+    sharing.blueprint,
     trash.blueprint,
     account.blueprint,
     confirming.blueprint,

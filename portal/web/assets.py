@@ -40,6 +40,7 @@ SHEETS = (
     "chat",
     "home",
     "citations",
+    "go",
     "notices",
 )
 BUNDLES = {"app.css": "text/css", "app.js": "text/javascript"}

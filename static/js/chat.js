@@ -3,6 +3,7 @@ import { clearAbout } from "./completing.js";
 import { grow } from "./composing.js";
 import { forgetDraft } from "./drafts.js";
 import { readEvents } from "./event-stream.js";
+import { offersSignIn } from "./session.js";
 import { showToast } from "./toasts.js";
 
 const PENDING = "portal.question";
@@ -47,6 +48,7 @@ async function begin(event, form) {
     data.delete("content");
     const response = await fetch(form.action, { method: "POST", body: data, headers: ours() });
     const address = response.headers.get("HX-Redirect");
+    if (offersSignIn(response, () => form.requestSubmit())) return;
     if (!address) return showProblem(response);
     forgetDraft();
     sessionStorage.setItem(PENDING, JSON.stringify({ address, question }));
@@ -78,16 +80,19 @@ async function ask(form) {
   const controller = new AbortController();
   running = { controller, answer: null, isDone: false };
   const run = running;
+  const data = new FormData(form);
   showRunning(true);
+  showPending(form, question);
   try {
     const headers = { ...ours(), Accept: "text/event-stream" };
-    const options = { method: "POST", body: new FormData(form), headers };
+    const options = { method: "POST", body: data, headers };
     const response = await fetch(form.action, { ...options, signal: controller.signal });
     if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
+      if (offersSignIn(response, () => form.requestSubmit())) return;
       return await showProblem(response);
     }
     if (field && form.id === "ask-form") {
-      clear(field);
+      forgetDraft();
       clearAbout(form);
     }
     await readEvents(response, (name, values) => take(run, form, name, values));
@@ -96,10 +101,34 @@ async function ask(form) {
   } finally {
     running = null;
     showRunning(false);
+    if (!run.answer) hidePending(form, question);
     if (run.answer && !run.isDone) await settle(run);
     if (!run.answer && run.controller.signal.aborted) showStored();
     if (field && form.id === "ask-form") field.focus({ preventScroll: true });
   }
+}
+
+// The question stands where it will stay before the server has said anything.
+function showPending(form, question) {
+  const pending = document.getElementById("chat-pending").content.cloneNode(true);
+  const asked = pending.querySelector(".message-user");
+  if (question === undefined) asked.remove();
+  else asked.querySelector(".question-text").textContent = question;
+  document.getElementById("messages").append(pending);
+  document.querySelector(".chat-start")?.setAttribute("hidden", "");
+  if (form.id === "ask-form") {
+    form.elements.content.value = "";
+    grow(form.elements.content);
+  }
+  toEnd();
+}
+
+function hidePending(form, question) {
+  for (const part of document.querySelectorAll(".message-pending")) part.remove();
+  const field = form.elements.content;
+  if (form.id !== "ask-form" || field.value) return;
+  field.value = question;
+  grow(field);
 }
 
 function take(run, form, name, values) {
@@ -119,6 +148,7 @@ function take(run, form, name, values) {
 
 function showBegun(run, form, values) {
   const messages = document.getElementById("messages");
+  for (const part of messages.querySelectorAll(".message-pending")) part.remove();
   const replaced = document.getElementById(form.dataset.replaces ?? "");
   while (replaced?.nextElementSibling) replaced.nextElementSibling.remove();
   replaced?.remove();
@@ -219,12 +249,6 @@ function showRunning(isRunning) {
 function say(key) {
   const status = document.getElementById("chat-status");
   if (status) status.textContent = document.getElementById("chat-words").dataset[key];
-}
-
-function clear(field) {
-  field.value = "";
-  forgetDraft();
-  grow(field);
 }
 
 function text(run) {

@@ -5,9 +5,11 @@ export function watchDialog() {
   if (!dialog || !content) return;
 
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target === content && !dialog.open) dialog.showModal();
+    const isFilled = event.detail.target === content && content.firstElementChild;
+    if (isFilled && !dialog.open) dialog.showModal();
   });
   document.addEventListener("htmx:afterRequest", (event) => {
+    if (content.querySelector("[data-keeps-dialog]")) return;
     if (dialog.open && dialog.contains(event.target)) dialog.close();
   });
   dialog.addEventListener("click", (event) => {

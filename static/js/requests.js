@@ -5,6 +5,13 @@ import { showToast } from "./toasts.js";
 const WATCH_LIMIT = 20;
 
 export function watchRequests() {
+  // What takes long shows that it does: the style sheet waits a while before it draws anything.
+  document.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    if (!isPolling(detail.elt)) detail.target.toggleAttribute("data-loading", true);
+  });
+  document.addEventListener("htmx:afterRequest", ({ detail }) => {
+    detail.target.removeAttribute("data-loading");
+  });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
     if (xhr.status < 400) return;

@@ -154,6 +154,8 @@ ROWS: dict[str, Row] = {
     "second_factors_api.replace_recovery_codes": Row(PEOPLE, 201, WRITE),
     # --- documents ---
     "home.show": Row(PEOPLE, 200),
+    "go.show": Row(PEOPLE, 200, sends=query(find="quince")),
+    "go.show_keys": Row(ALL, 200),  # words only
     "documents.index": Row(PEOPLE, 200),
     "documents.progress": Row(PEOPLE, 200),
     "documents.confirm_delete": Row(SEEING, 200),
@@ -304,6 +306,13 @@ ROWS: dict[str, Row] = {
     "messages.retry": Row(OWN, 303, WRITE),
     "messages.stop": Row(OWN, 303, WRITE),
     "messages.set_feedback": Row(OWN, 303, WRITE, form(feedback="useful")),
+    "messages.branch": Row(OWN, 303, WRITE),
+    "sharing.show": Row(OWN, 200),
+    "sharing.add": Row(OWN, 303, WRITE, form(name="zoe")),
+    "sharing.remove": Row(OWN, 404, WRITE),  # the world shows none; tests of its own do
+    "sharing.show_all": Row(PEOPLE, 200),
+    "sharing.read": Row(OWN, 404),  # owners read their own under another address
+    "sharing.leave": Row(OWN, 404, WRITE),
     "citations.card": Row(OWN, 200),
     "citations.show": Row(OWN, 200),
     "citations.panel": Row(OWN, 200),

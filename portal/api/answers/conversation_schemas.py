@@ -30,6 +30,7 @@ from portal.domain.conversations import (
 )
 from portal.domain.documents import Failure
 from portal.domain.search import SearchMode
+from portal.services.answers.exporting import ExportFormat
 
 
 class ConversationBody(RequestModel):
@@ -53,6 +54,10 @@ class ConversationQuery(RequestModel):
     q: CleanText = Field("", max_length=200, description="words of a title or a message")
     cursor: str | None = cursor_field(TIME_CURSOR, max_length=2000)
     limit: int = Field(50, ge=1, le=200, description="conversations a page")
+
+
+class ExportQuery(RequestModel):
+    format: ExportFormat = Field(ExportFormat.MARKDOWN, description="Markdown, or DOCX for Word")
 
 
 class MessageBody(RequestModel):

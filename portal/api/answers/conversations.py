@@ -12,6 +12,7 @@ from portal.api.answers import answer_events
 from portal.api.answers import conversation_schemas as schemas
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc, read_scope
+from portal.domain.documents import MediaType
 from portal.http import context
 from portal.http.downloads import conversation_file
 from portal.services.answers import answering, citing, conversations
@@ -117,12 +118,13 @@ def delete_conversation(conversation_id: UUID) -> str:
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/export")
+@blueprint.input(schemas.ExportQuery, location="query")
 @blueprint.doc(
-    summary="Export a conversation as Markdown",
-    responses=file_response_doc("the conversation as a file", "text/markdown"),
+    summary="Export a conversation as Markdown or for Word",
+    responses=file_response_doc("the conversation as a file", "text/markdown", MediaType.DOCX),
 )
-def export_conversation(conversation_id: UUID) -> Response:
-    return conversation_file(conversation_id)
+def export_conversation(conversation_id: UUID, query_data: schemas.ExportQuery) -> Response:
+    return conversation_file(conversation_id, query_data.format)
 
 
 @blueprint.post("/conversations/<uuid:conversation_id>/messages")

@@ -12,12 +12,14 @@ from portal.domain.conversations import (
     Feedback,
     FeedbackReason,
     Message,
+    MessageStatus,
     Role,
 )
 from portal.domain.documents.selection import AskScope, NamedScope
 from portal.domain.people import User
-from portal.errors import N_, InvalidInput, NotFound
+from portal.errors import N_, Conflict, InvalidInput, NotFound
 from portal.services import Services
+from portal.store.answers import branching
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
 from portal.store.documents import folders as folder_store
@@ -172,6 +174,22 @@ def pin(services: Services, user: User, conversation_id: UUID, *, pinned: bool) 
                     reason=N_("at most %(max)s conversations can be pinned", max=MAX_PINNED)
                 )
             row.pinned_at = datetime.now(UTC)
+
+
+def branch(services: Services, user: User, message_id: UUID) -> ConversationSummary:
+    """Begin another conversation with what was said up to an answer. Raises NotFound, also for a
+    question, and Conflict while the answer is being written."""
+    message = get_message(services, user, message_id)
+    if message.role is not Role.ASSISTANT:
+        raise NotFound
+    if message.status is MessageStatus.STREAMING:
+        raise Conflict(reason=N_("the answer is still being written"))
+    with services.database.begin() as session:
+        folder_store.lock_tree(session)
+        conversation_store.lock_own(session, message.conversation_id, user.id)
+        until = message_store.find_shown(session, message.conversation_id, message_id)
+        copy_id = branching.copy_conversation(session, message.conversation_id, until=until)
+        return conversation_store.get_summary(session, copy_id, user.id)
 
 
 def messages(services: Services, user: User, conversation_id: UUID) -> tuple[Message, ...]:

@@ -1,13 +1,16 @@
-"""Export of a conversation as a Markdown file, with its sources."""
+"""Export of a conversation as a Markdown or Word file, and of an answer as text: with sources."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
 
+from portal.answering.word_documents import WordDocument
 from portal.domain.conversations import Citation, Message, MessageStatus, Role, SourceState
+from portal.domain.documents import MediaType
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import conversations
@@ -48,6 +51,7 @@ _WORDS = {
 _SIGNS = re.compile(r"[\\`*_\[\]<>!#|~]")
 _NOT_IN_FILE_NAMES = re.compile(r'[/\\:*?"<>|]')
 _FILE_NAME_CHARACTERS = 80
+_UNFINISHED = frozenset({MessageStatus.STOPPED, MessageStatus.UNAVAILABLE})
 _NOTED = {
     SourceState.REPLACED: "replaced",
     SourceState.TRASHED: "trashed",
@@ -55,25 +59,60 @@ _NOTED = {
 }
 
 
+class ExportFormat(StrEnum):
+    MARKDOWN = "md"
+    DOCX = "docx"
+
+
 @dataclass(frozen=True, slots=True)
-class MarkdownFile:
+class ExportedFile:
     name: str
-    text: str
+    media_type: str
+    content: bytes
 
 
-def export_markdown(
-    services: Services, user: User, conversation_id: UUID, language: str
-) -> MarkdownFile:
+def export(
+    services: Services,
+    user: User,
+    conversation_id: UUID,
+    language: str,
+    file_format: ExportFormat = ExportFormat.MARKDOWN,
+) -> ExportedFile:
     """Return the whole conversation, questions as headings, each answer with its citations.
     `language` is `zh-CN` or `en`. Raises NotFound."""
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
-    words = _WORDS["zh" if language.startswith("zh") else "en"]
+    words = _words(language)
     title = _one_line(conversation.title) or words["untitled"]
-    parts = [f"# {title}", conversation.created_at.strftime("%Y-%m-%d")]
+    name = f"{_file_name(title) or words['untitled']}.{file_format}"
+    day = conversation.created_at.strftime("%Y-%m-%d")
+    if file_format is ExportFormat.DOCX:
+        return ExportedFile(name, MediaType.DOCX, _as_docx(title, day, messages, words))
+    parts = [f"# {title}", day]
     for message in messages:
         parts += _message(message, words)
-    return MarkdownFile(f"{_file_name(title) or words['untitled']}.md", "\n\n".join(parts) + "\n")
+    return ExportedFile(name, "text/markdown", ("\n\n".join(parts) + "\n").encode())
+
+
+def answer_with_sources(message: Message, language: str) -> str:
+    """Return an answer as text to be pasted elsewhere, followed by the sources that it cites."""
+    words = _words(language)
+    cited = [one for one in message.citations if one.was_cited]
+    lines = [message.content.strip()]
+    if cited:
+        lines += ["", f"{words['cited']}:" if words is _WORDS["en"] else f"{words['cited']}："]
+        lines += [f"[{one.marker}] {_one_line(one.title)}{_place(one, words)}" for one in cited]
+    return "\n".join(lines)
+
+
+def _words(language: str) -> dict[str, str]:
+    return _WORDS["zh" if language.startswith("zh") else "en"]
+
+
+def _place(citation: Citation, words: dict[str, str]) -> str:
+    if citation.page is None:
+        return ""
+    return ", " + words["page"].format(page=citation.page_label or citation.page)
 
 
 def _file_name(title: str) -> str:
@@ -90,16 +129,45 @@ def _message(message: Message, words: dict[str, str]) -> Iterator[str]:
     yield f"### {words['answer']}"
     if message.content.strip():
         yield message.content.strip()
-    if message.status in {MessageStatus.STOPPED, MessageStatus.UNAVAILABLE}:
+    if message.status in _UNFINISHED:
         yield f"*{words[message.status.value]}*"
+    for heading, sources in _sources(message):
+        yield f"**{words[heading]}**"
+        yield "\n".join(_source(one, words) for one in sources)
+
+
+def _sources(message: Message) -> Iterator[tuple[str, list[Citation]]]:
+    """Yield the word for cited sources, then for those only read, each with its sources."""
     for heading, was_cited in (("cited", True), ("consulted", False)):
         sources = [one for one in message.citations if one.was_cited is was_cited]
         if sources:
-            yield f"**{words[heading]}**"
-            yield "\n".join(_source(one, words) for one in sources)
+            yield heading, sources
 
 
-def _source(citation: Citation, words: dict[str, str]) -> str:
+def _as_docx(title: str, day: str, messages: Sequence[Message], words: dict[str, str]) -> bytes:
+    document = WordDocument(title, language="zh-CN" if words is _WORDS["zh"] else "en")
+    document.add_paragraph(day)
+    for message in messages:
+        if message.role is Role.USER:
+            document.add_heading(words["question"], level=1)
+            document.add_quotation(message.content)
+            continue
+        document.add_heading(words["answer"], level=2)
+        document.add_markdown(message.content)
+        if message.status in _UNFINISHED:
+            document.add_paragraph(words[message.status.value])
+        for heading, sources in _sources(message):
+            document.add_heading(words[heading], level=3)
+            for one in sources:
+                marked = f"[{one.marker}] {_one_line(one.title)} ({_notes(one, words)})"
+                document.add_paragraph(marked)
+                if one.excerpt:
+                    document.add_quotation(one.excerpt)
+                document.add_paragraph(f"{words['hash']}: {one.quote_sha256}")
+    return document.as_bytes()
+
+
+def _notes(citation: Citation, words: dict[str, str]) -> str:
     notes = [f"{round(citation.confidence * 100)}%"]
     if citation.page is not None:
         notes.insert(0, words["page"].format(page=citation.page_label or citation.page))
@@ -107,7 +175,12 @@ def _source(citation: Citation, words: dict[str, str]) -> str:
         notes.append(words["low"])
     if (state := _NOTED.get(citation.state)) is not None:
         notes.append(words[state])
-    lines = [f"- [{citation.marker}] {_literal(_one_line(citation.title))} ({', '.join(notes)})"]
+    return ", ".join(notes)
+
+
+def _source(citation: Citation, words: dict[str, str]) -> str:
+    title = _literal(_one_line(citation.title))
+    lines = [f"- [{citation.marker}] {title} ({_notes(citation, words)})"]
     if citation.excerpt:
         lines.append(_quoted(_literal(citation.excerpt), indent="  "))
     lines.append(f"  {words['hash']}: `{citation.quote_sha256}`")

@@ -25,6 +25,7 @@ from portal.domain.people import User
 from portal.errors import NotFound, existing
 from portal.store.answers import citations
 from portal.store.answers.conversations import of_user
+from portal.store.answers.readers import shown_to
 from portal.store.documents.scopes import name_scope
 from portal.store.models import ConversationRow, MessageRow
 
@@ -38,28 +39,43 @@ def _status(stale_after_s: float) -> Any:
     return case((is_stale, MessageStatus.STOPPED.value), else_=MessageRow.status)
 
 
-def _own(user: User, stale_after_s: float) -> Select[Any]:
+def _messages(of: ColumnElement[bool], stale_after_s: float) -> Select[Any]:
     return (
         select(MessageRow, _status(stale_after_s))
         .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
-        .where(of_user(user.id))
+        .where(of)
     )
 
 
 def list_messages(
     session: Session, user: User, conversation_id: UUID, *, stale_after_s: float
 ) -> tuple[Message, ...]:
-    """Return the current messages of a conversation, in order."""
-    statement = _own(user, stale_after_s).where(
+    """Return the current messages of a user's own conversation, in order."""
+    statement = _messages(of_user(user.id), stale_after_s)
+    return _list(session, user, conversation_id, statement)
+
+
+def list_shared_messages(
+    session: Session, user: User, conversation_id: UUID, *, stale_after_s: float
+) -> tuple[Message, ...]:
+    """Return the current messages of a conversation that is shown to a user, in order."""
+    statement = _messages(shown_to(user.id), stale_after_s)
+    return _list(session, user, conversation_id, statement)
+
+
+def _list(
+    session: Session, user: User, conversation_id: UUID, messages: Select[Any]
+) -> tuple[Message, ...]:
+    current = messages.where(
         MessageRow.conversation_id == conversation_id, MessageRow.superseded_at.is_(None)
     )
-    rows = session.execute(statement.order_by(MessageRow.position)).all()
+    rows = session.execute(current.order_by(MessageRow.position)).all()
     return _to_messages(session, user, rows)
 
 
 def get_message(session: Session, user: User, message_id: UUID, *, stale_after_s: float) -> Message:
     """Return a message of the user's own, also one that has been replaced. Raises NotFound."""
-    statement = _own(user, stale_after_s).where(MessageRow.id == message_id)
+    statement = _messages(of_user(user.id), stale_after_s).where(MessageRow.id == message_id)
     rows = session.execute(statement).all()
     if not rows:
         raise NotFound

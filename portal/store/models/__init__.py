@@ -29,6 +29,7 @@ from portal.store.models.conversations import (
     ChatSetupRow,
     CitationRow,
     ConversationDocumentOverrideRow,
+    ConversationReaderRow,
     ConversationRow,
     DynamicConfigRow,
     EvaluationQuestionRow,

@@ -70,6 +70,20 @@ class ConversationRow(Base):
     )
 
 
+class ConversationReaderRow(Base):
+    """A user whom the owner of a conversation shows it to."""
+
+    __tablename__ = "conversation_readers"
+
+    conversation_id: Mapped[UUID] = mapped_column(
+        ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    created_at: Mapped[CreatedAt]
+
+
 class ConversationDocumentOverrideRow(Base):
     """A switch in one conversation, which overrides the user's own."""
 

@@ -144,8 +144,8 @@ def restore(conversation_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:conversation_id>/export")
 def export(conversation_id: UUID) -> Answer:
-    """Download the conversation as Markdown, with its sources."""
-    return conversation_file(conversation_id)
+    """Download the conversation as Markdown or for Word, with its sources."""
+    return conversation_file(conversation_id, request.args.get("format"))
 
 
 def run(stream: AnswerStream) -> UUID | None:

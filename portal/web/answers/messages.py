@@ -7,6 +7,7 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import render_template, request, url_for
+from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal.domain.conversations import Feedback, FeedbackReason, Message, Role, Verification
@@ -91,6 +92,15 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
     if wants_fragment():
         return render_template("fragments/chat/_feedback.html", message=changed)
     return _to_message(conversation_id, message_id)
+
+
+@blueprint.post("/<uuid:message_id>/branch")
+def branch(conversation_id: UUID, message_id: UUID) -> Answer:
+    """Go on from this answer in another conversation."""
+    message = _message(conversation_id, message_id)
+    begun = conversations.branch(*context.caller(), message.id)
+    address = url_for("chat.show", conversation_id=begun.id)
+    return see_other(address, gettext("This is a copy. The other conversation stays as it is."))
 
 
 @blueprint.get("/<uuid:message_id>/replay")

@@ -22,8 +22,10 @@ from portal.domain.conversations import (
     SourceState,
 )
 from portal.errors import N_
+from portal.services.answers.exporting import answer_with_sources
 from portal.services.answers.writers import EXTRACTIVE
 from portal.web.answers.html import to_html
+from portal.web.i18n import language
 from portal.web.search.explanations import degraded_notices
 
 STATE_WORDS = {
@@ -46,10 +48,10 @@ REASON_WORDS = {
 SHOWS_CHUNKS = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
 
 
-def answer_html(message: Message) -> Markup:
-    """Render an answer with its markers, unsupported sentences marked."""
+def answer_html(message: Message, macro: str = "marker") -> Markup:
+    """Render an answer with its markers by a macro of citations, unsupported sentences marked."""
     by_number = {source.marker: source for source in cited(message)}
-    marker = get_template_attribute("macros/citations.html", "marker")
+    marker = get_template_attribute("macros/citations.html", macro)
     flag = get_template_attribute("macros/citations.html", "unsupported_flag")
     shown: set[int] = set()
 
@@ -160,6 +162,7 @@ def init_app(app: Flask) -> None:
 def _globals() -> dict[str, Any]:
     return {
         "answer_html": answer_html,
+        "answer_with_sources": lambda message: answer_with_sources(message, language()),
         "cited_sources": cited,
         "consulted_sources": consulted,
         "changed_count": changed_count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiflask import APIBlueprint
-from flask import make_response, render_template, request, session, url_for
+from flask import json, make_response, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -31,9 +31,9 @@ from portal.services.people import (
     pending_sign_ins,
     sessions,
 )
-from portal.web.layout import Answer, remember, see_other, viewer
+from portal.web.layout import Answer, remember, see_other, viewer, wants_fragment
 from portal.web.people import oidc_flow, passkey_forms
-from portal.web.security import forget_csrf, next_path
+from portal.web.security import csrf_token, forget_csrf, next_path
 
 blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
 
@@ -46,10 +46,17 @@ class PasswordsDiffer(InvalidInput):
 @blueprint.get("/login")
 @context.public
 def show() -> Answer:
-    after = next_path()
-    if viewer() is not None:
-        return see_other(after or url_for("home.show"))
-    return show_sign_in_page(after)
+    after, user = next_path(), viewer()
+    if user is None and wants_fragment():
+        if context.signed_in() is None:
+            return _again(after)
+        return Response("", headers={"HX-Redirect": url_for("second_factors.show")})
+    if user is None:
+        return show_sign_in_page(after)
+    if wants_fragment():
+        # A page that outlived its session goes on with these.
+        return _event("portal:signed-in", {"token": csrf_token(), "person": str(user.id)})
+    return see_other(after or url_for("home.show"))
 
 
 @blueprint.post("/login")
@@ -59,10 +66,13 @@ def sign_in() -> Answer:
     after = next_path()
     given = read_credentials()
     try:
-        return _enter(given, after)
+        entered = _enter(given, after)
     except PortalError as error:
+        if wants_fragment():
+            return _again(after, name=given.name, error=error_message(error)), error.status
         page = show_sign_in_page(after, name=given.name, error=error_message(error))
         return page, error.status
+    return _for_dialog(entered) if wants_fragment() else entered
 
 
 @blueprint.get("/logout")
@@ -190,6 +200,29 @@ def load_pending() -> pending_sign_ins.PendingSignIn:
     """Return the sign-in that this browser has begun. Raises SignInExpired."""
     state = cookies.get_cookie(cookies.PENDING_SIGN_IN) or ""
     return pending_sign_ins.load(context.services(), state)
+
+
+def _again(after: str | None, *, name: str = "", error: str | None = None) -> str:
+    """Render the form for the dialog of a page whose session has ended."""
+    return render_template("fragments/sign_in/_again.html", after=after, name=name, error=error)
+
+
+def _for_dialog(entered: Response) -> Response:
+    """Turn the redirect after a password into what the dialog does next: go on where the user is,
+    or to the page that asks for the second factor."""
+    address = entered.headers.pop("Location")
+    entered.status_code = 200
+    entered.set_data("")
+    if address.startswith(url_for("second_step.show")):
+        entered.headers["HX-Redirect"] = address
+    else:
+        entered.headers["HX-Reswap"] = "none"
+        entered.headers["HX-Trigger"] = "portal:entered"
+    return entered
+
+
+def _event(name: str, detail: dict[str, str]) -> Response:
+    return Response("", headers={"HX-Reswap": "none", "HX-Trigger": json.dumps({name: detail})})
 
 
 def _enter(given: Credentials, after: str | None) -> Response:

@@ -57,7 +57,7 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
     assert ", page i\n" in asked(services)[0].system
     card = client.get(f"/citations/{citation.id}/card", headers=headers).text
     assert "<span>Page i</span>" in card
-    exported = exporting.export_markdown(services, portal.admin, talk.id, "zh-CN").text
+    exported = exporting.export(services, portal.admin, talk.id, "zh-CN").content.decode()
     assert "第 i 页" in exported
     fetched = mcp_documents.fetch(
         services, portal.admin, mcp_documents.FetchArguments(id=str(citation.chunk_id))

@@ -1,0 +1,68 @@
+"""What keeps a person where they are: the password in place, the pending state, the keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from e2e.conftest import PASSWORD, OpenPortal
+from e2e.pages.chat import ChatPage
+from e2e.test_chat_journey import Lesson, library_with
+
+pytestmark = pytest.mark.e2e
+
+_LESSON = Lesson(
+    "Weathercock", "# Weathercock\n\nThe weathercock was gilded in 1911 by a smith from Arles.",
+    "When was the weathercock gilded?", "1911",
+)  # fmt: skip
+_PENDING = """() => new Promise((resolve) => {
+  const begun = performance.now();
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector(".message-pending")) return;
+    observer.disconnect();
+    requestAnimationFrame(() => resolve(performance.now() - begun));
+  }).observe(document.body, { childList: true, subtree: true });
+  document.getElementById("ask-form").requestSubmit();
+})"""
+
+
+def test_question_outlives_the_session_and_shows_at_once(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal("en")
+    library_with(portal, tmp_path, _LESSON)
+    page, chat = portal.page, ChatPage(portal.page)
+    chat.begin(_LESSON.question)
+    expect(chat.answers.last).to_contain_text(_LESSON.fact)
+    chat.field.fill("Who gilded the weathercock?")
+    assert page.evaluate(_PENDING) < 100
+    expect(chat.answers).to_have_count(2)
+    expect(page.locator(".message-pending")).to_have_count(0)
+
+    page.context.clear_cookies(name="portal_session")
+    chat.field.fill("And where was the smith from?")
+    chat.field.press("Enter")
+    again = page.get_by_test_id("sign-in-again")
+    expect(again.get_by_label("Name")).to_have_value("admin")
+    for password in ("not the password", PASSWORD):
+        again.get_by_label("Password").fill(password)
+        again.get_by_label("Password").press("Enter")
+        if password != PASSWORD:
+            expect(again.get_by_test_id("form-error")).to_be_visible()
+    expect(chat.answers).to_have_count(3)
+    expect(page.locator("#dialog")).not_to_be_visible()
+    expect(chat.field).to_have_value("")
+
+    page.locator("body").press("Control+k")
+    page.get_by_test_id("go-text").press_sequentially("weatherc")
+    expect(page.get_by_test_id("go-results")).to_contain_text("Weathercock")
+    page.get_by_test_id("go-text").press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/documents/*")
+    page.locator("body").press("?")
+    expect(page.get_by_test_id("keys-dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#dialog")).not_to_be_visible()

@@ -1,0 +1,146 @@
+"""Conversations that their owners show to other users, who read them with their own eyes.
+
+A reader sees what they may see of the documents, whatever the owner sees. An answer is shown whole
+or withheld whole (docs/adr/0058-shared-conversations.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from uuid import UUID
+
+from portal.domain.answering import Outcome
+from portal.domain.conversations import (
+    Citation,
+    Message,
+    Reader,
+    Role,
+    SharedConversation,
+    SharedMessage,
+    SourceState,
+)
+from portal.domain.people import User
+from portal.errors import N_, InvalidInput, NotFound, existing
+from portal.services import Services, audit
+from portal.services.answers.conversations import stale_after_s
+from portal.services.answers.writers import EXTRACTIVE
+from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.people.accounts import normalise_name
+from portal.store.answers import conversations as conversation_store
+from portal.store.answers import messages as message_store
+from portal.store.answers import readers as reader_store
+from portal.store.people import accounts as account_store
+from portal.store.session import Session
+
+MAX_READERS = 100
+_MAX_LISTED = 200
+
+
+def list_readers(services: Services, user: User, conversation_id: UUID) -> tuple[Reader, ...]:
+    """Return whom the user's own conversation is shown to. Raises NotFound."""
+    with services.database.begin() as session:
+        conversation_store.require_own(session, conversation_id, user.id)
+        return reader_store.list_readers(session, conversation_id)
+
+
+def add_reader(services: Services, user: User, conversation_id: UUID, name: str) -> None:
+    """Show a conversation to a user. Raises NotFound, NoSuchAccount, InvalidInput."""
+    with services.database.begin() as session:
+        conversation_store.lock_own(session, conversation_id, user.id)
+        reader = account_store.get_user_by_name(session, normalise_name(name))
+        if reader.id == user.id:
+            raise InvalidInput(reason=N_("it is your own conversation"))
+        if len(reader_store.list_readers(session, conversation_id)) >= MAX_READERS:
+            raise InvalidInput(
+                reason=N_("a conversation is shown to at most %(max)s users", max=MAX_READERS)
+            )
+        reader_store.add_reader(session, conversation_id, reader.id)
+        _record(session, user, conversation_id, AuditEvent.CONVERSATION_SHARED, reader.name)
+
+
+def remove_reader(services: Services, user: User, conversation_id: UUID, reader_id: UUID) -> None:
+    """Take a conversation from a reader. Raises NotFound, also if it was not shown to them."""
+    with services.database.begin() as session:
+        conversation_store.lock_own(session, conversation_id, user.id)
+        names = {one.id: one.name for one in reader_store.list_readers(session, conversation_id)}
+        if not reader_store.remove_reader(session, conversation_id, reader_id):
+            raise NotFound
+        name = names.get(reader_id, "")
+        _record(session, user, conversation_id, AuditEvent.CONVERSATION_UNSHARED, name)
+
+
+def leave(services: Services, user: User, conversation_id: UUID) -> None:
+    """Take a conversation of another user off one's own list. Raises NotFound."""
+    with services.database.begin() as session:
+        if not reader_store.remove_reader(session, conversation_id, user.id):
+            raise NotFound
+        _record(session, user, conversation_id, AuditEvent.CONVERSATION_UNSHARED, user.name)
+
+
+def list_shared(services: Services, user: User) -> tuple[SharedConversation, ...]:
+    """Return the conversations that others show to a user, latest first."""
+    with services.database.begin() as session:
+        return reader_store.list_shared(session, user.id, limit=_MAX_LISTED)
+
+
+def read(
+    services: Services, user: User, conversation_id: UUID
+) -> tuple[SharedConversation, tuple[SharedMessage, ...]]:
+    """Return a conversation that another user shows to this one. Raises NotFound."""
+    with services.database.begin() as session:
+        shared = existing(reader_store.find_shared(session, user.id, conversation_id))
+        messages = message_store.list_shared_messages(
+            session, user, conversation_id, stale_after_s=stale_after_s(services)
+        )
+        return shared, tuple(_for_reader(messages))
+
+
+def _for_reader(messages: Iterable[Message]) -> Iterator[SharedMessage]:
+    """Withhold answers that rest, or may rest, on what the reader may not see."""
+    was_hidden = False
+    for message in messages:
+        if message.role is Role.USER:
+            yield SharedMessage(message)
+            continue
+        is_hidden = any(map(_is_hidden, message.citations))
+        is_withheld = _may_tell_of_hidden(message, was_hidden=was_hidden)
+        # A language model reads earlier answers, and may repeat them.
+        was_hidden = was_hidden or is_hidden
+        shown = replace(
+            message,
+            content="" if is_withheld else message.content,
+            support=() if is_withheld else message.support,
+            citations=tuple(one for one in message.citations if not _is_hidden(one)),
+            # What was searched for may repeat an earlier answer as well.
+            replay=None,
+        )
+        yield SharedMessage(shown, is_withheld=is_withheld)
+
+
+def _may_tell_of_hidden(message: Message, *, was_hidden: bool) -> bool:
+    replay = message.replay
+    if replay is None:
+        return True
+    if replay.chat_provider != EXTRACTIVE:
+        return was_hidden or any(map(_is_hidden, message.citations))
+    if replay.extra.get("outcome") == Outcome.QUOTED:
+        # Each of its statements is a quotation with a marker.
+        return any(one.was_cited and _is_hidden(one) for one in message.citations)
+    if replay.extra.get("outcome") == Outcome.REPLY:
+        # It may name any document that its owner may see.
+        return not message.citations or any(map(_is_hidden, message.citations))
+    return any(map(_is_hidden, message.citations))
+
+
+def _is_hidden(citation: Citation) -> bool:
+    """Tell whether the reader may not see a source; of an erased one nothing is left to see."""
+    return citation.state is SourceState.GONE and citation.gone_at is None
+
+
+def _record(
+    session: Session, user: User, conversation_id: UUID, event: AuditEvent, reader: str
+) -> None:
+    # Without the title, which is a question.
+    subject = Subject(SubjectKind.CONVERSATION, conversation_id)
+    audit.record(session, event, actor=user, subject=subject, details={"user": reader})

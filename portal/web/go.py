@@ -1,0 +1,153 @@
+"""Go anywhere: pages, documents and conversations by name, and what is done often. And the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from apiflask import APIBlueprint
+from flask import render_template, request, url_for
+from flask_babel import gettext
+
+from portal.domain.documents import DocumentFilter
+from portal.errors import N_
+from portal.http import context
+from portal.services.answers import conversations
+from portal.services.documents import library
+from portal.web.i18n import language
+from portal.web.layout import THEMES, Answer, theme, wants_fragment
+from portal.web.security import next_path, referring_path
+
+_MAX_FOUND = 6
+_MAX_CHARACTERS = 200
+
+_PAGES = (
+    ("home.show", N_("Front door"), "house"),
+    ("documents.index", N_("Documents"), "files"),
+    ("search.show", N_("Search"), "search"),
+    ("chat.index", N_("Ask"), "message-square"),
+    ("sharing.show_all", N_("Shared with you"), "share-2"),
+    ("trash.show", N_("Trash"), "trash-2"),
+    ("notifications.index", N_("Notifications"), "bell"),
+    ("account.show", N_("Account"), "settings"),
+)
+_ADMIN_PAGES = (
+    ("admin.show", N_("Users"), "users"),
+    ("admin_groups.show_all", N_("Groups"), "users"),
+    ("admin_search.show", N_("Search settings"), "sliders-horizontal"),
+    ("admin_answers.show", N_("Answers"), "quote"),
+    ("admin_questions.show", N_("Questions"), "circle-question-mark"),
+    ("admin_jobs.show", N_("Jobs"), "list-checks"),
+    ("admin_models.show", N_("Embedding models"), "boxes"),
+    ("admin_audit.show", N_("Audit log"), "scroll-text"),
+)
+
+blueprint = APIBlueprint("go", __name__, enable_openapi=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A target, or with `posts` a form that does something there."""
+
+    label: str
+    address: str
+    icon: str
+    posts: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    label: str
+    items: list[Item] = field(default_factory=list)
+
+
+@blueprint.get("/go")
+def show() -> Answer:
+    words = request.args.get("find", "").strip()[:_MAX_CHARACTERS]
+    values = {"words": words, "groups": list(_groups(words)), "back": _back()}
+    if wants_fragment("go-results"):
+        return render_template("fragments/go/_results.html", **values)
+    name = "fragments/go/_go.html" if wants_fragment() else "pages/go.html"
+    return render_template(name, **values)
+
+
+@blueprint.get("/keys")
+@context.public
+def show_keys() -> Answer:
+    name = "fragments/go/_keys.html" if wants_fragment() else "pages/keys.html"
+    return render_template(name)
+
+
+def _groups(words: str) -> Iterator[Group]:
+    """Yield what matches; without words all but documents."""
+    for label, items in (
+        (gettext("Search"), _searches(words)),
+        (gettext("Actions"), [one for one in _actions() if _matches(words, one.label)]),
+        (gettext("Pages"), _pages(words)),
+        (gettext("Documents"), _documents(words)),
+        (gettext("Conversations"), _conversations(words)),
+    ):
+        if items:
+            yield Group(label, items)
+
+
+def _searches(words: str) -> list[Item]:
+    if not words:
+        return []
+    label = gettext("Search for “%(query)s”", query=words)
+    return [Item(label, url_for("search.show", q=words), "search")]
+
+
+def _actions() -> Iterator[Item]:
+    yield Item(gettext("New conversation"), url_for("chat.create"), "plus", posts={})
+    yield Item(gettext("Upload documents"), url_for("documents.index", _anchor="upload"), "upload")
+    other = "en" if language() == "zh-CN" else "zh-CN"
+    name = {"en": "English", "zh-CN": "中文"}[other]
+    address = url_for("preferences.set_language")
+    yield Item(gettext("Language: %(name)s", name=name), address, "languages", {"language": other})
+    for value, label in THEMES.items():
+        if value != theme():
+            words = gettext("Appearance: %(name)s", name=gettext(label))
+            yield Item(words, url_for("preferences.set_theme"), "sun-moon", {"theme": value})
+
+
+def _pages(words: str) -> list[Item]:
+    pages = [*_PAGES, *(_ADMIN_PAGES if context.user().is_admin else ())]
+    return [
+        Item(gettext(label), url_for(endpoint), symbol)
+        for endpoint, label, symbol in pages
+        if _matches(words, gettext(label), str(label))
+    ]
+
+
+def _documents(words: str) -> list[Item]:
+    if not words:
+        return []
+    found = library.list_documents(
+        *context.caller(), filters=DocumentFilter(title_contains=words), limit=_MAX_FOUND
+    )
+    return [
+        Item(one.title, url_for("reading.show", document_id=one.id), "file-text")
+        for one in found.items
+    ]
+
+
+def _conversations(words: str) -> list[Item]:
+    found = conversations.list_conversations(*context.caller(), contains=words, limit=_MAX_FOUND)
+    return [
+        Item(
+            one.title or gettext("Untitled conversation"),
+            url_for("chat.show", conversation_id=one.id),
+            "message-square",
+        )
+        for one in found.items
+    ]
+
+
+def _matches(words: str, *labels: str) -> bool:
+    return any(words.casefold() in label.casefold() for label in labels)
+
+
+def _back() -> str:
+    """Return where a switch of language or theme comes back to."""
+    return next_path() or referring_path() or url_for("home.show")

@@ -1,0 +1,37 @@
+// Keys that work on every page: Ctrl+K goes anywhere, "?" shows the keys. Both are links as well.
+export function watchKeys() {
+  document.addEventListener("keydown", (event) => {
+    const isField = event.target.closest?.("input, textarea, select, [contenteditable]");
+    const isGo = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k";
+    if (isGo) {
+      event.preventDefault();
+      toggle("[data-go]", "go");
+    } else if (event.key === "?" && !isField && !event.ctrlKey && !event.metaKey) {
+      toggle("[data-keys]", "keys");
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      step(event);
+    }
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches(".dialog .go-search")) return;
+    event.preventDefault();
+    document.querySelector(".dialog [data-go-item]")?.click();
+  });
+}
+
+function toggle(link, name) {
+  const dialog = document.getElementById("dialog");
+  const isOther = !dialog.querySelector(`[data-shows=${name}]`);
+  if (dialog.open) dialog.close();
+  if (isOther) document.querySelector(link)?.click();
+}
+
+function step(event) {
+  const field = document.getElementById("go-text");
+  const stops = [field, ...document.querySelectorAll("[data-go-item]")];
+  const at = stops.indexOf(event.target);
+  if (!field || at < 0 || event.isComposing) return;
+  event.preventDefault();
+  const next = at + (event.key === "ArrowDown" ? 1 : -1);
+  stops[Math.min(Math.max(next, 0), stops.length - 1)].focus();
+}

@@ -1,0 +1,205 @@
+"""Shared conversations: who reads them, and what of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from portal import create_app
+from portal.domain.conversations import SharedMessage
+from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.people import User
+from portal.errors import InvalidInput, NoSuchAccount, NotFound
+from portal.services.answers import conversations, sharing
+from portal.services.documents import library
+from tests.conftest import Portal
+from tests.factories.answers import ask, saying
+
+SECRET = "The office closes at six. Visitors must sign in at the front desk."
+OPEN = "The cafeteria opens at seven in the morning."
+QUESTION = "When does the office close?"
+
+
+@pytest.fixture
+def secret(portal: Portal) -> DocumentSummary:
+    return portal.add(SECRET, name="zephyr.txt", title="Zephyr plan")
+
+
+@pytest.fixture
+def reader(portal: Portal) -> User:
+    return portal.user("mei")
+
+
+def set_private(portal: Portal, document: DocumentSummary) -> None:
+    library.change_document(
+        portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
+    )
+
+
+def share(portal: Portal, reader: User, *questions: str) -> UUID:
+    begun = conversations.create(portal.services, portal.admin).id
+    for question in questions:
+        ask(portal.services, portal.admin, begun, question)
+    sharing.add_reader(portal.services, portal.admin, begun, reader.name)
+    return begun
+
+
+def answers(portal: Portal, reader: User, talk: UUID) -> list[SharedMessage]:
+    _, messages = sharing.read(portal.services, reader, talk)
+    return [one for one in messages if one.message.role == "assistant"]
+
+
+def test_reader_reads_and_others_find_nothing(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    with_model = replace(portal, services=saying(portal.services, "It closes at six [1]."))
+    talk = share(with_model, reader, QUESTION)
+    shared, messages = sharing.read(portal.services, reader, talk)
+    assert (shared.title, shared.owner_name) == (QUESTION, "admin")
+    assert [one.is_withheld for one in messages] == [False, False]
+    assert "closes at six" in messages[1].message.content
+    assert [one.id for one in sharing.list_shared(portal.services, reader)] == [talk]
+    for stranger in (portal.user("eve"), portal.admin):
+        with pytest.raises(NotFound):
+            sharing.read(portal.services, stranger, talk)
+    # Reading is all that a reader may do.
+    client, headers = create_app(portal.services).test_client(), portal.headers(reader)
+    message = messages[1].message
+    for path in (
+        f"/chat/{talk}",
+        f"/chat/{talk}/share",
+        f"/chat/{talk}/export",
+        f"/chat/{talk}/messages/{message.id}/replay",
+        f"/citations/{message.citations[0].id}",
+        f"/api/conversations/{talk}",
+    ):
+        assert client.get(path, headers=headers).status_code == 404, path
+    assert client.get(f"/shared/{talk}", headers=headers).status_code == 200
+    sharing.remove_reader(portal.services, portal.admin, talk, reader.id)
+    assert client.get(f"/shared/{talk}", headers=headers).status_code == 404
+    assert sharing.list_shared(portal.services, reader) == ()
+
+
+def test_source_that_a_reader_may_not_see_leaks_nothing(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    portal.add(OPEN, name="cafeteria.txt")
+    listing, outside = "What documents are there?", "When does the cafeteria open?"
+    talk = share(portal, reader, QUESTION, listing, outside)
+    set_private(portal, secret)
+    shown = answers(portal, reader, talk)
+    assert [one.is_withheld for one in shown] == [True, True, False]
+    assert "seven in the morning" in shown[2].message.content
+    page = (
+        create_app(portal.services)
+        .test_client()
+        .get(f"/shared/{talk}", headers=portal.headers(reader))
+    )
+    for words in ("at six", "Visitors", "Zephyr plan", str(secret.id), "sha256"):
+        assert words not in page.get_data(as_text=True), words
+    library.change_document(portal.services, portal.admin, secret.id, visibility=Visibility.SHARED)
+    assert not answers(portal, reader, talk)[0].is_withheld
+
+
+def test_answer_of_a_model_is_withheld_for_what_it_read_before(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    with_model = replace(
+        portal, services=saying(portal.services, "It closes at six [1].", "As I said: at six.")
+    )
+    talk = share(with_model, reader, QUESTION)
+    set_private(portal, secret)
+    portal.add(OPEN, name="cafeteria.txt")
+    library.delete_document(portal.services, portal.admin, secret.id)
+    ask(with_model.services, portal.admin, talk, "Say it again, with the cafeteria.")
+    shown = answers(portal, reader, talk)
+    assert [one.is_withheld for one in shown] == [True, True]
+    assert [one.message.content for one in shown] == ["", ""]
+
+
+def test_erased_source_withholds_nothing(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    talk = share(portal, reader, QUESTION)
+    library.delete_document(portal.services, portal.admin, secret.id)
+    library.purge_document(portal.services, portal.admin, secret.id)
+    (shown,) = answers(portal, reader, talk)
+    assert not shown.is_withheld
+    assert "at six" not in shown.message.content
+
+
+def test_sharing_is_the_owners_alone(portal: Portal, secret: DocumentSummary, reader: User) -> None:
+    services, admin = portal.services, portal.admin
+    talk = share(portal, reader)
+    with pytest.raises(InvalidInput):
+        sharing.add_reader(services, admin, talk, admin.name)
+    with pytest.raises(NoSuchAccount):
+        sharing.add_reader(services, admin, talk, "nobody")
+    for user in (reader, portal.user("eve")):
+        with pytest.raises(NotFound):
+            sharing.add_reader(services, user, talk, "eve")
+        with pytest.raises(NotFound):
+            sharing.remove_reader(services, user, talk, reader.id)
+    conversations.delete(services, admin, talk)
+    with pytest.raises(NotFound):
+        sharing.read(services, reader, talk)
+    conversations.restore(services, admin, talk)
+    sharing.leave(services, reader, talk)
+    with pytest.raises(NotFound):
+        sharing.leave(services, reader, talk)
+    with services.database.begin() as session:
+        log = session.execute(
+            text("SELECT event, subject_title FROM audit_log WHERE event LIKE 'conversation%'")
+        ).all()
+    assert {tuple(one) for one in log} == {
+        ("conversation_shared", None),
+        ("conversation_unshared", None),
+    }
+
+
+def test_branch_copies_up_to_an_answer_and_nothing_later(
+    portal: Portal, secret: DocumentSummary
+) -> None:
+    services, admin = portal.services, portal.admin
+    talk = conversations.create(services, admin).id
+    first = ask(services, admin, talk, QUESTION)
+    ask(services, admin, talk, "And the cafeteria?")
+    copy = conversations.branch(services, admin, first.id)
+    copied = conversations.messages(services, admin, copy.id)
+    assert [one.content for one in copied] == [QUESTION, first.content]
+    assert copied[1].citations[0].quote_sha256 == first.citations[0].quote_sha256
+    assert not {one.id for one in copied[1].citations} & {one.id for one in first.citations}
+    ask(services, admin, copy.id, "Anything else?")
+    assert len(conversations.messages(services, admin, talk)) == 4
+    with pytest.raises(NotFound):
+        conversations.branch(services, portal.user("eve"), first.id)
+    with pytest.raises(NotFound):
+        conversations.branch(services, admin, copied[0].id)
+    library.delete_document(services, admin, secret.id)
+    library.purge_document(services, admin, secret.id)
+    assert "at six" not in conversations.messages(services, admin, copy.id)[1].content
+
+
+def test_word_file_has_the_table_and_the_sources(portal: Portal) -> None:
+    from io import BytesIO
+
+    import docx
+
+    from portal.services.answers import exporting
+    from portal.services.answers.exporting import ExportFormat
+
+    portal.add(
+        "# Leave\n\n| Years | Days |\n| --- | --- |\n| Two | 25 |\n| Five | 30 |\n", name="leave.md"
+    )
+    talk = conversations.create(portal.services, portal.admin).id
+    ask(portal.services, portal.admin, talk, "How many days after five years?\x0b")
+    file = exporting.export(portal.services, portal.admin, talk, "en", ExportFormat.DOCX)
+    document = docx.Document(BytesIO(file.content))
+    assert file.name.endswith(".docx")
+    assert [cell.text for cell in document.tables[0].rows[1].cells] == ["Five", "30"]
+    words = [paragraph.text for paragraph in document.paragraphs]
+    assert "Sources" in words
+    assert any(one.startswith("[1] leave") for one in words)

@@ -1,4 +1,4 @@
-"""Makes PDFs with ruled tables for tests."""
+"""Makes PDFs with tables for tests."""
 
 from __future__ import annotations
 
@@ -103,3 +103,26 @@ def tagged_pdf(path: Path) -> Path:
     page.Contents = pdf.make_stream("\n".join(drawn).encode())
     pdf.save(path)
     return path
+
+
+def aligned_pdf(path: Path, pages: list[list[tuple[float, float, str]]]) -> Path:
+    """Pages of texts at x and y, without any rule, in the order given."""
+    canvas = Canvas(str(path), pagesize=A4)
+    for page in pages:
+        for x, y, text in page:
+            canvas.drawString(x, y, text)
+        canvas.showPage()
+    canvas.save()
+    return path
+
+
+def aligned_rows(
+    rows: list[list[str]], places: list[float], *, top: float = 700
+) -> list[tuple[float, float, str]]:
+    """Rows of cells that begin at these places, to be drawn row by row."""
+    return [
+        (x, top - 16 * number, text)
+        for number, row in enumerate(rows)
+        for x, text in zip(places, row, strict=True)
+        if text
+    ]

@@ -35,7 +35,7 @@ class Format(NamedTuple):
 
 FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
-        MediaType.PDF: Format(pdf.extract, reader_version=4),
+        MediaType.PDF: Format(pdf.extract, reader_version=5),
         MediaType.TEXT: Format(plain_text.extract, reader_version=1),
         MediaType.MARKDOWN: Format(markdown.extract, reader_version=2),
         MediaType.HTML: Format(html.extract, reader_version=2),

@@ -6,9 +6,9 @@
     {"title": …, "outline": [[level, title, page index], …]}
 
 `style` is "bold", "turned" (text that does not run from left to right) or empty.
-`tables` are tagged or ruled tables: the index of the line that follows, and the texts of the cells;
-their lines are left out of `lines`. A page with hardly any text has `is_blank`: whether it has no
-pictures either.
+`tables` are tagged, ruled or aligned tables: the index of the line that follows, and the texts of
+the cells; their lines are left out of `lines`. A page with hardly any text has `is_blank`: whether
+it has no pictures either.
 
 PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
 """
@@ -18,14 +18,14 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, BinaryIO
 
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from portal.ingest.readers import pdf_tables, pdf_tags
+from portal.ingest.readers import pdf_columns, pdf_tables, pdf_tags
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500
@@ -95,8 +95,9 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
         text_page = page.get_textpage()
     except pypdfium2.PdfiumError:
         return {"label": "", "lines": [], "broken": True}
-    lines = _whole_lines(_measured(text_page.raw, line) for line in _lines(text_page.raw))
-    tables = _tables(page.raw, text_page.raw) if lines else []
+    matches = _lines(text_page.raw)
+    lines = _whole_lines(_measured(text_page.raw, line) for line in matches)
+    tables = _tables(page.raw, text_page.raw, matches) if lines else []
     is_blank = len(lines) <= _MAX_BLANK_LINES and not _has_pictures(page.raw)
     text_page.close()
     page.close()
@@ -122,15 +123,16 @@ def _is_text_or_rule(drawn: Any) -> bool:
     return min(right.value - left.value, top.value - bottom.value) < _MAX_RULE_WIDTH
 
 
-def _tables(page: Any, text_page: Any) -> list[pdf_tables.Table]:
-    """Return the tables of a page, top to bottom: by its tags where it has any, else by rules."""
-    tagged = pdf_tags.find_tables(page, text_page)
-    ruled = [
-        table
-        for table in pdf_tables.find_tables(page, text_page)
-        if not any(one.bottom < table.top and table.bottom < one.top for one in tagged)
-    ]
-    return sorted([*tagged, *ruled], key=lambda table: -table.top)
+def _tables(page: Any, text_page: Any, lines: Sequence[re.Match[str]]) -> list[pdf_tables.Table]:
+    """Return the tables of a page, top to bottom: by its tags, by rules, else by their columns."""
+    tables = pdf_tags.find_tables(page, text_page)
+    for found in (
+        pdf_tables.find_tables(page, text_page),
+        pdf_columns.find_tables(text_page, lines),
+    ):
+        known = list(tables)
+        tables += [table for table in found if not any(map(table.overlaps, known))]
+    return sorted(tables, key=lambda table: -table.top)
 
 
 def _without_tables(

@@ -51,6 +51,14 @@ class Table:
         middle = (left + right) / 2
         return self.left <= middle <= self.right and self.bottom <= baseline <= self.top
 
+    def overlaps(self, other: Table) -> bool:
+        return (
+            self.bottom < other.top
+            and other.bottom < self.top
+            and self.left < other.right
+            and other.left < self.right
+        )
+
 
 def find_tables(page: Any, text_page: Any) -> list[Table]:
     """Return the ruled tables of a page, top to bottom. Takes raw handles of PDFium."""

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText, MediaType
 from portal.domain.documents.structure import BlockKind
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
+from portal.ingest.readers import pdf_reader
 from portal.text.layout.tables import table_rows
 from tests.factories import ruled
 
@@ -50,3 +52,61 @@ def test_tagged_table_needs_no_rules(tmp_path: Path) -> None:
         ("Suite", "240 euros"),
     ]
     assert extracted.text.startswith("What a night costs is listed below.\n\nItem | Price\n")
+
+
+def test_table_without_rules_is_rows_and_cells(tmp_path: Path) -> None:
+    rows = [
+        ["Room", "Beds", "A night", "With"],
+        ["Single", "1", "80.00", "breakfast"],
+        ["Double", "2", "120.00", "breakfast and"],
+        ["", "", "", "a view of the lake"],
+        ["Family", "", "170.00", "a kitchen"],
+    ]
+    page = [
+        (72, 760, "What a night costs depends on the room and is listed here for this year."),
+        *ruled.aligned_rows(rows, [72, 200, 260, 350]),
+        (72, 600, "Ask the desk for the prices of the winter, which differ from these."),
+    ]
+    extracted = read(ruled.aligned_pdf(tmp_path / "a.pdf", [page]))
+    (table,) = extracted.blocks
+    assert [row.texts(extracted.text) for row in table_rows(extracted.text, table)] == [
+        ("Room", "Beds", "A night", "With"),
+        ("Single", "1", "80.00", "breakfast"),
+        ("Double", "2", "120.00", "breakfast and a view of the lake"),
+        ("Family", "", "170.00", "a kitchen"),
+    ]
+    assert table.header == ("Room", "Beds", "A night", "With")
+    assert extracted.text.endswith("a kitchen\n\nAsk the desk for the prices of the winter, "
+                                   "which differ from these.")  # fmt: skip
+
+
+def test_list_of_prices_is_a_table_and_contents_are_none(tmp_path: Path) -> None:
+    prices = [["Single room", "80.00"], ["Double room", "120.00"], ["Suite", "240.00"]]
+    contents = [["Rooms", "3"], ["Meals", "5"], ["Boats and bicycles", "12"], ["Index", "20"]]
+    pages = [ruled.aligned_rows(rows, [72, 300]) for rows in (prices, contents)]
+    extracted = read(ruled.aligned_pdf(tmp_path / "a.pdf", pages))
+    (table,) = extracted.blocks
+    assert [row.texts(extracted.text) for row in table_rows(extracted.text, table)] == [
+        ("Single room", "80.00"), ("Double room", "120.00"), ("Suite", "240.00")
+    ]  # fmt: skip
+
+
+def test_text_in_three_columns_is_no_table(tmp_path: Path) -> None:
+    line = ["words of the left column", "words of the right"]
+    rows = [[f"{line[0]} {n}", f"{line[1]} {n}", f"{line[0]} {n + 9}"] for n in range(10, 19)]
+    places = [40.0, 220.0, 400.0]
+    by_row = ruled.aligned_rows(rows, places)
+    by_column = sorted(by_row, key=lambda text: (text[0], -text[1]))
+    extracted = read(ruled.aligned_pdf(tmp_path / "a.pdf", [by_row, by_column]))
+    assert extracted.blocks == ()
+
+
+def test_thousands_of_rows_that_are_no_table_are_read_in_time(tmp_path: Path) -> None:
+    """Each row tried as the first of a table would take minutes."""
+    rows = [["words of the left column", "words of the right one"] for _ in range(3_000)]
+    path = ruled.aligned_pdf(tmp_path / "a.pdf", [ruled.aligned_rows(rows, [40.0, 300.0])])
+    started = time.process_time()
+    with path.open("rb") as file:
+        _, page, _ = pdf_reader.read(file, pages=9, characters=10**6, lines=10**5)
+    assert time.process_time() - started < 10
+    assert page["tables"] == []

@@ -126,6 +126,8 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "second factors": ("second_factors.show", {}, ""),
     "sign out": ("sign_in.confirm_sign_out", {}, ""),
     "invitation": ("sign_in.show_invitation", {"token": "invitation"}, ""),
+    "overview": ("admin_overview.show", {}, ""),
+    "components": ("admin_overview.show_components", {}, ""),
     "administration": ("admin.show", {}, ""),
     "a user": ("admin_users.show", {"user_id": "user"}, ""),
     "delete a user": ("admin_users.confirm_delete", {"user_id": "user"}, ""),

@@ -29,6 +29,7 @@ from portal.web.operations import (
     audit_pages,
     job_pages,
     model_pages,
+    overview_pages,
     question_pages,
     search_settings,
 )
@@ -78,6 +79,7 @@ BLUEPRINTS = (
     sessions.blueprint,
     second_factors.blueprint,
     admin.blueprint,
+    overview_pages.blueprint,
     users.blueprint,
     groups.blueprint,
     job_pages.blueprint,

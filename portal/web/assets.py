@@ -41,6 +41,7 @@ SHEETS = (
     "home",
     "citations",
     "go",
+    "admin",
     "notices",
 )
 BUNDLES = {"app.css": "text/css", "app.js": "text/javascript"}

@@ -32,6 +32,7 @@ _PAGES = (
     ("account.show", N_("Account"), "settings"),
 )
 _ADMIN_PAGES = (
+    ("admin_overview.show", N_("Overview"), "chart-column"),
     ("admin.show", N_("Users"), "users"),
     ("admin_groups.show_all", N_("Groups"), "users"),
     ("admin_search.show", N_("Search settings"), "sliders-horizontal"),
@@ -40,6 +41,7 @@ _ADMIN_PAGES = (
     ("admin_jobs.show", N_("Jobs"), "list-checks"),
     ("admin_models.show", N_("Embedding models"), "boxes"),
     ("admin_audit.show", N_("Audit log"), "scroll-text"),
+    ("admin_overview.show_components", N_("Components"), "component"),
 )
 
 blueprint = APIBlueprint("go", __name__, enable_openapi=False)

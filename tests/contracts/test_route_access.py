@@ -331,6 +331,8 @@ ROWS: dict[str, Row] = {
     "conversations_api.verify": Row(OWN, 200),
     # --- administration ---
     "admin.show": Row(ADMINS, 200, ADMIN),
+    "admin_overview.show": Row(ADMINS, 200, ADMIN),
+    "admin_overview.show_components": Row(ADMINS, 200, ADMIN),
     "admin.invite": Row(ADMINS, 200, ADMIN),
     "admin.set_disabled": Row(ADMINS, 303, ADMIN, form(disabled="true")),
     "admin.remove_second_factors": Row(ADMINS, 303, ADMIN),

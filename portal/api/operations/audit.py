@@ -38,6 +38,11 @@ class AuditQuery(PageQuery):
     user: CleanText | None = Field(
         None, max_length=100, description="only what this user did or had done to them, by name"
     )
+    q: CleanText | None = Field(
+        None,
+        max_length=100,
+        description="only what has these words in a name, title, address, browser or request id",
+    )
     since: Moment | None = Field(None, description="from this moment on")
     until: Moment | None = Field(None, description="before this moment")
     limit: int = Field(50, ge=1, le=200, description="entries a page")
@@ -89,7 +94,11 @@ class AuditListResponse(ResponseModel):
 @context.for_administrators
 def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
     chosen = AuditFilter(
-        query_data.event, query_data.user or None, query_data.since, query_data.until
+        event=query_data.event,
+        user=query_data.user or None,
+        text=query_data.q or None,
+        since=query_data.since,
+        until=query_data.until,
     )
     page = audit_log.list_entries(
         *context.caller(), chosen, cursor=query_data.cursor, limit=query_data.limit

@@ -117,10 +117,12 @@ class AuditEntry:
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
     """A filter of entries. `user` is the name of the actor, of the subject, or one that was tried
-    at sign-in. `since` is inclusive, `until` is not."""
+    at sign-in. `text` stands in the name, the title, the address, the browser or the request's id.
+    `since` is inclusive, `until` is not."""
 
     event: AuditEvent | None = None
     user: str | None = None
+    text: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 

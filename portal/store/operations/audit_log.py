@@ -130,6 +130,14 @@ def _matching(chosen: AuditFilter, name_digests: Sequence[str]) -> Select[Any]:
                 ),
             )
         )
+    if chosen.text is not None:
+        columns = (
+            *(AuditRow.actor_name, AuditRow.subject_title, AuditRow.subject_id, AuditRow.address),
+            *(AuditRow.user_agent, AuditRow.request_id),
+        )
+        conditions.append(
+            or_(*(column.icontains(chosen.text, autoescape=True) for column in columns))
+        )
     if chosen.since is not None:
         conditions.append(AuditRow.created_at >= chosen.since)
     if chosen.until is not None:

@@ -1,4 +1,4 @@
-"""Administration pages: users, invitations, and the portal's health."""
+"""Administration pages: users and invitations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from flask_babel import gettext
 from portal.http import context, hosts
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents.intake import quotas
-from portal.services.operations import health
 from portal.services.people import accounts, invitations, second_factors
 from portal.web.layout import Answer, see_other
 
@@ -55,15 +54,11 @@ def remove_second_factors(user_id: UUID) -> Answer:
 
 def _page(**more: Any) -> str:
     user = context.user()
-    vector_store = health.check_vector_store(context.services())
     values = {
         "accounts": accounts.list_accounts(context.services(), user),
         "verified_in_two_steps": second_factors.users_with_any(context.services(), user),
         "used_bytes": quotas.use_by_owner(context.services(), user),
         "user": user,
-        "health": health.check(context.services()),
-        "vector_store": vector_store,
-        "finds_by_meaning": health.finds_by_meaning(vector_store),
         "open_invitations": invitations.list_invitations(context.services(), user),
         "invitation": None,
         "invitation_link": None,

@@ -118,20 +118,21 @@ def export() -> Response:
 
 def _as_sent() -> dict[str, str | None]:
     """Return the filter as submitted, for the form and for links; None for empty fields."""
-    names = ("event", "user", "since", "until")
+    names = ("event", "user", "q", "since", "until")
     return {name: request.args.get(name, "").strip() or None for name in names}
 
 
 def _filter() -> AuditFilter:
     """Parse the submitted filter. Raises InvalidInput."""
     sent = _as_sent()
-    event, user = sent["event"], sent["user"]
+    event, user, words = sent["event"], sent["user"], sent["q"]
     if event is not None and event not in set(AuditEvent):
         raise InvalidInput(reason=N_("there is no such event"))
     until = _day(sent["until"])
     return AuditFilter(
         event=AuditEvent(event) if event else None,
         user=user[:_MAX_NAME_CHARACTERS] if user else None,
+        text=words[:_MAX_NAME_CHARACTERS] if words else None,
         since=_day(sent["since"]),
         # Include the day itself.
         until=until + timedelta(days=1) if until else None,

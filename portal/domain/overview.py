@@ -1,0 +1,40 @@
+"""What administrators see of the portal at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day: answers, those without an answer in the documents among them, uploads that were read
+    and that failed, and the bytes of all documents that were there at its end."""
+
+    day: date
+    answers: int
+    unanswered: int
+    read: int
+    failed: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """How many were above the bucket before and at most `limit`; None is without a limit."""
+
+    limit: float | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`latency_s` and `hits` are those of searches since the processes began, `waiting` and
+    `working` the jobs of documents now."""
+
+    days: Sequence[Day]
+    latency_s: Sequence[Bucket]
+    hits: Sequence[Bucket]
+    waiting: int
+    working: int

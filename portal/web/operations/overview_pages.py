@@ -1,0 +1,190 @@
+"""The portal at a glance: its state, and plots that the server draws. And a page of components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apiflask import APIBlueprint
+from flask import render_template
+from flask_babel import format_date, format_decimal, gettext
+
+from portal.domain.overview import Bucket, Day
+from portal.http import context
+from portal.services.operations import health, overview
+from portal.web.presenters import file_size
+
+blueprint = APIBlueprint("admin_overview", __name__, enable_openapi=False, url_prefix="/admin")
+
+# What each is for stands in tokens.css.
+COLOURS = (
+    *("paper", "paper-raised", "paper-sunken", "ink", "ink-soft", "ink-faint", "line"),
+    *("line-strong", "accent", "accent-strong", "accent-soft", "seal", "danger", "danger-soft"),
+    *("good", "good-soft", "caution", "caution-soft", "mark"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of a plot: its height, and the part of it that stands out."""
+
+    label: str
+    value: float
+    words: str
+    part: float = 0
+    part_words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Bars, in a picture and in a table. Words name the columns of the table."""
+
+    name: str
+    title: str
+    summary: str
+    label_words: str
+    value_words: str
+    bars: Sequence[Bar]
+    part_words: str = ""
+
+    @property
+    def largest(self) -> float:
+        return max((bar.value for bar in self.bars), default=0)
+
+
+@blueprint.get("/overview")
+@context.for_administrators
+def show() -> str:
+    services, user = context.caller()
+    found = overview.show(services, user)
+    vector_store = health.check_vector_store(services)
+    return render_template(
+        "pages/admin_overview.html",
+        plots=(
+            _latency(found.latency_s),
+            _hits(found.hits),
+            _answers(found.days),
+            _queue(found.days, found.waiting, found.working),
+            _storage(found.days),
+        ),
+        health=health.check(services),
+        vector_store=vector_store,
+        finds_by_meaning=health.finds_by_meaning(vector_store),
+    )
+
+
+@blueprint.get("/components")
+@context.for_administrators
+def show_components() -> str:
+    bars = [Bar(str(n), n % 5 + 1, str(n % 5 + 1), n % 2, str(n % 2)) for n in range(1, 13)]
+    plot = Plot(
+        "example", gettext("Example"), "", gettext("Day"), gettext("Value"), bars, gettext("Part")
+    )
+    return render_template("pages/components.html", colours=COLOURS, plot=plot)
+
+
+def _latency(buckets: Sequence[Bucket]) -> Plot:
+    return Plot(
+        "latency",
+        gettext("Time of searches"),
+        _searches(buckets),
+        gettext("Milliseconds"),
+        gettext("Searches"),
+        [Bar(_up_to(one, 1000), one.count, _number(one.count)) for one in buckets],
+    )
+
+
+def _hits(buckets: Sequence[Bucket]) -> Plot:
+    return Plot(
+        "hits",
+        gettext("Results of searches"),
+        _searches(buckets),
+        gettext("Results"),
+        gettext("Searches"),
+        [Bar(_up_to(one, 1), one.count, _number(one.count)) for one in buckets],
+    )
+
+
+def _searches(buckets: Sequence[Bucket]) -> str:
+    count = sum(one.count for one in buckets)
+    return str(gettext("%(count)s searches since the start.", count=_number(count)))
+
+
+def _up_to(bucket: Bucket, factor: int) -> str:
+    if bucket.limit is None:
+        return str(gettext("more"))
+    return f"≤ {_number(bucket.limit * factor)}"
+
+
+def _answers(days: Sequence[Day]) -> Plot:
+    asked, unanswered = sum(one.answers for one in days), sum(one.unanswered for one in days)
+    return Plot(
+        "answers",
+        gettext("Answers"),
+        gettext(
+            "%(count)s answers in %(days)s days, %(unanswered)s of them without an answer in the "
+            "documents.",
+            count=_number(asked),
+            days=len(days),
+            unanswered=_number(unanswered),
+        ),
+        gettext("Day"),
+        gettext("Answers"),
+        [
+            Bar(
+                _date(day),
+                day.answers,
+                _number(day.answers),
+                day.unanswered,
+                _number(day.unanswered),
+            )
+            for day in days
+        ],
+        gettext("No answer"),
+    )
+
+
+def _queue(days: Sequence[Day], waiting: int, working: int) -> Plot:
+    return Plot(
+        "queue",
+        gettext("Queue"),
+        gettext(
+            "%(waiting)s waiting, %(working)s being read now. By day: what was read, and what "
+            "failed.",
+            waiting=_number(waiting),
+            working=_number(working),
+        ),
+        gettext("Day"),
+        gettext("Finished"),
+        [
+            Bar(
+                _date(day),
+                day.read + day.failed,
+                _number(day.read + day.failed),
+                day.failed,
+                _number(day.failed),
+            )
+            for day in days
+        ],
+        gettext("Failed"),
+    )
+
+
+def _storage(days: Sequence[Day]) -> Plot:
+    last = days[-1].stored_bytes if days else 0
+    return Plot(
+        "storage",
+        gettext("Storage"),
+        gettext("%(size)s of documents, those in the trash included.", size=file_size(last)),
+        gettext("Day"),
+        gettext("Size"),
+        [Bar(_date(day), day.stored_bytes, file_size(day.stored_bytes)) for day in days],
+    )
+
+
+def _date(day: Day) -> str:
+    return str(format_date(day.day, format="medium"))
+
+
+def _number(value: float) -> str:
+    return str(format_decimal(value))

@@ -72,6 +72,7 @@ QUESTION = "How many days of leave after more than 5 years?"
 # By name: endpoint, values of its path, and the rest of the address.
 PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "front door": ("home.show", {}, ""),
+    "front door, suggested questions": ("home.show", {}, "?suggest=1"),
     "documents": ("documents.index", {}, ""),
     "documents of a folder": ("documents.index", {}, "?folder={folder}"),
     "documents, none found": ("documents.index", {}, "?q=no+such+title"),

@@ -1,26 +1,32 @@
-"""The front door: one field that searches while one types and asks on Enter, and what is recent."""
+"""The front door: one field that searches while one types and asks on Enter, what is recent and
+new, suggested questions, and the example documents."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from apiflask import APIBlueprint
-from flask import render_template, request
+from flask import render_template, request, url_for
+from flask_babel import gettext
 
 from portal.domain.documents import DocumentFilter, DocumentStatus
 from portal.errors import NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import error_message
-from portal.services.answers import conversations
-from portal.services.documents import library
+from portal.services.answers import conversations, suggesting
+from portal.services.documents import example_set, library
+from portal.services.people import accounts
 from portal.services.search import engine
 from portal.web.answers import chat
-from portal.web.layout import Answer, wants_fragment
+from portal.web.i18n import language
+from portal.web.layout import Answer, see_other, wants_fragment
 from portal.web.search.pages import MAX_QUESTION_CHARACTERS, by_document, with_whole_words
 from portal.web.search.query import SearchQuery
+from portal.web.security import next_path
 
 MAX_RECENT = 5
 MAX_FOUND = 5
+MAX_NEWS = 8
 
 blueprint = APIBlueprint("home", __name__, enable_openapi=False)
 
@@ -30,14 +36,45 @@ def show() -> Answer:
     if wants_fragment("home-results"):
         return _find(request.args.get("content", "").strip()[:MAX_QUESTION_CHARACTERS])
     services, user = context.caller()
+    if wants_fragment("home-suggestions"):
+        return render_template("fragments/home/_suggestions.html", **_suggestions())
     ready = DocumentFilter(status=DocumentStatus.READY)
+    since = accounts.previous_visit(services, user)
+    news = library.list_news(services, user, since=since, limit=MAX_NEWS) if since else []
+    is_empty = library.is_empty(services, user)
     return render_template(
         "pages/home.html",
+        since=since,
+        news=news,
+        has_examples=not is_empty and example_set.is_loaded(services, user),
+        **(_suggestions() if "suggest" in request.args else {"suggested": None}),
         recent=conversations.list_conversations(services, user, limit=MAX_RECENT).items,
         documents=library.list_documents(services, user, filters=ready, limit=MAX_RECENT).items,
-        is_empty=library.is_empty(services, user),
+        is_empty=is_empty,
         **chat.composer_values(),
     )
+
+
+@blueprint.post("/examples")
+def load_examples() -> Answer:
+    try:
+        example_set.load(*context.caller())
+    except PortalError as error:
+        return see_other(url_for("home.show"), error_message(error), kind="error")
+    words = gettext("The example documents are yours now. They are ready in a moment.")
+    return see_other(url_for("home.show"), words)
+
+
+@blueprint.post("/examples/remove")
+def remove_examples() -> Answer:
+    example_set.remove(*context.caller())
+    after = next_path() or url_for("home.show")
+    return see_other(after, gettext("The example documents are removed."))
+
+
+def _suggestions() -> dict[str, Any]:
+    of_reader = "zh" if language().startswith("zh") else "en"
+    return {"suggested": suggesting.suggest_questions(*context.caller(), language=of_reader)}
 
 
 def _find(text: str) -> Answer:

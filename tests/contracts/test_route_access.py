@@ -156,6 +156,8 @@ ROWS: dict[str, Row] = {
     "home.show": Row(PEOPLE, 200),
     "go.show": Row(PEOPLE, 200, sends=query(find="quince")),
     "go.show_keys": Row(ALL, 200),  # words only
+    "home.load_examples": Row(PEOPLE, 303, WRITE),
+    "home.remove_examples": Row(PEOPLE, 303, WRITE),
     "documents.index": Row(PEOPLE, 200),
     "documents.progress": Row(PEOPLE, 200),
     "documents.confirm_delete": Row(SEEING, 200),

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from flask.testing import FlaskClient
+from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.services.answers import conversations
-from tests.conftest import Portal
+from portal.services.answers import conversations, suggesting
+from portal.services.documents import example_set, library, selections
+from portal.services.documents.ingestion import indexing
+from portal.services.documents.intake.uploads import Upload
+from portal.services.documents.versions import revisions
+from portal.text.language import detect_language
+from tests.conftest import PASSWORD, Portal
+from tests.factories.answers import ask
+from tests.factories.browser import Browser
+from tests.factories.uploads import upload
 
 FRAGMENT = {"HX-Request": "true", "HX-Target": "home-results"}
 
@@ -48,3 +57,91 @@ def test_typing_finds_documents_that_the_user_may_see(client: FlaskClient, porta
     assert "green" not in answer.text
     assert "safe.txt" not in answer.text
     assert get(client, portal, "/?content=+", **FRAGMENT).strip() == ""
+
+
+def test_examples_are_loaded_and_removed_by_one_request_each(
+    client: FlaskClient, portal: Portal
+) -> None:
+    mei = portal.user("mei")
+    own = portal.add("The office closes at six.", name="office.txt", owner=mei)
+    headers = portal.headers(mei)
+    for _ in range(2):
+        assert client.post("/examples", headers=headers).status_code == 303
+    listed = library.list_documents(portal.services, mei).items
+    assert len(listed) == 1 + len(example_set.examples())
+    page = get(client, portal, "/", **headers)
+    assert "examples-loaded" in page
+    # Nobody but the owner, and administrators, sees them.
+    others = library.list_documents(portal.services, portal.user("li")).items
+    assert [one.id for one in others] == [own.id]
+    # What was thrown away comes back, and what is removed is gone from the trash too.
+    example = next(one for one in listed if one.id != own.id)
+    library.delete_document(portal.services, mei, example.id)
+    client.post("/examples", headers=headers)
+    assert library.get_summary(portal.services, mei, example.id).deleted_at is None
+    library.delete_document(portal.services, mei, example.id)
+    assert client.post("/examples/remove", headers=headers).status_code == 303
+    assert [one.id for one in library.list_documents(portal.services, mei).items] == [own.id]
+    assert library.list_trash(portal.services, mei).items == ()
+    assert "examples-loaded" not in get(client, portal, "/", **headers)
+
+
+def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -> None:
+    mei = portal.user("mei")
+    for name, content in example_set.examples().items():
+        portal.add(content, name=name, owner=mei, visibility=Visibility.PRIVATE)
+    for language in ("zh", "en"):
+        suggested = suggesting.suggest_questions(portal.services, mei, language=language)
+        assert len(suggested) == suggesting.MAX_SUGGESTED
+        assert detect_language(suggested[0]) == language
+        for question in suggested:
+            conversation = conversations.create(portal.services, mei, "")
+            assert ask(portal.services, mei, conversation.id, question).status == "done", question
+    fragment = {"HX-Request": "true", "HX-Target": "home-suggestions"}
+    page = get(client, portal, "/?suggest=1", **portal.headers(mei), **fragment)
+    assert page.count('data-testid="suggestion"') == suggesting.MAX_SUGGESTED
+    # Others' documents suggest nothing, and neither do those that are switched off.
+    li = portal.user("li")
+    assert suggesting.suggest_questions(portal.services, li, language="en") == ()
+    for one in library.list_documents(portal.services, mei).items:
+        selections.set_default(portal.services, mei, one.id, False)
+    assert suggesting.suggest_questions(portal.services, mei, language="en") == ()
+
+
+def test_news_are_what_others_added_since_the_last_visit(
+    portal: Portal, client: FlaskClient
+) -> None:
+    mei = portal.user("mei")
+    known = portal.add("The office closes at six.", name="office.txt")
+    browser = Browser(client.application)
+    assert browser.sign_in("mei", PASSWORD).headers["Location"] == "/"
+    assert "new-documents" in browser.get("/").text
+    # Two hours pass, of which only the first minutes were this visit.
+    for statement in (
+        "UPDATE users SET visited_at = visited_at - interval '2 hours'",
+        "UPDATE tokens SET last_used_at = last_used_at - interval '2 hours'",
+        "UPDATE stored_files SET created_at = created_at - interval '3 hours'",
+        "UPDATE documents SET created_at = created_at - interval '3 hours'",
+    ):
+        with portal.services.database.begin() as session:
+            session.execute(text(statement))
+    page = browser.get("/").text
+    assert "no-news" in page
+    added = portal.add("The safe is green.", name="safe.txt")
+    portal.add("My own note.", name="own.txt", owner=mei)
+    newer = Upload(upload("It closes at seven."), "office.txt")
+    version = revisions.add_version(portal.services, portal.admin, known.id, newer)
+    assert version.document.job_id
+    indexing.index_document(portal.services, version.document.job_id)
+    news = browser.get("/").text.split('data-testid="news"')[1].split("</ul>")[0]
+    assert str(added.id) in news
+    assert "New version" in news
+    assert news.index(str(known.id)) < news.index(str(added.id))
+    assert "own.txt" not in news
+
+
+def test_the_one_field_searches_without_scripts(client: FlaskClient, portal: Portal) -> None:
+    form = {"content": "office hours", "search": "1"}
+    answer = client.post("/chat", data=form, headers=portal.headers())
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/search?q=office+hours")
+    assert conversations.list_conversations(portal.services, portal.admin).items == ()

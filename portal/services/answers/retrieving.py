@@ -36,7 +36,7 @@ from portal.text.language import detect_language
 
 # Chunks that quotations are looked for in, unless an administrator sets a number, and those in the
 # other language.
-_QUOTED_FROM, _ACROSS = 8, 8
+QUOTED_FROM, _ACROSS = 8, 8
 
 _Result = TypeVar("_Result")
 
@@ -263,7 +263,7 @@ def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
         query,
         conversation_id=asked.conversation_id,
         scope=asked.scope,
-        default_top_n=_QUOTED_FROM if services.chat.only_quotes else None,
+        default_top_n=QUOTED_FROM if services.chat.only_quotes else None,
     )
     return engine.search_or_words(services, asked.user, request)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,13 +18,13 @@ from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Role
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
-from portal.domain.search import Weights
+from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, ChatUnavailable
 from portal.services import Services
 from portal.services.answers import writers
-from portal.services.answers.retrieving import retry_until_complete, sources_of
+from portal.services.answers.retrieving import QUOTED_FROM, retry_until_complete, sources_of
 from portal.services.answers.streaming import chat_events
-from portal.services.search import document_search, dynamic_config
+from portal.services.search import document_search, dynamic_config, engine
 from portal.services.search.document_search import DocumentHit, DocumentsFound
 from portal.store.answers import sources as source_store
 from portal.text.language import detect_language
@@ -76,13 +77,26 @@ def answer(
 
     def search_and_read() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
         found = document_search.search(services, user, query, limit=k, weights=weights, scope=scope)
-        request, built, has_all = _request(services, user, found, language)
+        chunks = [hit.chunk for hit in found.hits]
+        request, built, has_all = _request(services, user, found.query, chunks, language)
         return (found, request, built), has_all
 
     try:
         return _answered(services, *retry_until_complete(search_and_read))
     finally:
         slot.release()
+
+
+def is_answered(services: Services, user: User, question: str, *, language: str) -> bool:
+    """Tell whether the best chunks answer a question, as a new conversation would search for it.
+
+    Raises the errors of `engine.search`, and ChatUnavailable.
+    """
+    request = SearchRequest(question, default_top_n=QUOTED_FROM)
+    hits = engine.search_or_words(services, user, request).hits
+    chat_request, built, _ = _request(services, user, question, hits, language)
+    written = _written(services, chat_request, built)
+    return bool(written.cited) and not written.has_abstained
 
 
 def _answered(
@@ -99,12 +113,11 @@ def _answered(
 
 
 def _request(
-    services: Services, user: User, found: DocumentsFound, language: str
+    services: Services, user: User, query: str, chunks: Sequence[SearchHit], language: str
 ) -> tuple[ChatRequest, Prompt, bool]:
     """Return the request to the chat model, and whether all chunks still count."""
-    detected = detect_language(found.query)
+    detected = detect_language(query)
     language = language if detected == "other" else detected
-    chunks = [hit.chunk for hit in found.hits]
     with services.database.begin() as session:
         stored = source_store.read_sources(
             session, user, None, [chunk.chunk_id for chunk in chunks]
@@ -113,17 +126,17 @@ def _request(
     sources = sources_of(chunks, stored, after=0)
     understood = None
     if services.chat.only_quotes:
-        understood = understand(found.query)
+        understood = understand(query)
         built = Prompt("", sources, 0)
     else:
         built = prompt.build(sources, language=language, token_budget=token_budget)
     request = ChatRequest(
         system=built.system,
-        turns=(Turn(Role.USER.value, found.query),),
-        question=found.query,
+        turns=(Turn(Role.USER.value, query),),
+        question=query,
         language=language,
         sources=built.sources,
-        reply=reply_to(understood, found.query, language) if understood else None,
+        reply=reply_to(understood, query, language) if understood else None,
     )
     return request, built, len(stored) == len(chunks)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from portal.domain.documents import (
@@ -65,6 +66,15 @@ def list_documents(
         return document_lists.list_documents(
             session, user, filters=chosen, sort=sort, cursor=cursor, limit=limit
         )
+
+
+def list_news(
+    services: Services, user: User, *, since: datetime, limit: int
+) -> list[tuple[DocumentSummary, datetime, bool]]:
+    """Return documents that others added or gave a new version since then, the newest first: each
+    with the time, and whether it is a version."""
+    with services.database.read() as session:
+        return document_store.list_news(session, user, since=since, limit=limit)
 
 
 def is_empty(services: Services, user: User) -> bool:

@@ -50,6 +50,13 @@ def _dummy_hash() -> str:
     return _hasher.hash(secrets.token_hex())
 
 
+def previous_visit(services: Services, user: User) -> datetime | None:
+    """Return when the user's visit before this one ended; None on the first."""
+    with services.database.begin() as session:
+        row = account_store.get_user(session, user.id)
+        return row.previous_visit_at if row else None
+
+
 def normalise_name(name: str) -> str:
     """Return a name as it is stored and looked up: NFC, without NUL and outer spaces."""
     return unicodedata.normalize("NFC", name.replace("\0", " ")).strip()

@@ -335,3 +335,39 @@ def purge(session: Session, document_id: UUID) -> None:
         .where(DocumentRow.id == document_id)
         .values(purged_at=func.now(), current_job_id=None, error=None)
     )
+
+
+def find_own(session: Session, owner_id: UUID, hashes: Collection[str]) -> list[tuple[UUID, bool]]:
+    """Return a user's own documents with these files, and whether each is in the trash."""
+    rows = session.execute(
+        select(DocumentRow.id, DocumentRow.deleted_at.is_not(None))
+        .where(
+            DocumentRow.owner_id == owner_id,
+            DocumentRow.sha256.in_(hashes),
+            DocumentRow.purged_at.is_(None),
+        )
+        .order_by(DocumentRow.id)
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def list_news(
+    session: Session, user: User, *, since: datetime, limit: int
+) -> list[tuple[DocumentSummary, datetime, bool]]:
+    """Return documents that others added or gave a new version, the newest first: each with the
+    time, and whether it is a version."""
+    # The first file of a document is stored in the transaction that adds it.
+    is_version = StoredFileRow.created_at > DocumentRow.created_at
+    rows = session.execute(
+        shown_to(user)
+        .join(JobRow, JobRow.id == DocumentRow.current_job_id)
+        .join(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+        .where(
+            StoredFileRow.created_at > since,
+            StoredFileRow.uploaded_by.is_distinct_from(user.id),
+        )
+        .add_columns(StoredFileRow.created_at.label("at"), is_version.label("is_version"))
+        .order_by(StoredFileRow.created_at.desc(), DocumentRow.id)
+        .limit(limit)
+    )
+    return [(to_summary(row), row.at, row.is_version) for row in rows]

@@ -57,6 +57,9 @@ def create() -> Answer:
     question = request.form.get("content", "").strip()
     if about.is_changed():
         return render_template("pages/chat.html", **_list_values() | {"draft": question})
+    if "search" in request.form:
+        # The other button of the front door, for browsers without scripts.
+        return see_other(url_for("search.show", q=question or None))
     narrowed = about.read()
     scope = _scope(request.form)
     conversation = conversations.create(services, user, scope=scope)

@@ -46,7 +46,7 @@ from portal.web.people import (
     sign_in,
     users,
 )
-from portal.web.search import pages
+from portal.web.search import pages, saved_searches
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
@@ -68,6 +68,7 @@ BLUEPRINTS = (
     reading.blueprint,
     revisions.blueprint,
     pages.blueprint,
+    saved_searches.blueprint,
     selection.blueprint,
     chat.blueprint,
     messages.blueprint,

@@ -16,7 +16,7 @@ from portal.http.messages import error_message
 from portal.services.answers import conversations, suggesting
 from portal.services.documents import example_set, library
 from portal.services.people import accounts
-from portal.services.search import engine
+from portal.services.search import engine, saved
 from portal.web.answers import chat
 from portal.web.i18n import language
 from portal.web.layout import Answer, see_other, wants_fragment
@@ -51,6 +51,7 @@ def show() -> Answer:
         recent=conversations.list_conversations(services, user, limit=MAX_RECENT).items,
         documents=library.list_documents(services, user, filters=ready, limit=MAX_RECENT).items,
         is_empty=is_empty,
+        saved=saved.list_saved(services, user),
         **chat.composer_values(),
     )
 

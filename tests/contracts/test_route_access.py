@@ -33,6 +33,7 @@ from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import bulk, folder_members, folders, library, notifications
 from portal.services.people import accounts, groups, sessions, tokens
+from portal.services.search import saved
 from portal.store.people import second_factors
 from tests.conftest import PASSWORD, Portal
 from tests.factories.answers import ask
@@ -256,6 +257,13 @@ ROWS: dict[str, Row] = {
     "folders.remove_member": Row(SEEING, 303, WRITE),
     # --- search and answers ---
     "search.show": Row(PEOPLE, 200, sends=query(q="quince")),
+    "saved_searches.save": Row(PEOPLE, 303, WRITE, form(q="quince", name="Quinces")),
+    "saved_searches.rename": Row(OWN, 303, WRITE, form(name="<search_id>")),
+    "saved_searches.delete": Row(OWN, 303, WRITE),
+    "saved_searches_api.list_searches": Row(PEOPLE, 200),
+    "saved_searches_api.save_search": Row(PEOPLE, 201, WRITE, json(arguments={"q": "quince"})),
+    "saved_searches_api.rename_search": Row(OWN, 200, WRITE, json(name="<search_id>")),
+    "saved_searches_api.delete_search": Row(OWN, 204, WRITE),
     "search.show_why_not": Row(PEOPLE, 200, sends=query(q="quince", title="x")),
     "knowledge.search": Row(PEOPLE, 200, sends=json(query="quince")),
     "knowledge.why_not": Row(SEEING, 200, sends=query(query="quince", document_id="<document_id>")),
@@ -409,6 +417,7 @@ OBJECTS = {
         "change_id",
         "member_id",
         "group_id",
+        "search_id",
     ),
 }
 # Parts in which responses about a foreign and a missing object may differ.
@@ -552,6 +561,9 @@ class World:
             target = BulkTarget((self.document(is_trashed=False)["document_id"],))
             done = bulk.apply(self.portal.services, self.ada, target, BulkAction.ADD_TAG, "quince")
             made["change_id"] = done.change_id
+        if "search_id" in names:
+            name = f"Quinces {next(self.numbers)}"
+            made["search_id"] = saved.save(self.portal.services, self.ada, name, {"q": "quince"}).id
         if "user_id" in names:
             made["user_id"] = self.portal.user(f"person {next(self.numbers)}").id
             self.passkey(made["user_id"])

@@ -53,6 +53,7 @@ from portal.store.models.documents import (
     StoredFilePartRow,
     StoredFileRow,
 )
+from portal.store.models.searches import SavedSearchRow
 from portal.store.models.second_factors import (
     PasskeyRow,
     RecoveryCodeRow,

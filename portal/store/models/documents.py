@@ -59,7 +59,7 @@ class StoredFileRow(Base):
     file_name: Mapped[str | None] = mapped_column(Text)
     media_type: Mapped[str | None] = mapped_column(Text)
     uploaded_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
-    created_at: Mapped[CreatedAt]
+    created_at: Mapped[CreatedAt] = mapped_column(index=True)
 
 
 class StoredFilePartRow(Base):

@@ -26,7 +26,7 @@ from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import absence_message, error_message
 from portal.services.documents import folders, library
-from portal.services.search import engine, explaining
+from portal.services.search import engine, explaining, saved
 from portal.text.terms.highlight import whole_words
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, titled, wants_fragment
@@ -136,6 +136,7 @@ def _values(query: SearchQuery, *, shows_facets: bool = True) -> dict[str, Any]:
         "max_results": MAX_RESULTS,
         "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
+        "saved": [] if query.text else saved.list_saved(*context.caller()),
         "is_empty": not query.text and library.is_empty(*context.caller()),
     }
 

@@ -19,7 +19,6 @@ from portal.store.people import accounts as account_store
 from portal.store.people import second_factors as factor_store
 
 ISSUER = "Knowledge portal"
-DIGITS = 6
 PERIOD_S = 30
 # Clocks of phones differ a little, and typing takes time.
 _TOLERATED_STEPS = 1

@@ -525,6 +525,14 @@ class SourceUnavailable(InvalidInput):
     message = N_("The source cannot be read: %(reason)s. Nothing was removed.")
 
 
+class PageUnavailable(InvalidInput):
+    message = N_("The page cannot be read: %(reason)s.")
+
+
+class PageGone(PageUnavailable):
+    message = N_("The page is gone for good, says its server.")
+
+
 class WeakPassword(InvalidInput):
     message = N_("The password is too short. Use at least %(min)s characters.")
 

@@ -222,11 +222,15 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
     """Run recovery, housekeeping and sources in every worker: any may be the only one left."""
     ending = threading.Event()
 
-    async def sync() -> None:
-        await asyncio.to_thread(syncing.sync_due, services, should_stop=ending.is_set)
+    async def sync(*, is_web: bool) -> None:
+        await asyncio.to_thread(
+            syncing.sync_due, services, is_web=is_web, should_stop=ending.is_set
+        )
 
     timers = [
-        asyncio.create_task(_every(_SOURCES_EVERY_S, sync)),
+        # Directories do not wait for slow servers.
+        asyncio.create_task(_every(_SOURCES_EVERY_S, lambda: sync(is_web=False))),
+        asyncio.create_task(_every(_SOURCES_EVERY_S, lambda: sync(is_web=True))),
         asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
         asyncio.create_task(
             _every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))

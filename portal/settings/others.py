@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,9 @@ from pydantic_settings import NoDecode
 
 from portal.settings.base import Section
 
+Network = IPv4Network | IPv6Network
+
+_HOST = re.compile(r"(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?")
 _PUBLIC_KEY = re.compile("age1[02-9ac-hj-np-z]{58}")
 
 
@@ -76,8 +80,33 @@ class SourceSettings(Section):
         description="directories on this server, separated by commas, that those who may change a "
         "folder can tie it to, with all below; unset: none",
     )
+    hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="hosts whose pages, sitemaps and feeds may be followed, separated by commas: "
+        "`docs.example.org`, `*.example.org`, `*` for any; `host:port` for other ports than 80 and "
+        "443; unset: none",
+    )
+    private_networks: Annotated[tuple[Network, ...], NoDecode] = Field(
+        (),
+        description="networks such as `10.1.0.0/16`, separated by commas, in which such hosts may "
+        "be, beside public addresses; unset: none",
+    )
+    delay_s: float = Field(
+        1.0,
+        ge=0,
+        le=60,
+        description="shortest time between two requests to a host, of all workers together; a "
+        "longer one in its robots.txt holds",
+    )
+    max_pages: int = Field(
+        500, ge=1, le=100_000, description="pages of a source, and of a host in a run"
+    )
+    max_mb: int = Field(200, ge=1, le=100_000, description="downloaded from a host in a run")
+    timeout_s: int = Field(
+        30, ge=1, le=600, description="for a page, from the connection to the last byte"
+    )
 
-    @field_validator("directories", mode="before")
+    @field_validator("directories", "hosts", "private_networks", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -89,6 +118,13 @@ class SourceSettings(Section):
     def _are_absolute(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
         if not all(one.is_absolute() for one in value):
             raise ValueError("paths that begin with /")
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(_HOST.fullmatch(one) for one in value):
+            raise ValueError("names of hosts, such as docs.example.org or *.example.org:8080")
         return value
 
 

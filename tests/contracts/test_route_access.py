@@ -244,7 +244,9 @@ ROWS: dict[str, Row] = {
     "folders_api.remove_member": Row(SEEING, 204, WRITE),
     # The world has no directory that may be followed, and folders without a source.
     "folder_sources.show": Row(SEEING, 200),
-    "folder_sources.tie": Row(SEEING, 422, WRITE, form(address="/srv", every_minutes="60")),
+    "folder_sources.tie": Row(
+        SEEING, 422, WRITE, form(kind="directory", address="/srv", every_minutes="60")
+    ),
     "folder_sources.run": Row(SEEING, 404, WRITE),
     "folder_sources.untie": Row(SEEING, 404, WRITE),
     "folder_sources_api.get_source": Row(SEEING, 404),

@@ -15,12 +15,12 @@ from portal.domain.documents.sources import (
     MAX_LISTED,
     MIN_EVERY_MINUTES,
     Change,
-    SourceKind,
 )
 from portal.errors import existing
 from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents.sources import ties
+from portal.services.documents.sources.registry import KINDS
 
 blueprint = APIBlueprint(
     "folder_sources_api",
@@ -31,11 +31,16 @@ blueprint = APIBlueprint(
 
 
 class SourceBody(RequestModel):
-    kind: SourceKind = Field(SourceKind.DIRECTORY, description="`directory`: one on the server")
+    kind: str = Field(
+        "directory",
+        description="`directory` on the server, `pages`: a list of web pages, `sitemap`, or `feed`",
+        json_schema_extra={"enum": list(KINDS)},
+    )
     address: CleanText = Field(
         min_length=1,
         max_length=MAX_ADDRESS_CHARACTERS,
-        description="a directory that the operator allows, or one below",
+        description="a directory that the operator allows, or one below; addresses of pages, one "
+        "on a line; the address of a sitemap or a feed",
         examples=["/srv/documents/contracts"],
     )
     every_minutes: int = Field(60, ge=MIN_EVERY_MINUTES, le=MAX_EVERY_MINUTES)
@@ -59,7 +64,7 @@ class RunModel(ResponseModel):
 
 
 class SourceModel(ResponseModel):
-    kind: SourceKind
+    kind: str = Field(examples=["directory"])
     address: str = Field(examples=["/srv/documents/contracts"])
     every_minutes: int
     owner: str = Field(description="whose documents they are")

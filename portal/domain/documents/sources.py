@@ -11,43 +11,65 @@ from typing import IO, Protocol
 from uuid import UUID
 
 from portal.domain.documents import Failure
+from portal.errors import PortalError
 
-MAX_ADDRESS_CHARACTERS = 1000
+MAX_ADDRESS_CHARACTERS = 20_000
+"""Of a list of web pages; that of one place is shorter."""
 MIN_EVERY_MINUTES = 5
 MAX_EVERY_MINUTES = 7 * 24 * 60
 MAX_LISTED = 200
 """Changes of one run that are listed; all are counted."""
 
 
-class SourceKind(StrEnum):
-    DIRECTORY = "directory"
-    """A directory on the server."""
-
-
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """A file of a source: its path below the folder, and a stamp that changes with the file."""
+    """A file of a source.
+
+    `path` is its identity, and what users see; `stamp` changes with the file, or is empty if only
+    reading it can tell. `below` are the folders between the tied one and its document.
+    """
 
     path: str
-    stamp: str
+    stamp: str = ""
+    below: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All files of a source. What lies below an unreadable path is unknown, not gone."""
+    """The files of a source.
+
+    What lies below an unreadable path is unknown, not gone; so is all that an incomplete listing
+    leaves out. `refused` are files that are not taken, with the reason.
+    """
 
     items: Sequence[SourceItem]
     unreadable: Sequence[str] = ()
+    refused: Sequence[tuple[str, PortalError]] = ()
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The bytes of a file, its name, and the stamp to compare with next time."""
+
+    stream: IO[bytes]
+    file_name: str
+    stamp: str
+    title: str = ""
 
 
 class Source(Protocol):
-    """What a folder is kept in step with. A new kind is one module and one line in the registry."""
+    """What a folder is kept in step with."""
 
     def list_items(self) -> Listing:
         """Return all files. Raises SourceUnavailable."""
 
-    def open(self, item: SourceItem) -> AbstractContextManager[IO[bytes]]:
-        """Open a file that was listed. Raises OSError."""
+    def open(self, item: SourceItem, known: str | None) -> AbstractContextManager[Opened | None]:
+        """Open a file that was listed, or yield None if it is as it was at the stamp `known`.
+
+        Raises OSError, PageUnavailable, and PageGone for one that the source removed.
+        """
 
 
 class Change(StrEnum):
@@ -85,7 +107,7 @@ class FolderSource:
     folder_id: UUID
     owner_id: UUID
     owner_name: str
-    kind: SourceKind
+    kind: str
     address: str
     every_minutes: int
     due_at: datetime

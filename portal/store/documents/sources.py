@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,11 +17,18 @@ from portal.domain.documents.sources import (
     FolderSource,
     ListedChange,
     SourceItem,
-    SourceKind,
     SyncRun,
 )
 from portal.store.documents import folders as folder_store
-from portal.store.models import DocumentRow, FolderSourceRow, SourceItemRow, UserRow
+from portal.store.models import (
+    DocumentRow,
+    FolderSourceRow,
+    SourceHostRow,
+    SourceItemRow,
+    UserRow,
+)
+
+MAX_WAIT_S = 120
 
 
 class KnownItem(NamedTuple):
@@ -46,7 +53,7 @@ def find_source(session: Session, folder_id: UUID, *, is_due: bool = False) -> F
         folder_id=row.folder_id,
         owner_id=row.owner_id,
         owner_name=owner_name,
-        kind=SourceKind(row.kind),
+        kind=row.kind,
         address=row.address,
         every_minutes=row.every_minutes,
         due_at=row.due_at,
@@ -55,10 +62,28 @@ def find_source(session: Session, folder_id: UUID, *, is_due: bool = False) -> F
     )
 
 
-def list_due(session: Session) -> Sequence[UUID]:
-    """Return the folders whose sources have to be read now, the longest due first."""
-    due = select(FolderSourceRow.folder_id).where(FolderSourceRow.due_at <= func.now())
-    return session.scalars(due.order_by(FolderSourceRow.due_at)).all()
+def list_due(session: Session, kinds: Sequence[str]) -> Sequence[UUID]:
+    """Return the folders whose sources of these kinds have to be read now, the longest due
+    first."""
+    due = select(FolderSourceRow.folder_id).where(
+        FolderSourceRow.due_at <= func.now(), FolderSourceRow.kind.in_(kinds)
+    )
+    return session.scalars(due.order_by(FolderSourceRow.due_at, FolderSourceRow.folder_id)).all()
+
+
+def take_turn(session: Session, host: str, delay_s: float) -> float:
+    """Reserve the next request to a host, that long after the one before; return how many seconds
+    to wait for it."""
+    now = func.clock_timestamp()
+    delay = func.make_interval(0, 0, 0, 0, 0, 0, delay_s)
+    # A clock that was set back does not make the next one wait for an hour.
+    latest = now + timedelta(seconds=MAX_WAIT_S)
+    free_at = func.least(func.greatest(SourceHostRow.free_at, now), latest)
+    row = insert(SourceHostRow).values(host=host, free_at=now + delay)
+    taken = row.on_conflict_do_update(
+        index_elements=["host"], set_={"free_at": free_at + delay}
+    ).returning(func.extract("epoch", SourceHostRow.free_at - delay - now))
+    return max(0.0, float(session.execute(taken).scalar_one()))
 
 
 def set_source(
@@ -66,20 +91,22 @@ def set_source(
     folder_id: UUID,
     *,
     owner_id: UUID,
-    kind: SourceKind,
+    kind: str,
     address: str,
     every_minutes: int,
+    is_list: bool = False,
 ) -> None:
-    """Tie a folder to a source that is due at once; what was known of another one is forgotten."""
+    """Tie a folder to a source that is due at once; what was known of another one is forgotten,
+    unless it is the same list with other entries."""
     row = session.get(FolderSourceRow, folder_id, with_for_update=True)
-    if row is not None and (row.kind, row.address) != (kind.value, address):
+    if row is not None and row.kind == kind and is_list:
+        row.address = address
+    if row is not None and (row.kind, row.address) != (kind, address):
         remove_source(session, folder_id)
         session.expunge(row)
         row = None
     if row is None:
-        row = FolderSourceRow(
-            folder_id=folder_id, owner_id=owner_id, kind=kind.value, address=address
-        )
+        row = FolderSourceRow(folder_id=folder_id, owner_id=owner_id, kind=kind, address=address)
         session.add(row)
     row.every_minutes = every_minutes
     row.due_at = datetime.now(UTC)
@@ -109,6 +136,8 @@ def remove_source(session: Session, folder_id: UUID) -> bool:
 
 def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
     """Keep the outcome of a run, and set when the next one is due."""
+    forgotten = func.now() - timedelta(days=1)
+    session.execute(delete(SourceHostRow).where(SourceHostRow.free_at < forgotten))
     every = func.make_interval(0, 0, 0, 0, 0, FolderSourceRow.every_minutes)
     session.execute(
         update(FolderSourceRow)

@@ -49,6 +49,7 @@ from portal.store.models.documents import (
     FolderStateRow,
     FolderSwitchRow,
     JobRow,
+    SourceHostRow,
     SourceItemRow,
     StoredFilePartRow,
     StoredFileRow,

@@ -155,6 +155,15 @@ class SourceItemRow(Base):
     )
 
 
+class SourceHostRow(Base):
+    """A host that sources are read from, and when it may be asked again."""
+
+    __tablename__ = "source_hosts"
+
+    host: Mapped[str] = mapped_column(Text, primary_key=True)
+    free_at: Mapped[datetime]
+
+
 class FolderSwitchRow(Base):
     """A switch of a folder, of a user or in one conversation, for all that lies below it."""
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
-from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, ListedChange, SourceKind
+from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, ListedChange
 from portal.errors import N_, InvalidInput, PortalError
 from portal.http import context
 from portal.http.messages import error_message, failure_message
 from portal.services.documents import folders
 from portal.services.documents.sources import ties
+from portal.services.documents.sources.registry import KINDS
+from portal.settings import Settings
 from portal.web.layout import Answer, see_other
 
 INTERVALS = {
@@ -28,6 +31,15 @@ CHANGE_WORDS = {
     Change.REMOVED: N_("Removed"),
     Change.REFUSED: N_("Refused"),
 }
+
+
+class Choice(NamedTuple):
+    """A kind of source in the form, in the reader's language."""
+
+    name: str
+    label: str
+    hint: str
+
 
 blueprint = APIBlueprint(
     "folder_sources", __name__, enable_openapi=False, url_prefix="/folders/<uuid:folder_id>/source"
@@ -49,7 +61,7 @@ def tie(folder_id: UUID) -> Answer:
         ties.set_source(
             *context.caller(),
             folder_id,
-            kind=SourceKind.DIRECTORY,
+            kind=request.form.get("kind", ""),
             address=request.form.get("address", "")[:MAX_ADDRESS_CHARACTERS],
             every_minutes=int(every),
         )
@@ -80,10 +92,20 @@ def _words(one: ListedChange) -> tuple[str, str, str]:
     return gettext(CHANGE_WORDS[one.change]), one.path, reason
 
 
+def _choices(settings: Settings) -> list[Choice]:
+    """Return the kinds of sources that the operator allows."""
+    return [
+        Choice(kind.name, gettext(kind.label), gettext(kind.hint, list=allowed))
+        for kind in KINDS.values()
+        if (allowed := kind.allowed(settings))
+    ]
+
+
 def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     services, user = context.caller()
     source = ties.find_source(services, user, folder_id)
     outcome = source.last_run if source else None
+    choices = _choices(services.settings)
     page = render_template(
         "pages/folder_source.html",
         folder=folders.get_folder(services, user, folder_id).folder,
@@ -91,7 +113,10 @@ def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
         run=outcome,
         failure=failure_message(outcome.failure) if outcome and outcome.failure else "",
         listed=[_words(one) for one in (outcome.listed if outcome else ())],
-        directories=[str(one) for one in services.settings.sources.directories],
+        choices=choices,
+        kind=request.form.get(
+            "kind", source.kind if source else choices[0].name if choices else ""
+        ),
         intervals=INTERVALS,
         address=request.form.get("address", source.address if source else ""),
         every=source.every_minutes if source else 60,

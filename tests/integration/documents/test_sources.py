@@ -4,82 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import select
 
 from portal import create_app
-from portal.domain.documents import DocumentFilter
 from portal.domain.documents.folders import FolderVisibility
-from portal.domain.documents.jobs import JobStatus
-from portal.domain.documents.sources import SourceKind, SyncRun
-from portal.domain.people import User
 from portal.errors import Forbidden, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.documents import folders, library
-from portal.services.documents.ingestion import indexing
 from portal.services.documents.sources import syncing, ties
 from portal.services.documents.versions import revisions
 from portal.services.people import accounts
-from portal.store.models import JobRow
 from tests.conftest import Portal
-
-
-@dataclass
-class Tied:
-    """A folder of mei's that follows a directory."""
-
-    portal: Portal
-    top: Path
-    mei: User
-    folder: UUID
-
-    def write(self, path: str, text: str) -> None:
-        file = self.top / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-
-    def tie(self, address: Path | None = None, user: User | None = None) -> None:
-        ties.set_source(
-            self.portal.services,
-            user or self.mei,
-            self.folder,
-            kind=SourceKind.DIRECTORY,
-            address=str(address or self.top),
-            every_minutes=60,
-        )
-
-    def run(self) -> SyncRun:
-        ties.request_run(self.portal.services, self.mei, self.folder)
-        syncing.sync_due(self.portal.services)
-        source = ties.find_source(self.portal.services, self.mei, self.folder)
-        assert source is not None
-        assert source.last_run is not None
-        return source.last_run
-
-    def index(self) -> None:
-        """Read what is queued."""
-        with self.portal.services.database.begin() as session:
-            queued = session.scalars(
-                select(JobRow.id).where(JobRow.status == JobStatus.QUEUED.value)
-            ).all()
-        for job_id in queued:
-            indexing.index_document(self.portal.services, job_id)
-
-    def found(self) -> dict[str, UUID]:
-        """Return the documents below the folder, by file name."""
-        filters = DocumentFilter(folder_id=self.folder)
-        page = library.list_documents(self.portal.services, self.mei, filters=filters)
-        return {one.file_name: one.id for one in page.items}
-
-
-def counts(run: SyncRun) -> tuple[int, int, int, int]:
-    return run.added, run.changed, run.removed, run.refused
+from tests.integration.documents.tied_folder import Tied, counts
 
 
 @pytest.fixture

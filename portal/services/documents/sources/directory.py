@@ -7,13 +7,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO
+from pathlib import Path, PurePosixPath
 
-from portal.domain.documents.sources import Listing, SourceItem
+from portal.domain.documents.sources import Listing, Opened, SourceItem
 from portal.errors import N_, InvalidInput, SourceUnavailable
 from portal.services.documents.intake.finding_files import find_files
 from portal.services.documents.intake.importing import shown_name
+from portal.services.documents.sources.kinds import SourceContext, SourceKind
 from portal.settings import Settings
 
 
@@ -39,14 +39,19 @@ class Directory:
             except (OSError, UnicodeError):
                 unreadable.append(shown_name(path.name))
                 continue
-            items.append(SourceItem(name, f"{found.st_mtime_ns} {found.st_size}"))
+            stamp = f"{found.st_mtime_ns} {found.st_size}"
+            items.append(SourceItem(name, stamp, "" if path.parent == self.root else _above(name)))
         if "." in unreadable:
             raise SourceUnavailable(reason=N_("the directory cannot be read"))
         return Listing(items, unreadable)
 
     @contextmanager
-    def open(self, item: SourceItem) -> Iterator[IO[bytes]]:
-        """Open a file. Raises OSError, also for one that became a link since it was listed."""
+    def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | None]:
+        """Open a file unless its time and size are as before. Raises OSError, also for one that
+        became a link since it was listed."""
+        if item.stamp == known:
+            yield None
+            return
         path = self.root / item.path
         if not path.parent.resolve().is_relative_to(self.root):
             raise OSError("it lies outside of the directory")
@@ -54,20 +59,24 @@ class Directory:
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("it is not a file")
-            yield stream
+            yield Opened(stream, path.name, item.stamp)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
 
-def open_directory(settings: Settings, address: str) -> Directory:
+def _above(name: str) -> str:
+    return PurePosixPath(name).parent.as_posix()
+
+
+def open_directory(context: SourceContext, address: str) -> Directory:
     """Return a directory. Raises InvalidInput unless it is one that the operator allows, or lies
     below; what lies elsewhere and what does not exist look alike."""
     try:
         root = Path(address).resolve()
     except (OSError, RuntimeError, ValueError):
         root = None
-    for allowed in settings.sources.directories:
+    for allowed in context.settings.sources.directories:
         top = allowed.resolve()
         # Keys and settings of programs are kept in hidden directories.
         if (
@@ -77,3 +86,16 @@ def open_directory(settings: Settings, address: str) -> Directory:
         ):
             return Directory(root)
     raise InvalidInput(reason=N_("the operator of this server does not allow this directory"))
+
+
+def _allowed(settings: Settings) -> str:
+    return ", ".join(str(one) for one in settings.sources.directories)
+
+
+KIND = SourceKind(
+    name="directory",
+    label=N_("A directory on the server"),
+    hint=N_("One of these, or a directory below: %(list)s"),
+    open=open_directory,
+    allowed=_allowed,
+)

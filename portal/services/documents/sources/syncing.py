@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import PurePosixPath
 from uuid import UUID
 
 from portal.domain import locks
@@ -21,6 +20,7 @@ from portal.domain.documents.sources import (
     FolderSource,
     ListedChange,
     Listing,
+    Opened,
     Source,
     SourceItem,
     SyncRun,
@@ -32,6 +32,7 @@ from portal.errors import (
     DatabaseUnavailable,
     Forbidden,
     NotFound,
+    PageGone,
     PortalError,
     SourceUnavailable,
     StorageFull,
@@ -41,7 +42,8 @@ from portal.errors import (
 from portal.services import Services
 from portal.services.documents import folders, library
 from portal.services.documents.intake.uploads import Place, Upload, UploadReceipt, store_upload
-from portal.services.documents.sources.registry import open_source
+from portal.services.documents.sources.kinds import SourceContext
+from portal.services.documents.sources.registry import KINDS, open_source
 from portal.services.documents.versions import revisions
 from portal.services.documents.versions.revisions import Taken
 from portal.store.documents import folders as folder_store
@@ -50,10 +52,17 @@ from portal.store.documents.sources import KnownItem
 from portal.store.people import accounts as account_store
 
 
-def sync_due(services: Services, *, should_stop: Callable[[], bool] = lambda: False) -> None:
-    """Read all sources that are due, each in one worker at a time."""
+def sync_due(
+    services: Services,
+    *,
+    is_web: bool | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Read all sources that are due, or those on the web or elsewhere, each in one worker at a
+    time."""
+    kinds = [kind.name for kind in KINDS.values() if is_web in (None, kind.is_web)]
     with services.database.begin() as session:
-        due = source_store.list_due(session)
+        due = source_store.list_due(session, kinds)
     for folder_id in due:
         if should_stop():
             return
@@ -76,7 +85,7 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
     try:
         if owner is None or folder is None:
             raise Forbidden
-        source = open_source(services.settings, tie.kind, tie.address)
+        source = open_source(source_context(services, should_stop), tie.kind, tie.address)
         listing = source.list_items()
         if known and not listing.items:
             # A disk that is not mounted looks like this. All documents would go to the trash.
@@ -95,6 +104,18 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
         source_store.finish(session, folder_id, outcome)
 
 
+def source_context(
+    services: Services, should_stop: Callable[[], bool] = lambda: False
+) -> SourceContext:
+    """Return what sources need of a portal."""
+
+    def take_turn(host: str, delay_s: float) -> float:
+        with services.database.begin() as session:
+            return source_store.take_turn(session, host, delay_s)
+
+    return SourceContext(services.settings, take_turn, should_stop)
+
+
 @dataclass
 class _Run:
     services: Services
@@ -110,15 +131,19 @@ class _Run:
     def work(self, should_stop: Callable[[], bool]) -> bool:
         """Take what is new or changed, then remove what is gone; False if told to stop."""
         self.present = {item.path for item in self.listing.items}
+        self.present.update(path for path, _ in self.listing.refused)
         for item in self.listing.items:
             if should_stop():
                 return False
             known = self.known.get(item.path)
-            if known is None or known.stamp != item.stamp:
-                self._attempt(item.path, partial(self._take, item, known))
+            self._attempt(item.path, partial(self._take, item, known))
+            if should_stop():  # What it did not get to was not refused.
+                return False
         for path in self.listing.unreadable:
             self._note(Change.REFUSED, path, UnreadableFile(reason=verbatim(path)))
-        for path, known in self.known.items():
+        for path, error in self.listing.refused:
+            self._note(Change.REFUSED, path, error)
+        for path, known in self.known.items() if self.listing.is_complete else ():
             if should_stop():
                 return False
             if path not in self.present and not self._is_unknown(path):
@@ -155,32 +180,42 @@ class _Run:
             self.listed.append(ListedChange(change, path, failure))
 
     def _take(self, item: SourceItem, known: KnownItem | None) -> Change | None:
-        with self.source.open(item) as stream:
-            upload = Upload(stream, PurePosixPath(item.path).name)
-            if known is not None and known.document_id is not None:
-                try:
-                    version = revisions.add_version(
-                        self.services, self.owner, known.document_id, upload
-                    )
-                except NotFound:
-                    pass  # Deleted in the portal: the file changed since then, and comes back.
-                else:
-                    self._keep(item, known.document_id)
-                    return Change.CHANGED if version.taken is Taken.QUEUED else None
-            receipt = self._upload(item, upload)
+        try:
+            with self.source.open(item, known.stamp if known else None) as opened:
+                return self._store(item, known, opened) if opened else None
+        except PageGone:
+            if known is None:
+                raise
+            return self._remove(item.path, known)
+
+    def _store(self, item: SourceItem, known: KnownItem | None, opened: Opened) -> Change | None:
+        upload = Upload(opened.stream, opened.file_name)
+        item = replace(item, stamp=opened.stamp)
+        if known is not None and known.document_id is not None:
+            try:
+                version = revisions.add_version(
+                    self.services, self.owner, known.document_id, upload
+                )
+            except NotFound:
+                pass  # Deleted in the portal: the file changed since then, and comes back.
+            else:
+                self._keep(item, known.document_id)
+                return Change.CHANGED if version.taken is Taken.QUEUED else None
+        receipt = self._upload(item, upload, opened.title)
         if receipt.is_duplicate:
             return self._adopt(item, receipt)
         self._keep(item, receipt.document.id)
         return Change.ADDED
 
-    def _upload(self, item: SourceItem, upload: Upload) -> UploadReceipt:
+    def _upload(self, item: SourceItem, upload: Upload, title: str) -> UploadReceipt:
         return store_upload(
             self.services,
             self.owner,
             stream=upload.stream,
             file_name=upload.file_name,
+            title=title or None,
             visibility=self.visibility,
-            place=Place(self.tie.folder_id, _above(item.path)),
+            place=Place(self.tie.folder_id, item.below),
         )
 
     def _adopt(self, item: SourceItem, receipt: UploadReceipt) -> Change | None:
@@ -196,10 +231,11 @@ class _Run:
             self._keep(item, document_id)
             return Change.ADDED
         folder_id, path = claim or (None, "")
-        if folder_id != self.tie.folder_id or path in self.present:
+        is_moved = self.listing.is_complete and path not in self.present
+        if folder_id != self.tie.folder_id or not is_moved:
             raise AlreadyElsewhere(title=receipt.document.title)
         with self.services.database.begin() as session:
-            names = folders.path_names(_above(item.path))
+            names = folders.path_names(item.below)
             place = folders.find_place(
                 session, self.owner, self.tie.folder_id, names, self.visibility
             )
@@ -226,8 +262,3 @@ class _Run:
     def _forget(self, path: str) -> None:
         with self.services.database.begin() as session:
             source_store.forget_item(session, self.tie.folder_id, path)
-
-
-def _above(path: str) -> str:
-    above = PurePosixPath(path).parent.as_posix()
-    return "" if above == "." else above

@@ -9,16 +9,19 @@ from portal.domain.documents.sources import (
     MAX_EVERY_MINUTES,
     MIN_EVERY_MINUTES,
     FolderSource,
-    SourceKind,
 )
 from portal.domain.people import User
 from portal.errors import N_, Forbidden, InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.documents.sources.registry import open_source
+from portal.services.documents.sources.registry import find_kind, open_source
+from portal.services.documents.sources.syncing import source_context
 from portal.store.documents import folders as folder_store
 from portal.store.documents import sources as source_store
 from portal.store.session import Session
+
+# Of a list of pages the beginning is enough.
+_MAX_RECORDED = 500
 
 
 def find_source(services: Services, user: User, folder_id: UUID) -> FolderSource | None:
@@ -33,7 +36,7 @@ def set_source(
     user: User,
     folder_id: UUID,
     *,
-    kind: SourceKind,
+    kind: str,
     address: str,
     every_minutes: int,
 ) -> None:
@@ -53,7 +56,7 @@ def set_source(
     address = address.strip()
     with services.database.begin() as session:
         folder = _editable(session, user, folder_id)
-        open_source(services.settings, kind, address)
+        open_source(source_context(services), kind, address)
         source_store.set_source(
             session,
             folder_id,
@@ -61,6 +64,7 @@ def set_source(
             kind=kind,
             address=address,
             every_minutes=every_minutes,
+            is_list=find_kind(kind).is_list,
         )
         _record(session, user, folder, address)
 
@@ -95,5 +99,5 @@ def _record(session: Session, user: User, folder: Folder, address: str) -> None:
         AuditEvent.FOLDER_SOURCE_CHANGED,
         actor=user,
         subject=Subject(SubjectKind.FOLDER, folder.id, folder.name),
-        details={"address": address},
+        details={"address": address[:_MAX_RECORDED]},
     )

@@ -1,0 +1,120 @@
+"""A sitemap, or an index of sitemaps (sitemaps.org), with the pages of its own host."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+import httpx
+
+from portal.domain.documents.sources import Listing, Opened, SourceItem
+from portal.errors import N_, PageUnavailable, PortalError, SourceUnavailable
+from portal.services.documents.sources.kinds import SourceContext, SourceKind
+from portal.services.documents.sources.web.addresses import allowed_hosts, check_source, check_url
+from portal.services.documents.sources.web.downloading import Downloader
+from portal.services.documents.sources.web.pages import open_page
+from portal.services.documents.sources.web.xml_reading import children, read_xml, text_of
+from portal.settings.others import SourceSettings
+
+_MAX_SITEMAPS = 50
+_MAX_LEVELS = 2
+_MAX_FOLDERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemap:
+    """The pages of a sitemap, in folders as their addresses have them."""
+
+    url: httpx.URL
+    downloader: Downloader
+    settings: SourceSettings
+
+    def list_items(self) -> Listing:
+        """Return the pages. A part that cannot be read makes the listing incomplete. Raises
+        SourceUnavailable if the sitemap itself cannot be."""
+        found = _Found(self)
+        try:
+            found.read(str(self.url), level=0)
+        except PageUnavailable as error:
+            raise SourceUnavailable(reason=error.params["reason"]) from error
+        return Listing(
+            list(found.items.values()), refused=found.refused, is_complete=found.is_complete
+        )
+
+    def open(self, item: SourceItem, known: str | None) -> AbstractContextManager[Opened | None]:
+        return open_page(self.downloader, item, known)
+
+
+@dataclass
+class _Found:
+    source: Sitemap
+    items: dict[str, SourceItem] = field(default_factory=dict)
+    refused: list[tuple[str, PortalError]] = field(default_factory=list)
+    is_complete: bool = True
+    sitemaps: int = 0
+
+    def read(self, address: str, *, level: int) -> None:
+        """Add the pages of a sitemap, and of those that it lists. Raises PageUnavailable."""
+        self.sitemaps += 1
+        if self.sitemaps > _MAX_SITEMAPS or level > _MAX_LEVELS:
+            raise PageUnavailable(reason=N_("at most %(max)s sitemaps are read", max=_MAX_SITEMAPS))
+        root = read_xml(self.source.downloader, address)
+        for entry in children(root, "sitemap"):
+            self._read_listed(text_of(entry, "loc"), level + 1)
+        for entry in children(root, "url"):
+            if not self._add(text_of(entry, "loc"), text_of(entry, "lastmod")):
+                return
+
+    def _read_listed(self, address: str, level: int) -> None:
+        try:
+            self._check(address)
+            self.read(address, level=level)
+        except PageUnavailable as error:
+            self.is_complete = False
+            self.refused.append((address, error))
+
+    def _add(self, address: str, changed: str) -> bool:
+        """Add a page; tell whether there is room for more."""
+        try:
+            url = self._check(address)
+        except PageUnavailable as error:
+            self.refused.append((address, error))
+            return True
+        if len(self.items) >= self.source.settings.max_pages and str(url) not in self.items:
+            self.is_complete = False
+            reason = N_("one source has at most %(max)s pages", max=self.source.settings.max_pages)
+            self.refused.append((str(url), PageUnavailable(reason=reason)))
+            return False
+        self.items[str(url)] = SourceItem(str(url), changed, _folders(url))
+        return True
+
+    def _check(self, address: str) -> httpx.URL:
+        url = check_url(self.source.settings, address)
+        if url.host != self.source.url.host:
+            raise PageUnavailable(reason=N_("it is on another host than its sitemap"))
+        return url
+
+
+def _folders(url: httpx.URL) -> str:
+    return "/".join(unquote(part) for part in PurePosixPath(url.path).parts[1:-1][:_MAX_FOLDERS])
+
+
+def open_sitemap(context: SourceContext, address: str) -> Sitemap:
+    """Return a sitemap. Raises InvalidInput for an address that is not allowed."""
+    settings = context.settings.sources
+    return Sitemap(check_source(settings, address), Downloader(context), settings)
+
+
+KIND = SourceKind(
+    name="sitemap",
+    label=N_("A sitemap"),
+    hint=N_(
+        "The address of a sitemap, such as https://example.org/sitemap.xml, on these hosts: "
+        "%(list)s"
+    ),
+    open=open_sitemap,
+    allowed=allowed_hosts,
+    is_web=True,
+)

@@ -1,0 +1,1 @@
+"""Reading the web: which addresses may be requested, downloads within limits, pages."""

@@ -1,0 +1,133 @@
+"""Pages as files of a source: what they are called, and whether they have changed."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import mimetypes
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO
+from urllib.parse import unquote
+
+import httpx
+
+from portal.domain.documents.sources import Opened, SourceItem
+from portal.services.documents.sources.web.downloading import Download, Downloader, Validators
+from portal.text.titles import MAX_TITLE_CHARACTERS
+
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
+_HEAD_BYTES = 64 * 1024
+_TITLE = re.compile(r"<title\b[^<>]*>([^<]*)</title", re.IGNORECASE)
+_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+# What readers do not see and many servers write afresh for each request. Each piece ends where the
+# next may begin, so that no page takes long.
+_HIDDEN = re.compile(rb"(<!--|-->|</?(?:script|style)\b[^<>]*>)", re.IGNORECASE)
+_TAG = re.compile(rb"<[^<>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What is known of a page: the date that a sitemap or feed gave, what its server said, and a
+    hash of its words."""
+
+    listed: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    words: str = ""
+
+    @classmethod
+    def parse(cls, text: str | None) -> Stamp:
+        return cls(*json.loads(text)) if text else cls()
+
+    def __str__(self) -> str:
+        return json.dumps([self.listed, self.etag, self.last_modified, self.words])
+
+
+@contextmanager
+def open_page(
+    downloader: Downloader, item: SourceItem, known: str | None
+) -> Iterator[Opened | None]:
+    """Open a page; yield None if its date, its server or its words say that it is as before.
+
+    Raises PageUnavailable, PageGone.
+    """
+    before = Stamp.parse(known)
+    if known and item.stamp and item.stamp == before.listed:
+        yield None
+        return
+    with downloader.get(item.path, Validators(before.etag, before.last_modified)) as page:
+        words = _words_hash(page) if page else before.words
+        if page is None or (words and words == before.words):
+            yield None
+            return
+        stamp = Stamp(item.stamp, page.validators.etag, page.validators.last_modified, words)
+        title = item.title or _title(page)
+        yield Opened(page.stream, file_name(page.url, page.content_type), str(stamp), title)
+
+
+def file_name(url: httpx.URL, content_type: str) -> str:
+    """Return a name whose suffix says what the page is."""
+    name = unquote(PurePosixPath(url.path).name) or url.host
+    kind = content_type.partition(";")[0].strip().lower()
+    suffix = PurePosixPath(name).suffix.lower()
+    if kind in _HTML_TYPES:
+        return name if suffix in _HTML_SUFFIXES else f"{name}.html"
+    if not suffix and (guessed := mimetypes.guess_extension(kind)):
+        return f"{name}{guessed}"
+    return name
+
+
+def _is_html(page: Download) -> bool:
+    return page.content_type.lower().startswith(_HTML_TYPES)
+
+
+def _words_hash(page: Download) -> str:
+    """Hash what a reader sees of a web page; empty for other files, whose bytes are compared."""
+    if not _is_html(page):
+        return ""
+    shown = b" ".join(_TAG.sub(b" ", _shown(_bytes_of(page.stream))).split())
+    return hashlib.sha256(shown).hexdigest()
+
+
+def _shown(content: bytes) -> bytes:
+    pieces = []
+    ends_with = b""
+    for piece in _HIDDEN.split(content):
+        lowered = piece[:8].lower()
+        if ends_with:
+            if lowered.startswith(ends_with):
+                ends_with = b""
+        elif lowered.startswith(b"<!--"):
+            ends_with = b"-->"
+        elif lowered.startswith((b"<script", b"<style")):
+            ends_with = b"</script" if lowered.startswith(b"<sc") else b"</style"
+        else:
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _title(page: Download) -> str:
+    if not _is_html(page):
+        return ""
+    head = _bytes_of(page.stream, _HEAD_BYTES)
+    declared = _CHARSET.search(page.content_type.encode()) or _CHARSET.search(head)
+    try:
+        text = head.decode(declared[1].decode() if declared else "utf-8", "replace")
+    except LookupError:
+        text = head.decode("utf-8", "replace")
+    found = _TITLE.search(text)
+    title = " ".join(html.unescape(found[1]).split()) if found else ""
+    return title[:MAX_TITLE_CHARACTERS]
+
+
+def _bytes_of(stream: IO[bytes], max_bytes: int = -1) -> bytes:
+    stream.seek(0)
+    content = stream.read(max_bytes)
+    stream.seek(0)
+    return content

@@ -1,0 +1,99 @@
+"""A web site on this machine whose pages a test sets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+
+@dataclass
+class Reply:
+    """What the site answers; with `every_s` a byte at a time, until the test ends."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    every_s: float = 0.0
+
+
+@dataclass
+class Website:
+    port: int
+    replies: dict[str, Reply] = field(default_factory=dict)
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    closing: Event = field(default_factory=Event)
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def url(self, path: str) -> str:
+        return self.origin + path
+
+    def page(self, path: str, words: str, **headers: str) -> str:
+        """Put a web page at a path; return its address."""
+        html = f"<!doctype html><title>About {path}</title><body><p>{words}</p></body>"
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.replies[path] = Reply(html.encode(), headers={"Content-Type": "text/html", **named})
+        return self.url(path)
+
+    def asked(self) -> list[str]:
+        """Return what was requested since the last call, without robots.txt."""
+        paths = [path for path, _ in self.requests if path != "/robots.txt"]
+        self.requests.clear()
+        return paths
+
+
+@contextmanager
+def serve_website() -> Iterator[Website]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            site.requests.append((self.path, dict(self.headers)))
+            reply = site.replies.get(self.path, Reply(status=404))
+            validators = {
+                "If-None-Match": reply.headers.get("ETag"),
+                "If-Modified-Since": reply.headers.get("Last-Modified"),
+            }
+            if any(value and self.headers[name] == value for name, value in validators.items()):
+                self.send_response(304)
+                self.end_headers()
+                return
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            if not reply.every_s and "Content-Length" not in reply.headers:
+                self.send_header("Content-Length", str(len(reply.body)))
+            self.end_headers()
+            self._send(reply)
+
+        def _send(self, reply: Reply) -> None:
+            try:
+                if not reply.every_s:
+                    self.wfile.write(reply.body)
+                while reply.every_s and not site.closing.is_set():
+                    self.wfile.write(b"x")
+                    self.wfile.flush()
+                    time.sleep(reply.every_s)
+            except OSError:
+                pass  # The client had enough.
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    site = Website(server.server_port)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()

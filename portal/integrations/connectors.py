@@ -21,22 +21,26 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import structlog
 
-from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.documents import ExtractedText
+from portal.domain.documents.sources import Opened, Source, SourceItem
 from portal.domain.people import User
-from portal.errors import PortalError
+from portal.errors import PageGone, PortalError, SourceUnavailable
 from portal.ingest.chunking import TARGET_TOKENS, split
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import HEAD_BYTES, sniff
-from portal.integrations.connection import Connection
+from portal.integrations.connection import Connection, open_services
 from portal.integrations.langchain import PortalVectorStore, PostgresVectorStore
 from portal.integrations.langchain.portal_store import READ_ONLY
-from portal.services.documents.intake.finding_files import find_files
+from portal.services.documents.sources.directory import Directory
+from portal.services.documents.sources.kinds import SourceContext
+from portal.services.documents.sources.registry import open_source
+from portal.services.documents.sources.syncing import source_context
 from portal.store.documents.selection import PORTAL_COLLECTION
 
 if TYPE_CHECKING:
@@ -59,6 +63,7 @@ class _Config:
     chunk_tokens: int
     data_path: Path | None
     user: str | None
+    sources: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, config: Mapping[str, Any] | None) -> _Config:
@@ -78,6 +83,7 @@ class _Config:
             chunk_tokens=int(characters) // _CHARACTERS_A_TOKEN if characters else TARGET_TOKENS,
             data_path=Path(data_path) if data_path else None,
             user=own.get("user"),
+            sources=tuple((one["kind"], one["address"]) for one in own.get("follow") or ()),
         )
 
 
@@ -179,40 +185,103 @@ class VectorStoreManager(_Connected):
         return self._open()
 
     def update_vectorstore(self) -> None:
-        """Update the collection from the folder, a file at a time: delete the chunks of files that
-        are gone or have changed, and read, embed and store new files.
+        """Update the collection from the folder and the sources of the configuration, a file at a
+        time: delete the chunks of files that are gone or have changed, and read, embed and store
+        new files.
 
-        Unreadable files are logged and skipped. Records that did not come from the folder stay.
+        Unreadable files and sources are logged and skipped. Records of elsewhere stay.
         Raises NotImplementedError for the collection `portal`, which `portal import` fills.
         """
-        if self.data_path is None:
-            raise ValueError("update_vectorstore needs a folder: data_path")
         if self.collection_name == PORTAL_COLLECTION:
             raise NotImplementedError(READ_ONLY)
-        folder, collection = self.data_path.resolve(), self._store()
-        present = {_sha256(path): path for path in find_files([folder])}
-        stored = _hashes_of(collection, folder)
-        for resource_hash in sorted(stored - set(present)):
-            collection.delete(where={"resource_hash": resource_hash})
-        for resource_hash in sorted(set(present) - stored):
-            self._add_file(collection, present[resource_hash], resource_hash)
+        if self.data_path is None and not self._config.sources:
+            raise ValueError("update_vectorstore needs a folder or sources: data_path")
+        collection = self._store()
+        if self.data_path is not None:
+            folder = self.data_path.resolve()
+            self._follow(collection, _Followed(Directory(folder), folder))
+        for kind, address in self._config.sources:
+            source = open_source(self._source_context(), kind, address)
+            self._follow(collection, _Followed(source, address))
         log.info(
             "vector store is in step",
             collection=self.collection_name,
             records=collection.count(),
-            files=len(present),
         )
 
-    def _add_file(self, collection: PostgresVectorStore, path: Path, resource_hash: str) -> None:
+    def _source_context(self) -> SourceContext:
+        """Return what the operator of this machine allows sources."""
+        return source_context(open_services(self._connection))
+
+    def _follow(self, collection: PostgresVectorStore, followed: _Followed) -> None:
         try:
-            with path.open("rb") as file:
-                media_type = sniff(file.read(HEAD_BYTES), path.name)
-            text = _extracted(path, media_type)
-        except (OSError, PortalError) as error:
-            log.warning("file was passed over", file=path.name, reason=type(error).__name__)
+            listing = followed.source.list_items()
+        except SourceUnavailable as error:
+            log.warning("source was passed over", source=str(followed.origin), reason=str(error))
             return
+        records = followed.records_of(collection)
+        by_location = {one.location: one for one in records.values()}
+        present: set[str] = set()
+        gone: set[str] = set()
+        for item in listing.items:
+            known = by_location.get(followed.location(item.path))
+            resource_hash = self._take(collection, followed, item, known, set(records) | present)
+            if resource_hash is not None:
+                present.add(resource_hash)
+            if known is not None and resource_hash != known.resource_hash:
+                # Without a hash it could not be read, and is not gone.
+                (gone if resource_hash else present).add(known.resource_hash)
+        if listing.is_complete:
+            unknown = [*listing.unreadable, *(path for path, _ in listing.refused)]
+            locations = tuple(followed.location(path) for path in unknown)
+            gone |= {
+                one.resource_hash
+                for one in records.values()
+                if not (locations and one.location.startswith(locations))
+            }
+        for resource_hash in sorted(gone - present):
+            collection.delete(where={"resource_hash": resource_hash})
+
+    def _take(
+        self,
+        collection: PostgresVectorStore,
+        followed: _Followed,
+        item: SourceItem,
+        known: _Record | None,
+        stored: set[str],
+    ) -> str | None:
+        """Add a file unless it is there; return its hash, or None if it cannot be read."""
+        try:
+            with (
+                tempfile.TemporaryDirectory(prefix="portal-") as directory,
+                followed.source.open(item, known.stamp if known else None) as opened,
+            ):
+                if opened is None:
+                    return known.resource_hash if known else None
+                # A copy, since readers leave files beside theirs for a while.
+                copy = Path(directory) / "original"
+                with copy.open("wb") as file:
+                    shutil.copyfileobj(opened.stream, file)
+                resource_hash = _sha256(copy)
+                if resource_hash not in stored:
+                    text = _extracted(copy, opened.file_name)
+                    self._add(collection, text, resource_hash, followed.metadata(item, opened))
+                return resource_hash
+        except PageGone:
+            return ""
+        except (OSError, PortalError) as error:
+            log.warning("file was passed over", file=item.path, reason=type(error).__name__)
+            return None
+
+    def _add(
+        self,
+        collection: PostgresVectorStore,
+        text: ExtractedText,
+        resource_hash: str,
+        metadata: dict[str, str],
+    ) -> None:
         chunks = split(text, target_tokens=self._config.chunk_tokens)
-        common = {"resource_hash": resource_hash, "filename": path.name, "source": str(path)}
+        common = {"resource_hash": resource_hash, **metadata}
         collection.add_texts(
             [chunk.content for chunk in chunks],
             [common | {"chunk_index": chunk.index} for chunk in chunks],
@@ -220,27 +289,56 @@ class VectorStoreManager(_Connected):
         )
 
 
-def _extracted(path: Path, media_type: MediaType) -> ExtractedText:
-    """Extract the text of a copy: readers leave files beside theirs for a while."""
-    with tempfile.TemporaryDirectory(prefix="portal-") as directory:
-        copy = Path(shutil.copyfile(path, Path(directory) / "original"))
-        return extract(FileToRead(copy, path.name), media_type)
+class _Record(NamedTuple):
+    """A file in the collection: its hash, where it is, and its stamp."""
+
+    resource_hash: str
+    location: str
+    stamp: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """A source, and what its records have in common: a directory, or the address of a source on
+    the web."""
+
+    source: Source
+    origin: Path | str
+
+    def location(self, path: str) -> str:
+        return str(self.origin / path) if isinstance(self.origin, Path) else path
+
+    def metadata(self, item: SourceItem, opened: Opened) -> dict[str, str]:
+        own = {
+            "filename": opened.file_name,
+            "source": self.location(item.path),
+            "stamp": opened.stamp,
+        }
+        return own if isinstance(self.origin, Path) else own | {"origin": self.origin}
+
+    def records_of(self, collection: PostgresVectorStore) -> dict[str, _Record]:
+        """Return the files of this source in the collection, by hash."""
+        metadatas = collection.get(include=["metadatas"])["metadatas"]
+        found = (
+            _Record(one["resource_hash"], one["source"], one.get("stamp"))
+            for one in metadatas
+            if one and "resource_hash" in one and isinstance(one.get("source"), str)
+            if self._owns(one)
+        )
+        return {one.resource_hash: one for one in found}
+
+    def _owns(self, metadata: Mapping[str, Any]) -> bool:
+        if isinstance(self.origin, Path):
+            return Path(metadata["source"]).is_relative_to(self.origin)
+        return bool(metadata.get("origin") == self.origin)
+
+
+def _extracted(path: Path, name: str) -> ExtractedText:
+    with path.open("rb") as file:
+        media_type = sniff(file.read(HEAD_BYTES), name)
+    return extract(FileToRead(path, name), media_type)
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _hashes_of(collection: PostgresVectorStore, folder: Path) -> set[str]:
-    """Return the hashes of the folder's files that have chunks in the collection."""
-    metadatas = collection.get(include=["metadatas"])["metadatas"]
-    return {
-        metadata["resource_hash"]
-        for metadata in metadatas
-        if metadata and "resource_hash" in metadata and _is_in(metadata.get("source"), folder)
-    }
-
-
-def _is_in(source: Any, folder: Path) -> bool:
-    return isinstance(source, str) and Path(source).is_relative_to(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ from langchain_core.vectorstores import VectorStore
 
 from portal.integrations.connectors import VectorstoreConnector, VectorStoreManager
 from portal.integrations.langchain import PostgresVectorStore
+from portal.services import Services
+from portal.services.documents.sources.syncing import source_context
 from portal.store.session import Database
+from tests.factories.website import serve_website
 from tests.integration.collections.langchain.embeddings import WordEmbeddings
 
 CONFIG = {
@@ -135,3 +139,40 @@ def test_a_reset_empties_the_collection(database: Database, folder: Path) -> Non
     manager.update_vectorstore()
     manager.delete_existing_collection_if_reset()
     assert manager.fetch_collection().count() == 0
+
+
+def test_updating_follows_sources_on_the_web(
+    make_services: Callable[..., Services], folder: Path
+) -> None:
+    """The connectors read the sources that folders follow, beside their directory."""
+    with serve_website() as site:
+        services = make_services(
+            sources={
+                "hosts": (f"127.0.0.1:{site.port}",),
+                "private_networks": ("127.0.0.0/8",),
+                "delay_s": 0,
+            }
+        )
+        follow = [
+            {"kind": "pages", "address": site.page("/travel", "Trains are paid for.", ETag="1")},
+            {"kind": "feed", "address": site.url("/missing")},
+        ]
+        config = {"data_manager": CONFIG["data_manager"] | {"follow": follow}}
+        manager = VectorStoreManager(config=config, data_path=folder, connection=services.database)
+        manager._source_context = lambda: source_context(services)
+        manager.update_vectorstore()
+        collection = manager.fetch_collection()
+        names = ["canteen.md", "leave.txt", "travel.html"]
+        assert sorted(_indexed(collection).values()) == names
+        before = collection.get()
+        manager.update_vectorstore()
+        assert collection.get() == before
+        assert site.asked().count("/travel") == 2
+        site.replies["/travel"].status = 500
+        site.replies["/travel"].headers.pop("ETag")
+        manager.update_vectorstore()
+        assert sorted(_indexed(collection).values()) == names
+        site.page("/travel", "Only buses are paid for.")
+        manager.update_vectorstore()
+        found = collection.get(where={"filename": "travel.html"})["documents"]
+        assert found == ["Only buses are paid for."]

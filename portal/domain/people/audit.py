@@ -42,6 +42,8 @@ class AuditEvent(StrEnum):
     FOLDER_SOURCE_CHANGED = "folder_source_changed"
     CONVERSATION_SHARED = "conversation_shared"
     CONVERSATION_UNSHARED = "conversation_unshared"
+    PRIVATE_DOCUMENT_OPENED = "private_document_opened"
+    PRIVATE_DOCUMENT_FOUND = "private_document_found"
     DOCUMENT_PURGED = "document_purged"
     UPLOAD_INFECTED = "upload_infected"
     SETTINGS_CHANGED = "settings_changed"

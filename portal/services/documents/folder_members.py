@@ -91,6 +91,38 @@ def preview_folder_move(
         return _sight(session, user, moved, to.gate_id if to else None)
 
 
+def preview_access(services: Services, user: User, folder_id: UUID) -> SightChange:
+    """Return which users gain sight if a folder is no longer limited to members, or lose it if it
+    is. Raises NotFound, Forbidden."""
+    with services.database.begin() as session:
+        folder = _shareable(session, user, folder_id)
+        parent = (
+            folder_store.find_folder(session, user, folder.parent_id) if folder.parent_id else None
+        )
+        above = member_store.list_behind(session, parent.gate_id if parent else None)
+        members = member_store.list_behind(session, folder_id)
+        others = tuple(name for one, name in above.items() if one not in members)
+        added = tuple(name for one, name in members.items() if one not in above)
+        is_closed = folder.gate_id == folder_id
+        target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
+        gates = bulk_store.count_gates(session, user, target, with_others=True)
+        count = gates[folder.gate_id]
+        if is_closed:
+            return SightChange(count, gains=others, loses=added)
+        return SightChange(count, gains=added, loses=others)
+
+
+def preview_removal(services: Services, user: User, folder_id: UUID) -> SightChange:
+    """Return who gains and loses sight of the shared documents of a folder if it is deleted and
+    they move to the folder above. Raises NotFound."""
+    with services.database.begin() as session:
+        folder = existing(folder_store.find_folder(session, user, folder_id))
+        to = folder_store.find_folder(session, user, folder.parent_id) if folder.parent_id else None
+        target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
+        gates = bulk_store.count_gates(session, user, target, with_others=True)
+        return _sight(session, user, gates, to.gate_id if to else None)
+
+
 def _sight(
     session: Session, user: User, gates: Counter[UUID | None], to: UUID | None
 ) -> SightChange:

@@ -23,6 +23,7 @@ from portal.domain.people import User
 from portal.errors import AlreadyElsewhere, Forbidden, UploadedAgain, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.documents import private_reads
 from portal.services.documents.erasing import erase_from_answers
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import document_lists, outdated_chunks
@@ -136,7 +137,9 @@ def list_summaries(
 def get_document(services: Services, user: User, document_id: UUID) -> DocumentDetail:
     """Return a document. Raises NotFound, also if the user may not see it."""
     with services.database.begin() as session:
-        return existing(document_store.find_detail(session, user, document_id))
+        found = existing(document_store.find_detail(session, user, document_id))
+    private_reads.record(services, user, [document_id], found=False)
+    return found
 
 
 def seen(
@@ -152,7 +155,9 @@ def list_chunks(
     """Return chunks in reading order, and their total number. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
-        return chunk_store.list_chunks(session, document_id, limit=limit, offset=offset)
+        found = chunk_store.list_chunks(session, document_id, limit=limit, offset=offset)
+    private_reads.record(services, user, [document_id], found=False)
+    return found
 
 
 def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID) -> StoredChunk:
@@ -187,7 +192,9 @@ def read_text(
     """
     with services.database.begin() as session:
         seen(session, user, document_id)
-        return existing(chunk_store.read_text(session, document_id, start=start, end=end))
+        found = existing(chunk_store.read_text(session, document_id, start=start, end=end))
+    private_reads.record(services, user, [document_id], found=False)
+    return found
 
 
 def list_headings(
@@ -204,6 +211,7 @@ def open_file(services: Services, user: User, document_id: UUID) -> StoredFile:
     with services.database.begin() as session:
         seen(session, user, document_id)
         original = existing(file_store.find_original(session, document_id))
+    private_reads.record(services, user, [document_id], found=False)
     return as_file(services, original)
 
 

@@ -16,6 +16,7 @@ from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import NotFound, VectorStoreDisabled
 from portal.observability import metrics
 from portal.services import Services
+from portal.services.documents import private_reads
 from portal.services.search import cache, respelling, results, suggestions
 from portal.services.search.finding import ModelGone, find
 from portal.services.search.plan import (
@@ -86,6 +87,8 @@ def search(
             if key is not None and is_settled:
                 services.search_cache.put(key, outcome)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
+    found_ids = {hit.document_id for hit in outcome.hits}
+    private_reads.record(services, user, found_ids, found=True)
     return outcome
 
 

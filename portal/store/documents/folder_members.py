@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, func, literal, select, true, union_all
+from sqlalchemy import delete, func, literal, or_, select, true, union_all
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -63,6 +63,29 @@ def audience(session: Session, user: User, gate_ids: Sequence[UUID]) -> dict[UUI
         members = [one.name for one in list_members(session, gate_id)]
         names.extend(name for name in members if name not in names)
     return found
+
+
+def list_behind(session: Session, gate_id: UUID | None) -> dict[UUID, str]:
+    """Return the users who pass a gate, or all without one, by name. Administrators, who pass each,
+    and closed accounts are left out."""
+    users = select(UserRow.id, UserRow.name).where(
+        UserRow.disabled_at.is_(None), UserRow.is_admin.is_(False)
+    )
+    if gate_id is not None:
+        owner = select(FolderRow.owner_id).where(FolderRow.id == gate_id)
+        member = select(FolderMemberRow.user_id).where(
+            FolderMemberRow.folder_id == gate_id, FolderMemberRow.user_id.is_not(None)
+        )
+        in_group = (
+            select(GroupMemberRow.user_id)
+            .join(FolderMemberRow, FolderMemberRow.group_id == GroupMemberRow.group_id)
+            .where(FolderMemberRow.folder_id == gate_id)
+        )
+        users = users.where(
+            or_(UserRow.id.in_(owner), UserRow.id.in_(member), UserRow.id.in_(in_group))
+        )
+    rows = session.execute(users.order_by(func.lower(UserRow.name), UserRow.id))
+    return {row.id: row.name for row in rows}
 
 
 def set_member(

@@ -150,6 +150,20 @@ def list_summaries(
     return [to_summary(row) for row in session.execute(statement)]
 
 
+def list_private_of_others(
+    session: Session, user_id: UUID, document_ids: Collection[UUID]
+) -> dict[UUID, str]:
+    """Return those of these documents that are private and belong to someone else, with titles."""
+    rows = session.execute(
+        select(DocumentRow.id, DocumentRow.title).where(
+            DocumentRow.id.in_(document_ids),
+            DocumentRow.visibility == Visibility.PRIVATE.value,
+            DocumentRow.owner_id.is_distinct_from(user_id),
+        )
+    )
+    return {row.id: row.title for row in rows}
+
+
 def find_detail(session: Session, user: User, document_id: UUID) -> DocumentDetail | None:
     """Return a document with the facts about its searchable text, without the text itself."""
     summary = find_summary(session, user, document_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -99,6 +99,50 @@ def list_entries(
         place=lambda entry: (entry.created_at, entry.id),
     )
     return AuditPage(entries, next_cursor)
+
+
+def list_recent_subjects(
+    session: Session,
+    event: AuditEvent,
+    actor_id: UUID,
+    kind: SubjectKind,
+    ids: Sequence[UUID],
+    *,
+    within_s: int,
+) -> set[str]:
+    """Return those of these subjects for which the actor has an event of this kind already."""
+    if not ids:
+        return set()
+    recent = select(AuditRow.subject_id).where(
+        AuditRow.subject_kind == kind.value,
+        AuditRow.subject_id.in_([str(one) for one in ids]),
+        AuditRow.event == event.value,
+        AuditRow.actor_id == actor_id,
+        AuditRow.created_at > func.now() - timedelta(seconds=within_s),
+    )
+    return {one for one in session.scalars(recent) if one}
+
+
+def list_of_subject(
+    session: Session,
+    events: Sequence[AuditEvent],
+    kind: SubjectKind,
+    subject_id: UUID,
+    *,
+    limit: int,
+) -> list[AuditEntry]:
+    """Return events of these kinds about one subject, latest first."""
+    rows = session.execute(
+        select(*_COLUMNS)
+        .where(
+            AuditRow.subject_kind == kind.value,
+            AuditRow.subject_id == str(subject_id),
+            AuditRow.event.in_([event.value for event in events]),
+        )
+        .order_by(AuditRow.created_at.desc(), AuditRow.id)
+        .limit(limit)
+    )
+    return [AuditEntry(*row) for row in rows]
 
 
 def delete_before(session: Session, moment: datetime, *, limit: int) -> int:

@@ -126,7 +126,10 @@ def edit(folder_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:folder_id>/delete")
 def confirm_delete(folder_id: UUID) -> Answer:
-    values = {"opened": _opened_to_change(folder_id)}
+    values = {
+        "opened": _opened_to_change(folder_id),
+        "sight": folder_members.preview_removal(*context.caller(), folder_id),
+    }
     if wants_fragment():
         return render_template("fragments/folders/_confirm_delete.html", **values)
     return render_template("pages/folder_delete.html", **values)
@@ -218,6 +221,7 @@ def _access_page(folder_id: UUID, error: PortalError | None = None) -> Answer:
         members=folder_members.list_members(services, user, folder_id),
         groups=groups.list_groups(services) if can_share else [],
         roles=ROLE_WORDS,
+        sight=folder_members.preview_access(services, user, folder_id) if can_share else None,
         error=error_message(error) if error else "",
     )
     return (page, error.status) if error else page

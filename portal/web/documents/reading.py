@@ -17,11 +17,12 @@ from portal.domain.conversations import Citation, SourceState
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.jobs import UNFINISHED
+from portal.domain.people.audit import AuditEntry, AuditEvent
 from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import citing
-from portal.services.documents import folder_members, folders, library
+from portal.services.documents import folder_members, folders, library, private_reads
 from portal.services.documents.ingestion import jobs, rereading
 from portal.services.documents.library import StoredFile
 from portal.services.documents.versions import revisions
@@ -44,6 +45,11 @@ FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline';
 # A web page opens as one: without scripts, forms, and anything from elsewhere.
 HTML_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
 PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
+
+READ_WORDS = {
+    AuditEvent.PRIVATE_DOCUMENT_OPENED.value: N_("Opened"),
+    AuditEvent.PRIVATE_DOCUMENT_FOUND.value: N_("Found by a search"),
+}
 
 blueprint = APIBlueprint("reading", __name__, enable_openapi=False, url_prefix="/documents")
 
@@ -169,12 +175,22 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
         "max_matches": MAX_MATCHES,
         "query": focus.query,
         "visibilities": tuple(Visibility),
+        "private_reads": _private_reads(detail),
+        "read_words": READ_WORDS,
         "paths": folders.list_paths(services, user) if detail.summary.can_edit else [],
         "encodings": rereading.ENCODINGS,
         "revision_page": revisions.list_revisions(
             services, user, document_id, limit=_REVISIONS_SHOWN
         ),
     }
+
+
+def _private_reads(detail: DocumentDetail) -> list[AuditEntry]:
+    """Return what administrators read of a document, for its owner."""
+    services, user = context.caller()
+    if detail.summary.owner_id != user.id:
+        return []
+    return private_reads.list_reads(services, user, detail.summary.id)
 
 
 def text_values(

@@ -48,6 +48,8 @@ EVENT_WORDS = {
     AuditEvent.FOLDER_SOURCE_CHANGED: N_("Folder source changed"),
     AuditEvent.CONVERSATION_SHARED: N_("Conversation shared"),
     AuditEvent.CONVERSATION_UNSHARED: N_("Conversation no longer shared"),
+    AuditEvent.PRIVATE_DOCUMENT_OPENED: N_("Opened a private document"),
+    AuditEvent.PRIVATE_DOCUMENT_FOUND: N_("Found a private document by a search"),
     AuditEvent.DOCUMENT_PURGED: N_("Document permanently deleted"),
     AuditEvent.UPLOAD_INFECTED: N_("Infected upload refused"),
     AuditEvent.SETTINGS_CHANGED: N_("Setting changed"),

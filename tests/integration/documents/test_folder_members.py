@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 from uuid import UUID
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
 from portal.domain.documents import Visibility
+from portal.domain.documents.folders import FolderVisibility
 from portal.domain.people import User
 from portal.services.documents import folders, library
 from portal.services.people import groups
+from portal.store.models import DocumentRow
 from tests.conftest import Portal
 
 WORD = "zirconium"
@@ -240,6 +244,59 @@ def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> No
     assert team.call(team.ann, "POST", edit, data=form | {"seen": ""}).status_code == 303
     seen = team.call(outsider, "GET", f"/api/knowledge/documents/{team.document}")
     assert seen.status_code == 200
+
+
+def test_closing_and_opening_a_folder_names_who_loses_and_gains_sight(team: Team) -> None:
+    cleo = team.portal.user("cleo")
+    team.add("user", "ben", "reader")
+    members = f"/folders/{team.folder}/members"
+    page = team.call(team.ann, "GET", members).text
+    assert "Gain sight: cleo" in page
+    assert "Lose sight" not in page
+    team.call(team.ann, "POST", f"/folders/{team.folder}/access", data={"visibility": "shared"})
+    page = team.call(team.ann, "GET", members).text
+    assert "Lose sight: cleo" in page
+    assert "Gain sight" not in page
+    assert "Lose sight" not in team.call(cleo, "GET", members).text
+
+
+def test_deleting_a_closed_folder_says_who_gains_sight(team: Team) -> None:
+    page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
+    assert 'data-testid="sight-change"' in page
+    assert "All users will see them." in page
+    outer = team.call(
+        team.ann, "POST", "/api/folders", json={"name": "Outer", "visibility": "members"}
+    ).json["id"]
+    ben = {"kind": "user", "name": "ben", "role": "reader"}
+    team.call(team.ann, "PUT", f"/api/folders/{outer}/members", json=ben)
+    parent = {"parent_id": outer}
+    team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json=parent)
+    page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
+    assert "Gain sight: ben" in page
+
+
+def test_document_that_moves_in_while_the_folder_closes_is_behind_its_gate(team: Team) -> None:
+    """Whichever commits first, what lies in a folder for members has its gate in the end."""
+    database = team.portal.services.database
+    plain = UUID(team.call(team.ann, "POST", "/api/folders", json={"name": "Plain"}).json["id"])
+    loose = team.portal.add("A loose sheet.", owner=team.ann)
+    closing = Thread(
+        target=folders.change_folder,
+        args=(team.portal.services, team.ann, plain),
+        kwargs={"visibility": FolderVisibility.MEMBERS},
+    )
+    with database.begin() as session:
+        session.execute(
+            update(DocumentRow).where(DocumentRow.id == loose.id).values(folder_id=plain)
+        )
+        closing.start()
+        closing.join(0.5)  # It waits for the move, or has gone ahead of it.
+    closing.join()
+    with database.begin() as session:
+        gate = session.scalar(select(DocumentRow.gate_id).where(DocumentRow.id == loose.id))
+    assert gate == plain
+    gone = team.call(team.ben, "GET", f"/api/knowledge/documents/{loose.id}")
+    assert gone.status_code == 404
 
 
 def test_keeper_takes_back_what_the_keeper_moved_out(team: Team) -> None:

@@ -1,0 +1,57 @@
+"""Others' private documents that administrators read: in the audit log, for the owners to see."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID
+
+from portal.domain.people import User
+from portal.domain.people.audit import AuditEntry
+from portal.errors import NotFound
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.store.documents import rows as document_store
+from portal.store.operations import audit_log
+
+_EVENTS = (AuditEvent.PRIVATE_DOCUMENT_OPENED, AuditEvent.PRIVATE_DOCUMENT_FOUND)
+_ONCE_IN_S = 3600
+"""Of one event, one entry for each document and administrator in this time: a page reads a document
+many times, and a search runs with each letter that is typed."""
+_MAX_SHOWN = 20
+
+
+def record(services: Services, user: User, document_ids: Collection[UUID], *, found: bool) -> None:
+    """Record that an administrator opened these documents, or found them by a search, as far as
+    they are private ones of others."""
+    if not (user.is_admin and document_ids):
+        return
+    event = AuditEvent.PRIVATE_DOCUMENT_FOUND if found else AuditEvent.PRIVATE_DOCUMENT_OPENED
+    # A replica says whether there is anything to write.
+    with services.database.read() as session:
+        private = document_store.list_private_of_others(session, user.id, document_ids)
+    if not private:
+        return
+    with services.database.begin() as session:
+        known = audit_log.list_recent_subjects(
+            session, event, user.id, SubjectKind.DOCUMENT, list(private), within_s=_ONCE_IN_S
+        )
+        entries: list[tuple[Subject, dict[str, str]]] = [
+            (Subject(SubjectKind.DOCUMENT, document_id, title), {})
+            for document_id, title in private.items()
+            if str(document_id) not in known
+        ]
+        audit.record_each(session, event, user, entries)
+
+
+def list_reads(services: Services, user: User, document_id: UUID) -> list[AuditEntry]:
+    """Return when administrators opened or found a document, latest first, for its owner.
+
+    Raises NotFound for anyone else.
+    """
+    with services.database.begin() as session:
+        summary = document_store.find_summary(session, user, document_id)
+        if summary is None or summary.owner_id != user.id:
+            raise NotFound
+        return audit_log.list_of_subject(
+            session, _EVENTS, SubjectKind.DOCUMENT, document_id, limit=_MAX_SHOWN
+        )

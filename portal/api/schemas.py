@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from flask import has_request_context, request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from portal.domain.documents.selection import AskScope
 from portal.text.characters.storable import storable
@@ -101,6 +101,43 @@ SCOPE: Any = Field(
     description="narrows this to these, of what is switched on; unset: everything",
     examples=[None],
 )
+
+
+_MAX_LISTED = 100
+_IDS = r"^[0-9a-fA-F-]{36}(,[0-9a-fA-F-]{36}){0,99}$"
+
+
+def _scope_field(description: str, pattern: str | None = None) -> Any:
+    schema: Any = {"pattern": pattern} if pattern else None
+    return Field(None, max_length=4000, description=description, json_schema_extra=schema)
+
+
+class ScopeQuery(RequestModel):
+    """A scope in an address: lists are separated by commas."""
+
+    documents: CleanText | None = _scope_field("only in these documents, ids with commas", _IDS)
+    folders: CleanText | None = _scope_field("only in these folders and below, as ids", _IDS)
+    tags: CleanText | None = _scope_field("only in documents with one of these tags, with commas")
+
+    @field_validator("documents", "folders")
+    @classmethod
+    def _are_ids(cls, value: str | None) -> str | None:
+        """Refuse what is no list of ids."""
+        for one in _listed(value):
+            UUID(one)
+        return value
+
+    def to_scope(self) -> AskScope | None:
+        scope = AskScope(
+            tuple(UUID(one) for one in _listed(self.documents)),
+            tuple(UUID(one) for one in _listed(self.folders)),
+            tuple(_listed(self.tags)),
+        )
+        return scope if any((scope.documents, scope.folders, scope.tags)) else None
+
+
+def _listed(text: str | None) -> list[str]:
+    return [one.strip() for one in (text or "").split(",") if one.strip()][:_MAX_LISTED]
 
 
 def read_scope(body: ScopeBody | None) -> AskScope | None:

@@ -71,9 +71,11 @@ def get_document(document_id: UUID) -> schemas.StoredDocumentModel:
 @blueprint.get("/search")
 @blueprint.input(schemas.DocumentSearchQuery, location="query")
 @blueprint.output(schemas.DocumentSearchResponse)
-@blueprint.doc(summary="Search documents with the configured weights")
+@blueprint.doc(
+    summary="Search documents with the configured weights", responses=error_responses(404)
+)
 def search_by_address(query_data: schemas.DocumentSearchQuery) -> schemas.DocumentSearchResponse:
-    return _search(query_data.q, query_data.limit, None)
+    return _search(query_data.q, query_data.limit, None, query_data.to_scope())
 
 
 @blueprint.post("/search")

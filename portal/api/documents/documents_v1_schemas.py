@@ -15,6 +15,7 @@ from portal.api.schemas import (
     RequestModel,
     ResponseModel,
     ScopeBody,
+    ScopeQuery,
     cursor_field,
 )
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
@@ -67,7 +68,7 @@ class HybridWeightsModel(RequestModel):
     vector: Weight = Field(None, description="of `vec_score`; configured: 0.65")
 
 
-class DocumentSearchQuery(RequestModel):
+class DocumentSearchQuery(ScopeQuery):
     q: Query
     limit: int = Field(10, ge=1, le=MAX_RESULTS, description="documents wanted")
 

@@ -8,8 +8,18 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from pydantic import Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import (
+    SCOPE,
+    CleanText,
+    RequestModel,
+    ResponseModel,
+    ScopeBody,
+    ScopeQuery,
+    error_responses,
+    read_scope,
+)
 from portal.domain.addresses import chunk_url
+from portal.domain.documents.selection import AskScope
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
 from portal.domain.search.semantic import SemanticResult
 from portal.http import context
@@ -19,7 +29,7 @@ from portal.services.search.semantic import DEFAULT_LIMIT
 Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
-class SemanticSearchBody(RequestModel):
+class _Asked(RequestModel):
     query: CleanText = Field(
         max_length=MAX_QUERY_CHARACTERS,
         examples=["年假有多少天？"],
@@ -40,6 +50,14 @@ class SemanticSearchBody(RequestModel):
         description="only passages whose metadata names this `content_type`, or whose document is "
         "of this media type",
     )
+
+
+class SemanticSearchBody(_Asked):
+    scope: ScopeBody | None = SCOPE
+
+
+class SemanticSearchQuery(_Asked, ScopeQuery):
+    pass
 
 
 class SemanticResultModel(ResponseModel):
@@ -94,26 +112,33 @@ _DESCRIPTION = (
 @context.reads
 @blueprint.input(SemanticSearchBody, location="json")
 @blueprint.output(SemanticSearchResponse)
-@blueprint.doc(summary="Search passages by meaning", description=_DESCRIPTION)
+@blueprint.doc(
+    summary="Search passages by meaning", description=_DESCRIPTION, responses=error_responses(404)
+)
 def search(json_data: SemanticSearchBody) -> SemanticSearchResponse:
-    return _search(json_data)
+    return _search(json_data, read_scope(json_data.scope))
 
 
 @blueprint.get("")
-@blueprint.input(SemanticSearchBody, location="query")
+@blueprint.input(SemanticSearchQuery, location="query")
 @blueprint.output(SemanticSearchResponse)
-@blueprint.doc(summary="Search passages by meaning (GET)", description=_DESCRIPTION)
-def search_by_address(query_data: SemanticSearchBody) -> SemanticSearchResponse:
-    return _search(query_data)
+@blueprint.doc(
+    summary="Search passages by meaning (GET)",
+    description=_DESCRIPTION,
+    responses=error_responses(404),
+)
+def search_by_address(query_data: SemanticSearchQuery) -> SemanticSearchResponse:
+    return _search(query_data, query_data.to_scope())
 
 
-def _search(asked: SemanticSearchBody) -> SemanticSearchResponse:
+def _search(asked: _Asked, scope: AskScope | None) -> SemanticSearchResponse:
     outcome = portal_semantic.semantic_search(
         *context.caller(),
         asked.query,
         limit=asked.limit,
         threshold=asked.threshold,
         content_type=asked.content_type,
+        scope=scope,
     )
     return SemanticSearchResponse(
         query=asked.query,

@@ -13,6 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import SearchMode, Unit
 from portal.domain.vector_collections import StoredRecord
@@ -59,9 +60,12 @@ class PortalVectorStore(VectorStore):
         user: str | User,
         conversation: UUID | str | None = None,
         *,
+        scope: AskScope | None = None,
         connection: Connection | Services | None = None,
     ) -> None:
-        """Open the store. Raises ValueError as `PortalRetriever` does, ServerSetup."""
+        """Open the store; with `scope`, its searches find nothing else. Raises ValueError as
+        `PortalRetriever` does, ServerSetup."""
+        self._scope = scope
         self._reader = open_reader(user, conversation, connection)
 
     @property
@@ -192,7 +196,8 @@ class PortalVectorStore(VectorStore):
 
     def _search(self, query: Query, k: int, where: Where | None, **options: Any) -> list[ReadChunk]:
         with plain_errors(self._reader):
-            return self._reader.search(replace(search_request(query, k, where), **options))
+            request = replace(search_request(query, k, where), scope=self._scope, **options)
+            return self._reader.search(request)
 
     def _documents(self, found: Sequence[ReadChunk]) -> list[Document]:
         return to_documents(self._reader, found)

@@ -17,6 +17,7 @@ from portal.domain.people import User
 from portal.domain.search import MAX_QUERY_CHARACTERS, SearchRequest, Unit
 from portal.errors import NotFound
 from portal.services import Services
+from portal.services.documents import private_reads
 from portal.services.search import engine
 from portal.store.answers import sources
 from portal.store.answers.sources import StoredSource
@@ -113,6 +114,7 @@ def fetch(services: Services, user: User, arguments: FetchArguments) -> FetchedD
     with services.database.read() as session:
         chunk = _find_chunk(session, user, wanted)
         text, start, is_cut = _text_around(session, chunk, services.settings.mcp.fetch_characters)
+    private_reads.record(services, user, [chunk.document_id], found=False)
     return FetchedDocument(
         id=arguments.id,
         title=chunk.title,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Literal
 
+from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import (
     Fusion,
@@ -45,10 +46,11 @@ def semantic_search(
     limit: int,
     threshold: float | None = None,
     content_type: str | None = None,
+    scope: AskScope | None = None,
 ) -> SemanticOutcome:
     """Return the best chunks among those that the user may see and has switched on, as
     `SemanticSearch.search` does. The query is plain text. Raises VectorStoreDisabled,
-    EmbedderUnavailable, Unavailable."""
+    NotFound for what the user may not see in the scope, EmbedderUnavailable, Unavailable."""
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
     is_hybrid = status(services).is_enabled
@@ -69,6 +71,7 @@ def semantic_search(
             rrf_k=RRF_K,
             operators=False,
             content_type=content_type,
+            scope=scope,
             one_hit_per=Unit.CHUNK,
             as_shown=True,
         ),

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0052"
-down_revision = "0057"
+down_revision = "0056"
 
 
 def upgrade() -> None:

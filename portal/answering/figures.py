@@ -13,7 +13,7 @@ _HAN_FIGURE = re.compile(
 )
 _HAN_DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
-_NUMBER_WORDS = {
+NUMBER_WORDS = {
     word: value
     for value, word in enumerate(
         [
@@ -41,7 +41,7 @@ _NUMBER_WORDS = {
         ]
     )
 } | {word: 10 * value for value, word in enumerate(["thirty", "forty", "fifty", "sixty"], 3)}
-_NUMBER_WORDS |= {"seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000}
+NUMBER_WORDS |= {"seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000}
 _LIST_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,3}[.)、][ \t]")
 
 
@@ -52,7 +52,7 @@ def figures_in(text: str) -> frozenset[str]:
     found = {_bare(match.group()) for match in _FIGURE.finditer(folded)}
     # 1998-2003 also includes 1998.
     found |= {part for one in tuple(found) for part in re.split(r"[/:-]", one)}
-    return frozenset(found | {_counted(match.group()) for match in _HAN_FIGURE.finditer(folded)})
+    return frozenset(found | {counted(match.group()) for match in _HAN_FIGURE.finditer(folded)})
 
 
 @lru_cache(maxsize=64)
@@ -60,14 +60,14 @@ def spelled_out(chunk: str) -> frozenset[str]:
     """Return the numbers that an English text spells out, to compare with a sentence that has them
     in digits."""
     words = set(re.findall("[a-z]+", chunk.lower()))
-    return frozenset(str(value) for word, value in _NUMBER_WORDS.items() if word in words)
+    return frozenset(str(value) for word, value in NUMBER_WORDS.items() if word in words)
 
 
 def _bare(figure: str) -> str:
     return re.sub(r"(?<=\d),(?=\d{3})", "", figure).strip(",.%:/-")
 
 
-def _counted(numeral: str) -> str:
+def counted(numeral: str) -> str:
     """Convert 十二 and 一二 to 12, 三百 to 300."""
     if not any(c in _HAN_UNITS for c in numeral):
         return "".join(str(_HAN_DIGITS[c]) for c in numeral)

@@ -87,8 +87,8 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """From here on `number` cites characters `start` to `end` of `source`, which answer the
-    question with the probability `confidence`."""
+    """From here on `number` cites characters `start` to `end` of `source`. With what else is quoted
+    for the same part of the question they answer it with the probability `confidence`."""
 
     number: int
     source: Source

@@ -12,7 +12,7 @@ from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
 
 # Further statements are quoted when their chance is close to that of the best.
-_NEARLY = 0.8
+_NEARLY = 0.6
 _MAX_SENTENCES = 2
 _MAX_SECTION_SENTENCES = 4
 _MAX_QUOTE_CHARACTERS = 480
@@ -66,7 +66,8 @@ def choose(question: str, judged: Judged) -> list[Quotation]:
     if statement.cells:
         likely = _named_rows(question, judged, best, likely)
         return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS], chance)
-    if asks_for_list(question) or len(likely) > len(group) / 2:
+    is_numbered = judged.source.text[statement.start].isdigit()
+    if asks_for_list(question, is_numbered=is_numbered) or len(likely) > len(group) / 2:
         return _runs(judged, group[:_MAX_ITEMS], chance, statement.group_start)
     return _runs(judged, likely, chance)
 

@@ -26,6 +26,18 @@ _EVENTS = tuple(
 )
 
 
-def lacks_event(asked: str, said: str) -> bool:
-    """Tell whether a question names an event that a text does not. Both are folded."""
-    return any(event.search(asked) and not event.search(said) for event in _EVENTS)
+_OF_LIFE = _EVENTS[:2]
+# "Ada Lovelace (1815–1852)", also with days and months.
+_LIFE_DATES = re.compile(
+    r"\([^()]{0,24}1\d{3}[^()]{0,16}[-–—~至][^()]{0,16}(?:1\d|20)\d\d[^()]{0,12}\)"
+)
+
+
+def lacks_event(asked: str, said: str, *, is_when: bool = False) -> bool:
+    """Tell whether a question names an event that a text does not. Both are folded. Dates of a life
+    say when someone was born and died, not where."""
+    tells_life = is_when and _LIFE_DATES.search(said) is not None
+    return any(
+        event.search(asked) and not (event.search(said) or (tells_life and event in _OF_LIFE))
+        for event in _EVENTS
+    )

@@ -12,7 +12,8 @@ from functools import cache
 
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
-from portal.answering.quoting.questions import standalone_parts
+from portal.answering.quoting.kinds import ANY_TEXT, can_hold, find_wanted
+from portal.answering.quoting.questions import leans, standalone_parts
 from portal.answering.quoting.relevance import (
     MIN_CHANCE,
     MIN_ON_TOPIC,
@@ -33,8 +34,8 @@ from portal.domain.answering import (
 from portal.domain.embedding import Embedder, StatementReader
 
 # Another source is quoted as well when its chance is close to the best.
-_NEARLY = 0.85
-_MIN_FURTHER_CHANCE = 0.5
+_NEARLY = 0.6
+_MIN_FURTHER_CHANCE = 0.3
 _MAX_SOURCES = 2
 _MAX_ABOUT = 3
 
@@ -82,10 +83,10 @@ class ExtractiveChatModel:
             yield Abstained(wording.say(outcome.value, request), outcome, about)
             return
         yield TextDelta(wording.say("introduction", request))
-        found = [each.source for part in parts for each in part.quotations]
-        numbers = _Numbers([*request.sources, *found])
+        found_for = [each for part in parts for each in part.quotations]
+        numbers = _Numbers([*request.sources, *(each.source for each in found_for)])
         for part in parts:
-            if part.outcome is not Outcome.QUOTED:
+            if part.outcome is not Outcome.QUOTED and not _is_told(part, found_for, request):
                 name = "part_on_topic" if part.outcome is Outcome.ON_TOPIC else "part_nothing"
                 text = wording.say(name, request, part=as_markdown(part.asked))
                 yield TextDelta(f"\n\n{text}")
@@ -103,11 +104,30 @@ class ExtractiveChatModel:
             least = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
             ranked = without_other_figures(question, ranked)
             chosen = [ranked[0], *(one for one in ranked[1:] if one.chance >= least)]
-            quotations = [each for one in chosen[:_MAX_SOURCES] for each in choose(question, one)]
+            # Together they answer with at least the chance of the best.
+            quotations = [
+                replace(each, confidence=best)
+                for one in chosen[:_MAX_SOURCES]
+                for each in choose(question, one)
+            ]
             return _Part(asked, Outcome.QUOTED, tuple(quotations))
         ranked = sorted(judged, key=lambda one: -one.on_topic)
         about = [_nearest(one) for one in ranked[:_MAX_ABOUT] if one.on_topic >= MIN_ON_TOPIC]
         return _Part(asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=tuple(about))
+
+
+def _is_told(part: _Part, quotations: Sequence[Quotation], request: ChatRequest) -> bool:
+    """Tell whether a part that says nothing without the first one, such as "and where?", has its
+    kind of answer in what is quoted for that."""
+    wanted = find_wanted(part.asked)
+    return (
+        leans(part.asked)
+        and wanted not in ANY_TEXT
+        and any(
+            can_hold(wanted, each.source.text[each.start : each.end], request.question)
+            for each in quotations
+        )
+    )
 
 
 def _nearest(judged: Judged) -> Quoted:

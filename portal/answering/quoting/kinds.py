@@ -128,9 +128,10 @@ _ASKED = (
     (
         Wanted.CONTACT,
         _any(
-            r"电话|热线|邮箱|邮件地址|网址|联系方式|分机|哪个(?:网站|链接)",
+            r"(?:电话|热线|邮箱|邮件地址|网址|联系方式|分机|微信|qq)号?码?(?:地址)?(?:是|为|有)?(?:多少|几|什么|哪个?)?\Z"
+            r"|(?:什么|哪个|多少)(?:电话|热线|邮箱|邮件地址|网址|联系方式|分机)|打(?:哪|什么|几)",
             r"(?:phone|telephone|extension|hotline) number|e-?mail address|\b(?:url|web ?site|web address)\b",
-            r"how (?:can|do) (?:i|we|you) (?:reach|contact|call)\b|what number",
+            r"what number",
         ),
     ),
     (
@@ -183,7 +184,7 @@ _ASKED = (
         Wanted.NAME,
         _any(
             r"叫什么|名字(?:是|叫)|什么(?:牌子|品牌|公司|软件|工具|系统|平台)|哪家",
-            r"哪个(?:厂家|厂商|公司|供应商|品牌|牌子|软件|工具|系统|平台|银行|医院|机构|部门|群)",
+            r"哪个(?:厂家|厂商|公司|供应商|品牌|牌子|软件|工具|系统|平台|网站|链接|银行|医院|机构|部门|群)",
             r"(?:what|which)(?: \w+)? (?:supplier|vendor|provider|company|manufacturer|brand|tool|app|software"
             r"|system|bank|agency|airline|carrier|firm|hotel|hospital|university|partner|insurer)\b",
             r"what(?: is|'s| was) the name of|what(?: is|'s| are) .{1,30} called|who (?:makes|supplies)",
@@ -240,7 +241,7 @@ _HELD = {
         r"|autumn|winter|before|after|until|within|by the end|every|once|always|never|immediately)\b",
     ),
     Wanted.CONTACT: _any(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,}\d"
-        r"|(?<![\d.,])\d{3,8}(?![\d.,]*\s*(?:[元%]|[天日年月]))"),
+        rf"|(?<![\d.,$¥€£])\d{{3,8}}(?![\d.,]*\s*(?:[元%]|[天日年月]|{_MEASURE_UNIT}|{_CURRENCY}))"),
     Wanted.PLACE: _any(
         rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交]在|[交寄送提]到|[在于到至](?!\d)[^,，。;；]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台)"
         r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取",
@@ -284,7 +285,7 @@ _CALENDAR = re.compile(
 
 
 # What answers these has no signs of its own; 因为 and "because" are often left out.
-_ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
+ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 
 
 def find_wanted(question: str) -> Wanted:
@@ -296,7 +297,7 @@ def find_wanted(question: str) -> Wanted:
 def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     """Tell whether a statement has something of the wanted kind that is not in the question."""
     folded = fold(statement).text
-    if wanted in _ANY_TEXT:
+    if wanted in ANY_TEXT:
         return True
     if wanted is Wanted.COUNT:
         return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None

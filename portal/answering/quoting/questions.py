@@ -30,18 +30,20 @@ _NAMES_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _LIST = re.compile(
-    r"哪些|有哪|列出|步骤|流程|哪几|怎么|怎样|如何|要求|清单|包括|都有"
-    r"|\b(?:which|list|steps?|how (?:do|can|should|to)|what (?:are|must|should|do|does|items|documents|things)"
+    r"哪些|有哪|列出|步骤|流程|哪几|要求|清单|包括|都有"
+    r"|\b(?:which|list|steps?|what (?:are|must|should|do|does|items|documents|things)"
     r"|what(?:'s| is) new|what (?:has )?changed)\b",
     re.IGNORECASE,
 )
+_STEPS = re.compile(r"怎么|怎样|如何|\bhow (?:do|can|should|to)\b", re.IGNORECASE)
 _BETWEEN_PARTS = re.compile(
     r"[?？;；]+|[,，]\s*(?:并且|而且|以及|还有|另外|然后|and\b|also\b)?|以及|另外|还有"
     r"|\band (?=(?:what|when|where|who|whom|which|why|how|can|do|does|is|are|must)\b)",
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(
-    r"^(?:它|他|她|其|这|那)|\b(?:it|its|they|them|this|that|he|she)\b", re.IGNORECASE
+    r"^(?:它|他|她|其|这|那|[在从由去到]哪)|\b(?:it|its|they|them|this|that|he|she)\b",
+    re.IGNORECASE,
 )
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
@@ -236,18 +238,46 @@ def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
     """Return the parts of a question, each as asked and as a search query: a part that refers back,
     or names nothing, gets the words of the first."""
     first, *rest = find_parts(question)
-    carried = " ".join(word.text for word in telling_words(first))
+    if not rest:
+        return ((first, first),)
+    carried = _without_asking(first)
     return (
-        (first, first),
-        *(
-            (part, f"{carried} {part}" if _leans(part) else part)
-            for part in rest
-        ),
-    )  # fmt: skip
+        (first, as_question(first)),
+        *((part, as_question(_beside(carried, part) if leans(part) else part)) for part in rest),
+    )
 
 
-def _leans(part: str) -> bool:
-    return not telling_words(part) or _POINTS_BACK.search(part) is not None
+def as_question(text: str) -> str:
+    """Return a question with its mark: the model that reads statements was trained on such."""
+    if text.rstrip().endswith(("?", "？")):
+        return text
+    return f"{text.rstrip(' .。!！,，')}{'？' if _is_han(text[-1:]) else '?'}"
+
+
+def leans(part: str) -> bool:
+    """Tell whether a part of a question says nothing without the first: it names nothing ("谁批",
+    "什么时候完成"), or refers back."""
+    words = telling_words(part)
+    return _POINTS_BACK.search(part) is not None or all(_is_han_verb(one) for one in words)
+
+
+def _is_han_verb(word: Word) -> bool:
+    return word.is_han and all(tag in {"v", "a", "d"} for _, tag in rjieba.tag(word.text))
+
+
+def _without_asking(part: str) -> str:
+    """Return what a question is about: 下次会议 of 下次会议什么时候."""
+    words = telling_words(part)
+    return part[words[0].start : words[-1].end] if words else ""
+
+
+def _beside(carried: str, part: str) -> str:
+    gap = "，" if _is_han(carried[-1:]) and _is_han(part[:1]) else " "
+    return f"{carried}{gap}{part}".strip()
+
+
+def _is_han(character: str) -> bool:
+    return character >= _FIRST_HAN
 
 
 def telling_words(question: str) -> tuple[Word, ...]:
@@ -278,8 +308,10 @@ def telling_words(question: str) -> tuple[Word, ...]:
         if any(first <= start and end <= last for first, last in asking):
             end_before = end
             continue
-        if text[0] >= _FIRST_HAN and (
-            over := [last for first, last in asking if first <= start < last < end]
+        if (
+            text[0] >= _FIRST_HAN
+            and not rjieba.has_word(text)
+            and (over := [last for first, last in asking if first <= start < last < end])
         ):
             # Segmented wrongly: 钱免 is the end of 多少钱 and a word of its own.
             start = over[0]
@@ -307,6 +339,8 @@ def find_dates(text: str) -> tuple[Word, ...]:
     return tuple(found)
 
 
-def asks_for_list(question: str) -> bool:
-    """Tell whether a question wants a whole list, not one of its items."""
-    return _LIST.search(fold(question).text) is not None
+def asks_for_list(question: str, *, is_numbered: bool) -> bool:
+    """Tell whether a question wants a whole list, not one of its items: "how" wants the steps of a
+    numbered one."""
+    folded = fold(question).text
+    return _LIST.search(folded) is not None or (is_numbered and _STEPS.search(folded) is not None)

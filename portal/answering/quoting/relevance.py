@@ -51,6 +51,8 @@ _MUST_MATCH = re.compile(
 )
 
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
+# A statement without a number, address or link is no contact, whatever the model reads in it.
+_UNMISTAKABLE = (Wanted.CONTACT,)
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 Shares = NDArray[np.float32]
@@ -203,6 +205,7 @@ class _ReadSource:
     ) -> None:
         self.source = source
         self.is_foreign = is_foreign
+        self.wanted = wanted
         self.statements = statements(source)
         self.texts = [spelled_out(one, source.text) for one in self.statements]
         self.contexts = [context_of(source, one) for one in self.statements]
@@ -228,7 +231,12 @@ class _ReadSource:
         asked = fold(question).text if wanted in _OF_EVENTS else ""
         return [
             can_hold(wanted, with_units(one) or text, question)
-            and not (asked and lacks_event(asked, fold(f"{context} {text}").text))
+            and not (
+                asked
+                and lacks_event(
+                    asked, fold(f"{context} {text}").text, is_when=wanted is Wanted.TIME
+                )
+            )
             for one, text, context in zip(self.statements, self.texts, self.contexts, strict=True)
         ]
 
@@ -264,7 +272,8 @@ class _ReadSource:
         """Yield the statements that may answer."""
         for place in self.open:
             one = self._evidence(place)
-            if not one.was_left_out and (one.holds or one.read is not None):
+            is_weighed = one.read is not None and self.wanted not in _UNMISTAKABLE
+            if not one.was_left_out and (one.holds or is_weighed):
                 yield place, one
 
     def _evidence(self, place: int) -> Evidence:

@@ -34,3 +34,10 @@ def test_same_event_in_other_words_or_another_language_counts(
     question: str, statement: str
 ) -> None:
     assert not lacks_event(question, statement)
+
+
+def test_dates_of_a_life_say_when_but_not_where() -> None:
+    life = "尼古拉·特斯拉(1856 年 7 月 10 日-1943 年 1 月 7 日)是发明家。"
+    assert not lacks_event("when was tesla born?", life, is_when=True)
+    assert lacks_event("where was tesla born?", life)
+    assert lacks_event("when did tesla graduate?", life, is_when=True)

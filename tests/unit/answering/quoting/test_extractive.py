@@ -288,3 +288,21 @@ def test_several_parts_search_the_other_language_once():
     asked = request("Who paints the fence? How long does the oven bake?", [found])
     list(ExtractiveChatModel().stream(replace(asked, search_across=across)))
     assert across.calls == 1
+
+
+def test_how_wants_the_steps_of_a_numbered_list_and_one_item_of_another():
+    leave = source(1, "Leave:\n- sick leave is paid at 80 percent\n- wedding leave is ten days")
+    content, _ = content_of(ask("How do they pay sick leave?", [leave]), [leave])
+    assert "80 percent" in content
+    assert "wedding" not in content
+    steps = source(1, "Sick leave:\n1. call your lead\n2. send the sick note for the leave")
+    content, _ = content_of(ask("How do I take sick leave?", [steps]), [steps])
+    assert "call your lead" in content
+    assert "send the sick note" in content
+
+
+def test_place_in_the_quotation_answers_a_part_that_only_asks_where():
+    meeting = source(1, "下次会议 4 月 1 日 10:00 在三楼会议室。另议预算。", title="纪要")
+    content, _ = content_of(ask("下次会议什么时候，在哪里？", [meeting], "zh"), [meeting])
+    assert "三楼会议室" in content
+    assert "没有" not in content

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
-from portal.answering.quoting.questions import find_parts
+from portal.answering.quoting.questions import find_parts, standalone_parts
 from portal.answering.quoting.statements import statements
 from tests.unit.answering.sources import source
 
@@ -68,6 +68,7 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("When do I repeat the test?", "Repeat it if the value is low.", "Repeat the test."),
         ("谁负责迁移？", "迁移（负责人：贺知遥）", "迁移在从库进行。"),
         ("宿舍在哪里？", "宿舍在东门三号楼。", "本办法适用于在校学生。"),
+        ("支持电话是多少？", "支持：分机 6620", "支持：25 人，500 GB，e-mail and phone"),
     ],
 )
 def test_statement_without_the_kind_that_is_wanted_is_no_answer(
@@ -157,3 +158,17 @@ def test_statement_holds_the_kind_that_is_asked_for(
     question: str, statement: str, holds: bool
 ) -> None:
     assert can_hold(find_wanted(question), statement, question) is holds
+
+
+@pytest.mark.parametrize(
+    ("question", "searched"),
+    [
+        ("下次会议什么时候，在哪里？", "下次会议，在哪里？"),
+        ("谁负责扩容，什么时候完成？", "负责扩容，什么时候完成？"),
+        ("体检几月份做，去哪家医院？", "体检几月份，去哪家医院？"),
+        ("年假有几天？如何报销住宿？", "如何报销住宿？"),
+    ],
+)
+def test_part_without_a_subject_gets_that_of_the_first(question: str, searched: str) -> None:
+    _, (_, second) = standalone_parts(question)
+    assert second == searched

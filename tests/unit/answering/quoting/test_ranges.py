@@ -1,0 +1,33 @@
+"""Numbers of a question pick the row of a table whose range they are in."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.quoting.ranges import rows_in_range
+from portal.answering.quoting.statements import Statement
+
+ROWS = ("不满 1 年", "1–3 年", "4–9 年", "满 10 年不满 20 年", "20 年及以上")
+
+
+@pytest.mark.parametrize(
+    ("question", "cell"),
+    [
+        ("干了半年有年假吗", "不满 1 年"),
+        ("干了三年有几天年假", "1–3 年"),
+        ("干了十二年有几天年假", "满 10 年不满 20 年"),
+        ("满十年的老员工呢", "满 10 年不满 20 年"),
+        ("工龄二十年", "20 年及以上"),
+        ("How many days of leave after five years?", "4–9 年"),
+        ("leave after fourteen years", "满 10 年不满 20 年"),
+    ],
+)
+def test_number_is_in_the_range_of_one_row(question: str, cell: str) -> None:
+    rows = [Statement(0, 1, cells=(one, "5 天")) for one in ROWS]
+    assert rows_in_range(question, rows) == {ROWS.index(cell)}
+
+
+def test_open_bound_does_not_include_the_number_itself() -> None:
+    rows = [Statement(0, 1, cells=(one, "5")) for one in ("under 2 years", "over 5 years")]
+    assert rows_in_range("after 2 years", rows) is None
+    assert rows_in_range("after 6 years", rows) == {1}

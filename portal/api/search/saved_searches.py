@@ -22,15 +22,17 @@ blueprint = APIBlueprint("saved_searches_api", __name__, url_prefix="/api/search
 class SearchArguments(RequestModel):
     """A search as the address of its page says it."""
 
-    q: _Value = Field(min_length=1, max_length=800, pattern=r"\S", description="the query")
+    q: _Value = Field(
+        min_length=1, max_length=800, pattern=r"\S", description="the query", examples=["合同"]
+    )
     mode: Literal["hybrid", "vector", "keyword"] | None = None
     folder: UUID | None = Field(None, description="a folder and what lies below it")
-    tag: _Value | None = Field(None, max_length=MAX_VALUE_CHARACTERS)
+    tag: _Value | None = Field(None, max_length=MAX_VALUE_CHARACTERS, examples=["2026"])
     type: _Value | None = Field(None, max_length=30, examples=["pdf"])
     owner: UUID | None = None
     domain: _Value | None = Field(None, max_length=MAX_VALUE_CHARACTERS)
     days: int | None = Field(None, ge=1, le=9999, description="uploaded in the last days")
-    meta: _Value | None = Field(None, max_length=MAX_VALUE_CHARACTERS)
+    meta: _Value | None = Field(None, max_length=MAX_VALUE_CHARACTERS, examples=["year=2026"])
     fuzzy: Literal["1"] | None = None
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -224,19 +224,24 @@ def _make(
     tell(f"planning {files.size} passages")
     background = backgrounds.load(PreparedQuestions({}))
     plan = outline(files.size, _SEED, background, mean_chunks=files.mean_chunks)
-    _execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
-    _execute(server_url, f"CREATE DATABASE {files.database}")
+    started_before = files.read_started(fingerprint)
+    if started_before is None or not _exists(server_url, files.database):
+        started_before = None
+        _execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
+        _execute(server_url, f"CREATE DATABASE {files.database}")
     services = _services(files.directory, url, (), overrides)
     try:
-        for _ in setup.prepare_database(services):
-            pass
-        owner, keeper = (
-            accounts.create_user(services, name=name, password="correct horse battery")
-            for name in ("owner", "keeper")
-        )
-        access = Access.draw(plan, owner=owner.id, keeper=keeper.id)
-        blocks = write_all(plan, processes=os.cpu_count() or 1)
-        texts = load(services, plan, blocks, access, tell=tell)
+        if started_before is None:
+            for _ in setup.prepare_database(services):
+                pass
+            started_before = tuple(
+                accounts.create_user(services, name=name, password="correct horse battery").id
+                for name in ("owner", "keeper")
+            )
+            files.keep_started(fingerprint, started_before)
+        access = Access.draw(plan, owner=started_before[0], keeper=started_before[1])
+        write = partial(write_all, plan, processes=os.cpu_count() or 1)
+        texts = load(services, plan, lambda done: write(done=done), access, tell=tell)
         tell("who may see what")
         visible = ~(access.is_private | access.is_deleted)
         document_ids = make_ids(_SEED, DOCUMENT_IDS, plan.document_count)
@@ -259,6 +264,7 @@ class _Files:
         self.database = f"bench_{size}{kind.replace('-', '_')}"
         self._arrays = directory / f"{self.name}.npz"
         self._meta = directory / f"{self.name}.json"
+        self._started = directory / f"{self.name}.started.json"
 
     def is_current(self, *, stale_ok: bool) -> bool:
         """Tell whether the files were made by this code, for this schema and analyser."""
@@ -271,6 +277,21 @@ class _Files:
 
     def forget(self) -> None:
         self._meta.unlink(missing_ok=True)
+
+    def keep_started(self, fingerprint: str, users: Sequence[UUID]) -> None:
+        """Note that the database is ready to be filled, so that an interrupted run goes on."""
+        values = {"fingerprint": fingerprint, "users": [str(one) for one in users]}
+        self._started.write_text(json.dumps(values), encoding="utf-8")
+
+    def read_started(self, fingerprint: str) -> tuple[UUID, ...] | None:
+        """Return the owner and the keeper of a corpus that this code has begun."""
+        try:
+            values = json.loads(self._started.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        if values["fingerprint"] != fingerprint:
+            return None
+        return tuple(UUID(one) for one in values["users"])
 
     def keep(
         self,
@@ -294,6 +315,7 @@ class _Files:
         }
         # Written last, as the mark that everything else is complete.
         self._meta.write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
+        self._started.unlink(missing_ok=True)
 
     def questions(self) -> tuple[Question, ...]:
         meta, vectors = self._read_meta(), self.array("questions")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ from uuid import UUID
 import numpy as np
 import psycopg
 from pgvector.psycopg import register_vector
+from psycopg.types.json import Jsonb
 
 from bench.synthesis import Outline, WrittenBlock, make_ids
 from portal.database import bm25
@@ -98,46 +100,84 @@ class Access:
 def load(
     services: Services,
     plan: Outline,
-    blocks: Iterable[WrittenBlock],
+    write: Callable[[Container[int]], Iterable[WrittenBlock]],
     access: Access,
     *,
     tell: Callable[[str], None],
 ) -> dict[int, str]:
-    """Store all of it and build the indexes; the questions' texts by their place."""
+    """Store all of it and build the indexes; the questions' texts by their place. `write` returns
+    the blocks that are not stored yet. What an interrupted call has stored is kept."""
     with services.database.begin() as session:
         collection = portal_collection_id(session)
         model = registry.find_model(session, services.embedder.name)
     if model is None:
         raise RuntimeError("prepare_database() comes first")
-    questions: dict[int, str] = {}
     with psycopg.connect(services.database.conninfo, autocommit=True) as connection:
         register_vector(connection)
-        indexes = _drop_indexes(connection, ("document_chunks", "shared_chunks", model.partition))
+        progress = _Progress(connection, model.partition)
         rows = _Rows(plan, access, collection, model.id)
-        done = 0
-        for number, block in enumerate(blocks):
-            for table, columns in _COLUMNS.items():
-                target = model.partition if table == "embeddings" else table
-                _copy(connection, target, columns, getattr(rows, table)(block))
-            questions |= block.questions
-            done += sum(len(document.chunks) for document in block.documents)
+        for number, block in enumerate(write(progress.blocks)):
+            with connection.transaction():
+                for table, columns in _COLUMNS.items():
+                    target = model.partition if table == "embeddings" else table
+                    _copy(connection, target, columns, getattr(rows, table)(block))
+                progress.keep(block)
             if number % _TELL_EVERY == 0:
-                tell(f"{done} of {plan.chunk_count} passages")
+                tell(f"{block.documents[-1].chunks[-1].chunk + 1} of {plan.chunk_count} passages")
+        tell("jobs")
         connection.execute(
-            "UPDATE documents d SET current_job_id = j.id FROM jobs j WHERE j.document_id = d.id"
+            "UPDATE documents d SET current_job_id = j.id FROM jobs j"
+            " WHERE j.document_id = d.id AND d.current_job_id IS NULL"
         )
         deleted = [
             id_ for id_, gone in zip(rows.ids[DOCUMENT_IDS], access.is_deleted, strict=True) if gone
         ]
         connection.execute("UPDATE documents SET deleted_at = now() WHERE id = ANY(%s)", [deleted])
-        for name, definition in indexes.items():
-            tell(f"index {name}")
-            connection.execute(definition.encode())
+        progress.build_indexes(tell)
         tell("keyword index")
+        started = time.monotonic()
         setup.prepare_keyword_index(services)
+        tell(f"keyword index: {time.monotonic() - started:.0f} s")
         tell("statistics")
         connection.execute("VACUUM (ANALYZE)")
-    return questions
+        return progress.questions
+
+
+class _Progress:
+    """What is stored so far, in tables beside the portal's: the blocks by their first documents,
+    with their questions, and the indexes that were dropped to be built over full tables."""
+
+    def __init__(self, connection: psycopg.Connection, partition: str) -> None:
+        self._connection = connection
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS bench_blocks (first int PRIMARY KEY, questions jsonb)"
+        )
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS bench_indexes (name text PRIMARY KEY, definition text)"
+        )
+        rows = connection.execute("SELECT first, questions FROM bench_blocks").fetchall()
+        self.blocks = {first for first, _ in rows}
+        self.questions = {int(place): asked for _, of in rows for place, asked in of.items()}
+        if not rows:
+            with connection.transaction():
+                _drop_indexes(connection, ("document_chunks", "shared_chunks", partition))
+
+    def keep(self, block: WrittenBlock) -> None:
+        self.questions |= block.questions
+        self._connection.execute(
+            "INSERT INTO bench_blocks VALUES (%s, %s)", [block.first, Jsonb(block.questions)]
+        )
+
+    def build_indexes(self, tell: Callable[[str], None]) -> None:
+        """Build those that are missing."""
+        rows = self._connection.execute(
+            "SELECT name, definition FROM bench_indexes WHERE to_regclass(name) IS NULL"
+        )
+        for name, definition in rows.fetchall():
+            tell(f"index {name}")
+            started = time.monotonic()
+            self._connection.execute(definition.encode())
+            tell(f"index {name}: {time.monotonic() - started:.0f} s")
 
 
 class _Rows:
@@ -221,8 +261,8 @@ class _Rows:
                 )
 
 
-def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> dict[str, str]:
-    """Drop the indexes that hold no constraint and return their definitions: built over full tables
+def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> None:
+    """Drop the indexes that hold no constraint and note their definitions: built over full tables
     they take a fraction of the time. The keyword index is made by the portal's own code."""
     rows = connection.execute(
         """
@@ -234,10 +274,11 @@ def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> dict
         """,
         [list(tables), _OF_TRIGGER],
     ).fetchall()
-    for name, _ in rows:
-        connection.execute(f"DROP INDEX {name}".encode())
     made_elsewhere = {index.name for index in bm25.INDEXES}
-    return {name: definition for name, definition in rows if name not in made_elsewhere}
+    for name, definition in rows:
+        connection.execute(f"DROP INDEX {name}".encode())
+        if name not in made_elsewhere:
+            connection.execute("INSERT INTO bench_indexes VALUES (%s, %s)", [name, definition])
 
 
 def _copy(

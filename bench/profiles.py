@@ -78,6 +78,9 @@ def make(
     it so for a person who has switched a random half off, and a person who has switched the
     folder above all others, and folders below it back on."""
     rng = np.random.default_rng([seed, 11])
+    with psycopg.connect(services.database.conninfo) as connection:
+        # Of a run that was interrupted here.
+        connection.execute("DELETE FROM users WHERE name NOT IN ('owner', 'keeper')")
     talker = _user(services, "talker")
     default = rng.random(len(document_ids)) < 0.5
     with psycopg.connect(services.database.conninfo) as connection:

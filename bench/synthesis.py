@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, repeat
 from multiprocessing import get_context
 from uuid import UUID
 
@@ -21,6 +23,7 @@ Integers = npt.NDArray[np.int64]
 QUESTION_COUNT = 400
 MEAN_CHUNKS = 5
 _BLOCK_DOCUMENTS = 250
+_AHEAD = 4  # Blocks a process.
 # Most passages of a document are about its topic, some about another one.
 _OFF_TOPIC_SHARE = 0.2
 # Where a stream of random numbers is used; a stream a purpose keeps them independent.
@@ -80,6 +83,11 @@ class WrittenBlock:
     documents: tuple[WrittenDocument, ...]
     questions: dict[int, str]
 
+    @property
+    def first(self) -> int:
+        """Return its first document."""
+        return self.documents[0].document
+
 
 def outline(
     size: int, seed: int, background: Background, *, mean_chunks: int = MEAN_CHUNKS
@@ -122,11 +130,16 @@ def outline(
     )
 
 
-def write_all(plan: Outline, *, processes: int) -> Iterator[WrittenBlock]:
-    """Texts and terms of the whole corpus, block after block."""
+def write_all(
+    plan: Outline, *, processes: int, done: Container[int] = ()
+) -> Iterator[WrittenBlock]:
+    """Texts and terms of the whole corpus, block after block, without those that are `done`: the
+    first documents of blocks."""
     bounds = np.searchsorted(plan.document_of, np.arange(plan.document_count + 1))
     tasks = []
     for first in range(0, plan.document_count, _BLOCK_DOCUMENTS):
+        if first in done:
+            continue
         last = min(first + _BLOCK_DOCUMENTS, plan.document_count)
         low, high = int(bounds[first]), int(bounds[last])
         asked = [
@@ -148,7 +161,14 @@ def write_all(plan: Outline, *, processes: int) -> Iterator[WrittenBlock]:
         return
     # Spawned: threads of the parent (connections, numpy) do not survive a fork.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_write_block, tasks)
+        # A few blocks ahead: all blocks of a large corpus do not fit into memory.
+        ahead = deque(pool.submit(_write_block, task) for task in tasks[: _AHEAD * processes])
+        for task in chain(tasks[len(ahead) :], repeat(None)):
+            if not ahead:
+                return
+            yield ahead.popleft().result()
+            if task is not None:
+                ahead.append(pool.submit(_write_block, task))
 
 
 @dataclass(frozen=True, slots=True)

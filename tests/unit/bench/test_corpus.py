@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,9 @@ import psycopg
 import pytest
 
 from bench import corpus as corpora
-from bench import loading, profiles
+from bench import loading, profiles, synthesis
 from bench.corpus import Corpus, PreparedQuestions
-from bench.synthesis import make_ids, outline, write_all
+from bench.synthesis import WrittenBlock, make_ids, outline, write_all
 from bench.truth import Truth
 from portal.domain.search import SearchMode
 from portal.embeddings import background
@@ -45,6 +46,7 @@ class _Kept:
 def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPatch) -> Corpus:
     """A small corpus in this test's own database."""
     monkeypatch.setattr(corpora, "_SEED", SEED)
+    monkeypatch.setattr(synthesis, "_BLOCK_DOCUMENTS", 15)
     plan = outline(SIZE, SEED, background.load(PreparedQuestions({})))
     services = _with_questions(make_services(), {})
     setup.register_model(services)
@@ -54,8 +56,11 @@ def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPat
     ]
     access = loading.Access.draw(plan, owner=people[0], keeper=people[1])
     told: list[str] = []
-    written = write_all(plan, processes=1)
-    texts = loading.load(services, plan, written, access, tell=told.append)
+    write = partial(write_all, plan, processes=1)
+    # The first call is interrupted after a block.
+    with pytest.raises(InterruptedError):
+        loading.load(services, plan, lambda _: _interrupted(write()), access, tell=told.append)
+    texts = loading.load(services, plan, lambda done: write(done=done), access, tell=told.append)
     ids = make_ids(SEED, loading.DOCUMENT_IDS, plan.document_count)
     visible = ~(access.is_private | access.is_deleted)
     questions = tuple(
@@ -69,6 +74,11 @@ def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPat
     )
     services = _with_questions(services, {one.text: one.vector for one in questions})
     return Corpus(services, SIZE, kept)  # type: ignore[arg-type]
+
+
+def _interrupted(blocks: Iterator[WrittenBlock]) -> Iterator[WrittenBlock]:
+    yield next(blocks)
+    raise InterruptedError
 
 
 def _with_questions(services: Services, vectors: dict[str, np.ndarray]) -> Services:

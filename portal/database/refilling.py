@@ -232,6 +232,10 @@ def renew_versions(connection: psycopg.Connection, schema: str) -> None:
     for table, column in connection.execute(query, (schema,)).fetchall():
         update = sql.SQL("UPDATE {} SET {} = CAST(CAST(pg_current_xact_id() AS text) AS bigint)")
         connection.execute(update.format(sql.Identifier(schema, table), sql.Identifier(column)))
+    if "selection_changes" in tables(connection, schema):
+        # Notes lead from one version to the next; those of the other server lead nowhere.
+        notes = sql.SQL("UPDATE {} SET version_before = -1, version = -1")
+        connection.execute(notes.format(sql.Identifier(schema, "selection_changes")))
 
 
 def differing_rows(

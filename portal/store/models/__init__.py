@@ -36,6 +36,7 @@ from portal.store.models.conversations import (
     IdempotencyKeyRow,
     MessageRow,
     NotificationRow,
+    SelectionChangeRow,
     UserDocumentDefaultRow,
 )
 from portal.store.models.documents import (

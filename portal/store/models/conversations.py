@@ -250,6 +250,20 @@ class EvaluationQuestionRow(Base):
     created_at: Mapped[CreatedAt]
 
 
+class SelectionChangeRow(Base):
+    """A document that changed in a version of the selection of `owner_id`, a user, a conversation
+    or the collection of documents; without a document any may have. Written by triggers."""
+
+    __tablename__ = "selection_changes"
+
+    owner_id: Mapped[UUID] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    version_before: Mapped[int] = mapped_column(BigInteger)
+    version: Mapped[int] = mapped_column(BigInteger)
+    document_id: Mapped[UUID | None]
+    chunk_count: Mapped[int]
+
+
 class IdempotencyKeyRow(Base):
     """An upload request that was answered, so that a repeat gets the same answer."""
 

@@ -248,6 +248,11 @@ class DocumentRow(Base):
         Index("ix_documents_collection_id_title", "collection_id", text("lower(title)")),
         Index("ix_documents_collection_id_size", "collection_id", "size_bytes"),
         Index("ix_documents_gate_id", "gate_id", postgresql_where=text("gate_id IS NOT NULL")),
+        Index(
+            "ix_documents_limited",
+            "collection_id",
+            postgresql_where=text("visibility = 'private' OR gate_id IS NOT NULL"),
+        ),
         Index("ix_documents_tags", "tags", postgresql_using="gin"),
         Index("ix_documents_owner_id_sha256", "owner_id", "sha256"),
         Index("ix_documents_current_job_id", "current_job_id"),

@@ -8,11 +8,11 @@ process reads other versions and computes the set again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 from cachetools import LRUCache
 from psycopg.errors import QueryCanceled
@@ -23,32 +23,74 @@ from portal.domain.deadlines import Deadline
 from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.search.scope import Scope, Versions
+from portal.store.search.selection_changes import documents_since
 from portal.store.search.term_postings import KeptPostings, KeptWeights
 from portal.store.search.visible_corpus import VisibleCorpora
 from portal.store.statements import Reader, fetch_under
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 500
+# Counts that may be off by more than this share are taken again.
+_MAX_DRIFT = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class EnabledSet:
     """The number of documents and chunks that count for a user. `ids` lists them as a PostgreSQL
     array, of jobs or, with `of_chunks`, of chunks; None when there are more chunks than the
-    limit."""
+    limit. `documents` lists the documents of jobs in their order, and `counts` their chunks.
+    `drift` is how many chunks the counts may be off by: they choose a plan, and a few chunks more
+    or less change nothing."""
 
     document_count: int
     chunk_count: int
     ids: str | None
     of_chunks: bool = False
+    documents: str | None = None
+    counts: str | None = None
+    drift: int = 0
 
     def is_same(self, other: EnabledSet) -> bool:
         """Tell whether both list the same ids, in any order."""
-        return self.ids is not None and other.ids is not None and _named(self) == _named(other)
+        if self.ids is None or other.ids is None:
+            return False
+        return set(_listed(self.ids)) == set(_listed(other.ids))
+
+    def with_changes(self, changed: Iterable[str], present: EnabledSet) -> EnabledSet:
+        """Return the set after documents changed, of which those in `present` count now."""
+        jobs = self._jobs()
+        for document in changed:
+            jobs.pop(document, None)
+        jobs |= present._jobs()
+        ids, counts = ([one[place] for one in jobs.values()] for place in (0, 1))
+        return EnabledSet(
+            len(jobs),
+            sum(map(int, counts)),
+            _array(ids),
+            documents=_array(jobs),
+            counts=_array(counts),
+        )
+
+    def _jobs(self) -> dict[str, tuple[str, str]]:
+        """Return the job and the number of chunks of each document."""
+        listed = map(_listed, (self.ids, self.counts))
+        return dict(zip(_listed(self.documents), zip(*listed, strict=True), strict=True))
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the approximate memory use."""
+        listed = (self.ids, self.documents, self.counts)
+        return _ENTRY_BYTES + sum(len(one or "") for one in listed)
 
 
-def _named(enabled: EnabledSet) -> set[str]:
-    return set((enabled.ids or "").strip("{}").split(","))
+def _array(values: Iterable[str]) -> str:
+    return f"{{{','.join(values)}}}"
+
+
+def _listed(array: str | None) -> list[str]:
+    """Return the values of a PostgreSQL array."""
+    values = (array or "").strip("{}")
+    return values.split(",") if values else []
 
 
 class EnabledSets:
@@ -61,7 +103,7 @@ class EnabledSets:
         self.shared_weights = KeptWeights()
         self._lock = Lock()
         self._kept: LRUCache[Hashable, tuple[Versions, EnabledSet]] = LRUCache(
-            _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].ids or "")
+            _CACHE_BYTES, getsizeof=lambda entry: entry[1].size_bytes
         )
 
     def find(
@@ -72,6 +114,9 @@ class EnabledSets:
             scope,
             versions,
             lambda: count_enabled(reader, scope, versions, most=most, deadline=deadline),
+            lambda before, kept: _followed(
+                reader, scope, before, kept, versions, most=most, deadline=deadline
+            ),
         )
         if not scope.narrowing.chunks or not enabled.document_count:
             return enabled
@@ -82,20 +127,59 @@ class EnabledSets:
         return fitting if fitting.ids is not None else replace(enabled, ids=None)
 
     def get(
-        self, scope: Scope, versions: Versions, compute: Callable[[], EnabledSet]
+        self,
+        scope: Scope,
+        versions: Versions,
+        compute: Callable[[], EnabledSet],
+        follow: Callable[[Versions, EnabledSet], EnabledSet | None] = lambda *_: None,
     ) -> EnabledSet:
-        """Return the set of these versions, from the cache or computed."""
+        """Return the set of these versions, from the cache, followed from the one of earlier
+        versions where that is possible, or computed."""
         key = scope.key()
         with self._lock:
             kept = self._kept.get(key)
         if kept is not None and kept[0] == versions:
             return kept[1]
-        found = compute()
+        found = (kept and follow(*kept)) or compute()
         with self._lock:
             # A set that alone exceeds the cache is not stored.
-            if _ENTRY_BYTES + len(found.ids or "") <= _CACHE_BYTES:
+            if found.size_bytes <= _CACHE_BYTES:
                 self._kept[key] = (versions, found)
         return found
+
+
+def _followed(
+    reader: Reader,
+    scope: Scope,
+    before: Versions,
+    enabled: EnabledSet,
+    versions: Versions,
+    *,
+    most: int,
+    deadline: Deadline,
+) -> EnabledSet | None:
+    """Return a set of earlier versions after the changes since; None where it has to be collected
+    again."""
+    changed = documents_since(reader, scope, before, versions)
+    if changed is None:
+        return None
+    if enabled.ids is None:
+        return drifted(enabled, sum(changed.values()), most=most)
+    conditions = f"{scope.narrowing.documents} AND d.id = ANY(:changed)"
+    binds = _binds(scope, versions, most) | {"changed": list(changed)}
+    present = _counted(_in_time(reader, _counting(conditions), binds, deadline))
+    if present.ids is None:
+        return None
+    found = enabled.with_changes(map(str, changed), present)
+    return found if found.chunk_count <= most else None
+
+
+def drifted(enabled: EnabledSet, chunk_count: int, *, most: int) -> EnabledSet | None:
+    """Return a set that is too large to be listed after documents of that many chunks changed; None
+    where that may matter."""
+    drift = enabled.drift + chunk_count
+    is_known = drift <= min(_MAX_DRIFT * enabled.chunk_count, enabled.chunk_count - most)
+    return replace(enabled, drift=drift) if is_known else None
 
 
 def count_enabled(
@@ -105,8 +189,12 @@ def count_enabled(
     `most` chunks. The session is one of `Database.read`. Raises DatabaseUnavailable when that is
     not done by `deadline`."""
     statement = _counting(scope.narrowing.documents)
-    row = _in_time(reader, statement, _binds(scope, versions, most), deadline)
-    return EnabledSet(*row)
+    return _counted(_in_time(reader, statement, _binds(scope, versions, most), deadline))
+
+
+def _counted(row: tuple[Any, ...]) -> EnabledSet:
+    document_count, chunk_count, ids, documents, counts = row
+    return EnabledSet(document_count, chunk_count, ids, documents=documents, counts=counts)
 
 
 def list_chunks(
@@ -116,29 +204,32 @@ def list_chunks(
     there are more than `most`. The session is one of `Database.read`. Raises DatabaseUnavailable
     when that is not done by `deadline`: each chunk is checked against all conditions."""
     statement = _listing(f"{scope.narrowing.documents} {scope.narrowing.chunks}")
-    row = _in_time(reader, statement, _binds(scope, versions, most), deadline)
-    return EnabledSet(*row, of_chunks=True)
+    documents, chunks, ids = _in_time(reader, statement, _binds(scope, versions, most), deadline)
+    return EnabledSet(documents, chunks, ids, of_chunks=True)
 
 
 def _in_time(
     reader: Reader, statement: TextClause, binds: Mapping[str, Any], deadline: Deadline
-) -> tuple[int, int, str | None]:
+) -> tuple[Any, ...]:
     """Return the statement's only row. Raises DatabaseUnavailable after `deadline`."""
     limit = {"statement_timeout": deadline.milliseconds}
     try:
         (row,) = fetch_under(reader, limit, statement, binds, tuple_row)
     except QueryCanceled as error:
         raise DatabaseUnavailable from error
-    return cast("tuple[int, int, str | None]", row)
+    return row
 
 
 @lru_cache(maxsize=256)
 def _counting(conditions: str) -> TextClause:
+    listed = ", ".join(
+        f"""CASE WHEN COALESCE(sum(d.chunk_count), 0) <= :most
+                 THEN CAST(COALESCE(array_agg({column}), '{{}}') AS text) END"""
+        for column in ("d.current_job_id", "d.id", "d.chunk_count")
+    )
     return text(
         f"""
-        SELECT count(*), COALESCE(sum(d.chunk_count), 0),
-               CASE WHEN COALESCE(sum(d.chunk_count), 0) <= :most
-                    THEN CAST(COALESCE(array_agg(d.current_job_id), '{{}}') AS text) END
+        SELECT count(*), COALESCE(sum(d.chunk_count), 0), {listed}
         FROM documents d {SELECTION_JOINS}
         WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
           AND {SELECTION_WHERE} {conditions}

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
+from portal.domain.deadlines import Deadline
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
@@ -450,6 +451,97 @@ def undo(shelf: Shelf) -> None:
         "UPDATE documents SET deleted_at = NULL, visibility = 'shared', owner_id = :ann,"
         " current_job_id = (SELECT id FROM jobs WHERE document_id = documents.id)",
     )
+
+
+# --- sets that follow changes ---------------------------------------------------------------------
+
+OFF_AND_ON = (
+    DEFAULT_OFF,
+    "UPDATE user_document_defaults SET enabled = TRUE WHERE user_id = :ann",
+    "DELETE FROM user_document_defaults WHERE user_id = :ann",
+)
+FOLDER = "INSERT INTO folders (id, name) VALUES (:conversation, 'box')"
+INTO_FOLDER = "UPDATE documents SET folder_id = :conversation WHERE id = :first"
+FOLDER_OFF = (
+    "INSERT INTO folder_switches (user_id, folder_id, enabled) VALUES (:ann, :conversation, FALSE)"
+)
+# Transactions, and whether the set follows their changes instead of being collected again.
+FOLLOWED: dict[str, tuple[tuple[tuple[str, ...], bool], ...]] = {
+    "switches": tuple(((one,), True) for one in (*OFF_AND_ON, OVERRIDE_OFF)),
+    "all at once": ((OFF_AND_ON, True), ((OVERRIDE_OFF, DEFAULT_OFF), True)),
+    "documents": tuple(
+        ((OF_DOCUMENTS[name],), True)
+        for name in ("into the trash", "out of the trash", "withdrawn", "a new document")
+    ),
+    "hidden and given away": (
+        ((OF_DOCUMENTS["hidden"],), True),
+        ((OF_DOCUMENTS["given away"], DEFAULT_OFF), True),
+    ),
+    "a folder": (
+        ((FOLDER,), True),
+        ((INTO_FOLDER,), True),
+        ((FOLDER_OFF,), False),
+        ((DEFAULT_OFF,), True),
+    ),
+    "a folder after a document": (
+        ((FOLDER, INTO_FOLDER), True),
+        ((OVERRIDE_OFF, FOLDER_OFF), False),
+    ),
+    "a document after a folder": (
+        ((FOLDER, INTO_FOLDER), True),
+        ((FOLDER_OFF, DEFAULT_OFF, OVERRIDE_OFF), False),
+    ),
+    "a scope": (
+        ((OVERRIDE_OFF,), True),
+        (('UPDATE conversations SET scope = \'{"tags": ["x"]}\' WHERE id = :conversation',), False),
+    ),
+    "a version that nothing noted": (
+        (("UPDATE users SET selection_version = 1 WHERE id = :ann",), False),
+        ((DEFAULT_OFF,), True),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_set_follows_what_changed(shelf: Shelf, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[object] = []
+    count = enabled_sets.count_enabled
+
+    def collect(*args: Any, **options: Any) -> EnabledSet:
+        collected.append(args)
+        return count(*args, **options)
+
+    monkeypatch.setattr(enabled_sets, "count_enabled", collect)
+    kept = EnabledSets()
+    scope = Scope(shelf.ann, shelf.conversation)
+
+    def find() -> EnabledSet:
+        with shelf.services.database.driver() as reader:
+            read = read_context(reader, shelf.ann.id, shelf.conversation, keyword_backend="auto")
+            limits: Any = {"most": 100, "deadline": Deadline.within(5)}
+            found = kept.find(reader, scope, read.versions, **limits)
+            fresh = count(reader, scope, read.versions, **limits)
+        assert found.is_same(fresh)
+        assert (found.document_count, found.chunk_count) == (
+            fresh.document_count,
+            fresh.chunk_count,
+        )
+        return found
+
+    find()
+    for statements, is_followed in FOLLOWED[name]:
+        collected.clear()
+        shelf.commit(*statements)
+        find()
+        assert (not collected) is is_followed, statements
+
+
+def test_counts_of_a_broad_set_are_taken_again_before_they_are_far_off() -> None:
+    broad = EnabledSet(1_000, 10_000, None)
+    for drift, is_known in ((100, True), (200, True), (201, False)):
+        found = enabled_sets.drifted(broad, drift, most=5_000)
+        assert (found is not None) is is_known
+    assert enabled_sets.drifted(broad, 10, most=9_995) is None
 
 
 # --- the memory itself ----------------------------------------------------------------------------

@@ -14,6 +14,9 @@ from portal.store.search.statement import KeywordLeg, KeywordPlan, VectorLeg, Ve
 # A corrected query is unlike the chunks that the graph was built from, and needs a larger
 # ef_search. Recall@10 of 100 rows at 50,000 chunks: .979 at 100, .994 at 150.
 _FRONT_OF_A_SCAN = 1.5
+# The larger a graph, the more of it a walk has to see for the same recall (docs/performance.md).
+_FRONT_FITS_CHUNKS = 50_000
+_FRONT_GROWTH = 0.4
 # Below this number of chunks all are compared, unless that is disabled.
 _MIN_SHARE = 0.1
 
@@ -72,7 +75,9 @@ def _front(legs: Legs, enabled: EnabledSet) -> int:
     wanted, vector = legs.leg_limit, legs.vector
     factor = vector.model.candidate_factor if vector else 1
     is_broad = vector is not None and vector.is_corrected
-    front = math.ceil(wanted * factor * (_FRONT_OF_A_SCAN if is_broad else 1))
-    share = enabled.chunk_count / max(1, legs.total_chunks, legs.visible_chunks)
+    chunks = max(1, legs.total_chunks, legs.visible_chunks)
+    growth = max(1.0, chunks / _FRONT_FITS_CHUNKS) ** _FRONT_GROWTH
+    front = math.ceil(wanted * factor * growth * (_FRONT_OF_A_SCAN if is_broad else 1))
+    share = enabled.chunk_count / chunks
     spread = math.sqrt(wanted * max(0.0, 1.0 - share))
     return max(front, math.ceil((wanted + 2 * spread) / max(share, _MIN_SHARE)))

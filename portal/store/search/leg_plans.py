@@ -76,7 +76,7 @@ def _front(legs: Legs, enabled: EnabledSet) -> int:
     factor = vector.model.candidate_factor if vector else 1
     is_broad = vector is not None and vector.is_corrected
     chunks = max(1, legs.total_chunks, legs.visible_chunks)
-    growth = max(1.0, chunks / _FRONT_FITS_CHUNKS) ** _FRONT_GROWTH
+    growth = math.pow(max(1.0, chunks / _FRONT_FITS_CHUNKS), _FRONT_GROWTH)
     front = math.ceil(wanted * factor * growth * (_FRONT_OF_A_SCAN if is_broad else 1))
     share = enabled.chunk_count / chunks
     spread = math.sqrt(wanted * max(0.0, 1.0 - share))

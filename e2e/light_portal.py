@@ -177,6 +177,7 @@ def light_portal(library: Library, browser: Browser) -> Iterator[LightPortal]:
         services = build_services(library.settings(chat=settings))
         stack.callback(services.database.dispose)
         stack.callback(services.chat.close)
+        stack.callback(services.page_readers.close)
         server = make_server(
             "127.0.0.1", 0, create_app(services), threaded=True, request_handler=_Quiet
         )

@@ -85,6 +85,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "a document": ("reading.show", {"document_id": "handbook"}, ""),
     "a document, found in": ("reading.show", {"document_id": "travel"}, "?find=报销"),
     "a PDF": ("reading.show", {"document_id": "pdf"}, ""),
+    "a PDF as text": ("reading.show", {"document_id": "pdf"}, "?view=text"),
     "versions": ("revisions.show_all", {"document_id": "handbook"}, ""),
     "a version": ("revisions.show", {"document_id": "handbook", "number": "1"}, ""),
     "search": ("search.show", {}, ""),
@@ -148,6 +149,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
 NO_PAGES = {
     *("assets.own", "assets.vendor", "documents.progress", "uploads.states"),
     *("notifications.show_state", "reading.original_file", "revisions.original_file"),
+    *("page_views.page", "page_views.picture"),
     *("chat.find_about", "chat.export", "messages.show", "citations.card", "confirming.resume"),
     *("admin_questions.export", "admin_audit.export", "oidc.begin_sign_in", "oidc.finish"),
     # Shown in the middle of what tests of their own do.

@@ -517,6 +517,10 @@ class KilledWorker(InvalidInput):
                  "files, or save a new copy and upload that.")
 
 
+class PagesUnavailable(InvalidInput):
+    message = N_("The pages of this file cannot be shown. Its text can be read.")
+
+
 class UnreadableFile(InvalidInput):
     message = N_("The file cannot be read from the disk: %(reason)s.")
 

@@ -134,21 +134,28 @@ def _started(
     reader: str, file: IO[bytes], limits: ExtractionLimits, options: Mapping[str, Any]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a reader with `file` and a pipe as its only files; it ends with the context."""
+    with start_reader(reader, file, limits, options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def start_reader(
+    reader: str, given: IO[bytes] | int, limits: ExtractionLimits, options: Mapping[str, Any]
+) -> subprocess.Popen[bytes]:
+    """Start a reader whose input is `given`, a file or `subprocess.PIPE`; the caller ends it."""
     command = [sys.executable, "-P", "-X", "utf8", str(_LIMITED), str(_READERS / f"{reader}.py")]
     command += [str(limits.memory_mb), str(math.ceil(limits.timeout_s)), json.dumps(dict(options))]
-    with subprocess.Popen(  # noqa: S603 - our own script, no shell
+    return subprocess.Popen(  # noqa: S603 - our own script, no shell
         command,
-        stdin=file,
+        stdin=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={key: os.environ[key] for key in _PASSED_ON if key in os.environ} | _SET,
         # Ctrl-C is for the portal to handle; it must not look like a broken file.
         start_new_session=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    )
 
 
 class _Watch:

@@ -15,6 +15,7 @@ from portal.embeddings.calibration import Calibration
 from portal.services.answers.built_models import BuiltModel
 from portal.services.answers.slots import AnswerSlots
 from portal.services.documents.intake.use_estimates import UseEstimates
+from portal.services.documents.page_readers import PageReaders
 from portal.services.documents.versions.comparisons import Comparisons
 from portal.services.models.vector_rounds import VectorRounds
 from portal.services.operations.single_flight import SingleFlight
@@ -52,6 +53,7 @@ class Services:
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)
     use_estimates: UseEstimates = field(default_factory=UseEstimates, repr=False)
     comparisons: Comparisons = field(default_factory=Comparisons, repr=False)
+    page_readers: PageReaders = field(default_factory=PageReaders, repr=False)
     vector_rounds: VectorRounds = field(default_factory=VectorRounds, repr=False)
     reranker_watch: Watch = field(default_factory=Watch, repr=False)
     embedder_watch: Watch = field(default_factory=Watch, repr=False)

@@ -81,6 +81,8 @@ class RateLimitSettings(Section):
     )
     default: str = Field("600 per minute", description="all other endpoints")
     default_burst: int = _burst(0)
+    pages: str = Field("3000 per minute", description="pages of documents, and their pictures")
+    pages_burst: int = _burst(0)
     search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
     search_semantic_burst: int = _burst(5)
     search_text: str = Field("60 per minute", description="POST /api/v1/search/text")

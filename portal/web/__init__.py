@@ -15,6 +15,7 @@ from portal.web.documents import (
     job_words,
     jobs,
     listing,
+    page_views,
     reading,
     revisions,
     selection,
@@ -66,6 +67,7 @@ BLUEPRINTS = (
     notifications.blueprint,
     uploads.blueprint,
     reading.blueprint,
+    page_views.blueprint,
     revisions.blueprint,
     pages.blueprint,
     saved_searches.blueprint,
@@ -104,6 +106,7 @@ def register(app: APIFlask) -> None:
     security.init_app(app)
     presenters.init_app(app)
     job_words.init_app(app)
+    page_views.init_app(app)
     rendering.init_app(app)
     selection.init_app(app)
     layout.init_app(app)

@@ -36,6 +36,7 @@ SHEETS = (
     "folders",
     "search",
     "reading",
+    "pages",
     "revisions",
     "chat",
     "home",

@@ -13,6 +13,10 @@ export function watchSide() {
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target === side) open(side);
   });
+  // The address changes after the swap.
+  document.addEventListener("htmx:pushedIntoHistory", () => {
+    side.dataset.shown = shown();
+  });
   side.addEventListener("click", (event) => {
     if (!event.target.closest("[data-close-side]")) return;
     event.preventDefault();
@@ -30,14 +34,23 @@ export function watchSide() {
       if (location.pathname !== pathname) return;
       event.stopImmediatePropagation();
       if (!source()) close(side);
-      else if (side.querySelector("[data-source]")?.dataset.source !== source()) {
+      else if (side.dataset.shown !== shown() || !side.querySelector("[data-source]")) {
+        side.dataset.shown = shown();
         window.htmx.ajax("GET", location.pathname + location.search, { target: side });
       }
     },
     { capture: true },
   );
+  side.dataset.shown = shown();
   if (!side.hidden) scrollToQuote(side);
 }
+
+// What the address says is in the pane; the page that is read there is no other content.
+const shown = () => {
+  const values = new URLSearchParams(location.search);
+  values.delete("page");
+  return values.toString();
+};
 
 const source = () => new URLSearchParams(location.search).get("source");
 
@@ -49,7 +62,7 @@ function open(side) {
 }
 
 function scrollToQuote(side) {
-  const wanted = side.querySelector("[data-at], mark.quote");
+  const wanted = side.querySelector("[data-at], .quote") ?? side.querySelector("[data-focus]");
   side.scrollTop = 0;
   if (!wanted) return;
   const top = wanted.getBoundingClientRect().top - side.getBoundingClientRect().top;
@@ -64,6 +77,7 @@ function leave(side) {
 function close(side) {
   const shown = side.querySelector("[data-source]")?.dataset.source;
   side.hidden = true;
+  side.dataset.shown = "";
   side.replaceChildren();
   // The answer may have been replaced meanwhile; its marker has the same id again.
   const back = opener?.isConnected ? opener : document.getElementById(opener?.id || `marker-${shown}`);

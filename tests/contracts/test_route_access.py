@@ -170,6 +170,9 @@ ROWS: dict[str, Row] = {
     "uploads.states": Row(PEOPLE, 200),
     "reading.show": Row(SEEING, 200),
     "reading.original_file": Row(SEEING, 200),
+    # The document there is no PDF; tests/integration/documents/test_page_views.py shows one.
+    "page_views.page": Row(SEEING, 303),
+    "page_views.picture": Row(SEEING, 404),
     "reading.reindex": Row(SEEING, 303, WRITE),
     "revisions.show_all": Row(SEEING, 200),
     "revisions.upload": Row(SEEING, 303, WRITE, {"data": {"file": "<file>"}}),

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, cast, func, insert, literal_column
 from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlalchemy.orm import Session
 
-from portal.domain.documents import Chunk, ExtractedText, Heading, StoredChunk
+from portal.domain.documents import Chunk, ExtractedText, Heading, Page, StoredChunk
 from portal.domain.documents.revisions import MAX_NUMBER
 from portal.domain.documents.structure import Block
 from portal.domain.embedding import Vector
@@ -205,6 +205,17 @@ def list_headings(session: Session, document_id: UUID, *, limit: int) -> list[He
         .where(DocumentRow.id == document_id)
     )
     return [Heading(*heading) for heading in stored or ()]
+
+
+def list_pages(session: Session, document_id: UUID) -> list[Page]:
+    """Return the pages of a document's searchable text, in order."""
+    stored = session.scalar(
+        select(DocumentRevisionRow.pages)
+        .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
+        .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
+        .where(DocumentRow.id == document_id)
+    )
+    return [Page(*page) for page in stored or ()]
 
 
 def read_text(

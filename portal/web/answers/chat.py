@@ -189,7 +189,7 @@ def _source_values(messages: Sequence[Message]) -> dict[str, Any]:
     for message in messages:
         for citation in message.citations:
             if citation.id == as_uuid(stated):
-                source = source_values(citation)
+                source = source_values(citation, message.conversation_id)
                 return {"source": source, "source_message": message}
     raise NotFound
 

@@ -33,7 +33,7 @@ class Focus:
 
     `chunk` holds or begins it. A citation of the present text is marked in place; for one of an
     earlier text, `quoted` holds that text and its revision. `is_gone` when the link's chunk no
-    longer exists.
+    longer exists. `position` is that of a heading in the text.
     """
 
     chunk: StoredChunk | None = None
@@ -46,6 +46,7 @@ class Focus:
     find: str = ""
     matches: tuple[Span, ...] = ()
     match_number: int = 0
+    position: int | None = None
 
     def chosen(self, stored: StoredChunk) -> Span | None:
         """Return the part of the chosen match that lies in a chunk."""
@@ -86,8 +87,8 @@ def find_focus(detail: DocumentDetail) -> Focus:
     query = request.args.get("q", "").strip()
     if words := " ".join(request.args.get("find", "")[:MAX_FIND_CHARACTERS].split()):
         return _found_in_text(detail, words)
-    if (position := _number(request.args.get("at"))) is not None:
-        return Focus(_chunk_at(detail, position))
+    if (position := natural(request.args.get("at"))) is not None:
+        return Focus(_chunk_at(detail, position), position=position)
     if citation_id := as_uuid(request.args.get("citation")):
         return cited_focus(detail.summary.id, citation_id)
     chunk_id = as_uuid(request.args.get("chunk"))
@@ -110,7 +111,7 @@ def _found_in_text(detail: DocumentDetail, words: str) -> Focus:
     matches = tuple(Span(*found) for found in occurrences(text, words, MAX_MATCHES))
     if not matches:
         return Focus(find=words)
-    number = min(max(1, _number(request.args.get("match")) or 1), len(matches))
+    number = min(max(1, natural(request.args.get("match")) or 1), len(matches))
     chunk = _chunk_at(detail, matches[number - 1].start)
     return Focus(chunk, find=words, matches=matches, match_number=number)
 
@@ -122,9 +123,16 @@ def _chunk_at(detail: DocumentDetail, position: int) -> StoredChunk | None:
         return None
 
 
-def _number(text: str | None) -> int | None:
+def natural(text: str | None) -> int | None:
+    """Parse a number from 0 in the address."""
     is_number = text and text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
     return int(text) if text and is_number else None
+
+
+def positive(text: str | None, *, otherwise: int = 1) -> int:
+    """Parse a number from 1 in the address; return `otherwise` if there is none."""
+    is_number = text and text.isascii() and text.isdecimal() and len(text) < 7  # noqa: PLR2004
+    return max(1, int(text)) if text and is_number else otherwise
 
 
 def came_from() -> UUID | None:

@@ -22,15 +22,16 @@ from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import citing
-from portal.services.documents import folder_members, folders, library, private_reads
+from portal.services.documents import folder_members, folders, library, private_reads, showing
 from portal.services.documents.ingestion import jobs, rereading
 from portal.services.documents.library import StoredFile
 from portal.services.documents.versions import revisions
 from portal.text.titles import split_tags
 from portal.web.documents.bulk import ask_to_move
-from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus
+from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus, positive
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import ACTIVE
+from portal.web.documents.page_views import pages_view, wants_pages
 from portal.web.documents.structured import chunk_pieces
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.people.notifications import new_bell
@@ -165,12 +166,27 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
     services, user = context.caller()
     document_id = detail.summary.id
     focus, part = find_focus(detail), positive(request.args.get("part"))
-    if focus.chunk is not None:
+
+    def address(**values: Any) -> str:
+        arguments: dict[str, Any] = _focus_arguments() | values
+        return url_for("reading.show", document_id=document_id, **arguments)
+
+    view, why_text = None, None
+    if wants_pages(detail, focus):
+        view, why_text = pages_view(detail, focus, address)
+    if focus.chunk is not None and view is None:
         before = library.count_chunks_before(services, user, document_id, focus.chunk)
         part = before // CHUNKS_PER_PAGE + 1
+    text = {"focus": focus, "document": detail.summary}
+    if view is None:
+        text = text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE)
     return {
         **_state(detail),
-        **text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE),
+        **text,
+        "view": view,
+        "why_text": why_text,
+        "has_pages": showing.has_pages(detail.summary.media_type),
+        "address": address,
         "headings": library.list_headings(services, user, document_id, limit=_MAX_OUTLINE),
         "max_matches": MAX_MATCHES,
         "query": focus.query,
@@ -191,6 +207,12 @@ def _private_reads(detail: DocumentDetail) -> list[AuditEntry]:
     if detail.summary.owner_id != user.id:
         return []
     return private_reads.list_reads(services, user, detail.summary.id)
+
+
+def _focus_arguments() -> dict[str, str]:
+    """Return the values of this address that say what to show, not how."""
+    names = ("citation", "conversation", "chunk", "q", "find", "match", "at")
+    return {name: request.args[name] for name in names if request.args.get(name)}
 
 
 def text_values(
@@ -216,7 +238,7 @@ def text_values(
     }
 
 
-def source_values(citation: Citation) -> dict[str, Any]:
+def source_values(citation: Citation, conversation_id: UUID) -> dict[str, Any]:
     """Return what the pane beside a conversation needs to show a citation in its document."""
     services, user = context.caller()
     if not citation.can_open or citation.document_id is None:
@@ -226,17 +248,27 @@ def source_values(citation: Citation) -> dict[str, Any]:
         return {"citation": citation, "quoted": quoted}
     detail = library.get_document(services, user, citation.document_id)
     focus = cited_focus(detail.summary.id, citation.id)
+
+    def address(**values: Any) -> str:
+        return url_for("chat.show", conversation_id=conversation_id, source=citation.id, **values)
+
+    shown: dict[str, Any] = {
+        "citation": citation,
+        "quoted": focus.quoted,
+        "document": detail.summary,
+        "has_pages": showing.has_pages(detail.summary.media_type) and focus.quoted is None,
+        "address": address,
+        "view": None,
+        "why_text": None,
+    }
+    if wants_pages(detail, focus):
+        shown["view"], shown["why_text"] = pages_view(detail, focus, address)
+    if shown["view"] is not None or focus.quoted is not None:
+        return shown
     start = 0
     if focus.chunk is not None:
         start = library.count_chunks_before(services, user, detail.summary.id, focus.chunk)
-    text = {} if focus.quoted else text_values(detail, focus, max(0, start - _CHUNKS_BEFORE))
-    return {"citation": citation, "quoted": focus.quoted, "document": detail.summary, **text}
-
-
-def positive(text: str | None, *, otherwise: int = 1) -> int:
-    """Parse a number from 1 in the address; return `otherwise` if there is none."""
-    is_number = text and text.isascii() and text.isdecimal() and len(text) < 7  # noqa: PLR2004
-    return max(1, int(text)) if text and is_number else otherwise
+    return shown | text_values(detail, focus, max(0, start - _CHUNKS_BEFORE))
 
 
 def _charset(encoding: str | None) -> str:

@@ -1,0 +1,124 @@
+"""A process that shows the pages of one PDF on demand, with the rights and limits of a reader."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from portal.errors import PagesUnavailable
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import start_reader
+
+# A picture of eight million pixels, in base64.
+_MAX_ANSWER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A page as a picture."""
+
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The characters of a page as it is shown. `boxes` has left, top, right and bottom of each, in
+    tenths of a point from the upper left corner; line ends have zeros."""
+
+    text: str
+    boxes: tuple[int, ...]
+
+    def box(self, index: int) -> tuple[int, int, int, int]:
+        left, top, right, bottom = self.boxes[4 * index : 4 * index + 4]
+        return left, top, right, bottom
+
+
+class PageProcess:
+    """A reader of one file that waits for commands. One thread at a time may use it.
+
+    All methods raise PagesUnavailable, after which the process is of no more use: the file is
+    broken or locked, has too many pages, or took more than its limits of time and memory.
+    """
+
+    def __init__(
+        self, parts: Iterable[bytes], size_bytes: int, limits: ExtractionLimits, *, cpu_s: float
+    ) -> None:
+        """Start the process and give it a file. `limits.timeout_s` is that of each command, `cpu_s`
+        the processor time of all together."""
+        self._timeout_s = limits.timeout_s
+        whole = ExtractionLimits(timeout_s=cpu_s, memory_mb=limits.memory_mb)
+        options = {"size": size_bytes, "pages": limits.max_pages}
+        self._process = start_reader("pages_reader", subprocess.PIPE, whole, options)
+        try:
+            with self._within_time():
+                for part in parts:
+                    self._write(part)
+                self.sizes = [(float(wide), float(high)) for wide, high in self._sizes()]
+        except BaseException:
+            self.close()
+            raise
+
+    def text(self, number: int) -> PageText:
+        with self._within_time():
+            answer = self._ask("text", number)
+        return PageText(str(answer["text"]), tuple(map(int, answer["boxes"])))
+
+    def picture(self, number: int, width: int) -> Picture:
+        """Return a page as a picture about `width` pixels wide."""
+        with self._within_time():
+            answer = self._ask("picture", number, width)
+        return Picture(str(answer["type"]), base64.b64decode(answer["data"]))
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                if pipe:
+                    pipe.close()
+        self._process.wait()
+
+    @contextmanager
+    def _within_time(self) -> Iterator[None]:
+        timer = threading.Timer(self._timeout_s, self._process.kill)
+        timer.start()
+        try:
+            yield
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise PagesUnavailable from error
+        finally:
+            timer.cancel()
+
+    def _sizes(self) -> list[list[float]]:
+        answer = self._answer()
+        if "confined_by" in answer:
+            answer = self._answer()
+        return list(answer["sizes"])
+
+    def _ask(self, *command: Any) -> dict[str, Any]:
+        self._write(json.dumps(command).encode() + b"\n")
+        return self._answer()
+
+    def _write(self, data: bytes) -> None:
+        if self._process.stdin is None:
+            raise PagesUnavailable
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._process.stdout.readline(_MAX_ANSWER_BYTES) if self._process.stdout else b""
+        answer = json.loads(line) if line.endswith(b"\n") else None
+        if not isinstance(answer, dict) or "error" in answer:
+            raise PagesUnavailable
+        return answer

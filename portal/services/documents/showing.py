@@ -1,0 +1,120 @@
+"""A document as its pages: sizes, pictures, characters, and the places of its stored words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from portal.domain.documents import MediaType, Page
+from portal.domain.people import User
+from portal.domain.search import Span
+from portal.errors import NotFound, existing
+from portal.ingest.page_process import PageText, Picture
+from portal.services import Services
+from portal.services.documents import library
+from portal.services.documents.page_readers import FileToShow, Sizes
+from portal.store.documents import chunks as chunk_store
+from portal.store.documents import files as file_store
+from portal.text.layout.placing import Box, PlacedPage, lines_of, rectangles
+
+WIDTHS = (700, 1400, 2100)
+"""Pixels of pictures: small and large windows, and screens with two pixels a point."""
+_VERSION_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDocument:
+    """The pages of a document. `sizes` are in points, `pages` the ranges of their text; `version`
+    changes with the file."""
+
+    file: FileToShow
+    version: str
+    sizes: Sizes
+    pages: Sequence[Page]
+
+    @property
+    def count(self) -> int:
+        return len(self.sizes)
+
+    def page_at(self, position: int) -> int:
+        """Return the number of the page with a character of the text."""
+        return next((page.number for page in self.pages if position < page.end), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPage:
+    """A page: its size in tenths of a point, its lines in pieces, and the rectangles of each mark
+    that has a part on it, empty where that was not found."""
+
+    number: int
+    width: int
+    height: int
+    lines: list[list[tuple[str, Box]]]
+    marks: tuple[tuple[Span, list[Box]], ...] = ()
+
+
+def has_pages(media_type: MediaType) -> bool:
+    """Tell whether documents of this type can be shown as pages."""
+    return media_type is MediaType.PDF
+
+
+def open_pages(services: Services, user: User, document_id: UUID) -> ShownDocument:
+    """Return the pages of a document. Raises NotFound, PagesUnavailable, Overloaded."""
+    file, version = find_file(services, user, document_id)
+    with services.database.begin() as session:
+        pages = chunk_store.list_pages(session, document_id)
+    return ShownDocument(file, version, services.page_readers.sizes(file), pages)
+
+
+def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileToShow, str]:
+    """Return the PDF of a document, and what changes with it. Raises NotFound."""
+    with services.database.begin() as session:
+        library.seen(session, user, document_id)
+        original = existing(file_store.find_original(session, document_id))
+    if not has_pages(original.media_type):
+        raise NotFound
+    stored = library.as_file(services, original)
+    file = FileToShow(original.id, original.size_bytes, lambda: stored.parts)
+    return file, original.sha256[:_VERSION_LENGTH]
+
+
+def page_picture(
+    services: Services, user: User, document_id: UUID, number: int, width: int
+) -> tuple[Picture, str]:
+    """Return a page as a picture, one of WIDTHS wide, and the version of its file.
+
+    Raises NotFound, PagesUnavailable, Overloaded.
+    """
+    file, version = find_file(services, user, document_id)
+    if width not in WIDTHS or not 1 <= number <= len(services.page_readers.sizes(file)):
+        raise NotFound
+    return services.page_readers.picture(file, number, width), version
+
+
+def show_page(
+    services: Services, shown: ShownDocument, number: int, stored: str, marks: Sequence[Span]
+) -> ShownPage:
+    """Return one page, with `marks` in its `stored` text placed on it; they are ranges of the whole
+    text. Raises PagesUnavailable, Overloaded."""
+    text = services.page_readers.text(shown.file, number)
+    width, height = shown.sizes[number - 1]
+    return ShownPage(
+        number=number,
+        width=max(1, round(width * 10)),
+        height=max(1, round(height * 10)),
+        lines=lines_of(text.text, text.box),
+        marks=tuple(_placed(shown.pages, number, stored, text, marks)) if marks else (),
+    )
+
+
+def _placed(
+    pages: Sequence[Page], number: int, stored: str, text: PageText, marks: Sequence[Span]
+) -> list[tuple[Span, list[Box]]]:
+    start = pages[number - 1].start
+    placed = PlacedPage(stored, text.text)
+    found = []
+    for mark in marks:
+        ranges = placed.find(max(0, mark.start - start), min(len(stored), mark.end - start))
+        found.append((mark, rectangles(ranges, text.text, text.box)))
+    return found

@@ -1,0 +1,257 @@
+"""A PDF as its pages: in its document, beside a conversation, and each page for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from urllib.parse import urlencode
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import Flask, make_response, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.domain.documents import DocumentDetail, DocumentStatus
+from portal.domain.search import Span
+from portal.errors import N_, NotFound, Overloaded, PagesUnavailable
+from portal.http import context
+from portal.http.messages import error_message
+from portal.limits.endpoints import limited
+from portal.services.documents import library, showing
+from portal.services.documents.showing import WIDTHS, ShownDocument, ShownPage
+from portal.text.terms.highlight import occurrences
+from portal.web.assets import YEAR_S
+from portal.web.documents.focus import (
+    MAX_FIND_CHARACTERS,
+    MAX_MATCHES,
+    Focus,
+    find_focus,
+    natural,
+    positive,
+)
+from portal.web.layout import Answer, see_other, wants_fragment
+
+ZOOMS = (50, 75, 100, 150, 200)
+"""Percent of the width of the column."""
+PAGES_AT_ONCE = 3
+# The shape of frames: a page that is a hundred times higher than wide is not shown at full length.
+_MAX_RATIO = 5
+_MARKS_A_PAGE = 300
+_OF_A_PAGE = frozenset({"page", "view", "match"})
+_UNPLACED = N_("The quoted words could not be found on the page. This is the text of the document.")
+
+blueprint = APIBlueprint("page_views", __name__, enable_openapi=False, url_prefix="/documents")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What to mark on pages: ranges of the text, of one `kind` ("quote", "found", or "place" for
+    the place of a heading); `chosen` is where the link leads. `asked` are the values of an address
+    that marks the same."""
+
+    kind: str = "place"
+    spans: tuple[Span, ...] = ()
+    chosen: Span | None = None
+    asked: tuple[tuple[str, str], ...] = ()
+
+    def on(self, start: int, end: int) -> tuple[Span, ...]:
+        """Return those with a part between two positions."""
+        return tuple(mark for mark in self.spans if mark.start < end and start < mark.end)
+
+
+@dataclass(frozen=True, slots=True)
+class PagesView:
+    """What templates need to show a document as pages. `address` builds the address of the same
+    view with other values."""
+
+    shown: ShownDocument
+    pages: tuple[ShownPage, ...]
+    marks: Marks
+    number: int
+    zoom: int
+    is_unplaced: bool
+    address: Callable[..., str]
+
+    @property
+    def asked(self) -> str:
+        return urlencode(self.marks.asked)
+
+    @property
+    def is_sought(self) -> bool:
+        """Return whether the address leads to a place, not only to the document."""
+        return self.number > 1 or self.marks.chosen is not None
+
+    @property
+    def sizes(self) -> str:
+        """Return the sizes of all pages: "595x842*12 842x595"."""
+        runs = [(size, len(list(same))) for size, same in groupby(map(frame, self.shown.sizes))]
+        return " ".join(f"{wide}x{high}*{count}" for (wide, high), count in runs)
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """Return the values of the address that stay when another page is asked for."""
+        kept = {name: value for name, value in request.args.items() if name not in _OF_A_PAGE}
+        return kept | {"view": "pages"}
+
+    @property
+    def smaller(self) -> int | None:
+        return next((zoom for zoom in reversed(ZOOMS) if zoom < self.zoom), None)
+
+    @property
+    def larger(self) -> int | None:
+        return next((zoom for zoom in ZOOMS if zoom > self.zoom), None)
+
+
+@blueprint.get("/<uuid:document_id>/pages/<int:number>")
+@limited("pages")
+def page(document_id: UUID, number: int) -> Answer:
+    """Show one page, for scripts that come near it."""
+    services, user = context.caller()
+    if not wants_fragment():
+        library.get_summary(services, user, document_id)
+        return see_other(
+            url_for("reading.show", document_id=document_id, view="pages", page=number)
+        )
+    shown = showing.open_pages(services, user, document_id)
+    if not 1 <= number <= shown.count:
+        raise NotFound
+    marks = _asked_marks(document_id, shown, number)
+    values = {"document_id": document_id, "shown": shown, "marks": marks}
+    values |= {"page": _show(document_id, shown, number, marks), "zoom": _zoom()}
+    return render_template("fragments/pages/_page.html", **values)
+
+
+@blueprint.get("/<uuid:document_id>/pages/<int:number>/picture")
+@limited("pages")
+def picture(document_id: UUID, number: int) -> Response:
+    """Send one page as a picture. Who may not see the document gets 404."""
+    width = positive(request.args.get("w"), otherwise=WIDTHS[0])
+    services, user = context.caller()
+    drawn, version = showing.page_picture(services, user, document_id, number, width)
+    response = make_response(drawn.data)
+    response.headers["Content-Type"] = drawn.media_type
+    # Only for the same session: the next user of a browser has to ask.
+    response.vary.add("Cookie")
+    response.headers["Cache-Control"] = (
+        f"private, max-age={YEAR_S}, immutable" if request.args.get("v") == version else "no-cache"
+    )
+    return response
+
+
+def wants_pages(detail: DocumentDetail, focus: Focus) -> bool:
+    """Tell whether the address asks for the pages of a document, or leaves it open and it has
+    some. Text that is not in the file, or no longer, is shown as text."""
+    if not showing.has_pages(detail.summary.media_type):
+        return False
+    if detail.summary.status is not DocumentStatus.READY or focus.quoted is not None:
+        return False
+    if focus.chunk is not None and focus.chunk.chunk.char_start is None:
+        return False
+    asked = request.args.get("view")
+    return asked == "pages" or (asked != "text" and "part" not in request.args)
+
+
+def pages_view(
+    detail: DocumentDetail, focus: Focus, address: Callable[..., str]
+) -> tuple[PagesView | None, str | None]:
+    """Return the view of the pages around the focus, or None and why text is shown instead."""
+    services, user = context.caller()
+    document_id = detail.summary.id
+    try:
+        shown = showing.open_pages(services, user, document_id)
+        marks = _focus_marks(focus)
+        target = shown.page_at(marks.chosen.start) if marks.chosen else 1
+        number = min(positive(request.args.get("page"), otherwise=target), shown.count)
+        pages = tuple(
+            _show(document_id, shown, one, marks)
+            for one in range(number, min(number + PAGES_AT_ONCE, shown.count + 1))
+        )
+    except (PagesUnavailable, Overloaded) as error:
+        return None, error_message(error)
+    is_unplaced = marks.kind == "quote" and number == target and not _is_placed(pages, marks)
+    if is_unplaced and request.args.get("view") != "pages":
+        return None, gettext(_UNPLACED)
+    return PagesView(shown, pages, marks, number, _zoom(), is_unplaced, address), None
+
+
+def frame(size: tuple[float, float]) -> tuple[int, int]:
+    """Return width and height of the frame of a page, in points."""
+    width, height = (max(1.0, side) for side in size)
+    return (
+        round(max(width, height / _MAX_RATIO)),
+        round(max(height, width / _MAX_RATIO)),
+    )
+
+
+def _is_placed(pages: Sequence[ShownPage], marks: Marks) -> bool:
+    return any(boxes for one in pages for mark, boxes in one.marks if mark == marks.chosen)
+
+
+def _show(document_id: UUID, shown: ShownDocument, number: int, marks: Marks) -> ShownPage:
+    services, user = context.caller()
+    stored = ""
+    on_page: tuple[Span, ...] = ()
+    if number <= len(shown.pages):
+        place = shown.pages[number - 1]
+        on_page = marks.on(place.start, place.end)[:_MARKS_A_PAGE]
+        if on_page:
+            _, stored = library.read_text(
+                services, user, document_id, start=place.start, end=place.end
+            )
+    return showing.show_page(services, shown, number, stored, on_page)
+
+
+def _focus_marks(focus: Focus) -> Marks:
+    if focus.find:
+        if not focus.matches:
+            return Marks()
+        chosen = focus.matches[focus.match_number - 1]
+        asked = (("find", focus.find), ("chosen", str(chosen.start)))
+        return Marks("found", focus.matches, chosen, asked)
+    if focus.citation is not None and focus.chunk is not None:
+        quote = Span(focus.citation.char_start, focus.citation.char_end)
+        return Marks("quote", (quote,), quote, (("citation", str(focus.citation.id)),))
+    if focus.chunk is None or focus.chunk.chunk.char_start is None:
+        return Marks()
+    start = focus.chunk.chunk.char_start
+    if focus.position is not None:
+        content = focus.chunk.chunk.content
+        end = content.find("\n", max(0, focus.position - start))
+        line = Span(focus.position, start + (end if end > 0 else len(content)))
+        return Marks("place", (line,), line, (("at", str(focus.position)),))
+    words = focus.spans([focus.chunk]).get(focus.chunk.id, ())
+    spans = tuple(Span(start + word.start, start + word.end) for word in words)
+    chosen = spans[0] if spans else Span(start, start + 1)
+    asked = (("chunk", str(focus.chunk.id)), ("q", focus.query))
+    return Marks("found", spans or (chosen,), chosen, asked)
+
+
+def _asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> Marks:
+    """Return the marks of one page that its address asks for."""
+    services, user = context.caller()
+    find = " ".join(request.args.get("find", "")[:MAX_FIND_CHARACTERS].split())
+    if not find:
+        return _focus_marks(find_focus(library.get_document(services, user, document_id)))
+    if number > len(shown.pages):
+        return Marks()
+    # Not in the whole text: it is the page that counts, and what begins or ends beside it.
+    place = shown.pages[number - 1]
+    around = 2 * MAX_FIND_CHARACTERS
+    start = max(0, place.start - around)
+    _, text = library.read_text(services, user, document_id, start=start, end=place.end + around)
+    found = occurrences(text, find, MAX_MATCHES)
+    spans = tuple(Span(start + first, start + last) for first, last in found)
+    chosen_start = natural(request.args.get("chosen"))
+    chosen = next((span for span in spans if span.start == chosen_start), None)
+    return Marks("found", spans, chosen)
+
+
+def _zoom() -> int:
+    asked = positive(request.args.get("zoom"), otherwise=100)
+    return min(ZOOMS, key=lambda zoom: abs(zoom - asked))
+
+
+def init_app(app: Flask) -> None:
+    app.jinja_env.globals.update(page_frame=frame, page_widths=WIDTHS)

@@ -120,7 +120,7 @@ def page(document_id: UUID, number: int) -> Answer:
     marks = _asked_marks(document_id, shown, number)
     values = {"document_id": document_id, "shown": shown, "marks": marks}
     values |= {"page": _show(document_id, shown, number, marks), "zoom": _zoom()}
-    return render_template("fragments/pages/_page.html", **values)
+    return render_template("fragments/page_views/_page.html", **values)
 
 
 @blueprint.get("/<uuid:document_id>/pages/<int:number>/picture")

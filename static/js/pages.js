@@ -7,7 +7,7 @@ const RETRY_MS = 1500;
 
 export function watchPages() {
   start(document);
-  document.addEventListener("htmx:afterSwap", (event) => start(event.detail.target));
+  document.addEventListener("htmx:afterSwap", () => start(document));
 }
 
 function start(root) {

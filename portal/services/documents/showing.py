@@ -12,7 +12,7 @@ from portal.domain.search import Span
 from portal.errors import NotFound, existing
 from portal.ingest.page_process import PageText, Picture
 from portal.services import Services
-from portal.services.documents import library
+from portal.services.documents import library, private_reads
 from portal.services.documents.page_readers import FileToShow, Sizes
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import files as file_store
@@ -74,6 +74,7 @@ def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileTo
         original = existing(file_store.find_original(session, document_id))
     if not has_pages(original.media_type):
         raise NotFound
+    private_reads.record(services, user, [document_id], found=False)
     stored = library.as_file(services, original)
     file = FileToShow(original.id, original.size_bytes, lambda: stored.parts)
     return file, original.sha256[:_VERSION_LENGTH]

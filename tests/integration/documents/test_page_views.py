@@ -19,7 +19,7 @@ from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import PagesUnavailable
 from portal.ingest.limits import ExtractionLimits
 from portal.services.answers import conversations
-from portal.services.documents import library
+from portal.services.documents import library, private_reads
 from portal.services.documents.page_readers import (
     MAX_FAILURES,
     MAX_PROCESSES,
@@ -105,6 +105,16 @@ def test_one_page_and_its_picture_ask_who_may_see_the_document(
         assert client.get(missing, headers=other | more).status_code == 404
     library.delete_document(portal.services, portal.admin, secret.id)
     assert client.get(f"{address}/picture?w=700", headers=portal.headers()).status_code == 404
+
+
+def test_administrators_leave_a_trace_where_they_look_at_pages(
+    client: FlaskClient, portal: Portal, tmp_path: Path
+) -> None:
+    path = files.write_pdf(tmp_path / "own.pdf", [LINES])
+    ada = portal.user("ada")
+    own = portal.add(path.read_bytes(), name="own.pdf", owner=ada, visibility=Visibility.PRIVATE)
+    client.get(f"/documents/{own.id}/pages/1/picture?w=700", headers=portal.headers())
+    assert len(private_reads.list_reads(portal.services, ada, own.id)) == 1
 
 
 @pytest.mark.parametrize(

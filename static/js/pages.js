@@ -17,6 +17,10 @@ function start(root) {
   }
 }
 
+const isEmpty = (frame) => frame.firstElementChild?.localName === "canvas";
+
+const nodes = (text) => new DOMParser().parseFromString(text, "text/html").body.childNodes;
+
 class Pages {
   constructor(list) {
     this.list = list;
@@ -25,6 +29,7 @@ class Pages {
     this.near = new Set();
     this.running = new Map();
     this.frames = [];
+    this.sizes = [];
     this.current = this.first = Number(list.firstElementChild.dataset.number);
   }
 
@@ -55,8 +60,9 @@ class Pages {
           frame = this.newFrame(number);
           (number < this.first ? above : below).append(frame);
         }
-        frame.style.aspectRatio = `${wide} / ${high}`;
+        this.sizes.push([wide, high]);
         this.frames.push(frame);
+        if (!frame.firstChild) this.empty(frame);
       }
     }
     this.list.prepend(above);
@@ -69,6 +75,13 @@ class Pages {
     frame.dataset.number = number;
     frame.setAttribute("aria-label", `${this.list.dataset.label} ${number}`);
     return frame;
+  }
+
+  // What has the shape of the page, without a style.
+  empty(frame) {
+    const shape = document.createElement("canvas");
+    [shape.width, shape.height] = this.sizes[frame.dataset.number - 1];
+    frame.replaceChildren(shape);
   }
 
   noteNear(seen) {
@@ -87,10 +100,10 @@ class Pages {
   fill() {
     if (!this.list.isConnected) return this.watching.disconnect();
     const far = (frame) => Math.abs(frame.dataset.number - this.current);
-    for (const frame of this.list.querySelectorAll(".page-sheet:not(:empty)")) {
-      if (far(frame) > KEPT && !this.near.has(frame)) frame.replaceChildren();
+    for (const frame of this.list.querySelectorAll(".page-sheet:has(> img)")) {
+      if (far(frame) > KEPT && !this.near.has(frame)) this.empty(frame);
     }
-    const wanted = [...this.near].filter((frame) => !frame.firstChild && !this.running.has(frame));
+    const wanted = [...this.near].filter((frame) => isEmpty(frame) && !this.running.has(frame));
     wanted.sort((one, other) => far(one) - far(other));
     for (const frame of wanted.slice(0, Math.max(0, AT_ONCE - this.running.size))) this.load(frame);
   }
@@ -103,7 +116,7 @@ class Pages {
       const address = this.list.dataset.pages.replace("/pages/0", `/pages/${frame.dataset.number}`);
       const headers = { "HX-Request": "true" };
       const answer = await fetch(address, { headers, signal: control.signal });
-      if (answer.ok) frame.innerHTML = await answer.text();
+      if (answer.ok) frame.replaceChildren(...nodes(await answer.text()));
       else if ([429, 503].includes(answer.status)) wait = RETRY_MS;
       else frame.textContent = this.list.dataset.broken;
     } catch {

@@ -36,7 +36,10 @@ def on_starting(_server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Load the model in each worker: one loaded before the fork, with --preload, cannot be used."""
+    """Load the model and watch the servers in each worker: neither survives a fork, which comes
+    later with --preload."""
     from portal.services.models.preloading import load_ahead
 
-    load_ahead(worker.wsgi.extensions["portal"])
+    services = worker.wsgi.extensions["portal"]
+    services.database.watch()
+    load_ahead(services)

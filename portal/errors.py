@@ -645,6 +645,12 @@ class DatabaseUnavailable(Unavailable):
     message = N_("The database is not responding. Try again in a moment.")
 
 
+class WritingUnavailable(DatabaseUnavailable):
+    message = N_("At the moment the portal can only be read. Nothing was saved. Try again in a "
+                 "minute.")
+    retry_after_s = 10
+
+
 class ScannerUnavailable(Unavailable):
     message = N_("The file could not be scanned for malware, so nothing was stored. Try again in a "
                  "moment; if it stays so, tell your administrator.")

@@ -2,7 +2,6 @@
 
     ./run cluster
 
-A primary and streaming replicas of the embedded PostgreSQL, PgBouncer in transaction mode beside
-each, Redis, two web processes behind nginx, and two workers. PgBouncer, Redis and nginx are those
-of the system.
+A primary and streaming replicas of the embedded PostgreSQL, PgBouncer in transaction mode, Redis,
+two web processes behind nginx, and two workers. PgBouncer, Redis and nginx are those of the system.
 """

@@ -34,7 +34,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
     cluster = Cluster(options.folder, Layout.beginning_at(options.port), replicas=options.replicas)
-    print("starting servers, poolers, Redis, web processes, workers and the proxy …", flush=True)
+    print("starting servers, pooler, Redis, web processes, workers and the proxy …", flush=True)
     try:
         cluster.start()
         ready.set()
@@ -74,7 +74,7 @@ def _show(cluster: Cluster) -> None:
         print(f"Sign in as:  {name}\nPassword:    {password}   (shown this once)")
     print("\nservers:")
     for node in cluster.nodes:
-        print(f"  {node.name:7} {node.state().role:8} psql -h {node.cluster} -U portal portal")
+        print(f"  {node.name:7} {node.state().role:8} psql -h {node.socket} -U portal portal")
     print("processes:")
     for process in cluster.processes:
         print(f"  {process.name:16} pid {process.pid:7} {process.log}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cluster import programs
-from bench.cluster.nodes import USER, Node, NodeState, wait
+from bench.cluster.nodes import SOCKET, USER, Node, NodeState, wait
 from bench.cluster.programs import Process
 from portal.database import cluster_files
 from portal.database.embedded import DATABASE
@@ -32,7 +32,10 @@ _SERVER = {"shared_buffers": "128MB", "maintenance_work_mem": "128MB", "max_conn
 
 _PGBOUNCER = """\
 [databases]
-{database} = host={server} port={server_port} connect_query='SET statement_timeout = {timeout_ms}'
+; Whoever promotes a replica writes its address here and sends SIGHUP.
+{database} = host={primary} {common}
+; To read from, one a server.
+{each}
 
 [pgbouncer]
 listen_addr =
@@ -87,12 +90,12 @@ class Cluster:
         self.layout = layout
         self._environment = dict(environment or {})
         names = [f"node{number}" for number in range(1, replicas + 2)]
-        hosts = [self.folder / name / cluster_files.CLUSTER for name in names]
+        hosts = [self.folder / name / SOCKET for name in names]
         server = {**_SERVER, **(server_settings or {})}
         self.nodes = [
             Node(name, self.folder / name, hosts=hosts, settings=server) for name in names
         ]
-        self.poolers: list[Process] = []
+        self.pooler: Process
         self.redis: Process
         self.web: list[Process] = []
         self.workers: list[Process] = []
@@ -109,7 +112,7 @@ class Cluster:
     @property
     def direct_url(self) -> str:
         """Return the address of the primary without a pooler, for workers and migrations."""
-        hosts = ",".join(str(node.cluster) for node in self.nodes)
+        hosts = ",".join(str(node.socket) for node in self.nodes)
         return (
             f"postgresql://{USER}@/{DATABASE}?host={hosts}&port={cluster_files.PORT}"
             "&target_session_attrs=read-write"
@@ -117,17 +120,13 @@ class Cluster:
 
     @property
     def pooled_url(self) -> str:
-        hosts = ",".join(str(self._pooler_dir(node)) for node in self.nodes)
-        return (
-            f"postgresql://{USER}@/{DATABASE}?host={hosts}&port={_POOLER_PORT}"
-            "&target_session_attrs=read-write"
-        )
+        return f"postgresql://{USER}@/{DATABASE}?host={self._pooler_dir}&port={_POOLER_PORT}"
 
     @property
     def replica_urls(self) -> list[str]:
-        """Return the poolers' addresses of all servers: the portal reads from those that follow."""
+        """Return the pooler's addresses of all servers: the portal reads from those that follow."""
         return [
-            f"postgresql://{USER}@/{DATABASE}?host={self._pooler_dir(node)}&port={_POOLER_PORT}"
+            f"postgresql://{USER}@/{node.name}?host={self._pooler_dir}&port={_POOLER_PORT}"
             for node in self.nodes
         ]
 
@@ -142,7 +141,7 @@ class Cluster:
         for node in self.nodes:
             (node.folder).mkdir(exist_ok=True)
         self._start_servers()
-        self._start_poolers()
+        self._start_pooler()
         self._start_redis()
         self._migrate()
         self._start_portal()
@@ -169,39 +168,42 @@ class Cluster:
             if node.cluster.exists():
                 node.start()
 
-    def _pooler_dir(self, node: Node) -> Path:
-        return node.folder / "pooler"
+    @property
+    def _pooler_dir(self) -> Path:
+        return self.folder / "pooler"
 
-    def _start_poolers(self) -> None:
+    def _start_pooler(self) -> None:
         program = programs.find("pgbouncer")
         assert program is not None
-        for node in self.nodes:
-            folder = self._pooler_dir(node)
-            folder.mkdir(exist_ok=True)
-            # The server admits the operating system's user that runs it, and root.
-            user = choose_server_user(node.cluster)
-            if os.geteuid() == 0:
-                os.chown(folder, user.pw_uid, user.pw_gid)
-            configuration = folder / "pgbouncer.ini"
-            configuration.write_text(
-                _PGBOUNCER.format(
-                    database=DATABASE,
-                    server=node.cluster,
-                    server_port=cluster_files.PORT,
-                    timeout_ms=_STATEMENT_TIMEOUT_MS,
-                    folder=folder,
-                    port=_POOLER_PORT,
-                ).replace("connect_query", f"user={USER} connect_query")
+        self._pooler_dir.mkdir(exist_ok=True)
+        # The servers admit the operating system's user that runs them, and root.
+        user = choose_server_user(self.nodes[0].cluster)
+        if os.geteuid() == 0:
+            os.chown(self._pooler_dir, user.pw_uid, user.pw_gid)
+        primary = self.primary
+        assert primary is not None
+        configuration = self._configure_pooler(primary)
+        log, folder = self.folder / "pooler.log", self._pooler_dir
+        command = [program, str(configuration)]
+        self.pooler = Process("pooler", command, log=log, cwd=folder, user=user)
+        self.pooler.start()
+
+    def _configure_pooler(self, primary: Node) -> Path:
+        common = f"port={cluster_files.PORT} user={USER} dbname={DATABASE} "
+        common += f"connect_query='SET statement_timeout = {_STATEMENT_TIMEOUT_MS}'"
+        each = "\n".join(f"{node.name} = host={node.socket} {common}" for node in self.nodes)
+        path = self._pooler_dir / "pgbouncer.ini"
+        path.write_text(
+            _PGBOUNCER.format(
+                database=DATABASE,
+                primary=primary.socket,
+                common=common,
+                each=each,
+                folder=self._pooler_dir,
+                port=_POOLER_PORT,
             )
-            process = Process(
-                f"pooler of {node.name}",
-                [program, str(configuration)],
-                log=self.folder / f"pooler-{node.name}.log",
-                cwd=folder,
-                user=user,
-            )
-            process.start()
-            self.poolers.append(process)
+        )
+        return path
 
     def _start_redis(self) -> None:
         program = programs.find("redis-server")
@@ -249,7 +251,7 @@ class Cluster:
     def web_environment(self, name: str) -> dict[str, str]:
         return self.environment(name) | {
             "DATABASE_URL": self.pooled_url,
-            "DATABASE_REPLICA_URL": " ".join(self.replica_urls),
+            "DATABASE_REPLICA_URL": ",".join(self.replica_urls),
             "PORTAL_DATABASE_POOLER": "transaction",
             "PORTAL_TRUSTED_PROXIES": "1",
             "PORTAL_PUBLIC_URL": self.address,
@@ -314,8 +316,8 @@ class Cluster:
     @property
     def processes(self) -> list[Process]:
         """Return what runs beside the servers of PostgreSQL."""
-        named = [vars(self).get("redis"), vars(self).get("proxy")]
-        return [*self.poolers, *filter(None, named), *self.web, *self.workers]
+        named = [vars(self).get(name) for name in ("pooler", "redis", "proxy")]
+        return [*filter(None, named), *self.web, *self.workers]
 
     def stop(self) -> None:
         """End everything, the proxy first and the servers last."""
@@ -345,8 +347,10 @@ class Cluster:
         return [node for node in self.nodes if node.state().role == "replica"]
 
     def promote(self) -> Node:
-        """Promote the replica that has received the most."""
+        """Promote the replica that has received the most, and lead the pooler there."""
         states = self.states()
         best = max(self.replicas, key=lambda node: states[node.name].position)
         best.promote()
+        self._configure_pooler(best)
+        self.pooler.signal(signal.SIGHUP)
         return best

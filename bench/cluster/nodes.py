@@ -20,6 +20,7 @@ from portal.database.programs import installation, run_program
 from portal.database.server_user import choose_server_user, open_path_for
 
 USER = cluster_files.SUPERUSER
+SOCKET = "socket"
 _POLL_S = 0.05
 _PROMOTION_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 2
@@ -43,6 +44,8 @@ class Node:
         self.name = name
         self.folder = folder
         self.cluster = folder / cluster_files.CLUSTER
+        # Apart from the server's files, which other servers copy.
+        self.socket = folder / SOCKET
         self._names = ", ".join(host.parent.name for host in hosts)
         standby = {
             # libpq finds the primary among them, also after a promotion.
@@ -55,6 +58,7 @@ class Node:
             "wal_receiver_status_interval": "1s",
         }
         primary = {
+            "unix_socket_directories": str(self.socket),
             "wal_keep_size": "256MB",
             "wal_log_hints": "on",  # For pg_rewind.
             "max_wal_senders": "10",
@@ -63,11 +67,11 @@ class Node:
 
     @property
     def url(self) -> str:
-        return f"postgresql://{USER}@/{DATABASE}?host={self.cluster}&port={cluster_files.PORT}"
+        return f"postgresql://{USER}@/{DATABASE}?host={self.socket}&port={cluster_files.PORT}"
 
     def connect(self, database: str = DATABASE) -> psycopg.Connection:
         return psycopg.connect(
-            host=str(self.cluster),
+            host=str(self.socket),
             port=cluster_files.PORT,
             user=USER,
             dbname=database,
@@ -80,6 +84,12 @@ class Node:
         return self.server.is_running()
 
     def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.socket.mkdir(mode=0o700, exist_ok=True)
+        user = choose_server_user(self.cluster)
+        open_path_for(user, self.socket)
+        if os.geteuid() == 0:
+            os.chown(self.socket, user.pw_uid, user.pw_gid)
         self.server.start()
 
     def require_replica(self) -> None:
@@ -113,7 +123,7 @@ class Node:
         self.cluster.mkdir(mode=0o700)
         if os.geteuid() == 0:
             os.chown(self.cluster, user.pw_uid, user.pw_gid)
-        arguments = ["-h", str(primary.cluster), "-U", USER, "-D", str(self.cluster)]
+        arguments = ["-h", str(primary.socket), "-U", USER, "-D", str(self.cluster)]
         arguments += ["-X", "stream", "-c", "fast"]
         self._run("pg_basebackup", *arguments)
         (self.cluster / "server.log").unlink(missing_ok=True)
@@ -123,17 +133,14 @@ class Node:
         """Start a former primary again as a replica of the new one."""
         self.kill()
         # It must recover from its crash before it can be rewound.
-        self.server.start()
-        self.server.stop()
-        source = f"host={primary.cluster} port={cluster_files.PORT} user={USER} dbname=postgres"
+        self.start()
+        self.stop()
+        source = f"host={primary.socket} port={cluster_files.PORT} user={USER} dbname=postgres"
         self._run("pg_rewind", "-D", str(self.cluster), f"--source-server={source}")
         self._follow()
-        self.server.start()
+        self.start()
 
     def _follow(self) -> None:
-        # The socket of the server that the files came from lay among them.
-        for socket in self.cluster.glob(".s.PGSQL.*"):
-            socket.unlink()
         signal_file = self.cluster / "standby.signal"
         signal_file.touch()
         if os.geteuid() == 0:

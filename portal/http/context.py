@@ -72,9 +72,11 @@ def init_app(app: Flask, services: Services) -> None:
     # The token identifies the user; flask-login must not keep a second copy.
     login_manager.session_protection = None
     app.before_request(_name_request)
+    app.before_request(services.database.enter_request)
     app.before_request(hosts.check_host)
     app.after_request(_finish_request)
     app.teardown_request(lambda _error: audit.set_origin(None))
+    app.teardown_request(lambda _error: services.database.leave_request())
 
 
 def require_login(app: Flask) -> None:
@@ -97,8 +99,10 @@ public = Mark(is_public=True)
 """Mark a view that needs no sign-in; every other one does."""
 
 reads = Mark(scope=Scope.READ)
-"""Mark a view that only reads although it is a POST, such as a search, or that every token may use,
-such as one that ends the token."""
+"""Mark a view that only reads although it is a POST, such as a search."""
+
+for_every_token = Mark(scope=Scope.READ, writes=True)
+"""Mark a view that writes and that every token may use, such as one that ends the token."""
 
 for_administrators = Mark(scope=Scope.ADMIN)
 """Mark a view that only administrators may use, with a token that may administer."""
@@ -292,6 +296,10 @@ def _require_sign_in() -> None:
         administrator()
     else:
         _require_scope(scope)
+    # From here on, who asks and what they may do is settled, by what is true now.
+    is_reading = request.method in _SAFE_METHODS or getattr(wanted, "scope", None) is Scope.READ
+    if is_reading and not getattr(wanted, "writes", False):
+        services().database.enter_reading()
 
 
 def _require_enrolled() -> None:

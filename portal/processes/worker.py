@@ -25,7 +25,7 @@ from portal.services import Services, audit
 from portal.services.documents.ingestion import attempts, indexing
 from portal.services.documents.sources import syncing
 from portal.services.models import builds
-from portal.services.operations import maintenance
+from portal.services.operations import maintenance, setup
 from portal.store.documents import queue as queue_store
 from portal.store.documents.queue import INDEX_TASK, QUEUE_NAME, SLOW_QUEUE, SMALL_QUEUE
 from portal.store.embedding_models.builds import BUILD_QUEUE, BUILD_TASK
@@ -185,7 +185,24 @@ async def _work_until(services: Services, concurrency: int, stopping: asyncio.Ev
 async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
     """Work until `stopping` is set or the queue is unreachable."""
     queue = create_queue(services)
-    async with queue.open_async(), _timers(services, queue):
+    async with queue.open_async():
+        await _heal_keyword_index(services)
+        await _work_in(queue, services, concurrency, stopping)
+
+
+async def _heal_keyword_index(services: Services) -> None:
+    """Repair the keyword index before anything is stored: a promoted replica has an empty file, and
+    each job would fail on it."""
+    try:
+        await asyncio.to_thread(setup.heal_keyword_index, services)
+    except Exception as error:  # noqa: BLE001 - housekeeping tries again
+        log.warning("keyword_index_not_healed", error_type=type(error).__name__)
+
+
+async def _work_in(
+    queue: procrastinate.App, services: Services, concurrency: int, stopping: asyncio.Event
+) -> None:
+    async with _timers(services, queue):
         tasks = [
             asyncio.create_task(stopping.wait()),
             asyncio.create_task(

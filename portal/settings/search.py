@@ -159,3 +159,8 @@ class SearchSettings(Section):
         if value > info.data.get("max_top_k", value):
             raise ValueError(f"at most PORTAL_SEARCH__MAX_TOP_K, {info.data['max_top_k']}")
         return value
+
+
+def uses_bm25(settings: SearchSettings) -> bool:
+    """Tell whether the settings let BM25 rank words."""
+    return settings.keyword_backend in {"auto", "pg_textsearch"}

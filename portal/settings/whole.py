@@ -47,6 +47,7 @@ _SECRETS = ("KEY", "KEY_OLD", "PASSWORD", "URL", "TOKEN", "SECRET", "RECIPIENTS"
 
 def environment_name(path: tuple[str, ...]) -> str:
     top_level = {"database_url": "DATABASE_URL", "redis_url": "REDIS_URL"}
+    top_level["database_replica_url"] = "DATABASE_REPLICA_URL"
     top_level["use_hybrid_search"] = "USE_HYBRID_SEARCH"
     if len(path) == 1 and path[0] in top_level:
         return top_level[path[0]]
@@ -67,6 +68,28 @@ class Settings(BaseSettings):
     database_url: Annotated[
         str | None, Field(validation_alias=AliasChoices("DATABASE_URL", "database_url"))
     ] = Field(None, description="your PostgreSQL; unset: an embedded one in the data directory")
+    database_replica_url: Annotated[
+        str | None,
+        Field(validation_alias=AliasChoices("DATABASE_REPLICA_URL", "database_replica_url")),
+    ] = Field(
+        None,
+        description="servers that follow the one of DATABASE_URL and are read from, separated by "
+        "commas; all servers of a cluster may be named",
+    )
+    database_replica_wait_s: float = Field(
+        0.1,
+        ge=0,
+        le=5,
+        description="how long a request that reads waits for a replica to catch up; then it reads "
+        "from the primary",
+    )
+    database_outage_reads_s: float = Field(
+        3600.0,
+        ge=0,
+        le=604800,
+        description="how long replicas are read from while the primary is lost; then 503. 0: not "
+        "at all",
+    )
     redis_url: Annotated[
         str | None, Field(validation_alias=AliasChoices("REDIS_URL", "redis_url"))
     ] = Field(None, description="shared limits and caches; unset: in memory")
@@ -223,6 +246,15 @@ class Settings(BaseSettings):
         return self.model_copy(
             update={"web": self.web.model_copy(update={"requests_at_once": count})}
         )
+
+    @property
+    def replica_urls(self) -> list[str]:
+        """Return the addresses of DATABASE_REPLICA_URL. A comma separates two where an address
+        begins: one may have several hosts."""
+        parts = re.split(
+            r"[,\s]+(?=postgres(?:ql)?(?:\+psycopg)?://)", self.database_replica_url or ""
+        )
+        return [part.strip(", ") for part in parts if part.strip(", ")]
 
     @property
     def max_upload_bytes(self) -> int:

@@ -29,12 +29,20 @@ class HealthChecks(ResponseModel):
     schema_: Literal["ok", "behind"] = Field(
         alias="schema", description="behind: the database waits for portal migrate"
     )
+    writing: Literal["ok", "unavailable"] | None = Field(
+        None, description="with replicas: whether the primary answers"
+    )
+    replicas: str | None = Field(
+        None, description="with replicas: how many can be read from", examples=["2 of 3 ok"]
+    )
 
 
 class HealthBody(ResponseModel):
     """Whether the portal can serve."""
 
-    status: Literal["ok", "unavailable"]
+    status: Literal["ok", "read_only", "unavailable"] = Field(
+        description="read_only: replicas answer, and the primary does not"
+    )
     live: bool
     ready: bool
     checks: HealthChecks
@@ -86,6 +94,12 @@ class VectorStoreBody(ResponseModel):
         examples=[
             "index differs from settings: it is hnsw halfvec m=16, they ask for hnsw halfvec m=24"
         ],
+    )
+    replicas: dict[str, Any] | None = Field(
+        None,
+        description="with `DATABASE_REPLICA_URL`: the state of each server (ok, behind, "
+        "not_following, unavailable), and what ranks words there (`primary`: searches for words "
+        "are sent to the primary, and rank by `ts_rank_cd` while it is lost)",
     )
     embedding_model: str | None = None
     embedder: Literal["ok", "unavailable"] | None = None

@@ -101,7 +101,7 @@ def refresh_token(json_data: RefreshRequest) -> TokenResponse:
     "the session may then change rights and credentials.",
     responses=error_responses(401, 403),
 )
-@context.reads
+@context.for_every_token
 @confirms_password
 def confirm(json_data: Confirmation) -> str:
     confirm_password(json_data.password)
@@ -116,7 +116,7 @@ def confirm(json_data: Confirmation) -> str:
     description="Ends the token and all that came from the same sign-in (RFC 7009). Every token "
     "may end itself, whatever its scopes.",
 )
-@context.reads
+@context.for_every_token
 def revoke_token(json_data: RevokeRequest) -> str:
     signed_in = context.signed_in()
     if json_data.token:

@@ -13,6 +13,7 @@ from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.models import catalog
 from portal.settings import SearchSettings
+from portal.settings.search import uses_bm25
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
 from portal.store.embedding_models.registry import RegisteredModel
@@ -39,14 +40,21 @@ def check(services: Services) -> dict[str, Any]:
         database, migrated = False, False
     else:
         database, migrated = True, revision is not None and revision == newest_revision()
+    is_ready = database and migrated
+    checks = {
+        "database": "ok" if database else "unavailable",
+        "schema": "ok" if migrated else "behind",
+    }
+    writes = True
+    if replicas := services.database.replica_states:
+        writes = not services.database.is_primary_lost
+        checks["writing"] = "ok" if writes else "unavailable"
+        checks["replicas"] = f"{[state for state, _ in replicas].count('ok')} of {len(replicas)} ok"
     return {
-        "status": "ok" if database and migrated else "unavailable",
+        "status": ("ok" if writes else "read_only") if is_ready else "unavailable",
         "live": True,
-        "ready": database and migrated,
-        "checks": {
-            "database": "ok" if database else "unavailable",
-            "schema": "ok" if migrated else "behind",
-        },
+        "ready": is_ready,
+        "checks": checks,
     }
 
 
@@ -96,7 +104,20 @@ def _read_vector_store(services: Services) -> dict[str, Any]:
         "counts": counts.everything if counts else None,
         _SHARED_COUNTS: counts.shared if counts else None,
     }
+    if replicas := services.database.replica_states:
+        found["replicas"] = {
+            "states": [{"state": state, "behind_bytes": behind} for state, behind in replicas],
+            "words": _words_on_replicas(services),
+        }
     return found | {"status": _status(found, search.keyword_backend)}
+
+
+def _words_on_replicas(services: Services) -> str:
+    """Return what ranks words where a replica is read from: `primary` where searches for words are
+    sent there, and only without it rank by `ts_rank_cd`."""
+    if not uses_bm25(services.settings.search):
+        return str(services.settings.search.keyword_backend)
+    return "pg_textsearch" if services.database.replicates_bm25 else "primary"
 
 
 def finds_by_meaning(vector_store: dict[str, Any]) -> bool:

@@ -25,6 +25,7 @@ from portal.services.search.plan import (
     VECTOR_UNAVAILABLE,
     make_plan,
 )
+from portal.settings.search import uses_bm25
 from portal.store.answers import conversations as conversation_store
 from portal.store.documents.scopes import require_visible
 from portal.store.search.context import SearchContext, read_context
@@ -58,6 +59,15 @@ def search(
     """
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
+    if request.mode is SearchMode.VECTOR or not uses_bm25(services.settings.search):
+        return _search(services, user, request, deadline)
+    with services.database.ranking_words():
+        return _search(services, user, request, deadline)
+
+
+def _search(
+    services: Services, user: User, request: SearchRequest, deadline: Deadline | None
+) -> SearchOutcome:
     if request.scope:
         with services.database.begin() as session:
             require_visible(session, user, request.scope)
@@ -80,7 +90,7 @@ def search(
                 plan, found = find(services, plan, trace, deadline)
             except ModelGone:
                 # An administrator dropped the model just now; the next one is active.
-                return search(services, user, request, deadline=deadline)
+                return _search(services, user, request, deadline)
             outcome = results.outcome(services, plan, found, trace)
             suggestion = suggestions.suggest(services, plan, outcome, found)
             outcome = replace(outcome, correction=suggestion)

@@ -101,7 +101,7 @@ def semantic_search(
 
 def status(services: Services) -> HybridStatus:
     """Return whether searches are hybrid right now, and why not where they should be."""
-    with services.database.driver() as reader:
+    with services.database.ranking_words(), services.database.driver() as reader:
         keywords = keyword_index.read_state(reader, wanted=services.settings.search.keyword_backend)
     is_requested = services.settings.hybrid_semantic_search
     has_words = keywords.backend is not KeywordBackend.OFF

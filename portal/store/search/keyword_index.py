@@ -51,21 +51,22 @@ class KeywordState:
 
 
 # Before 1.4.0 an index gives wrong results silently after every start of the server and every crash
-# of a session, so it is not used until its guard (portal.database.bm25) has rebuilt it. These are
-# columns for a SELECT list, which `state_of` reads.
+# of a session, so it is not used until its guard (portal.database.bm25) has rebuilt it. It is not
+# written to the log either: a replica has an empty file, also when it becomes the primary. These
+# are columns for a SELECT list, which `state_of` reads.
 STATE_COLUMNS = f"""
     (SELECT count(*) FROM pg_index
      WHERE indisvalid AND indexrelid IN (to_regclass('{ALL_CHUNKS.name}'),
                                          to_regclass('{SHARED_CHUNKS.name}'))
     ) = {_COUNT} AS has_keyword_index,
-    EXISTS (
+    (pg_is_in_recovery() OR EXISTS (
         SELECT FROM bm25_index_state
-        WHERE index_name IN {_NAMES} AND server_started_at < greatest(
+        WHERE index_name IN {_NAMES} AND server_started_at <> greatest(
             pg_postmaster_start_time(),
             (SELECT max(backend_start) FROM pg_stat_activity
              WHERE backend_type = 'checkpointer')
         )
-    ) AND EXISTS (
+    )) AND EXISTS (
         SELECT FROM pg_extension
         WHERE extname = 'pg_textsearch' AND extversion ~ '^(0|1[.][0-3])([.]|$)'
     ) AS has_forgotten,

@@ -85,7 +85,7 @@ def test_name_is_held_at_a_server_that_answers_in_time_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A frozen server still accepts connections but does not respond."""
-    monkeypatch.setitem(session_store._CONNECTING, "connect_timeout", 2)  # libpq's minimum.
+    monkeypatch.setitem(session_store.CONNECTING, "connect_timeout", 2)  # libpq's minimum.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://portal@127.0.0.1:{silent.getsockname()[1]}/portal"
         with pytest.raises(DatabaseUnavailable), Database(url).hold(1, "name"):

@@ -9,6 +9,7 @@ from portal import web
 from portal.http import compression, context
 from portal.services import Services
 from portal.settings import Settings
+from portal.store.session import Database
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +17,8 @@ def app() -> APIFlask:
     """Only what needs no database may be asked of it."""
     services = Services(
         settings=Settings(),
-        database=None,
+        # It connects when it is asked, which nothing here does.
+        database=Database("postgresql://nobody@127.0.0.1:9/none"),
         embedder=None,
         calibration=None,
         chat=None,

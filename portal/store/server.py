@@ -1,0 +1,169 @@
+"""Pooled connections to one server."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Semaphore
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.orm import sessionmaker
+
+from portal.observability import metrics
+from portal.store.binary_parameters import send_binary
+from portal.store.failures import portal_errors
+from portal.store.probing import Prober
+from portal.store.replicas import Sample, read_sample
+
+_DEFAULT_PORT = "5432"
+# A server that stopped responding is noticed within a minute.
+CONNECTING = {
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+def normalise_url(url: str) -> str:
+    """Return the URL with the portal's driver, for any form that the operator may write."""
+    for scheme in ("postgresql+psycopg://", "postgresql://", "postgres://"):
+        if url.startswith(scheme):
+            rest = url.removeprefix(scheme)
+            return _of_several_hosts(f"postgresql://{rest}") or f"postgresql+psycopg://{rest}"
+    return url
+
+
+def _of_several_hosts(url: str) -> str | None:
+    """Return libpq's URL of several hosts as SQLAlchemy takes it; None for any other."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return None
+    hosts = str(parts.pop("host", "") or "").split(",")
+    if len(hosts) == 1:
+        return None
+    ports = str(parts.pop("port", "") or _DEFAULT_PORT).split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    named = {name: str(parts.pop(name, "")) or None for name in ("user", "password", "dbname")}
+    query = {"host": ",".join(hosts), "port": ",".join(port or _DEFAULT_PORT for port in ports)}
+    query |= {name: str(value) for name, value in parts.items()}
+    return URL.create(
+        "postgresql+psycopg",
+        username=named["user"],
+        password=named["password"],
+        database=named["dbname"],
+        query=query,
+    ).render_as_string(hide_password=False)
+
+
+class Server:
+    """Pooled connections to one server, or to whichever of several is the primary."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int,
+        pool_timeout_s: float,
+        statement_timeout_s: float | None,
+        shares_connections: bool,
+    ) -> None:
+        self.url = normalise_url(url)
+        self.engine: Engine = create_engine(
+            self.url,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=pool_timeout_s,
+            # Only `store.statements` prepares statements: others are rare, or of many shapes.
+            connect_args={
+                "prepare_threshold": None if shares_connections else sys.maxsize,
+                **CONNECTING,
+            },
+        )
+        # Registered per engine: an engine copies the types that are registered globally when it is
+        # made.
+        event.listen(self.engine, "connect", lambda driver, _record: send_binary(driver))
+        # The pooler has to set the timeout (docs/operations.md): it may give each statement another
+        # connection.
+        if statement_timeout_s is not None and not shares_connections:
+            limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"
+            event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))
+        event.listen(self.engine, "checkout", _check_alive)
+        event.listen(self.engine, "checkout", _count_taken)
+        event.listen(self.engine, "reset", _end_autocommit)
+        event.listen(self.engine, "checkin", _count_given_back)
+        # Fewer than the pool has, so that threads that wait for a second one cannot hold all.
+        self.pool_size = pool_size
+        self.spare = Semaphore(min(os.cpu_count() or 1, pool_size) // 2)
+        self.prober = Prober(self.url)
+        self.sessions = sessionmaker(self.engine, expire_on_commit=False)
+        alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self.readers = sessionmaker(alone, expire_on_commit=False)
+
+    @property
+    def conninfo(self) -> str:
+        url = make_url(self.url)
+        parts = {
+            "host": url.host,
+            "port": url.port,
+            "user": url.username,
+            "password": url.password,
+            "dbname": url.database,
+        }
+        parts |= {name: value for name, value in url.query.items() if isinstance(value, str)}
+        return make_conninfo("", **{k: v for k, v in parts.items() if v is not None})
+
+    @contextmanager
+    def driver(self) -> Iterator[psycopg.Connection[Any]]:
+        with closing(self.engine.raw_connection()) as pooled:
+            driver: Any = pooled.driver_connection
+            driver.autocommit = True  # Undone when the pool takes it back.
+            yield driver
+
+    def sample(self) -> Sample:
+        """Ask for the server's role and position. Raises DatabaseUnavailable."""
+        with portal_errors(), self.driver() as connection:
+            return read_sample(lambda statement: connection.execute(statement).fetchone())
+
+    def forget_connections(self) -> None:
+        self.engine.dispose()
+
+
+def _say(driver: Any, statement: str) -> None:
+    driver.execute(statement)
+    driver.commit()
+
+
+def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
+    """Reject a pooled connection that its server has closed; the pool then makes another."""
+    # An idle connection has nothing to read, except that it was closed, or why. A query to the
+    # server instead would cost each use case a round trip.
+    poll = select.poll()
+    poll.register(driver.fileno(), select.POLLIN)
+    if driver.closed or poll.poll(0):
+        raise DisconnectionError
+
+
+def _end_autocommit(driver: Any, _record: Any, _state: Any) -> None:
+    if driver.autocommit:
+        driver.autocommit = False
+
+
+def _count_taken(_driver: Any, record: Any, _fairy: Any) -> None:
+    record.record_info["is_counted"] = True
+    metrics.connection_taken(1)
+
+
+def _count_given_back(_driver: Any, record: Any) -> None:
+    # A connection that could not be opened is returned to the pool without having been taken.
+    if record.record_info.pop("is_counted", False):
+        metrics.connection_taken(-1)

@@ -664,11 +664,18 @@ def _token_of_environment() -> str:
 
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--deep", is_flag=True, help="Check every index and table; rebuild damaged indexes.")
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> None:
+def doctor(ctx: click.Context, as_json: bool, deep: bool) -> None:
     """Say what is there, what is missing, what that costs and what to do."""
     from portal.services.operations import setup
 
+    if deep:
+        is_well = True
+        for found in setup.check_deeply(_services(ctx)):
+            click.echo(found.text)
+            is_well = is_well and found.is_well
+        ctx.exit(0 if is_well else 1)
     report = setup.diagnose(_services(ctx))
     if as_json:
         click.echo(json.dumps(report, ensure_ascii=False, indent=2, default=str))

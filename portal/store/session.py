@@ -131,6 +131,12 @@ class Database:
         return self._replicas is not None and self._replicas.is_primary_lost
 
     @property
+    def can_write(self) -> bool:
+        """Tell whether the current request may write: not while it reads from a replica, or the
+        primary is lost."""
+        return self._chosen.get() is None and not self.is_primary_lost
+
+    @property
     def replica_states(self) -> list[tuple[State, int | None]]:
         """Return for each replica of the settings its state and how many bytes it is behind."""
         return self._replicas.states() if self._replicas is not None else []

@@ -329,3 +329,24 @@ def test_without_the_primary_reading_goes_on_and_after_a_promotion_writing(
 def found_or_none(client: httpx.Client, query: str, mode: str) -> bool:
     answer = client.post("/api/knowledge/search", json={"query": query, "mode": mode})
     return answer.is_success
+
+
+def test_no_log_holds_words_passwords_or_tokens(cluster: Cluster, admin: httpx.Client) -> None:
+    """After all that was done to it: logs of all processes and servers, and the metrics."""
+    upload(admin, "canary.txt", "The zanzibar canary sings of qwertzuiop at dawn.")
+    assert found(admin, "zanzibar qwertzuiop")
+    admin.get("/search", params={"q": "zanzibar"})
+    client = httpx.Client(base_url=cluster.address)
+    for password in (PASSWORD, "canary password"):
+        client.post("/api/auth/token", json={"username": "admin", "password": password})
+    client.close()
+    token = admin.headers["Authorization"].removeprefix("Bearer ")
+    key = cluster.environment("test")["PORTAL_SECRET_KEY"]
+    canaries = ["zanzibar", "qwertzuiop", "silver compass", PASSWORD, "canary password", token, key]
+    logs = [*cluster.folder.glob("*.log"), *cluster.folder.glob("node*/postgres/server.log")]
+    texts = {str(path): path.read_text(errors="replace") for path in logs}
+    texts["metrics"] = admin.get(f"http://127.0.0.1:{cluster.layout.web[0]}/metrics").text
+    assert len(texts) >= 10
+    assert "portal_" in texts["metrics"]
+    leaks = [(name, one) for name, text in texts.items() for one in canaries if one in text]
+    assert leaks == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from portal.database import bm25, extensions
+from portal.database import bm25, corruption, extensions
 from portal.database import health as server_health
 from portal.domain.search import KeywordBackend
 from portal.embeddings.cached import hold_to
@@ -173,6 +173,36 @@ def diagnose(services: Services) -> dict[str, Any]:
             )
         ],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class DeepLine:
+    """A line of `portal doctor --deep`; not `is_well` where data is damaged."""
+
+    text: str
+    is_well: bool = True
+
+
+def check_deeply(services: Services) -> Iterator[DeepLine]:
+    """Check all indexes and tables against each other, and rebuild damaged indexes, while the
+    portal serves. Takes minutes for a large database."""
+    checked = corruption.check(services.database.engine)
+    if checked is None:
+        yield DeepLine(
+            "not checked: amcheck is not available. Install PostgreSQL's contrib package, and run "
+            "CREATE EXTENSION amcheck as a superuser",
+            is_well=False,
+        )
+        return
+    count = 0
+    for one in checked:
+        count += 1
+        if one.is_rebuilt:
+            yield DeepLine(f"damaged and rebuilt: {one.kind} {one.name}")
+        elif one.is_damaged:
+            remedy = "restore the last backup (portal restore FILE)"
+            yield DeepLine(f"DAMAGED: {one.kind} {one.name}; {remedy}", is_well=False)
+    yield DeepLine(f"checked {count} indexes and tables")
 
 
 def _lacks_of_index(index: IndexState | None) -> Iterator[server_health.Lack]:

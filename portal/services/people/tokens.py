@@ -143,7 +143,7 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
     signed_in = _signed_in(found)
     if second_factors.must_enrol(services, signed_in):
         signed_in = replace(signed_in, must_enrol=True)
-    if _used_long_ago(found.last_used_at) and not services.database.is_primary_lost:
+    if _used_long_ago(found.last_used_at) and services.database.can_write:
         with services.database.begin() as session:
             _note_use(session, signed_in, address=address)
     return signed_in
@@ -155,7 +155,7 @@ def _authenticate_outside(services: Services, token: str, *, create_accounts: bo
     with services.database.begin() as session:
         found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
         signed_in = _signed_in(found, is_admin=claims.is_admin)
-        if _used_long_ago(found.last_used_at) and not services.database.is_primary_lost:
+        if _used_long_ago(found.last_used_at) and services.database.can_write:
             _note_use(session, signed_in)
         return signed_in
 

@@ -104,7 +104,8 @@ SCOPE: Any = Field(
 
 
 _MAX_LISTED = 100
-_IDS = r"^[0-9a-fA-F-]{36}(,[0-9a-fA-F-]{36}){0,99}$"
+_ID = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_IDS = f"^{_ID}(,{_ID}){{0,99}}$"
 
 
 def _scope_field(description: str, pattern: str | None = None) -> Any:

@@ -61,7 +61,7 @@ def test_newcomer_uploads_searches_and_deletes(
     expect(mine.first.locator("mark").first).to_be_visible()
     mine.first.get_by_role("link").first.click()
     expect(portal.page.get_by_role("heading", level=1)).to_contain_text(pdf.stem)
-    expect(portal.page.locator("mark").first).to_be_in_viewport()
+    expect(portal.page.locator(".page-layer rect").first).to_be_in_viewport()
 
     portal.delete(pdf.stem)
     expect(portal.search("触摸珊瑚").filter(has_text=pdf.stem)).to_have_count(0)

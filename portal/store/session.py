@@ -114,10 +114,16 @@ class Database:
     @contextmanager
     def ranking_words(self) -> Iterator[None]:
         """Read from the primary if only its keyword index ranks words, and it is there."""
-        chosen = self._chosen.get()
-        if chosen is None or self.replicates_bm25 or self.is_primary_lost:
+        if self.replicates_bm25 or self.is_primary_lost:
             yield
             return
+        with self.on_primary():
+            yield
+
+    @contextmanager
+    def on_primary(self) -> Iterator[None]:
+        """Use the primary in a request that otherwise only reads: to write what it has to note."""
+        chosen = self._chosen.get()
         self._chosen.set(None)
         try:
             yield

@@ -31,7 +31,8 @@ def record(services: Services, user: User, document_ids: Collection[UUID], *, fo
         private = document_store.list_private_of_others(session, user.id, document_ids)
     if not private:
         return
-    with services.database.begin() as session:
+    # What cannot be noted is not shown either: without the primary this fails.
+    with services.database.on_primary(), services.database.begin() as session:
         known = audit_log.list_recent_subjects(
             session, event, user.id, SubjectKind.DOCUMENT, list(private), within_s=_ONCE_IN_S
         )

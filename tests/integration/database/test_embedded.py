@@ -239,7 +239,8 @@ def test_peers_other_than_ours_are_refused_by_the_server_itself(server: Embedded
         "root",
     }
     assert (server.cluster / "pg_hba.conf").read_text().splitlines()[1:] == [
-        "local all all peer map=portal"
+        "local all all peer map=portal",
+        "local replication all peer map=portal",
     ]
 
 

@@ -160,6 +160,8 @@ class LightPortal:
 
     def expect_no_threads_but(self, before: Set[threading.Thread]) -> None:
         """Wait until only these threads and those that last as long as the portal are left."""
+        # Files that were shown stay open for a while.
+        self.services.page_readers.close()
 
         def left() -> list[str]:
             names = [thread.name for thread in set(threading.enumerate()) - before]

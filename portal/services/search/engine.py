@@ -8,6 +8,7 @@ and listed in `degraded`, so that one broken index does not stop a search.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 from portal.domain.deadlines import Deadline
@@ -59,15 +60,6 @@ def search(
     """
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
-    if request.mode is SearchMode.VECTOR or not uses_bm25(services.settings.search):
-        return _search(services, user, request, deadline)
-    with services.database.ranking_words():
-        return _search(services, user, request, deadline)
-
-
-def _search(
-    services: Services, user: User, request: SearchRequest, deadline: Deadline | None
-) -> SearchOutcome:
     if request.scope:
         with services.database.begin() as session:
             require_visible(session, user, request.scope)
@@ -75,7 +67,9 @@ def _search(
     if request.query_vector is None and not has_visible_text(parsed.text):
         return _find_nothing(services, user, request, parsed)
     trace = Trace()
-    with metrics.searching(request.mode.value):
+    ranks_words = request.mode is not SearchMode.VECTOR and uses_bm25(services.settings.search)
+    server = services.database.ranking_words() if ranks_words else nullcontext()
+    with server, metrics.searching(request.mode.value):
         with trace.timed("configuration"):
             context, corpus = _read_context(services, user, request)
         key = cache.key_of_search(services, user, request, context)
@@ -90,7 +84,7 @@ def _search(
                 plan, found = find(services, plan, trace, deadline)
             except ModelGone:
                 # An administrator dropped the model just now; the next one is active.
-                return _search(services, user, request, deadline)
+                return search(services, user, request, deadline=deadline)
             outcome = results.outcome(services, plan, found, trace)
             suggestion = suggestions.suggest(services, plan, outcome, found)
             outcome = replace(outcome, correction=suggestion)

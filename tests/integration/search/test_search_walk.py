@@ -89,7 +89,7 @@ def test_legs_side_by_side_find_what_they_find_one_after_the_other(
 
     monkeypatch.setattr(finding, "find_offers", note)
     monkeypatch.setattr(store_session, "_lacks_cores", lambda: False)
-    monkeypatch.setattr(services.database, "_spare", Semaphore(1))
+    monkeypatch.setattr(services.database._primary, "spare", Semaphore(1))
     for least in (0, 1_000_000):
         monkeypatch.setattr(finding, "_MIN_SIDE_BY_SIDE", least)
         found.append(engine.search(services, handbook.admin, SearchRequest(QUERY)))

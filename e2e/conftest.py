@@ -127,6 +127,8 @@ def assert_accessible() -> Callable[[Page], None]:
     """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page."""
 
     def check(page: Page) -> None:
+        # axe has no document to look at while one page replaces another.
+        page.wait_for_load_state()
         results = Axe().run(page, options=_WCAG)
         assert results.violations_count == 0, results.generate_report()
 

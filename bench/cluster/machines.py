@@ -32,7 +32,7 @@ _SERVER = {"shared_buffers": "128MB", "maintenance_work_mem": "128MB", "max_conn
 
 _PGBOUNCER = """\
 [databases]
-; Whoever promotes a replica writes its address here and sends SIGHUP.
+; To promote a replica, write its address here and send SIGHUP.
 {database} = host={primary} {common}
 ; To read from, one a server.
 {each}

@@ -228,7 +228,7 @@ def test_killed_replica_pooler_redis_and_web_process_cost_one_retry_at_most(
 
 
 class Readers:
-    """Somebody who reads and searches again and again, and tries again what failed."""
+    """A user who reads and searches repeatedly, and retries what failed."""
 
     def __init__(self, cluster: Cluster, client: httpx.Client) -> None:
         self._base_url, self._headers = cluster.address, client.headers

@@ -1,6 +1,6 @@
 """Conversations that their owners show to other users, who read them with their own eyes.
 
-A reader sees what they may see of the documents, whatever the owner sees. An answer is shown whole
+A reader sees the documents by their own rights, not by those of the owner. An answer is shown whole
 or withheld whole (docs/adr/0058-shared-conversations.md).
 """
 

@@ -99,8 +99,7 @@ async function ask(form) {
   } catch (error) {
     if (error.name !== "AbortError") showToast("toast-unreachable");
   } finally {
-    running = null;
-    showRunning(false);
+    end(run);
     if (!run.answer) hidePending(form, question);
     if (run.answer && !run.isDone) await settle(run);
     if (!run.answer && run.controller.signal.aborted) showStored();
@@ -165,7 +164,15 @@ function showBegun(run, form, values) {
   toEnd();
 }
 
+// What is complete makes way for the next question, before the connection is closed.
+function end(run) {
+  if (running !== run) return;
+  running = null;
+  showRunning(false);
+}
+
 function showDone(run, values) {
+  end(run);
   show(run, parse(values.html));
   rename(values.title);
   say("finished");

@@ -13,8 +13,7 @@ from click.testing import CliRunner, Result
 
 from portal.domain.documents import DocumentStatus
 from portal.errors import SecondFactorRequired
-from portal.processes import cli
-from portal.processes.cli import main
+from portal.processes.cli import documents, main
 from portal.services.documents import library
 from portal.services.documents.ingestion import jobs
 from portal.services.documents.intake import importing, uploads
@@ -233,7 +232,7 @@ def test_import_uses_data_dir_and_early_ctrl_c_exits_130(
         assert ctx.obj["data_dir"] == tmp_path / "elsewhere"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_services", interrupted)
+    monkeypatch.setattr(documents, "open_services", interrupted)
     done = run("import", str(tmp_path), "--data-dir", str(tmp_path / "elsewhere"))
     assert (done.exit_code, done.stderr) == (128 + signal.SIGINT, "portal: stopped\n")
 

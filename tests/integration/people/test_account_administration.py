@@ -235,9 +235,9 @@ def test_administrator_ends_the_sessions_of_a_user(portal: Portal, admin: Browse
 
 @pytest.fixture
 def run(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    from portal.processes import cli
+    from portal.processes.cli import users
 
-    monkeypatch.setattr(cli, "_services", lambda _ctx: portal.services)
+    monkeypatch.setattr(users, "open_services", lambda _ctx: portal.services)
 
     def call(*arguments: str, typed: str = "") -> tuple[int, str]:
         result = CliRunner().invoke(main, ["user", *arguments], input=typed)

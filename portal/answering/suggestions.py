@@ -20,7 +20,9 @@ _ASKED = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")
-_NUMBER = re.compile(r"[-+]?[¥$€£￥]?\s?\d[\d,.\s%]*")
+# Rows whose name is a number, a date, a time or a sentence make odd questions.
+_NUMBERED = re.compile(r"[-+]?[¥$€£￥]?\s?\d")
+_MAX_ROW_WORDS = 4
 _COUNTED = re.compile(r"^(?P<thing>\S+?)数$")
 
 
@@ -50,7 +52,7 @@ def _of_table(body: str, table: Block) -> Iterator[str]:
         if len(cells) != len(header) or not cells[0].strip() or not cells[column].strip():
             continue
         row, name = cells[0].strip(), header[column]
-        if _NUMBER.fullmatch(row) or not name:
+        if _NUMBERED.match(row) or len(row.split()) > _MAX_ROW_WORDS or not name:
             continue
         yield _chinese(row, name) if is_chinese else f"What is the {_lowered(name)} of {row}?"
 
@@ -66,8 +68,8 @@ def _of_heading(title: str, heading: Heading) -> str | None:
     if not name or name.endswith(("?", "？")):
         return None
     if detect_language(name) == "zh":
-        return f"《{title}》对{name}有什么规定？"
-    return f"What does “{title}” say about {_lowered(name)}?"
+        return f"《{title}》对“{name}”有什么规定？"
+    return f"What does “{title}” say about “{name}”?"
 
 
 def _lowered(words: str) -> str:

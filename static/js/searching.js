@@ -1,7 +1,7 @@
 // The keyboard in searches: "/" goes to the field, arrows from result to result, and characters that
 // an input method is still composing are not searched for.
 // On the front door what is typed as a question is searched for meanwhile.
-const FIELDS = "#search-input, #header-search-input";
+const FIELDS = "#search-input, #header-search-input, #chat-input";
 
 export function watchSearching() {
   document.addEventListener("keydown", (event) => {

@@ -1,0 +1,233 @@
+"""Which server a request reads from, by what the servers said last (ADR 61)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from portal.errors import DatabaseUnavailable
+from portal.store.replicas import Replicas, Sample, Watched
+
+WAIT_S = 0.05
+
+
+class Server:
+    """A server that says what the test wants, and counts how often it was asked."""
+
+    conninfo = "host=/nowhere"
+
+    def __init__(self, *, position: int, is_replica: bool = True, timeline: int | None = 1) -> None:
+        self.says: Sample | None = Sample(0, is_replica, position, timeline, replicates_bm25=False)
+        self.asked = self.forgot = 0
+        self.grows_by = 0
+
+    def sample(self) -> Sample:
+        self.asked += 1
+        if self.says is None:
+            raise DatabaseUnavailable
+        self.says = replace(
+            self.says, at=time.monotonic(), position=self.says.position + self.grows_by
+        )
+        return self.says
+
+    def forget_connections(self) -> None:
+        self.forgot += 1
+
+
+class World:
+    """A primary and replicas that have been asked once, by no thread."""
+
+    def __init__(self, *replicas: Server, position: int = 100, outage_s: float = 60.0) -> None:
+        self.primary = Server(position=position, is_replica=False)
+        self.servers = list(replicas)
+        self.replicas = Replicas(self.primary, self.servers, wait_s=WAIT_S, outage_s=outage_s)
+        self.replicas._is_watching = True  # Each test says when a server is asked.
+        self.watched = {id(w.source): w for w in self.replicas._replicas}
+        self.look()
+
+    def of(self, server: Server) -> Watched[Server]:
+        return self.watched[id(server)]
+
+    def look(self) -> None:
+        """Note what each server says, as the watch does."""
+        self.replicas._primary.note(self.primary.sample())
+        for server in self.servers:
+            self.of(server).note(server.sample())
+
+
+def test_a_replica_that_has_what_the_primary_has_is_read_without_asking_it() -> None:
+    replica = Server(position=100)
+    world = World(replica)
+    asked = replica.asked
+    assert world.replicas.choose() is replica
+    assert replica.asked == asked
+
+
+def test_replicas_share_the_requests() -> None:
+    world = World(Server(position=100), Server(position=100))
+    assert {id(world.replicas.choose()) for _ in range(50)} == set(map(id, world.servers))
+
+
+def test_what_was_written_a_moment_ago_is_waited_for() -> None:
+    replica = Server(position=100)
+    world = World(replica)
+    world.primary.grows_by = 10
+    replica.grows_by = 5
+    assert world.replicas.choose() is replica
+    assert replica.says is not None
+    assert replica.says.position >= 110
+
+
+def test_a_replica_that_stays_behind_costs_one_wait_until_it_has_caught_up() -> None:
+    replica = Server(position=40)
+    world = World(replica)
+    assert world.replicas.choose() is None
+    asked, began = replica.asked, time.monotonic()
+    assert world.replicas.choose() is None
+    assert replica.asked == asked
+    assert time.monotonic() - began < WAIT_S
+    replica.grows_by = 60
+    world.look()
+    assert world.replicas.choose() is replica
+
+
+@pytest.mark.parametrize("timeline", [2, None])
+def test_a_higher_position_on_another_timeline_is_other_data(timeline: int | None) -> None:
+    world = World(Server(position=999, timeline=timeline))
+    assert world.replicas.choose() is None
+    assert world.replicas.states() == [("not_following", 0)]
+
+
+def test_a_replica_that_was_promoted_is_not_read_as_a_replica() -> None:
+    promoted = Server(position=100, is_replica=False, timeline=2)
+    assert World(promoted).replicas.choose() is None
+
+
+def test_a_replica_that_is_promoted_while_it_is_waited_for_is_not_read() -> None:
+    replica = Server(position=40)
+    world = World(replica)
+    assert replica.says is not None
+    replica.says = replace(replica.says, is_replica=False, position=500)
+    assert world.replicas.choose() is None
+
+
+def test_a_replica_that_dies_while_it_is_waited_for_is_lost_and_its_connections_are_dropped() -> (
+    None
+):
+    replica = Server(position=40)
+    world = World(replica)
+    replica.says = None
+    assert world.replicas.choose() is None
+    assert world.replicas.states() == [("unavailable", None)]
+    world.replicas.lose(replica)
+    assert replica.forgot == 1
+
+
+def test_a_primary_that_became_a_replica_is_no_primary() -> None:
+    world = World(Server(position=100))
+    assert world.primary.says is not None
+    world.primary.says = replace(world.primary.says, is_replica=True)
+    assert world.replicas.choose() is None
+    assert world.replicas.is_primary_lost
+    assert world.primary.forgot == 1
+
+
+def test_a_primary_that_does_not_answer_is_reported_to_the_caller() -> None:
+    world = World(Server(position=100))
+    world.primary.says = None
+    with pytest.raises(DatabaseUnavailable):
+        world.replicas.choose()
+
+
+def test_a_server_is_lost_when_it_owes_an_answer_and_not_when_it_was_not_asked() -> None:
+    watched = World(Server(position=100)).replicas._replicas[0]
+    assert watched.latest is not None
+    watched.note(replace(watched.latest, at=time.monotonic() - 3600))
+    assert not watched.is_lost
+    watched._asked_at = time.monotonic() - 0.5
+    assert not watched.is_lost
+    watched._asked_at = time.monotonic() - 1.5
+    assert watched.is_lost
+
+
+def lost(world: World) -> World:
+    world.replicas.lose(world.primary)
+    assert world.replicas.is_primary_lost
+    return world
+
+
+def test_no_replica_stands_in_for_a_primary_that_is_there() -> None:
+    assert World(Server(position=100)).replicas.stand_in() is None
+
+
+def test_the_replica_with_the_most_stands_in_for_a_lost_primary() -> None:
+    few, most = Server(position=100), Server(position=120)
+    assert lost(World(few, most)).replicas.stand_in() is most
+
+
+def test_a_replica_that_lacks_what_the_primary_had_a_second_before_does_not_stand_in() -> None:
+    """It could show what was taken away: a membership, a document, a token."""
+    behind = Server(position=100)
+    world = World(behind, position=100)
+    history = world.replicas._primary.history
+    history.clear()
+    now = time.monotonic()
+    for age_s, position in ((2.0, 90), (1.3, 110), (0.2, 150)):
+        history.append(Sample(now - age_s, False, position, 1, False))
+    # Of the last second replicas may lack something; before it, nothing.
+    assert lost(world).replicas.stand_in() is None
+    assert behind.says is not None
+    world.of(behind).note(replace(behind.says, position=110))
+    assert world.replicas.stand_in() is behind
+
+
+def test_a_replica_that_followed_another_timeline_does_not_stand_in() -> None:
+    assert lost(World(Server(position=200, timeline=2))).replicas.stand_in() is None
+
+
+def test_a_replica_that_receives_nothing_since_the_loss_stands_in_by_what_it_followed() -> None:
+    replica = Server(position=100)
+    world = lost(World(replica))
+    assert replica.says is not None
+    world.of(replica).note(replace(replica.says, timeline=None))
+    assert world.replicas.stand_in() is replica
+
+
+def test_lost_replicas_and_promoted_ones_do_not_stand_in() -> None:
+    dead, promoted = Server(position=100), Server(position=100)
+    world = lost(World(dead, promoted))
+    world.replicas.lose(dead)
+    assert promoted.says is not None
+    world.of(promoted).note(replace(promoted.says, is_replica=False))
+    assert world.replicas.stand_in() is None
+
+
+def test_a_process_that_never_saw_the_primary_reads_from_no_replica() -> None:
+    world = World(Server(position=100))
+    world.replicas._primary.history.clear()
+    assert lost(world).replicas.stand_in() is None
+
+
+def test_reading_without_the_primary_ends_after_its_time() -> None:
+    assert lost(World(Server(position=100), outage_s=0)).replicas.stand_in() is None
+
+
+def test_a_primary_that_answers_again_ends_the_outage() -> None:
+    world = lost(World(Server(position=100)))
+    world.look()
+    assert not world.replicas.is_primary_lost
+    assert world.replicas.stand_in() is None
+    assert world.replicas.choose() is world.servers[0]
+
+
+def test_states_say_how_far_behind_each_server_is() -> None:
+    world = World(Server(position=100), Server(position=40))
+    # Behind is one that a request has waited for in vain.
+    assert world.replicas.states() == [("ok", 0), ("ok", 60)]
+    ahead, behind = world.servers
+    world.replicas.lose(ahead)
+    assert world.replicas.choose() is None
+    assert behind.asked > 1
+    assert world.replicas.states() == [("unavailable", None), ("behind", 60)]

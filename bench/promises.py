@@ -63,7 +63,7 @@ def measure_promises(
     profile = corpus.profile("100 %")
     token = sessions.token_for(corpus.services, profile.user, ttl_s=_TOKEN_TTL_S)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    with _slow_chat_model() as chat_url:
+    with slow_chat_model() as chat_url:
         target = (
             f"bench.promises:application({str(data_dir)!r}, "
             f"{corpus.services.database.url!r}, {chat_url!r})"
@@ -140,7 +140,7 @@ class _ChatHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def _slow_chat_model() -> Iterator[str]:
+def slow_chat_model() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _ChatHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"

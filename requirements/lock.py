@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent
-LOCKS = ("core", "dev", "local", "ocr", "chroma", "mcp", "langchain", "bench")
+LOCKS = ("core", "dev", "local", "ocr", "chroma", "mcp", "langchain", "bench", "load")
 MARK = "# source sha256: "
 
 # What packages name and the portal never imports. django-htmx is wanted for its static files only,

@@ -121,6 +121,13 @@ def collector() -> Collector:
     return metrics.REGISTRY if member is None else _SharedFiles(member.directory)
 
 
+def of_processes(data_dir: Path) -> Collector | None:
+    """Return the metrics of the processes that share `data_dir`, without joining them; None where
+    none have been there."""
+    directory = Path(os.environ.get(_VARIABLE) or data_dir / "metrics").absolute()
+    return _SharedFiles(directory) if (directory / _DIRECTORY_LOCK).exists() else None
+
+
 def _current() -> _Member | None:
     # Kept where prometheus_client keeps its own state, so that the two cannot disagree.
     return getattr(values.ValueClass, "member", None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
@@ -57,11 +59,20 @@ def audit(ctx: click.Context, since: datetime | None, event: str | None, as_csv:
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--deep", is_flag=True, help="Check every index and table; rebuild damaged indexes.")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write versions, settings, state and counts for support to a new zip file.",
+)
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool, deep: bool) -> None:
+def doctor(ctx: click.Context, as_json: bool, deep: bool, bundle: Path | None) -> None:
     """Check the installation: what works, what is missing, and how to fix it."""
     from portal.services.operations import setup
 
+    if bundle is not None:
+        _write_bundle(ctx, bundle)
+        return
     if deep:
         is_well = True
         for found in setup.check_deeply(open_services(ctx)):
@@ -75,3 +86,15 @@ def doctor(ctx: click.Context, as_json: bool, deep: bool) -> None:
         for line in setup.report_lines(report):
             click.echo(line)
     ctx.exit(0 if report["fit"] else 1)
+
+
+def _write_bundle(ctx: click.Context, path: Path) -> None:
+    import zipfile
+
+    from portal.services.operations import support_bundle
+
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, content in support_bundle.make_bundle(open_services(ctx)):
+            archive.writestr(name, content, zipfile.ZIP_DEFLATED)
+    click.echo(f"{path}: read it before you send it; it has no passwords, names or texts")

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import make_response, render_template, request, url_for
+from flask import Response, make_response, render_template, request, url_for
 from flask_babel import gettext
 
 from portal.domain.documents import DocumentFilter, DocumentSummary
@@ -80,16 +80,17 @@ class DocumentHits:
 
 @blueprint.get("/search")
 def show() -> Answer:
-    query, status = _query(), 200
+    query = _query()
     outcome: SearchOutcome | None = None
-    error: str | None = None
+    failure: PortalError | None = None
     if query.text:
         try:
             outcome = engine.search_or_words(*context.caller(), query.request())
         except NotSignedIn:
             raise
         except PortalError as problem:
-            error, status = error_message(problem), problem.status
+            failure = problem
+    error = error_message(failure) if failure else None
     is_fragment = wants_fragment("search-results")
     shows_facets = not is_fragment or facets.chosen_before() != facets.chosen_facets(query)
     values = {**_values(query, shows_facets=shows_facets), "outcome": outcome, "error": error}
@@ -102,13 +103,22 @@ def show() -> Answer:
         values["was_searched"] = explanations.was_searched(outcome)
         values["blend"] = explanations.blend(outcome.explanation)
         values["explanation_tables"] = explanations.tables(outcome.explanation or {})
+    response = _answer(query, values, is_fragment=is_fragment, shows_facets=shows_facets)
+    if failure is not None:
+        response.status_code = failure.status
+        context.add_error_headers(response, failure)
+    return response
+
+
+def _answer(
+    query: SearchQuery, values: dict[str, Any], *, is_fragment: bool, shows_facets: bool
+) -> Response:
     if not is_fragment:
-        return render_template("pages/search.html", **values), status
+        return make_response(render_template("pages/search.html", **values))
     parts = [("fragments/search/_results.html", values), titled(str(values["page_title"]))]
     if shows_facets:
         parts.append(("fragments/search/_facets.html", {**values, "out_of_band": True}))
-    page = fragments(*parts)
-    response = make_response(page, status)
+    response = make_response(fragments(*parts))
     # While a query is typed, it is one entry of the history.
     header = "HX-Replace-Url" if _is_being_typed(query) else "HX-Push-Url"
     response.headers[header] = url_for("search.show", **query.arguments())

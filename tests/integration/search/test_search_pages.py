@@ -15,6 +15,7 @@ from portal import create_app
 from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.domain.search import Correction, SearchOutcome
+from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.documents import folders, library
 from portal.services.people import accounts
@@ -50,6 +51,22 @@ def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office
     assert "Search details" in words
     assert "Calibration of confidence" in words
     assert "confidence constants" not in words
+
+
+@pytest.mark.parametrize("as_fragment", [{}, {"HX-Request": "true"}])
+def test_search_that_is_refused_says_when_to_try_again(
+    client: FlaskClient,
+    portal: Portal,
+    monkeypatch: pytest.MonkeyPatch,
+    as_fragment: dict[str, str],
+) -> None:
+    def refuse(*_: object) -> SearchOutcome:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(engine, "search_or_words", refuse)
+    answer = client.get("/search?q=office", headers=headers(portal) | as_fragment)
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_question_of_conditions_alone_is_told_to_need_a_word(

@@ -1,0 +1,142 @@
+"""What a simulated person does, for locust: sign in, search as typed, ask, toggle, upload, read.
+
+Started by `bench.load`, which says by the environment who signs in and how many people there are
+when. Every request is written to a file, from which the tables are made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from locust import HttpUser, LoadTestShape, events, task
+
+_PLAN: dict[str, Any] = json.loads(Path(os.environ["LOAD_PLAN"]).read_text(encoding="utf-8"))
+_RECORD = Path(os.environ["LOAD_RECORD"]).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
+_NUMBERS = count()
+_REFUSALS = {429, 503}
+_SIGN_IN_AGAIN_S = 2.0
+_TIMEOUT_S = 60
+_AT_ONCE = 100
+
+
+class Stages(LoadTestShape):
+    """The stages of the plan, one after the other."""
+
+    now = ""
+
+    def tick(self) -> tuple[int, float] | None:
+        run_time = self.get_run_time()
+        for name, seconds, users in _PLAN["stages"]:
+            if run_time < seconds:
+                if Stages.now != name:
+                    Stages.now = name
+                    _write({"stage": name})
+                return users, _PLAN["arrivals_a_second"] if name == "arrival" else _AT_ONCE
+            run_time -= seconds
+        return None
+
+
+@events.request.add_listener
+def _record(
+    name: str, response_time: float, exception: BaseException | None, response: Any, **_: Any
+) -> None:
+    status = getattr(response, "status_code", 0)
+    is_refused = status in _REFUSALS and "Retry-After" in response.headers
+    outcome = "refused" if is_refused else "failed" if exception or status >= 400 else "ok"
+    _write({"name": name, "ms": round(response_time, 1), "outcome": outcome, "status": status})
+
+
+def _write(event: dict[str, Any]) -> None:
+    _RECORD.write(json.dumps({"at": time.time(), "in": Stages.now, **event}) + "\n")
+
+
+class Person(HttpUser):
+    """Someone who works with the portal; in the stage `overload`, without a pause."""
+
+    def wait_time(self) -> float:
+        return 0.0 if Stages.now == "overload" else random.uniform(*_PLAN["pause_s"])
+
+    def on_start(self) -> None:
+        name = f"{_PLAN['names']}{next(_NUMBERS) % _PLAN['accounts'] + 1}"
+        body = {"username": name, "password": _PLAN["password"]}
+        while True:
+            answer = self.client.post("/api/auth/token", json=body, name="sign in")
+            if answer.ok:
+                break
+            time.sleep(_SIGN_IN_AGAIN_S)
+        self.client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+        self.seen: list[str] = []
+
+    @task(5)
+    def search_as_typed(self) -> None:
+        words = random.choice(_PLAN["questions"])
+        # As the page sends them: what stands there after each pause of a quarter of a second.
+        for typed in (words[: len(words) // 3], words[: 2 * len(words) // 3], words):
+            if not typed.strip():
+                continue
+            self._get(f"/search?q={typed}", "search")
+        answer = self.client.post("/api/knowledge/search", json={"query": words}, name="search")
+        if answer.ok:
+            self.seen = [hit["document_id"] for hit in answer.json()["results"]] or self.seen
+
+    @task(4)
+    def read(self) -> None:
+        if self.seen:
+            self._get(f"/documents/{random.choice(self.seen)}", "read a document")
+        else:
+            self._get("/documents", "list documents")
+
+    @task(1)
+    def ask(self) -> None:
+        conversation = self.client.post("/api/conversations", json={}, name="new conversation")
+        if not conversation.ok:
+            return
+        with self._timed("answer, to its end"):
+            answer = self.client.post(
+                f"/api/conversations/{conversation.json()['id']}/messages",
+                json={"content": random.choice(_PLAN["questions"]), "stream": True},
+                name="answer, to its start",
+                stream=True,
+                timeout=_TIMEOUT_S,
+            )
+            text = b"".join(answer.iter_content(None))
+            if answer.ok and b"event: done" not in text:
+                raise RuntimeError("the answer did not end")
+
+    @task(1)
+    def toggle(self) -> None:
+        if self.seen:
+            path = f"/api/user/document-defaults/{random.choice(self.seen)}"
+            body = {"enabled": random.random() < 0.5}
+            self.client.put(path, json=body, name="toggle")
+
+    @task(1)
+    def upload(self) -> None:
+        text = f"{uuid4()}: {random.choice(_PLAN['questions'])}\n" * 20
+        files = {"file": (f"{uuid4().hex}.txt", text.encode())}
+        self.client.post("/api/knowledge/documents", files=files, name="upload")
+
+    def _get(self, path: str, name: str) -> None:
+        self.client.get(path, name=name, headers={"HX-Request": "true"})
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        failure: Exception | None = None
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - it is counted, and the person goes on
+            failure = error
+        events.request.fire(
+            request_type="SSE", name=name, response_time=1000 * (time.perf_counter() - began),
+            response_length=0, exception=failure, response=None, context={},
+        )  # fmt: skip

@@ -102,6 +102,16 @@ def newest_revision() -> str | None:
     return _scripts().get_current_head()
 
 
+@cache
+def serves_schema(revision: str | None) -> bool:
+    """Tell whether this code can serve a database at `revision`: its own, or that of a newer
+    portal, whose migrations remove nothing that the portal before it uses. So old processes go on
+    while new ones start. An older schema has to be migrated first."""
+    return revision is not None and (
+        revision == newest_revision() or revision not in known_revisions()
+    )
+
+
 def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config())
 

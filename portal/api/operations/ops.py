@@ -26,8 +26,10 @@ class LiveBody(ResponseModel):
 class HealthChecks(ResponseModel):
     database: Literal["ok", "unavailable"]
     # "schema" is a method of every pydantic model.
-    schema_: Literal["ok", "behind"] = Field(
-        alias="schema", description="behind: the database waits for portal migrate"
+    schema_: Literal["ok", "ahead", "behind"] = Field(
+        alias="schema",
+        description="behind: the database waits for portal migrate; ahead: a newer portal has "
+        "migrated it, and this one goes on until it is replaced",
     )
     writing: Literal["ok", "unavailable"] | None = Field(
         None, description="with replicas: whether the primary answers"

@@ -17,7 +17,7 @@ from portal.settings.search import uses_bm25
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.migrations import newest_revision
+from portal.store.migrations import newest_revision, serves_schema
 from portal.store.operations import health as health_store
 from portal.store.search import keyword_index
 from portal.store.search.keyword_index import KeywordState
@@ -30,21 +30,19 @@ _SHARED_COUNTS = "shared_counts"
 
 
 def check(services: Services) -> dict[str, Any]:
-    """Return ``status`` "ok" when the database answers and its schema is the one of this code.
+    """Return ``status`` "ok" when the database answers and this code serves its schema, which is
+    "ahead" during a rolling upgrade.
 
     Takes at most a second, also when the database hangs.
     """
     try:
         revision = services.database.probe(health_store.read_revision, timeout_s=_PATIENCE_S)
     except DatabaseUnavailable:
-        database, migrated = False, False
+        database, schema = False, "behind"
     else:
-        database, migrated = True, revision is not None and revision == newest_revision()
-    is_ready = database and migrated
-    checks = {
-        "database": "ok" if database else "unavailable",
-        "schema": "ok" if migrated else "behind",
-    }
+        database, schema = True, _schema(revision)
+    is_ready = database and schema != "behind"
+    checks = {"database": "ok" if database else "unavailable", "schema": schema}
     writes = True
     if replicas := services.database.replica_states:
         writes = not services.database.is_primary_lost
@@ -56,6 +54,12 @@ def check(services: Services) -> dict[str, Any]:
         "ready": is_ready,
         "checks": checks,
     }
+
+
+def _schema(revision: str | None) -> str:
+    if not serves_schema(revision):
+        return "behind"
+    return "ok" if revision == newest_revision() else "ahead"
 
 
 def check_vector_store(services: Services, *, for_administrators: bool = True) -> dict[str, Any]:

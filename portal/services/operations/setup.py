@@ -140,7 +140,7 @@ def diagnose(services: Services) -> dict[str, Any]:
         report = server_health.report(connection, wants_bm25=wants_bm25(services))
         revision = store_migrations.current_revision(connection)
     keywords = index = None
-    is_current = revision == store_migrations.newest_revision()
+    is_current = store_migrations.serves_schema(revision)
     if is_current:
         _hold_to_registered_length(services)
         with services.database.read() as session:

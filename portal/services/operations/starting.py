@@ -15,7 +15,7 @@ from portal.settings import Settings
 from portal.settings.unused import UnusedSetting, find_unused, given_fields
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
-from portal.store.migrations import newest_revision
+from portal.store.migrations import serves_schema
 from portal.store.operations import health
 from portal.store.search import keyword_index
 from portal.store.search.keyword_index import KeywordState
@@ -53,7 +53,7 @@ def announce(services: Services) -> None:
     settings = services.settings
 
     def read(session: Session) -> tuple[KeywordState, IndexState, list[UnusedSetting]] | None:
-        if health.read_revision(session) != newest_revision():
+        if not serves_schema(health.read_revision(session)):
             return None
         model = registry.find_active(session)
         keywords = keyword_index.read_state(session, wanted=settings.search.keyword_backend)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from portal import create_app
@@ -40,6 +41,18 @@ def through(portal: Portal, port: int) -> str:
     """Return the address of the test's database through this local port."""
     url = make_url(str(portal.services.settings.database_url))
     return url.set(host="127.0.0.1", port=port, query={}).render_as_string(hide_password=False)
+
+
+@pytest.mark.parametrize(
+    ("revision", "status", "schema"), [("9999", 200, "ahead"), ("0052", 503, "behind")]
+)
+def test_a_process_goes_on_when_a_newer_portal_has_migrated_and_waits_before_its_own_migration(
+    client: FlaskClient, portal: Portal, revision: str, status: int, schema: str
+) -> None:
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = :new"), {"new": revision})
+    answer = client.get("/health/ready")
+    assert (answer.status_code, answer.json["checks"]["schema"]) == (status, schema)
 
 
 class FreezableProxy:

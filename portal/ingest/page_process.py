@@ -8,10 +8,11 @@ import subprocess
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from portal.errors import PagesUnavailable
+from portal.ingest.fonts import StandIn
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import start_reader
 
@@ -30,10 +31,12 @@ class Picture:
 @dataclass(frozen=True, slots=True)
 class PageText:
     """The characters of a page as it is shown. `boxes` has left, top, right and bottom of each, in
-    tenths of a point from the upper left corner; line ends have zeros."""
+    tenths of a point from the upper left corner; line ends have zeros. `undrawn` counts those that
+    the picture lacks, because no font is there that draws them."""
 
     text: str
     boxes: tuple[int, ...]
+    undrawn: int = 0
 
     def box(self, index: int) -> tuple[int, int, int, int]:
         left, top, right, bottom = self.boxes[4 * index : 4 * index + 4]
@@ -48,13 +51,20 @@ class PageProcess:
     """
 
     def __init__(
-        self, parts: Iterable[bytes], size_bytes: int, limits: ExtractionLimits, *, cpu_s: float
+        self,
+        parts: Iterable[bytes],
+        size_bytes: int,
+        limits: ExtractionLimits,
+        *,
+        cpu_s: float,
+        fonts: Iterable[StandIn] = (),
     ) -> None:
         """Start the process and give it a file. `limits.timeout_s` is that of each command, `cpu_s`
-        the processor time of all together."""
+        the processor time of all together; `fonts` draw what the file has no font for."""
         self._timeout_s = limits.timeout_s
         whole = ExtractionLimits(timeout_s=cpu_s, memory_mb=limits.memory_mb)
-        options = {"size": size_bytes, "pages": limits.max_pages}
+        given = [astuple(font) for font in fonts]
+        options = {"size": size_bytes, "pages": limits.max_pages, "fonts": given}
         self._process = start_reader("pages_reader", subprocess.PIPE, whole, options)
         try:
             with self._within_time():
@@ -68,7 +78,8 @@ class PageProcess:
     def text(self, number: int) -> PageText:
         with self._within_time():
             answer = self._ask("text", number)
-        return PageText(str(answer["text"]), tuple(map(int, answer["boxes"])))
+        boxes = tuple(map(int, answer["boxes"]))
+        return PageText(str(answer["text"]), boxes, int(answer["undrawn"]))
 
     def picture(self, number: int, width: int) -> Picture:
         """Return a page as a picture about `width` pixels wide."""

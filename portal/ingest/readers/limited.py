@@ -53,11 +53,12 @@ def main(reader: str, memory_mb: str, cpu_seconds: str, options: str) -> None:
         module = runpy.run_path(reader)
         for name in _CODECS:
             codecs.lookup(name)
+        given = json.loads(options)
         if "load" in module:
-            module["load"]()
+            module["load"](**given)
         layers += confinement["confine"]()
         _write({"confined_by": layers})
-        for record in module["read"](sys.stdin.buffer, **json.loads(options)):
+        for record in module["read"](sys.stdin.buffer, **given):
             _write(record)
     except MemoryError:
         _write({"error": "memory"})

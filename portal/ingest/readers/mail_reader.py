@@ -33,7 +33,7 @@ _MAX_HEADER = 2_000
 _MAX_DEPTH = 50
 
 
-def load() -> None:
+def load(**_options: object) -> None:
     """Import the modules that the package otherwise imports on first use."""
     encodings.aliases.aliases.update(_MEANT)
     for charset in _CHARSETS:

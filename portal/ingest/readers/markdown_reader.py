@@ -53,7 +53,7 @@ _KINDS = {
 }
 
 
-def load() -> None:
+def load(**_options: object) -> None:
     """Import what only pages with HTML need; a parser written in C stays out of the worker."""
     from portal.ingest.readers import html_reader  # noqa: F401
 

@@ -21,7 +21,7 @@ _MAX_PICTURES = 500  # in one file
 _engines: list[Any] = []
 
 
-def load() -> None:
+def load(**_options: object) -> None:
     """Load the models, which are otherwise loaded on first use."""
     import numpy as np
     from rapidocr import RapidOCR

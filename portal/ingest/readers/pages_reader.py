@@ -2,11 +2,12 @@
 
 Its input is the file, `size` bytes, and then commands, one JSON list a line:
 
-    ["text", 12]            {"text": "…", "boxes": [left, top, right, bottom, …]}
+    ["text", 12]            {"text": "…", "boxes": [left, top, right, bottom, …], "undrawn": 0}
     ["picture", 12, 1400]   {"type": "image/png", "data": base64}
 
 First it yields `{"sizes": [[width, height], …]}` in points, or an error. Pages count from 1. Boxes
 are tenths of a point from the upper left corner of the page as it is shown; line ends have none.
+`undrawn` counts the characters that the picture lacks.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import numpy as np
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+from portal.ingest.readers import page_fonts
+
 MAX_PIXELS = 8_000_000
 _MAX_SIDE = 8_000  # pixels
 _MAX_CHARACTERS = 40_000  # of one page
@@ -36,12 +39,14 @@ _HIGH, _LOW, _END = 0xD800, 0xDC00, 0xE000  # Surrogate halves.
 _HYPHEN = "\x02"
 
 
-def load() -> None:
-    """Import what encodes photographs, which this process may not do later."""
+def load(*, fonts: list[list[Any]], **_options: object) -> None:
+    """Import what encodes photographs, and open `fonts`, which this process may not do later."""
     from PIL import Image, JpegImagePlugin  # noqa: F401 - a plugin that registers itself
 
+    page_fonts.install(fonts)
 
-def read(file: BinaryIO, *, size: int, pages: int) -> Iterator[dict[str, Any]]:
+
+def read(file: BinaryIO, *, size: int, pages: int, **_options: object) -> Iterator[dict[str, Any]]:
     """Yield the sizes, then an answer to each command, until the input ends."""
     try:
         document = pypdfium2.PdfDocument(file.read(size))
@@ -82,9 +87,10 @@ def _text(page: pypdfium2.PdfPage) -> dict[str, Any]:
     try:
         count = min(text_page.count_chars(), _MAX_CHARACTERS)
         characters, boxes = _characters(text_page.raw, count, _to_shown(page))
+        undrawn = page_fonts.count_undrawn(text_page.raw, count)
     finally:
         text_page.close()
-    return {"text": "".join(characters), "boxes": boxes}
+    return {"text": "".join(characters), "boxes": boxes, "undrawn": undrawn}
 
 
 def _to_shown(page: pypdfium2.PdfPage) -> tuple[float, ...]:

@@ -6,16 +6,14 @@ which tells tables from text that is set in columns.
 
 from __future__ import annotations
 
-import ctypes
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pypdfium2.raw as pdfium
-
+from portal.ingest.readers.pdf_characters import Characters
 from portal.ingest.readers.pdf_tables import Table
 
 _MAX_WORDS = 20_000  # Of a page.
@@ -77,9 +75,9 @@ class _Column:
         return cell.left < self.right and self.left < cell.right
 
 
-def find_tables(text_page: Any, lines: Sequence[re.Match[str]]) -> list[Table]:
+def find_tables(characters: Characters, lines: Sequence[re.Match[str]]) -> list[Table]:
     """Return the tables among the lines of a page, which are matches at their character numbers."""
-    rows, tables, begin = list(_rows(text_page, lines)), [], 0
+    rows, tables, begin = list(_rows(characters, lines)), [], 0
     while begin < len(rows):
         if len(rows[begin].cells) == 1:
             begin += 1
@@ -154,17 +152,17 @@ class _Found:
         )
 
 
-def _rows(text_page: Any, lines: Sequence[re.Match[str]]) -> Iterator[_Row]:
+def _rows(characters: Characters, lines: Sequence[re.Match[str]]) -> Iterator[_Row]:
     """Yield the visual lines of a page in the order of its text, cut into cells at wide gaps."""
-    place, size_of, words = _placer(text_page), _measurer(text_page), 0
+    words = 0
     row: _Row | None = None
     for line in lines:
-        size = size_of(line.start())
+        size = characters.height(line.start())
         for word in _WORD.finditer(line.string, *line.span()):
             words += 1
             if words > _MAX_WORDS:
                 return
-            left, right, baseline = place(word.start(), word.end() - 1)
+            left, right, baseline = characters.place(word.start(), word.end() - 1)
             cell = _Cell(word.group(), left, right)
             if row is None or not row.goes_on(cell, baseline, size):
                 if row:
@@ -174,32 +172,6 @@ def _rows(text_page: Any, lines: Sequence[re.Match[str]]) -> Iterator[_Row]:
                 row.add(cell)
     if row:
         yield row
-
-
-def _placer(text_page: Any) -> Callable[[int, int], tuple[float, float, float]]:
-    """Return a function that gives left, right and baseline of the characters of a word."""
-    left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
-
-    def place(first: int, last: int) -> tuple[float, float, float]:
-        pdfium.FPDFText_GetCharOrigin(text_page, first, x, y)
-        pdfium.FPDFText_GetCharBox(text_page, first, left, right, bottom, top)
-        begin = left.value
-        pdfium.FPDFText_GetCharBox(text_page, last, left, right, bottom, top)
-        return begin, right.value, y.value
-
-    return place
-
-
-def _measurer(text_page: Any) -> Callable[[int], float]:
-    """Return a function that gives the size of a character, as it is shown."""
-    box = pdfium.FS_RECTF()
-
-    def size(index: int) -> float:
-        if not pdfium.FPDFText_GetLooseCharBox(text_page, index, box):
-            return 1.0
-        return float(max(abs(box.top - box.bottom), 1.0))
-
-    return size
 
 
 def _placed(row: _Row, columns: Sequence[_Column]) -> list[_Cell | None]:

@@ -16,7 +16,6 @@ PDFium is C++ and not thread-safe, one more reason not to share a process with t
 from __future__ import annotations
 
 import ctypes
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -26,6 +25,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from portal.ingest.readers import pdf_columns, pdf_tables, pdf_tags
+from portal.ingest.readers.pdf_characters import Characters
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500
@@ -35,9 +35,6 @@ _MAX_RULE_WIDTH = 2.5  # points
 # PDFium's character for a hyphen where it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
-_BOLD_WEIGHT = 600
-_BOLD_NAME = re.compile(rb"bold|black|heavy|demi|medi(?!um)|simhei", re.IGNORECASE)
-_MAX_FONT_NAME = 128
 # Between parts of a line, in parts of its size: PDFium ends a line at a raised or lowered letter.
 _MAX_GAP = 0.5
 _MAX_OVERLAP = 1.0
@@ -96,8 +93,9 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
     except pypdfium2.PdfiumError:
         return {"label": "", "lines": [], "broken": True}
     matches = _lines(text_page.raw)
-    lines = _whole_lines(_measured(text_page.raw, line) for line in matches)
-    tables = _tables(page.raw, text_page.raw, matches) if lines else []
+    characters = Characters(text_page.raw)
+    lines = _whole_lines(_measured(characters, line) for line in matches)
+    tables = _tables(page.raw, text_page.raw, characters, matches) if lines else []
     is_blank = len(lines) <= _MAX_BLANK_LINES and not _has_pictures(page.raw)
     text_page.close()
     page.close()
@@ -123,12 +121,14 @@ def _is_text_or_rule(drawn: Any) -> bool:
     return min(right.value - left.value, top.value - bottom.value) < _MAX_RULE_WIDTH
 
 
-def _tables(page: Any, text_page: Any, lines: Sequence[re.Match[str]]) -> list[pdf_tables.Table]:
+def _tables(
+    page: Any, text_page: Any, characters: Characters, lines: Sequence[re.Match[str]]
+) -> list[pdf_tables.Table]:
     """Return the tables of a page, top to bottom: by its tags, by rules, else by their columns."""
     tables = pdf_tags.find_tables(page, text_page)
     for found in (
         pdf_tables.find_tables(page, text_page),
-        pdf_columns.find_tables(text_page, lines),
+        pdf_columns.find_tables(characters, lines),
     ):
         known = list(tables)
         tables += [table for table in found if not any(map(table.overlaps, known))]
@@ -182,37 +182,19 @@ def _lines(text_page: Any) -> list[re.Match[str]]:
     return [line for line in _LINE.finditer(text) if line.group().strip("\0")]
 
 
-def _measured(text_page: Any, line: re.Match[str]) -> list[Any]:
+def _measured(characters: Characters, line: re.Match[str]) -> list[Any]:
     visible = _VISIBLE.search(line.string, *line.span())
     first, end = visible.span() if visible else (line.start(), line.start() + 1)
-    left, _, baseline = _place(text_page, first)
-    _, right, _ = _place(text_page, end - 1)
+    left, right, baseline = characters.place(first, end - 1)
     # A bullet may be in a type of its own.
     lead = _BULLET.match(line.string, first, end)
-    size, style = _type(text_page, min(lead.end(), end - 1) if lead else first)
-    if style == "bold" and end - 1 > first and _type(text_page, end - 1)[1] != "bold":
+    size, style = characters.type(min(lead.end(), end - 1) if lead else first)
+    if style == "bold" and end - 1 > first and characters.type(end - 1)[1] != "bold":
         style = ""
     # Surrogate halves come one by one; together they are one character.
     text = line.group().replace("\0", "")
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return [text, round(left, 1), round(right, 1), round(baseline, 1), round(size, 1), style]
-
-
-def _type(text_page: Any, index: int) -> tuple[float, str]:
-    """Return the size of a character as it is shown, and its style."""
-    size, matrix = pdfium.FPDFText_GetFontSize(text_page, index), pdfium.FS_MATRIX()
-    if pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        # Many programs write text in size 1 and scale it.
-        size *= math.hypot(matrix.c, matrix.d) or 1.0
-        if abs(matrix.b) > abs(matrix.a):
-            return size, "turned"
-    name = ctypes.create_string_buffer(_MAX_FONT_NAME)
-    pdfium.FPDFText_GetFontInfo(text_page, index, name, _MAX_FONT_NAME, None)
-    is_bold = (
-        _BOLD_NAME.search(name.value)
-        or pdfium.FPDFText_GetFontWeight(text_page, index) >= _BOLD_WEIGHT
-    )
-    return size, "bold" if is_bold else ""
 
 
 def _whole_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:
@@ -249,13 +231,6 @@ def _whole(parts: list[list[Any]]) -> list[Any]:
     _, _, _, baseline, size, style = max(parts, key=lambda part: (part[4], len(part[0])))
     style = style if all(part[5] == style for part in parts if len(part[0].strip()) > 1) else ""
     return ["".join(texts), parts[0][1], max(part[2] for part in parts), baseline, size, style]
-
-
-def _place(text_page: Any, index: int) -> tuple[float, float, float]:
-    left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
-    pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top)
-    pdfium.FPDFText_GetCharOrigin(text_page, index, x, y)
-    return left.value, right.value, y.value
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from uuid import UUID
 from cachetools import TTLCache
 
 from portal.errors import Overloaded, PagesUnavailable
+from portal.ingest.fonts import StandIn, system_fonts
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.page_process import PageProcess, PageText, Picture
 
@@ -68,8 +69,13 @@ class _Reader:
 class PageReaders:
     """The files that are shown. Thread-safe."""
 
-    def __init__(self, limits: ExtractionLimits = LIMITS) -> None:
+    def __init__(
+        self,
+        limits: ExtractionLimits = LIMITS,
+        fonts: Callable[[], Iterable[StandIn]] = system_fonts,
+    ) -> None:
         self._limits = limits
+        self._fonts = fonts
         self._lock = threading.Lock()
         self._places = threading.Semaphore(_MAX_WAITING)
         self._readers: dict[UUID, _Reader] = {}
@@ -137,7 +143,7 @@ class PageReaders:
             if reader.process is None or reader.process.has_ended:
                 reader.close()
                 reader.process = PageProcess(
-                    file.parts(), file.size_bytes, self._limits, cpu_s=_CPU_S
+                    file.parts(), file.size_bytes, self._limits, cpu_s=_CPU_S, fonts=self._fonts()
                 )
             failed = page
             return ask(reader.process)

@@ -21,6 +21,7 @@ from portal.text.layout.placing import Box, PlacedPage, lines_of, rectangles
 WIDTHS = (700, 1400, 2100)
 """Pixels of pictures: small and large windows, and screens with two pixels a point."""
 _VERSION_LENGTH = 16
+_MAX_UNDRAWN = 0.05  # of the characters of a page that is worth looking at
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,20 @@ class ShownDocument:
 @dataclass(frozen=True, slots=True)
 class ShownPage:
     """A page: its size in tenths of a point, its lines in pieces, and the rectangles of each mark
-    that has a part on it, empty where that was not found."""
+    that has a part on it, empty where that was not found. `undrawn` characters, of all `visible`
+    ones, are missing in its picture."""
 
     number: int
     width: int
     height: int
     lines: list[list[tuple[str, Box]]]
     marks: tuple[tuple[Span, list[Box]], ...] = ()
+    visible: int = 0
+    undrawn: int = 0
+
+    @property
+    def is_readable(self) -> bool:
+        return self.undrawn <= _MAX_UNDRAWN * self.visible
 
 
 def has_pages(media_type: MediaType) -> bool:
@@ -106,6 +114,8 @@ def show_page(
         height=max(1, round(height * 10)),
         lines=lines_of(text.text, text.box),
         marks=tuple(_placed(shown.pages, number, stored, text, marks)) if marks else (),
+        visible=sum(not character.isspace() for character in text.text),
+        undrawn=text.undrawn,
     )
 
 

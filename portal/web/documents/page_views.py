@@ -41,6 +41,10 @@ _MAX_RATIO = 5
 _MARKS_A_PAGE = 300
 _OF_A_PAGE = frozenset({"page", "view", "match"})
 _UNPLACED = N_("The quoted words could not be found on the page. This is the text of the document.")
+_UNDRAWN = N_(
+    "The file does not carry its fonts, and this server has none that draw its characters. This is "
+    "the text of the document."
+)
 
 blueprint = APIBlueprint("page_views", __name__, enable_openapi=False, url_prefix="/documents")
 
@@ -171,8 +175,11 @@ def pages_view(
     except (PagesUnavailable, Overloaded) as error:
         return None, error_message(error)
     is_unplaced = marks.kind == "quote" and number == target and not _is_placed(pages, marks)
-    if is_unplaced and request.args.get("view") != "pages":
-        return None, gettext(_UNPLACED)
+    if request.args.get("view") != "pages":
+        if not all(one.is_readable for one in pages):
+            return None, gettext(_UNDRAWN)
+        if is_unplaced:
+            return None, gettext(_UNPLACED)
     return PagesView(shown, pages, marks, number, _zoom(), is_unplaced, address), None
 
 

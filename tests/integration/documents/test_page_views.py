@@ -17,6 +17,8 @@ from portal import create_app
 from portal.domain.conversations import Message
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import PagesUnavailable
+from portal.ingest.fonts import CHINESE as CHINESE_CHARSET
+from portal.ingest.fonts import system_fonts
 from portal.ingest.limits import ExtractionLimits
 from portal.services.answers import conversations
 from portal.services.documents import library, private_reads
@@ -182,6 +184,49 @@ def test_words_that_the_page_does_not_show_are_shown_as_text(
     page = client.get(f"/documents/{fees.id}?citation={citation.id}", headers=headers).text
     assert '<mark id="quote" class="quote">' in page
     assert "could not be found on the page" in page
+
+
+CHINESE = [f"员工手册第{n}章规定：年假每年十天，可结转五天到次年。" for n in "一二三四五六七八九"]
+
+
+def test_a_page_without_fonts_opens_as_text_and_says_why(
+    client: FlaskClient, portal: Portal, tmp_path: Path
+) -> None:
+    portal.services.page_readers._fonts = tuple
+    mixed = [["Rule 1 " * 12] * 30 + ["年假"], CHINESE]
+    path = files.write_pdf(tmp_path / "leave.pdf", mixed)
+    leave = portal.add(path.read_bytes(), name="leave.pdf")
+    headers = portal.headers() | {"Accept-Language": "en"}
+    page = client.get(f"/documents/{leave.id}", headers=headers).text
+    assert "does not carry its fonts" in page
+    assert 'data-testid="passage"' in page
+    shown = client.get(f"/documents/{leave.id}?view=pages", headers=headers).text
+    assert re.findall(r"(\d+) characters of this page", shown) == ["2", "234"]
+    text = unescape(re.findall(r'data-testid="undrawn".*?<a href="([^"]*)"', shown, re.DOTALL)[1])
+    assert "年假每年十天" in client.get(text, headers=headers).text
+
+
+@pytest.mark.skipif(
+    not any(font.charset == CHINESE_CHARSET for font in system_fonts()),
+    reason="this machine has no Chinese font",
+)
+def test_fonts_of_the_system_draw_what_the_file_does_not_carry(tmp_path: Path) -> None:
+    from PIL import Image
+
+    file, ink = opened(files.write_pdf(tmp_path / "leave.pdf", [CHINESE])), []
+    for fonts in (system_fonts, tuple):
+        readers = PageReaders(fonts=fonts)
+        try:
+            picture = readers.picture(file, 1, 700)
+            undrawn = readers.text(file, 1).undrawn
+        finally:
+            readers.close()
+        path = tmp_path / "picture"
+        path.write_bytes(picture.data)
+        ink.append((sum(Image.open(path).convert("L").histogram()[:128]), undrawn))
+    assert ink[0][0] > 2000
+    assert ink[1][0] < 200
+    assert [undrawn for _, undrawn in ink] == [0, len(CHINESE) * len(CHINESE[0])]
 
 
 def opened(path: Path) -> FileToShow:

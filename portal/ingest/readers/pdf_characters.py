@@ -1,0 +1,57 @@
+"""Measures of the characters of a PDF page, by their numbers: places, height, type."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+_BOLD_WEIGHT = 600
+_BOLD_NAME = re.compile(rb"bold|black|heavy|demi|medi(?!um)|simhei", re.IGNORECASE)
+_MAX_FONT_NAME = 128
+
+
+class Characters:
+    """The characters of one page. Measures are in points, from its lower left corner."""
+
+    def __init__(self, text_page: Any) -> None:
+        self._page = text_page
+        # Made once, because pages have thousands of characters.
+        self._box = [ctypes.c_double() for _ in range(4)]
+        self._origin = ctypes.c_double(), ctypes.c_double()
+        self._loose, self._matrix = pdfium.FS_RECTF(), pdfium.FS_MATRIX()
+        self._name = ctypes.create_string_buffer(_MAX_FONT_NAME)
+
+    def place(self, first: int, last: int) -> tuple[float, float, float]:
+        """Return left, right and baseline of the characters from `first` to `last` of a line."""
+        pdfium.FPDFText_GetCharOrigin(self._page, first, *self._origin)
+        left, right, _, _ = self._box
+        pdfium.FPDFText_GetCharBox(self._page, first, *self._box)
+        begin = left.value
+        pdfium.FPDFText_GetCharBox(self._page, last, *self._box)
+        return begin, right.value, self._origin[1].value
+
+    def height(self, index: int) -> float:
+        """Return the height of a character's line, at least 1."""
+        if not pdfium.FPDFText_GetLooseCharBox(self._page, index, self._loose):
+            return 1.0
+        return float(max(abs(self._loose.top - self._loose.bottom), 1.0))
+
+    def type(self, index: int) -> tuple[float, str]:
+        """Return the size of a character as it is shown, and its style."""
+        size = pdfium.FPDFText_GetFontSize(self._page, index)
+        if pdfium.FPDFText_GetMatrix(self._page, index, self._matrix):
+            # Many programs write text in size 1 and scale it.
+            size *= math.hypot(self._matrix.c, self._matrix.d) or 1.0
+            if abs(self._matrix.b) > abs(self._matrix.a):
+                return size, "turned"
+        self._name.value = b""
+        pdfium.FPDFText_GetFontInfo(self._page, index, self._name, _MAX_FONT_NAME, None)
+        is_bold = (
+            _BOLD_NAME.search(self._name.value)
+            or pdfium.FPDFText_GetFontWeight(self._page, index) >= _BOLD_WEIGHT
+        )
+        return size, "bold" if is_bold else ""

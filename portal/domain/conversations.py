@@ -109,6 +109,15 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class CitedIn:
+    """A citation with the conversation that it is in."""
+
+    citation: Citation
+    conversation_id: UUID
+    conversation_title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
     """The input of an answer. `selection_hash` is SHA-256 over the sorted ids of the enabled
     documents; `search_query` is the query searched for, which in a follow-up differs from the

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from portal.domain.conversations import Citation, QuotedText, SourceState, Verification
+from portal.domain.conversations import Citation, CitedIn, QuotedText, SourceState, Verification
 from portal.domain.people import User
 from portal.errors import NotFound, existing
 from portal.services import Services
+from portal.services.documents import library
 from portal.store.answers import citations as citation_store
 from portal.store.session import Session
 
@@ -18,6 +19,16 @@ def get_citation(services: Services, user: User, citation_id: UUID) -> Citation:
     """Return a citation in one of the user's own conversations. Raises NotFound."""
     with services.database.begin() as session:
         return _own(session, user, citation_id)
+
+
+def list_citations(
+    services: Services, user: User, document_id: UUID, *, limit: int
+) -> tuple[list[CitedIn], int]:
+    """Return the newest citations of a document in the user's own conversations, and the number of
+    all. Raises NotFound for a document that the user may not see."""
+    with services.database.begin() as session:
+        library.seen(session, user, document_id)
+        return citation_store.of_document(session, user, document_id, limit=limit)
 
 
 def verify(services: Services, user: User, citation_id: UUID) -> Verification:

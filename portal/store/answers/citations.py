@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, and_, delete, func, literal_column
 from sqlalchemy.orm import Session, aliased
 
 from portal.domain.answering import Source
-from portal.domain.conversations import Citation, SourceState
+from portal.domain.conversations import Citation, CitedIn, SourceState
 from portal.domain.people import User
 from portal.domain.search import SearchMode
 from portal.store.answers.conversations import of_user
@@ -176,6 +176,29 @@ def find_citation(session: Session, user: User, citation_id: UUID) -> Citation |
         .where(CitationRow.id == citation_id, of_user(user.id))
     ).one_or_none()
     return _to_citation(row) if row else None
+
+
+def of_document(
+    session: Session, user: User, document_id: UUID, *, limit: int
+) -> tuple[list[CitedIn], int]:
+    """Return the newest citations of a document in a user's own conversations, and the number of
+    all. Answers that were replaced do not count."""
+    rows = session.execute(
+        _with_state(user)
+        .add_columns(ConversationRow.id, ConversationRow.title, func.count().over().label("total"))
+        .join(MessageRow, MessageRow.id == CitationRow.message_id)
+        .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
+        .where(
+            CitationRow.document_id == document_id,
+            CitationRow.was_cited,
+            MessageRow.superseded_at.is_(None),
+            of_user(user.id),
+        )
+        .order_by(CitationRow.created_at.desc(), CitationRow.id)
+        .limit(limit)
+    ).all()
+    found = [CitedIn(_to_citation(row), row.id, row.title) for row in rows]
+    return found, rows[0].total if rows else 0
 
 
 def _state(row: Any) -> SourceState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from math import ceil
 from typing import Any
 from urllib.parse import quote
@@ -13,8 +14,8 @@ from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.domain.conversations import Citation, SourceState
-from portal.domain.documents import DocumentDetail, MediaType, Visibility
+from portal.domain.conversations import Citation, CitedIn, SourceState
+from portal.domain.documents import DocumentDetail, MediaType, StoredChunk, Visibility
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.people.audit import AuditEntry, AuditEvent
@@ -39,7 +40,8 @@ from portal.web.people.notifications import new_bell
 CHUNKS_PER_PAGE = 20
 # The text above a citation that opens with it; the rest is a click away.
 _CHUNKS_BEFORE = 1
-_REVISIONS_SHOWN = 3
+_REVISIONS_SHOWN = 10
+_MAX_CITED = 100
 _MAX_OUTLINE = 400
 # PDF viewers are plugins to the policy, so this one response allows them; scripts stay blocked.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
@@ -180,9 +182,12 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
     text = {"focus": focus, "document": detail.summary}
     if view is None:
         text = text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE)
+    cited, cited_count = citing.list_citations(services, user, document_id, limit=_MAX_CITED)
     return {
         **_state(detail),
         **text,
+        "cited": cited,
+        "cited_count": cited_count,
         "view": view,
         "why_text": why_text,
         "has_pages": showing.has_pages(detail.summary.media_type),
@@ -224,8 +229,10 @@ def text_values(
     chunks, total_count = library.list_chunks(
         *context.caller(), detail.summary.id, limit=max(0, end - start), offset=start
     )
+    cited, _ = citing.list_citations(*context.caller(), detail.summary.id, limit=_MAX_CITED)
     return {
         "document": detail.summary,
+        "cited_in": {stored.id: _citing(stored, cited) for stored in chunks},
         "chunks": chunks,
         "chunk_pieces": chunk_pieces,
         "start": start,
@@ -236,6 +243,22 @@ def text_values(
         "focus_id": focus.chunk.id if focus.chunk else None,
         "focus_spans": focus.spans(chunks),
     }
+
+
+def _citing(stored: StoredChunk, cited: Iterable[CitedIn]) -> list[CitedIn]:
+    """Return the citations of the present text that have a part in a chunk, one a conversation."""
+    start, end = stored.chunk.char_start, stored.chunk.char_end
+    found: dict[UUID, CitedIn] = {}
+    for one in cited:
+        citation = one.citation
+        if citation.state is not SourceState.CURRENT:
+            continue
+        is_here = citation.chunk_id == stored.id
+        if citation.revision_id is not None and start is not None and end is not None:
+            is_here = citation.char_start < end and start < citation.char_end
+        if is_here:
+            found.setdefault(one.conversation_id, one)
+    return list(found.values())
 
 
 def source_values(citation: Citation, conversation_id: UUID) -> dict[str, Any]:

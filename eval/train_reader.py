@@ -182,23 +182,30 @@ class Reader(nn.Module):
 
     def shipped(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the tensors under the names that the portal reads."""
-        found: dict[str, torch.Tensor] = {}
+        return {name: one.detach().numpy().astype(np.float16) for name, one in self._named()}
+
+    def resume(self, path: Path) -> None:
+        """Take over the weights of an earlier training."""
+        with np.load(path, allow_pickle=False) as stored, torch.no_grad():
+            for name, one in self._named():
+                one.copy_(torch.from_numpy(stored[name]))
+
+    def _named(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield the tensors, as views, with the names that the portal reads."""
         for number, layer in enumerate(self.layers, start=JOINED_FROM):
             for name in _MATRICES:
                 one = getattr(layer, name)
-                found |= {
-                    f"l{number}.{name}.w.{part}": getattr(one, part) for part in ("low", "high")
-                }
-                found[f"l{number}.{name}.b"] = one.b
+                yield from ((f"l{number}.{name}.w.{p}", getattr(one, p)) for p in ("low", "high"))
+                yield f"l{number}.{name}.b", one.b
             for name in ("aln", "oln"):
                 one = getattr(layer, name)
-                found |= {f"l{number}.{name}.{part}": getattr(one, part) for part in "wb"}
+                yield from ((f"l{number}.{name}.{part}", getattr(one, part)) for part in "wb")
         for name in ("centre", "segments", "question_matches", "statement_matches"):
-            found[name] = getattr(self, name)
+            yield name, getattr(self, name)
         for name in ("head", "matches_in", "matches_out"):
             one = getattr(self, name)
-            found |= {name: one.weight.T, f"{name}.b": one.bias}
-        return {name: one.detach().numpy().astype(np.float16) for name, one in found.items()}
+            yield name, one.weight.T
+            yield f"{name}.b", one.bias
 
 
 def _length(pair: Pair) -> int:
@@ -277,11 +284,16 @@ def steps(samples: list[Sample], epochs: float) -> Iterator[list[Sample]]:
         yield [queue.pop() for _ in range(_SAMPLES_A_STEP)]
 
 
-def train(samples: list[Sample], epochs: float) -> Reader:
+def train(samples: list[Sample], epochs: float, resumed: Path | None = None) -> Reader:
+    """Train on the samples, from the weights in `resumed` on, at half the rate, or from the
+    start."""
     lower = Lower()
     reader = Reader(Weights(weights_path()), lower.centre(samples[::9]))
+    if resumed is not None:
+        reader.resume(resumed)
     parameters = list(reader.parameters())
-    optimiser = torch.optim.AdamW(parameters, lr=_LEARNING_RATE, weight_decay=0.01)
+    rate = _LEARNING_RATE if resumed is None else _LEARNING_RATE / 2
+    optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
     batches = list(steps(samples, epochs))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser,
@@ -316,12 +328,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of public sets to train on as well")
     parser.add_argument("--epochs", type=float, default=1.0)
+    parser.add_argument("--resume", action="store_true", help="go on from the present weights")
     asked = parser.parse_args()
     random.seed(0)
     torch.manual_seed(0)
     torch.set_num_threads(1)
     samples = team_samples() + (public_samples(asked.data) if asked.data else [])
-    np.savez_compressed(WEIGHTS, **train(samples, asked.epochs).shipped())
+    reader = train(samples, asked.epochs, WEIGHTS if asked.resume else None)
+    np.savez_compressed(WEIGHTS, **reader.shipped())
     print(f"{WEIGHTS} {WEIGHTS.stat().st_size} bytes, {len(samples)} samples")
 
 

@@ -217,7 +217,8 @@ _ROOM = (
 
 # Patterns of answers by kind.
 _HELD = {
-    Wanted.MONEY: _any(_MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
+    # A bare number in a table's column of prices has no unit.
+    Wanted.MONEY: _any(rf"(?:\A|; )\d[\d,.]*\s[^;]{{0,24}}(?:{_HAN_MONEY_NOUN}|价|费|{_MONEY_NOUN}\b)", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
     Wanted.PERCENT: _any(_PERCENT, _MONEY),
     Wanted.FREQUENCY: _any(
         rf"每|{_NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"

@@ -31,7 +31,8 @@ _NAMES_NOTHING = re.compile(
 )
 _LIST = re.compile(
     r"哪些|有哪|列出|步骤|流程|哪几|要求|清单|包括|都有"
-    r"|\b(?:which|list|steps?|what (?:are|must|should|do|does|items|documents|things)"
+    # "Which plan" and "what does it cost" ask for one item, "which plans" for all.
+    r"|\b(?:which (?:[a-z]+ )?(?!is|was|does|has)[a-z]+[^s\W]s|list|steps?|what (?:are|must|should|do|items|documents|things)"
     r"|what(?:'s| is) new|what (?:has )?changed)\b",
     re.IGNORECASE,
 )
@@ -186,15 +187,6 @@ class Word:
     @property
     def is_han(self) -> bool:
         return self.text[0] >= _FIRST_HAN
-
-    @property
-    def is_place(self) -> bool:
-        """Tell whether it is the Chinese name of a place."""
-        return (
-            self.is_han
-            and len(self.text) > 1
-            and any(tag == "ns" for _, tag in rjieba.tag(self.text))
-        )
 
     @property
     def is_date(self) -> bool:

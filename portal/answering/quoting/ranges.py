@@ -3,8 +3,9 @@ statements about another number than the one in question."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from portal.answering.figures import NUMBER_WORDS, counted, figures_in
 from portal.answering.quoting.statements import Statement
@@ -39,16 +40,40 @@ _UP_TO = re.compile(
 
 def rows_in_range(question: str, rows: Sequence[Statement]) -> frozenset[int] | None:
     """Return the indexes of the rows whose first cell is a range that includes a number of the
-    question; None when no table has such a range."""
+    question, of nested ranges the innermost: after six years "over 5 years" counts, "over 2 years"
+    does not. None when no table has such a range."""
     asked = [(_value(m[1]), m[2]) for m in _ASKED.finditer(fold(question).text)]
-    if not asked:
-        return None
-    found = frozenset(
-        place
+    # 一年几天: "a year" is no figure to look up beside one that is.
+    asked = [one for one in asked if one[0] != 1] or asked
+    found = {
+        place: (row.group, span)
         for place, row in enumerate(rows)
-        if row.cells and any(_holds(fold(row.cells[0]).text, *one) for one in asked)
+        for span in _ranges(row.cells, asked)
+    }
+    return (
+        frozenset(
+            place
+            for place, (group, span) in found.items()
+            if not any(
+                group == other and _is_inside(inner, span) for other, inner in found.values()
+            )
+        )
+        or None
     )
-    return found or None
+
+
+def _ranges(
+    cells: Sequence[str], asked: Sequence[tuple[float, str]]
+) -> Iterator[tuple[float, float]]:
+    """Yield the range in the first cell for each figure in it."""
+    for figure, unit in asked if cells else ():
+        span = _range(fold(cells[0]).text, unit)
+        if span is not None and span[0] <= figure <= span[1]:
+            yield span
+
+
+def _is_inside(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
+    return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def has_figure(text: str) -> bool:
@@ -63,28 +88,30 @@ def has_other_figure(question: str, answer: str, text: str) -> bool:
     return bool(shared and said) and not shared & said
 
 
-def _holds(cell: str, figure: float, unit: str) -> bool:
+def _range(cell: str, unit: str) -> tuple[float, float] | None:
+    """Return the lowest and highest number that a cell allows; None if it has no bound in this
+    unit."""
     if match := _BETWEEN.search(cell):
-        low, high, named = _value(match[1]), _value(match[2]), match[3]
-        return low <= figure <= high and (not named or _same_unit(named, unit))
+        return (_value(match[1]), _value(match[2])) if _fits_unit(match[3], unit) else None
     top = _UP_TO.search(cell)
     # "Under one year" is no lower bound: 不满一年 ends in 满一年.
     bottom = _FROM.search(_UP_TO.sub(" ", cell))
-    if not (top or bottom):
-        return False
-    for bound, sign in ((bottom, 1), (top, -1)):
-        if bound is not None:
-            beyond = sign * (figure - _value(bound[2] or bound[4]))
-            named = bound[3] or bound[5]
-            if beyond < 0 or (bound["open"] and not beyond):
-                return False
-            if named and not _same_unit(named, unit):
-                return False
-    return True
+    bounds = [bound for bound in (bottom, top) if bound is not None]
+    if not bounds or not all(_fits_unit(one[3] or one[5], unit) for one in bounds):
+        return None
+    return _bound(bottom, inward=math.inf), _bound(top, inward=-math.inf)
 
 
-def _same_unit(one: str, other: str) -> bool:
-    return _unit(one) == _unit(other)
+def _bound(match: re.Match[str] | None, *, inward: float) -> float:
+    """Return the number of a bound; that of an open one is the next number further in."""
+    if match is None:
+        return -inward
+    value = _value(match[2] or match[4])
+    return math.nextafter(value, inward) if match["open"] else value
+
+
+def _fits_unit(named: str | None, unit: str) -> bool:
+    return not named or _unit(named) == _unit(unit)
 
 
 def _unit(name: str) -> str:

@@ -31,3 +31,16 @@ def test_open_bound_does_not_include_the_number_itself() -> None:
     rows = [Statement(0, 1, cells=(one, "5")) for one in ("under 2 years", "over 5 years")]
     assert rows_in_range("after 2 years", rows) is None
     assert rows_in_range("after 6 years", rows) == {1}
+
+
+def test_innermost_of_nested_ranges_counts() -> None:
+    cells = ("from 2 years", "over 5 years", "over 10 years")
+    rows = [Statement(0, 1, cells=(one, "5"), group=1) for one in cells]
+    assert rows_in_range("How many days after six years?", rows) == {1}
+    assert rows_in_range("after 12 years", rows) == {2}
+
+
+def test_rate_is_no_figure_to_look_up() -> None:
+    rows = [Statement(0, 1, cells=(one, "8 天"), group=1) for one in ROWS]
+    assert rows_in_range("干了七年了，一年能休几天？", rows) == {2}
+    assert rows_in_range("干了一年，能休几天？", rows) == {1}

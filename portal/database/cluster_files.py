@@ -89,6 +89,8 @@ def server_settings(
         "timezone": "UTC",
         "log_timezone": "UTC",
         "log_line_prefix": "%m [%p] ",
+        # Without the values that DETAIL quotes, such as a name that is taken.
+        "log_error_verbosity": "terse",
         "lc_messages": "C",
         **_shared_memory_type(maintenance + 64 * MIB),
     }

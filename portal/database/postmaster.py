@@ -70,6 +70,8 @@ def clear_leftovers(cluster: Path, tell: Callable[[str], None]) -> None:
     """
     left = read_postmaster(cluster)
     if left is None and not (cluster / "postmaster.pid").exists():
+        # A base backup has the locks of sockets with the number of the server that it is of.
+        _remove_sockets(cluster)
         return
     orphans = [p for p in psutil.process_iter() if _is_visible_server(p, cluster)]
     if orphans:
@@ -83,9 +85,13 @@ def clear_leftovers(cluster: Path, tell: Callable[[str], None]) -> None:
             )
     with contextlib.suppress(FileNotFoundError):
         (cluster / "postmaster.pid").unlink()
-    if left is not None and left.socket_dir.is_dir():
-        for path in left.socket_dir.glob(".s.PGSQL.*"):
-            path.unlink(missing_ok=True)
+    if left is not None:
+        _remove_sockets(left.socket_dir)
+
+
+def _remove_sockets(directory: Path) -> None:
+    for path in directory.glob(".s.PGSQL.*"):
+        path.unlink(missing_ok=True)
 
 
 def _is_visible_server(process: psutil.Process, cluster: Path) -> bool:

@@ -10,7 +10,9 @@ PAGE = ROOT / "docs" / "reliability.md"
 
 
 def test_each_promise_names_a_test_that_exists() -> None:
-    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")][1:]
+    promises = PAGE.read_text().split("## How often")[0]
+    rows = [line for line in promises.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if not row.startswith("| promise |")]
     assert len(rows) > 10
     for row in rows:
         names = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)

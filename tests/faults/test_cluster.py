@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 
 from bench.cluster import programs
@@ -19,6 +21,7 @@ from portal.domain.people import User
 from portal.services import Services
 from portal.services.people import accounts, sessions
 from tests.conftest import PASSWORD, make_settings
+from tests.faults.conftest import Tally
 
 pytestmark = [
     pytest.mark.slow,
@@ -133,8 +136,9 @@ def _is_paused(node: Node) -> bool:
 
 def states(client: httpx.Client) -> list[str]:
     """Return the states of all servers, as a web process sees them."""
+    # It has none while the machine is too busy for an answer in half a second.
     body = client.get("/health/vector_store").json()
-    return [one["state"] for one in body["replicas"]["states"]]
+    return [one["state"] for one in body.get("replicas", {}).get("states", [])]
 
 
 def test_cluster_reads_and_finds_a_document_through_proxy_and_poolers(
@@ -149,10 +153,10 @@ def test_cluster_reads_and_finds_a_document_through_proxy_and_poolers(
     roles = sorted(state.role for state in cluster.states().values())
     assert roles == ["primary", "replica", "replica"]
     # What pg_textsearch 1.0.0 knows, only the primary knows.
+    wait(lambda: states(admin) == ["ok"] * 3, _TIMEOUT_S, "not all servers are read from")
     body = admin.get("/health/vector_store").json()
     assert body["replicas"]["words"] == "primary"
     assert body["hybrid"] is True
-    assert [one["state"] for one in body["replicas"]["states"]] == ["ok"] * 3
 
 
 def test_replicas_are_read_from(cluster: Cluster, admin: httpx.Client) -> None:
@@ -267,11 +271,16 @@ class Readers:
 
 
 def test_without_the_primary_reading_goes_on_and_after_a_promotion_writing(
-    cluster: Cluster, services: Services, admin: httpx.Client
+    cluster: Cluster, admin: httpx.Client, counts: dict[str, int], tally: Tally
 ) -> None:
-    primary = cluster.primary
+    for _ in range(counts["promotion"]):
+        lose_the_primary(cluster, admin, tally)
+
+
+def lose_the_primary(cluster: Cluster, admin: httpx.Client, tally: Tally) -> None:
+    primary, word = cluster.primary, f"quay{uuid4().hex[:8]}"
     assert primary is not None
-    document_id = upload(admin, "quay.txt", "The badger counts the barrels on the quay.")
+    document_id = upload(admin, "quay.txt", f"The badger counts the barrels on the {word}.")
     acknowledged: list[str] = []
     stopping = threading.Event()
 
@@ -280,10 +289,10 @@ def test_without_the_primary_reading_goes_on_and_after_a_promotion_writing(
         with httpx.Client(base_url=cluster.address, headers=admin.headers, timeout=30) as client:
             while not stopping.is_set():
                 number += 1
-                name = f"{number}.txt"
+                name = f"{word}-{number}.txt"
                 answer = client.post(
                     "/api/knowledge/documents",
-                    files={"file": (name, f"Report {number} of the quay.".encode())},
+                    files={"file": (name, f"Report {number} of {word}.".encode())},
                     headers={"Idempotency-Key": name},
                 )
                 if answer.status_code == 202:
@@ -295,9 +304,11 @@ def test_without_the_primary_reading_goes_on_and_after_a_promotion_writing(
     try:
         wait(lambda: len(acknowledged) > 2, _TIMEOUT_S, "nothing is acknowledged")
         primary.kill()
-        wait(lambda: found_or_none(admin, "barrels quay", "keyword"), _NOTICED_WITHIN_S, "search")
-        assert document_id in found(admin, "barrels quay", "keyword")
-        assert document_id in found(admin, "barrels quay", "vector")
+        wait(
+            lambda: found_or_none(admin, f"barrels {word}", "keyword"), _NOTICED_WITHIN_S, "search"
+        )
+        assert document_id in found(admin, f"barrels {word}", "keyword")
+        assert document_id in found(admin, f"barrels {word}", "vector")
         assert status(admin, document_id) == "ready"
         page = admin.get("/documents")
         assert page.status_code == 200
@@ -306,9 +317,10 @@ def test_without_the_primary_reading_goes_on_and_after_a_promotion_writing(
         assert refused.json()["error"]["code"] == "writing_unavailable"
         assert "只能阅读" in refused.json()["error"]["message"]
         assert admin.get("/health").json()["status"] == "read_only"
+        began, count = time.monotonic(), len(acknowledged)
         promoted = cluster.promote()
-        count = len(acknowledged)
-        wait(lambda: len(acknowledged) > count + 2, _TIMEOUT_S, "writing does not go on")
+        wait(lambda: len(acknowledged) > count, _TIMEOUT_S, "writing does not go on")
+        tally.note("primary killed, a replica promoted", recovery_s=time.monotonic() - began)
     finally:
         stopping.set()
         writing.join()
@@ -319,9 +331,9 @@ def test_without_the_primary_reading_goes_on_and_after_a_promotion_writing(
             wait(lambda one=one: status(admin, one) == "ready", _TIMEOUT_S, "not ready")
         document = admin.get(f"/api/knowledge/documents/{one}").json()
         assert document.get("status") == "ready", document
-    hybrid = lambda: admin.get("/health/vector_store").json()["hybrid"]  # noqa: E731
+    hybrid = lambda: admin.get("/health/vector_store").json().get("hybrid")  # noqa: E731
     wait(hybrid, _TIMEOUT_S, "the keyword index is not rebuilt")
-    assert document_id in found(admin, "barrels quay", "keyword")
+    assert document_id in found(admin, f"barrels {word}", "keyword")
     primary.rejoin(promoted)
     wait(lambda: set(states(admin)) == {"ok"}, _TIMEOUT_S, "the former primary does not follow")
 
@@ -333,9 +345,14 @@ def found_or_none(client: httpx.Client, query: str, mode: str) -> bool:
 
 def test_no_log_holds_words_passwords_or_tokens(cluster: Cluster, admin: httpx.Client) -> None:
     """After all that was done to it: logs of all processes and servers, and the metrics."""
-    upload(admin, "canary.txt", "The zanzibar canary sings of qwertzuiop at dawn.")
+    upload(admin, "zanzibar.txt", "The zanzibar canary sings of qwertzuiop at dawn.")
     assert found(admin, "zanzibar qwertzuiop")
     admin.get("/search", params={"q": "zanzibar"})
+    talk = admin.post("/api/conversations", json={}).json()["id"]
+    asked = {"content": "Who sings of qwertzuiop?", "stream": True}
+    answer = admin.post(f"/api/conversations/{talk}/messages", json=asked)
+    assert "event: done" in answer.text
+    fail_in_many_ways(cluster, admin)
     client = httpx.Client(base_url=cluster.address)
     for password in (PASSWORD, "canary password"):
         client.post("/api/auth/token", json={"username": "admin", "password": password})
@@ -350,3 +367,25 @@ def test_no_log_holds_words_passwords_or_tokens(cluster: Cluster, admin: httpx.C
     assert "portal_" in texts["metrics"]
     leaks = [(name, one) for name, text in texts.items() for one in canaries if one in text]
     assert leaks == []
+    assert any("duplicate key" in text for text in texts.values()), "no error was logged"
+
+
+def fail_in_many_ways(cluster: Cluster, admin: httpx.Client) -> None:
+    """Let the portal, its readers and the database refuse values that have a canary in them."""
+    for path, body in (
+        ("/api/knowledge/search", {"query": "zanzibar", "mode": "zanzibar", "top_n": "zanzibar"}),
+        ("/api/folders", {"name": "zanzibar" * 100}),
+    ):
+        assert admin.post(path, json=body).status_code in {400, 403, 422}, path
+    files = {"file": ("zanzibar.pdf", b"%PDF-1.7 zanzibar qwertzuiop")}
+    refused = admin.post("/api/knowledge/documents", files=files)
+    if refused.status_code == 202:
+        document_id = refused.json()["documents"][0]["id"]
+        wait(lambda: status(admin, document_id) == "failed", _TIMEOUT_S, "not failed")
+    primary = cluster.primary
+    assert primary is not None
+    with primary.connect() as connection, suppress(psycopg.errors.UniqueViolation):
+        # What a race of two requests for one name comes to.
+        query = "INSERT INTO groups (id, name) VALUES (gen_random_uuid(), %s)"
+        for _ in range(2):
+            connection.execute(query, ["zanzibar"])

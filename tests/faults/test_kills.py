@@ -6,16 +6,23 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Portal
+from tests.faults.conftest import Tally
 from tests.faults.world import World, undisturbed, wait
 
-# (documents, kills of workers, of the web, of the database, of both a worker and that, workers)
-SHORT = (8, 2, 1, 1, 1, 1)
-LONG = (100, 50, 20, 10, 5, 2)
+# Documents, and workers.
+SHORT, LONG = (8, 1), (100, 2)
+KINDS = {
+    "worker": "worker killed during an import",
+    "web": "web process killed during an import",
+    "database": "PostgreSQL killed during an import",
+    "both": "worker and PostgreSQL killed during an import",
+}
 # What a worker held when it died is given back after twenty silent seconds.
 _READY_WITHIN_S = 120.0
 # Those that no worker had begun must be read as well, with all else that the machine has to do.
@@ -43,18 +50,19 @@ def world(run_dir: Path, is_long: bool) -> Iterator[World]:
 
 @pytest.mark.slow
 def test_killed_at_any_moment_nothing_acknowledged_is_lost_or_differs(
-    world: World, portal: Portal, rng: random.Random, is_long: bool
+    world: World,
+    portal: Portal,
+    rng: random.Random,
+    is_long: bool,
+    counts: dict[str, int],
+    tally: Tally,
 ) -> None:
-    documents, *counts, _ = LONG if is_long else SHORT
+    documents, _ = LONG if is_long else SHORT
     files = {f"{n:03}.txt": content_of(n, rng.randrange(4, 24)) for n in range(documents)}
-    kinds = [
-        kind
-        for kind, count in zip(("worker", "web", "database", "both"), counts, strict=True)
-        for _ in range(count)
-    ]
+    kinds = [kind for kind in KINDS for _ in range(counts[kind])]
     rng.shuffle(kinds)
 
-    acknowledged, ended = _import(world, files, rng, kinds)
+    acknowledged, ended = _import(world, files, rng, kinds, tally)
     wait(
         lambda: world.unfinished() == 0,
         _READY_WITHIN_S + _S_A_DOCUMENT * documents,
@@ -76,7 +84,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost_or_differs(
 
 
 def _import(
-    world: World, files: dict[str, bytes], rng: random.Random, kinds: list[str]
+    world: World, files: dict[str, bytes], rng: random.Random, kinds: list[str], tally: Tally
 ) -> tuple[set[str], threading.Event]:
     """Upload all while the processes die, so that uploads and deaths are over together; the ids
     that were acknowledged, and an event that is set when an upload went wrong."""
@@ -103,12 +111,15 @@ def _import(
         due = 0.0
         for kind in kinds:
             _wait_for_work(world, rng, given_up)
+            began, begun = time.monotonic(), world.attempts()
             {
                 "worker": lambda: world.kill_worker(rng.randrange(len(world.workers))),
                 "web": world.kill_web,
                 "database": world.kill_database,
                 "both": lambda: world.kill_worker_and_database(rng.randrange(len(world.workers))),
             }[kind]()
+            wait(partial(_goes_on, world, kind, begun), _READY_WITHIN_S, f"stays dead: {kind}")
+            tally.note(KINDS[kind], recovery_s=time.monotonic() - began)
             due += (len(files) - ahead) / len(kinds)
             while due >= 1:
                 due -= 1
@@ -119,6 +130,12 @@ def _import(
         given_up.set()
         uploading.join()
     return acknowledged, failed
+
+
+def _goes_on(world: World, kind: str, begun: int) -> bool:
+    """Tell whether the web process answers, and a worker has begun another job if one died."""
+    is_at_work = "worker" not in KINDS[kind] or world.attempts() > begun
+    return world.is_ready() and (is_at_work or world.unfinished() == 0)
 
 
 def _wait_for_work(world: World, rng: random.Random, pause: threading.Event) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,12 @@ _LEFT = """
 class World:
     """A database server, a web server and workers."""
 
-    def __init__(self, data_dir: Path, *, workers: int) -> None:
+    def __init__(
+        self, data_dir: Path, *, workers: int, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start all of them, the portal's processes with `environment` added to theirs."""
         self.data_dir = data_dir
+        self._added = dict(environment or {})
         # A killed server loses nothing of what the system has, only a machine that fails would;
         # but it must have handed it over before it says that a transaction is committed.
         self.server = EmbeddedPostgres(
@@ -77,6 +81,19 @@ class World:
             return self.client.get("/health/live").status_code == httpx.codes.OK
         return False
 
+    def is_ready(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return self.client.get("/health").status_code == httpx.codes.OK
+        return False
+
+    def restart_with(self, environment: Mapping[str, str]) -> None:
+        """End all processes of the portal, and start them with other additions."""
+        self._added = dict(environment)
+        for process in (self.web, *self.workers):
+            _kill(process)
+        self.web = self._start_web()
+        self.workers = [self._start_worker() for _ in self.workers]
+
     def _start_web(self) -> subprocess.Popen[bytes]:
         bind = ["--bind", f"127.0.0.1:{self.port}", "--threads", "4"]
         return self._spawn([sys.executable, "-m", "gunicorn", "wsgi:app", *bind])
@@ -94,6 +111,7 @@ class World:
             "PORTAL_RATE_LIMITS__ENABLED": "false",
             "PORTAL_LOG_LEVEL": "error",
             "OMP_NUM_THREADS": "1",
+            **self._added,
         }
         return subprocess.Popen(
             command,

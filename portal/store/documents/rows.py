@@ -347,7 +347,15 @@ def purge(session: Session, document_id: UUID) -> None:
     session.execute(
         update(DocumentRow)
         .where(DocumentRow.id == document_id)
-        .values(purged_at=func.now(), current_job_id=None, error=None)
+        # The tombstone: title, hash and dates.
+        .values(
+            purged_at=func.now(),
+            current_job_id=None,
+            error=None,
+            file_name="",
+            domain=None,
+            tags=[],
+        )
     )
 
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from ipaddress import ip_address
 
 import numpy as np
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from portal.embeddings.breaker import CircuitBreaker
 from portal.embeddings.hashing import HashingEmbedder
@@ -142,8 +150,6 @@ def test_question_waits_no_longer_than_the_timeout(endpoint, fault):
 
 
 def test_server_that_takes_the_connection_and_says_nothing_is_left_in_time():
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         client = OpenAIEmbedder(model="m", dimensions=4, api_base=url, timeout_s=0.3)
@@ -151,6 +157,78 @@ def test_server_that_takes_the_connection_and_says_nothing_is_left_in_time():
         with pytest.raises(EmbedderUnavailable, match="within"):
             client.embed_query("a")
         assert time.monotonic() - started < 0.3 + SLACK_S
+
+
+def test_name_server_that_is_gone_costs_no_more_than_the_timeout(monkeypatch):
+    asked = threading.Event()
+
+    def hang(*_arguments, **_named):
+        asked.set()
+        time.sleep(3)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    client = OpenAIEmbedder(
+        model="m", dimensions=4, api_base="http://embedder.example/v1", timeout_s=0.3
+    )
+    started = time.monotonic()
+    with pytest.raises(EmbedderUnavailable, match="within"):
+        client.embed_query("a")
+    assert time.monotonic() - started < 0.3 + SLACK_S
+    assert asked.is_set()
+
+
+def test_name_that_is_not_known_is_said():
+    client = OpenAIEmbedder(model="m", dimensions=4, api_base="http://embedder.invalid/v1")
+    with pytest.raises(EmbedderUnavailable, match=r"embedder\.invalid.*cannot be reached"):
+        client.embed_query("a")
+
+
+def test_endpoint_whose_certificate_has_expired_is_not_trusted(tmp_path, monkeypatch):
+    """Nor one that nobody has signed: nothing is sent to it, and the reason is said."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=9))
+        .not_valid_after(now - timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    file = tmp_path / "certificate.pem"
+    file.write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + certificate.public_bytes(pem)
+    )
+    # It would be trusted, were it not too old.
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    received = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        arguments = (listener, context, received)
+        thread = threading.Thread(target=_shake_hands, args=arguments, daemon=True)
+        thread.start()
+        address = f"https://127.0.0.1:{listener.getsockname()[1]}/v1"
+        client = OpenAIEmbedder(model="m", dimensions=4, api_base=address)
+        with pytest.raises(EmbedderUnavailable, match="certificate"):
+            client.embed_query("a")
+        thread.join(5)
+    assert received == []
+
+
+def _shake_hands(listener, context, received):
+    connection, _ = listener.accept()
+    with connection, suppress(OSError), context.wrap_socket(connection, server_side=True) as secure:
+        if content := secure.recv(1):
+            received.append(content)
 
 
 def test_endpoint_that_is_down_says_where_it_was_looked_for():

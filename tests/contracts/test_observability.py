@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,3 +124,20 @@ def test_codes_of_errors_are_few_and_say_nothing_private() -> None:
     codes = {error.code for error in tree(PortalError)}
     assert len(codes) < 120
     assert all(re.fullmatch(r"[a-z0-9_]+", code) for code in codes)
+
+
+@pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="not installed: prometheus (for promtool)"
+)
+def test_prometheus_itself_takes_the_alerts_and_the_queries_of_the_dashboard(
+    tmp_path: Path,
+) -> None:
+    rules = [
+        {"record": f"check:{number}", "expr": re.sub(r"\$__\w+", "5m", expression)}
+        for number, (_, expression) in enumerate(expressions())
+    ]
+    queries = tmp_path / "queries.yml"
+    queries.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    command = ["promtool", "check", "rules", str(DOCS / "alerts.yml"), str(queries)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

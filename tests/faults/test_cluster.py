@@ -30,7 +30,7 @@ pytestmark = [
     ),
 ]
 _SERVER = {"fsync": "off", "shared_buffers": "32MB"}
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 180.0
 # What a reader may have to try again when a server dies.
 _NOTICED_WITHIN_S = 5.0
 _SETTINGS = {

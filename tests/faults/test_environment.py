@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,7 +21,26 @@ from tests.faults.world import World, wait
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("only_long")]
 _READY_WITHIN_S = 120.0
-_FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+# The time of day alone: what waits for a time span goes by another clock.
+_CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, now);
+    long offset = 0;
+    FILE *file = clock == CLOCK_REALTIME ? fopen(getenv("CLOCK_OFFSET"), "r") : NULL;
+    if (file != NULL) {
+        if (fscanf(file, "%ld", &offset) == 1) now->tv_sec += offset;
+        fclose(file);
+    }
+    return result;
+}
+"""
 _REFUSED = {500, 503, 507}
 
 
@@ -166,25 +186,28 @@ def test_a_process_without_memory_refuses_or_ends_and_goes_on(world: World, tall
         tally.note("no memory left", recovery_s=recovery_s)
 
 
-@pytest.mark.skipif(not _FAKETIME.exists(), reason="not installed: faketime")
-def test_clocks_that_jump_lose_nothing(run_dir: Path, tally: Tally) -> None:
-    clock = run_dir / "clock"
-    clock.write_text("+0\n")
-    world = World(
-        run_dir / "clocks",
-        workers=1,
-        environment={
-            "LD_PRELOAD": str(_FAKETIME),
-            "FAKETIME_TIMESTAMP_FILE": str(clock),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "NO_FAKE_STAT": "1",
-        },
-    )
+@pytest.fixture
+def shifted_clock(run_dir: Path) -> tuple[Path, dict[str, str]]:
+    """Return a file that holds seconds to add to the clock, and the environment that heeds it."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    source, library, offset = (run_dir / f"clock.{end}" for end in ("c", "so", "offset"))
+    source.write_text(_CLOCK)
+    offset.write_text("0")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return offset, {"LD_PRELOAD": str(library), "CLOCK_OFFSET": str(offset)}
+
+
+def test_clocks_that_jump_lose_nothing(
+    run_dir: Path, tally: Tally, shifted_clock: tuple[Path, dict[str, str]]
+) -> None:
+    offset, environment = shifted_clock
+    world = World(run_dir / "clocks", workers=1, environment=environment)
     try:
         check_works(world, "before")
-        for number, step in enumerate(("+3h", "-3h", "+2d", "-2d", "+0")):
-            clock.write_text(f"{step}\n")
+        for number, hours in enumerate((3, -3, 48, -48, 0)):
+            offset.write_text(f"{hours * 3600}")
             began = time.monotonic()
             # Tokens of the other time may have ended, or not begun: people sign in again.
             body = {"username": "admin", "password": PASSWORD}

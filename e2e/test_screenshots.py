@@ -147,7 +147,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
 }
 # Not pages, or only on the way to one: files, fragments, redirects.
 NO_PAGES = {
-    *("assets.own", "assets.vendor", "documents.progress", "uploads.states"),
+    *("assets.own", "assets.vendor", "documents.progress"),
     *("notifications.show_state", "reading.original_file", "revisions.original_file"),
     *("page_views.page", "page_views.picture"),
     *("chat.find_about", "chat.export", "messages.show", "citations.card", "confirming.resume"),

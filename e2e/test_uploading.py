@@ -61,7 +61,8 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     expect(failed).to_have_count(BAD)
     expect(failed.nth(0)).to_contain_text("PNG")
     assert_accessible(page)
-    # Finished uploads collapse; failed ones stay listed while others are uploaded.
+    # Each stored file is one row of the list; failed ones stay while others are uploaded.
+    expect(page.get_by_test_id("upload-item")).to_have_count(BAD)
     more = tmp_path / "one more.txt"
     more.write_text(f"One more in {tmp_path.name}.", encoding="utf-8")
     choose(portal, [more])
@@ -81,11 +82,11 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     expect(failed).to_have_count(0)
     expect(page.get_by_test_id("upload-button")).to_be_focused()
     page.reload()
-    expect(page.get_by_test_id("upload-progress")).to_be_hidden()
-    # A duplicate is reported with a link to the stored document.
+    expect(page.get_by_test_id("upload-summary")).to_be_hidden()
+    # Of a duplicate the row says that it was here; it is there once.
     choose(portal, [more])
-    known = page.locator("[data-testid=upload-item][data-state=known]")
-    expect(known.get_by_role("link", name="one more")).to_be_visible()
+    expect(portal.row("one more").get_by_test_id("upload-note")).to_be_visible()
+    expect(portal.row("one more")).to_have_count(1)
     listed = page.request.get("/api/knowledge/documents?q=note 0").json()["documents"]
     assert sorted(one["title"] for one in listed) == [f"note 0{number}" for number in range(10)]
     assert portal.console_errors == []
@@ -138,53 +139,47 @@ def write_texts(folder: Path, name: str, count: int) -> list[Path]:
     return paths
 
 
-def sign_in_elsewhere(portal: PortalPages) -> None:
-    """Sign in in another tab, which issues a new form token."""
-    other = PortalPages(portal.page.context.new_page())
-    other.sign_in("admin", PASSWORD)
-    other.page.close()
-
-
-def test_signing_out_while_files_wait_is_said_and_they_can_be_sent_again(
+def test_ended_session_asks_for_the_password_and_the_files_go_on(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()
     portal.sign_in("admin", PASSWORD)
     page = portal.page
-    page.route("**/documents", lambda route: route.fulfill(status=401))
-    paths = write_texts(tmp_path, "signed out", 5)
-    choose(portal, paths)
-    failed = page.get_by_test_id("upload-error")
-    expect(failed).to_have_count(5)
-    expect(failed.first).to_contain_text("signed out")
-    page.unroute("**/documents")
-    # The chosen files live in the page, so no response may navigate away from it.
     page.context.clear_cookies(name="portal_session")
-    again = page.get_by_test_id("retry-all-uploads")
-    again.press("Enter")
-    expect(failed).to_have_count(5)
-    sign_in_elsewhere(portal)
-    # A file changed since it was chosen must be chosen again.
-    paths[2].write_text("Something else.", encoding="utf-8")
-    again.press("Enter")
-    words = page.get_by_test_id("upload-summary").locator("p")
-    expect(words).to_have_text("4 of 5 stored, 1 failed")
-    expect(failed).to_contain_text("Choose it again.")
-    page.get_by_test_id("dismiss-all-uploads").press("Enter")
-    # Invalidate the page's token, as a sign-in in another tab does between two uploads.
+    choose(portal, write_texts(tmp_path, "signed out", 5))
+    waiting = page.get_by_test_id("upload-item").filter(has_text="signed in again")
+    expect(waiting.first).to_be_visible()
+    page.locator("#sign-in-again [name=password]").fill(PASSWORD)
+    page.locator("#sign-in-again [type=submit]").click()
+    for number in range(5):
+        expect(portal.row(f"signed out {number:02}")).to_be_visible()
+    # A sign-in in another tab makes a new token for forms, which the page fetches by itself.
     page.evaluate(
-        "() => document.querySelectorAll('input[name=csrf_token]').forEach(f => { f.value = 'x' })"
+        """() => {
+          document.querySelectorAll('input[name=csrf_token]').forEach(f => { f.value = 'x' });
+          document.body.setAttribute('hx-headers', '{"X-CSRFToken": "x"}');
+        }"""
     )
     choose(portal, write_texts(tmp_path, "later", 2))
-    expect(failed).to_have_count(2)
-    expect(failed.first).to_contain_text("session has changed")
-    # Other requests of the page bring a CSRF token too; the latest one must be used.
-    page.wait_for_timeout(1_500)
-    again.press("Enter")
-    expect(failed).to_have_count(0)
-    for title in ("signed out 04", "later 01"):
-        expect(portal.row(title)).to_be_visible()
+    expect(portal.row("later 01")).to_be_visible()
+    expect(page.get_by_test_id("upload-item")).to_have_count(0)
     assert portal.console_errors == []
+
+
+def test_file_that_was_moved_since_it_was_chosen_is_chosen_again(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    busy = {"status": 429, "headers": {"Retry-After": "1"}}
+    portal.page.route("**/documents", lambda route: route.fulfill(**busy))
+    [path] = write_texts(tmp_path, "moved", 1)
+    choose(portal, [path])
+    expect(portal.page.get_by_test_id("upload-item")).to_contain_text("busy")
+    path.unlink()
+    portal.page.unroute("**/documents")
+    expect(portal.page.get_by_test_id("upload-error")).to_contain_text("Choose it again.")
+    expect(portal.page.get_by_test_id("retry-upload")).to_be_hidden()
 
 
 def test_folder_says_what_it_left_out_and_how_many_wait(
@@ -200,8 +195,8 @@ def test_folder_says_what_it_left_out_and_how_many_wait(
     (tmp_path / "program.exe").write_bytes(b"MZ")
     page.get_by_test_id("upload-folder").set_input_files(tmp_path)
     expect(page.locator("#upload-more")).to_have_text("5 more queued.")
-    expect(page.locator("#upload-said")).to_contain_text("1 files skipped")
-    expect(page.locator("#upload-said")).to_be_visible()
+    expect(page.locator("#upload-notice")).to_contain_text("1 files skipped")
+    expect(page.locator("#upload-notice")).to_be_visible()
 
 
 def test_link_of_a_row_keeps_the_keyboard_until_its_document_is_ready(
@@ -210,10 +205,10 @@ def test_link_of_a_row_keeps_the_keyboard_until_its_document_is_ready(
     portal = open_portal()
     portal.sign_in("admin", PASSWORD)
     choose(portal, write_texts(tmp_path, "keyboard", 1))
-    item = portal.page.get_by_test_id("upload-item")
-    link = item.get_by_role("link", name="keyboard 00")
+    row = portal.row("keyboard 00")
+    link = row.get_by_role("link", name="keyboard 00", exact=True)
     link.focus()
-    expect(item).to_have_attribute("data-state", "ready", timeout=INDEXING_TIMEOUT_MS)
+    expect(row).to_have_attribute("data-status", "ready", timeout=INDEXING_TIMEOUT_MS)
     expect(link).to_be_focused()
 
 
@@ -279,15 +274,14 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
         "**/documents", lambda route: route.fulfill(status=429, headers={"Retry-After": "1"})
     )
     drop(page, folder)
-    expect(page.locator("#upload-said")).to_contain_text("2 files skipped")
+    expect(page.locator("#upload-notice")).to_contain_text("2 files skipped")
     page.on("dialog", lambda dialog: dialog.dismiss())
     away = page.get_by_role("navigation").get_by_role("link", name="Search").first
     with page.expect_event("dialog") as asked:
         away.click(no_wait_after=True)
     assert asked.value.type == "beforeunload"
     page.unroute("**/documents")
-    words = page.get_by_test_id("upload-summary").locator("p")
-    expect(words).to_have_text("105 of 105 stored", timeout=60_000)
+    expect(page.locator("#upload-spoken")).to_contain_text("105 of 105 stored", timeout=60_000)
     # With all uploads finished, leaving the page needs no confirmation.
     away.click()
     expect(page).to_have_url(re.compile("/search"))

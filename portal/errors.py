@@ -483,8 +483,9 @@ class NoTextInPicture(InvalidInput):
 
 
 class UndecodableText(InvalidInput):
-    message = N_("The encoding of “%(name)s” could not be recognised. Save it as UTF-8 and upload "
-                 "that.")
+    message = N_("“%(name)s” could not be read: it is no text, or its encoding is unknown. If it "
+                 "is a text, save it as UTF-8 and upload that. Other files that are read: PDF, "
+                 "Word, Excel, PowerPoint, EPUB, e-mail (EML), CSV, HTML and Markdown.")
 
 
 class UndecodableAs(UndecodableText):

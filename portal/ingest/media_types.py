@@ -35,6 +35,8 @@ SUFFIXES: Mapping[MediaType, tuple[str, ...]] = {
     MediaType.HTML: (".html", ".htm", ".xhtml"),
     MediaType.CSV: (".csv", ".tsv", ".tab"),
 }
+# Never a text, whatever their bytes look like.
+_PROGRAMS = frozenset((".exe", ".dll", ".msi", ".com", ".scr", ".sys", ".so", ".dylib", ".apk"))
 # Read by the extra `ocr` alone.
 PICTURES: Mapping[MediaType, tuple[tuple[bytes, ...], tuple[str, ...]]] = {
     MediaType.PNG: ((b"\x89PNG\r\n\x1a\n",), (".png",)),
@@ -173,7 +175,8 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
     if head.startswith(_ZIP_SIGNATURES):
         return _archive_type(head, zip_names, file_name)
     is_mail = suffix == ".eml" and bool(_MAIL_FIELDS.match(_plain(head)))
-    if not is_mail and (detected := _other_format(head)):
+    detected = N_("a program") if suffix in _PROGRAMS else _other_format(head)
+    if not is_mail and detected:
         raise UnsupportedFormat(name=file_name, detected=detected)
     if suffix == ".pdf":
         raise UnsupportedFormat(name=file_name, detected=N_("plain text that is called PDF"))

@@ -1,6 +1,6 @@
 // A session that has ended: the password is asked for in the dialog, and then what was begun goes on.
 // With a second factor the page of its own asks for it; what was typed is kept meanwhile.
-let goOn = null;
+let continuations = [];
 
 export function watchSession() {
   document.addEventListener("htmx:beforeOnLoad", (event) => {
@@ -20,11 +20,11 @@ export function watchSession() {
       field.value = detail.token;
     }
     document.body.setAttribute("hx-headers", JSON.stringify({ "X-CSRFToken": detail.token }));
-    const next = goOn;
-    goOn = null;
+    const pending = continuations;
+    continuations = [];
     document.getElementById("dialog-content").replaceChildren();
     document.getElementById("dialog").close();
-    next?.();
+    for (const resume of pending) resume();
   });
   document.addEventListener("htmx:afterSettle", ({ target }) => {
     const field = target.querySelector?.("#sign-in-again [name=name]");
@@ -32,14 +32,19 @@ export function watchSession() {
   });
 }
 
-// Returns whether a response says that the session has ended; then `next` follows the sign-in.
-export function offersSignIn(response, next) {
-  return response.status === 401 && offer(response.headers.get("HX-Redirect"), next);
+// Returns whether a response says that the session has ended; then `resume` follows the sign-in.
+export function offersSignIn(response, resume) {
+  return response.status === 401 && offer(response.headers.get("HX-Redirect"), resume);
 }
 
-function offer(address, next) {
+// Renews the page's session and its token for forms; `portal:signed-in` tells when that is done.
+export function signInAgain() {
+  offer("/login", () => {});
+}
+
+function offer(address, resume) {
   if (!address || !document.body.dataset.person) return false;
-  goOn = next;
+  continuations.push(resume);
   if (!document.getElementById("sign-in-again")) {
     window.htmx.ajax("GET", address, { target: "#dialog-content" });
   }

@@ -1,12 +1,21 @@
-// Uploads: each file has a request and a row of its own, with its progress or why it failed.
-import { acceptedSuffixes, filesDropped, filesOf, filesOfFolder, folderOf } from "./upload-files.js";
-import { UploadQueue } from "./upload-queue.js";
-import { UploadRows } from "./upload-rows.js";
-import { freshToken, replaceToken } from "./upload-session.js";
-import { DocumentStates, statesIn } from "./upload-states.js";
+// Uploads: each file is a form in the list of documents, which HTMX sends; then the server's own row
+// takes its place. What cannot be stored stays with its reason until it is dismissed.
+import { signInAgain } from "./session.js";
+import { droppedFiles, pathOf, readableFiles } from "./upload-files.js";
 
-// Of more files at once the list below shows the newest when all are sent, not each as it comes.
-const MOST_LISTED = 50;
+const MAX_REQUESTS = 3;
+const MAX_ROWS = 40;
+// Of more files at once the list shows the newest when all are sent, not each as it comes.
+const MAX_LISTED = 50;
+const MAX_ATTEMPTS = 8;
+const MAX_DELAY_S = 30;
+const ANNOUNCE_EVERY_MS = 15000;
+// Until then an estimate of the time that is left would only be a guess.
+const MIN_ELAPSED_S = 2;
+// No fault of the file.
+const RETRIED = new Set([429, 502, 503, 504]);
+// The same bytes would only get the same answer.
+const FINAL = new Set([415, 422]);
 
 export function watchUploads() {
   const form = document.querySelector("form[data-upload]");
@@ -15,165 +24,349 @@ export function watchUploads() {
   watchChoices(form, uploads);
   watchDrops(form, uploads);
   window.addEventListener("beforeunload", (event) => {
-    if (uploads.queue.isBusy) event.preventDefault();
-  });
-  // The list refreshes itself: it must not go to the sign-in page while files are not sent yet.
-  document.addEventListener("htmx:beforeOnLoad", (event) => {
-    const { elt, xhr } = event.detail;
-    const isAsking = elt.id === "document-progress";
-    if (isAsking && xhr.status === 401 && uploads.rows.holdFiles) event.preventDefault();
+    if (uploads.isBusy) event.preventDefault();
   });
 }
 
 class Uploads {
   constructor(form) {
     this.form = form;
-    this.accepted = acceptedSuffixes(form.querySelector("input[name=file]"));
-    this.byDocument = new Map();
-    this.rows = new UploadRows({
-      person: form.dataset.person,
-      onRetry: (items) => this.#sendAgain(items),
-    });
-    this.queue = new UploadQueue(
-      form.action,
-      (item) => this.#change(item),
-      () => this.#refreshList(),
-    );
-    this.states = new DocumentStates(form.dataset.states, (id, state) => this.#note(id, state));
-    this.listed = 0;
-    this.isListStale = false;
+    this.accepted = form.elements.file.accept.split(",").filter((kind) => kind.startsWith("."));
+    this.template = document.getElementById("upload-row");
+    this.progress = document.getElementById("upload-progress");
+    this.storageKey = `failed-uploads:${document.body.dataset.person}`;
+    this.queue = [];
+    this.resumesAt = 0;
+    this.isPaused = false;
+    this.reset();
+    document.addEventListener("htmx:xhr:progress", (event) => this.onProgress(event));
+    // Before the listeners that would go to the sign-in page.
+    document.addEventListener("htmx:beforeOnLoad", (event) => this.onAnswer(event), { capture: true });
+    document.addEventListener("htmx:afterRequest", ({ detail }) => this.finish(uploadRow(detail.elt)));
+    document.addEventListener("htmx:sendError", (event) => this.onLost(event));
+    document.addEventListener("portal:signed-in", () => this.resume());
+    document.addEventListener("click", (event) => this.onClick(event));
+    window.addEventListener("pagehide", () => this.keepFailures());
+    this.restoreFailures();
   }
 
-  take({ files, leftOut }) {
+  get list() {
+    return document.getElementById("upload-rows");
+  }
+
+  rows(...states) {
+    const all = [...this.list.children];
+    return states.length ? all.filter((row) => states.includes(row.dataset.state)) : all;
+  }
+
+  get isBusy() {
+    return this.queue.length > 0 || this.rows("waiting", "sending").length > 0;
+  }
+
+  reset() {
+    Object.assign(this, { stored: 0, listed: 0, bytes: 0, sentBytes: 0, startedAt: Date.now() });
+  }
+
+  add({ files, skipped = 0 }) {
+    if (!this.isBusy) this.reset();
     // As the form stands now: what is chosen in it later is for later files.
-    const common = [...new FormData(this.form)].filter(([name]) => name !== "file");
-    const items = files.map((file) => {
-      const fields = [...common, ["path", folderOf(file)]];
-      return { file, fields, state: "waiting", share: 0, canRetry: true };
-    });
-    const [tooLarge, good] = parted(items, ({ file }) => file.size > Number(this.form.dataset.maxBytes));
-    for (const item of tooLarge) Object.assign(item, { state: "failed", reason: "tooLarge", canRetry: false });
-    this.rows.add(items);
-    this.queue.add(good);
-    if (leftOut) this.rows.say(this.rows.words("leftOut", { count: leftOut }));
-    else if (!items.length) this.rows.say(this.rows.words("nothing"));
-  }
-
-  // Some may have waited until their sender signed in again in another tab.
-  async #sendAgain(items) {
-    this.#setAll(items, { state: "waiting", reason: "", message: "", share: 0, content: null });
-    const { token, reason } = await freshToken(this.form);
-    if (reason) return this.#setAll(items, { state: "failed", reason });
-    if (token) {
-      replaceToken(token);
-      for (const item of items) item.fields = withToken(item.fields, token);
+    const fields = [...new FormData(this.form)].filter(([name]) => name !== "file");
+    for (const file of files) {
+      this.queue.push({ file, fields });
+      this.bytes += file.size;
     }
-    this.queue.add(items);
-    for (const item of items) this.rows.change(item);
+    const words = skipped ? this.words("skipped", { count: skipped }) : files.length ? "" : this.words("nothing");
+    this.notice(words);
+    this.fill();
   }
 
-  #setAll(items, values) {
-    for (const item of items) this.rows.change(Object.assign(item, values));
+  // A thousand files do not make a thousand rows: what waits beyond the first is a number.
+  fill() {
+    while (this.queue.length && this.rows("waiting", "sending").length < MAX_ROWS) {
+      const { file, fields } = this.queue.shift();
+      const row = this.addRow(file);
+      const form = row.querySelector("form");
+      for (const [name, value] of fields) addField(form, name, value);
+      addField(form, "path", pathOf(file).split("/").slice(0, -1).join("/"));
+      const chosen = new DataTransfer();
+      chosen.items.add(file);
+      form.elements.file.files = chosen.files;
+      // The key makes the same file sent again the same request: nothing is stored twice.
+      form.setAttribute("hx-headers", JSON.stringify({ "Idempotency-Key": randomKey() }));
+      if (file.size > Number(this.form.dataset.maxBytes)) this.fail(row, this.words("tooLarge", { name: file.name }));
+      else window.htmx.process(row);
+    }
+    this.send();
   }
 
-  #change(item) {
-    if (item.state === "stored") this.#store(item);
-    else if (item.state === "failed") item.message = messageIn(item.answer);
-    this.rows.change(item);
+  addRow({ name, size }) {
+    const row = this.template.content.firstElementChild.cloneNode(true);
+    for (const place of row.querySelectorAll("[data-name]")) place.textContent = name;
+    Object.assign(row.dataset, { name, size, attempts: 0, sentBytes: 0 });
+    this.list.append(row);
+    return row;
   }
 
-  #store(item) {
-    const { states, rest } = statesIn(item.answer);
-    // A proxy answered, such as with a page to sign in to a network.
-    if (!states.size) {
-      item.state = "failed";
+  send() {
+    const wait_ms = this.resumesAt - Date.now();
+    if (wait_ms > 0) {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.send(), wait_ms);
+    } else if (!this.isPaused) {
+      const free = MAX_REQUESTS - this.rows("sending").length;
+      for (const row of this.rows("waiting").slice(0, Math.max(0, free))) this.post(row);
+    }
+    this.summarise();
+  }
+
+  post(row) {
+    Object.assign(row.dataset, { state: "sending", attempts: Number(row.dataset.attempts) + 1, startedAt: Date.now() });
+    const form = row.querySelector("form");
+    form.setAttribute("hx-swap", this.listed < MAX_LISTED ? "afterbegin" : "none");
+    this.listed += 1;
+    form.requestSubmit();
+  }
+
+  onProgress({ target, detail }) {
+    const row = uploadRow(target);
+    if (row?.dataset.state !== "sending" || !detail.lengthComputable) return;
+    const share = detail.loaded / detail.total;
+    // The browser also tells how much of the answer has come.
+    if (share * row.dataset.size <= row.dataset.sentBytes) return;
+    row.dataset.sentBytes = share * row.dataset.size;
+    const bar = row.querySelector("progress");
+    if (share < 1) bar.value = share;
+    else bar.removeAttribute("value");
+    const values = { share: formatNumber(Math.floor(100 * share) / 100, { style: "percent" }) };
+    const left = this.remaining(row.dataset.startedAt, share);
+    this.tell(row, share < 1 ? this.words("sending", values) + left : this.words("storing"));
+    this.summarise();
+  }
+
+  onAnswer(event) {
+    const { elt, xhr } = event.detail;
+    const row = uploadRow(elt);
+    if (!row) return;
+    // A proxy may answer with a page of its own, such as to sign in to a network.
+    const isStored = xhr.status < 300 && xhr.responseText.includes("data-document-id=");
+    if (isStored) {
+      row.dataset.state = "stored";
       return;
     }
-    for (const [documentId, state] of states) {
-      this.#show(item, state);
-      // The file that brought it here is the one whose row tells how it goes on.
-      if (state.isKnown) continue;
-      this.byDocument.set(documentId, item);
-      this.states.follow(documentId);
+    event.preventDefault();
+    if (xhr.status === 401 || hasCode(xhr, "csrf_failed")) this.pause(row);
+    else if (RETRIED.has(xhr.status) || hasCode(xhr, "idempotency_in_flight")) this.retryLater(row, xhr);
+    else this.fail(row, messageIn(xhr.responseText), !FINAL.has(xhr.status));
+    this.fill();
+  }
+
+  async onLost({ detail }) {
+    const row = uploadRow(detail.elt);
+    if (!row) return;
+    // A file that was changed or moved since it was chosen looks like a lost connection.
+    const [file] = row.querySelector("form").elements.file.files;
+    const canRead = await file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+    if (canRead) this.retryLater(row, detail.xhr);
+    else this.fail(row, this.words("unreadable", row.dataset), false);
+    this.fill();
+  }
+
+  // Its row stays until HTMX has put the document's in its place.
+  finish(row) {
+    if (row?.dataset.state !== "stored") return;
+    this.stored += 1;
+    this.sentBytes += Number(row.dataset.size);
+    row.remove();
+    if (!this.isBusy && this.listed > MAX_LISTED) this.refreshList();
+    this.fill();
+  }
+
+  retryLater(row, xhr) {
+    const attempts = Number(row.dataset.attempts);
+    if (xhr.status !== 429 && attempts >= MAX_ATTEMPTS) return this.fail(row, messageIn(xhr.responseText));
+    const told_s = xhr.status ? Number(xhr.getResponseHeader("Retry-After")) : 0;
+    const wait_s = Math.min(told_s || 2 ** (attempts - 1), 2 * MAX_DELAY_S);
+    this.resumesAt = Math.max(this.resumesAt, Date.now() + 1000 * wait_s);
+    this.wait(row, this.words(xhr.status ? "busy" : "lost"));
+  }
+
+  // Nothing more can be sent before the session is renewed, which the dialog does.
+  pause(row) {
+    if (row.dataset.attempts >= MAX_ATTEMPTS) return this.fail(row, "", true);
+    this.wait(row, this.words("signedOut"));
+    if (!this.isPaused) signInAgain();
+    this.isPaused = true;
+  }
+
+  resume() {
+    this.isPaused = false;
+    this.fill();
+  }
+
+  wait(row, words) {
+    Object.assign(row.dataset, { state: "waiting", sentBytes: 0 });
+    row.querySelector("progress").value = 0;
+    this.tell(row, words);
+  }
+
+  fail(row, words, canRetry = false) {
+    row.dataset.state = "failed";
+    row.querySelector("progress").hidden = true;
+    row.querySelector("[data-upload-retry]").hidden = !canRetry;
+    row.querySelector("[data-upload-dismiss]").hidden = false;
+    row.querySelector("[data-words]").dataset.testid = "upload-error";
+    this.tell(row, words || this.words("failed", row.dataset));
+    this.sentBytes += Number(row.dataset.size);
+  }
+
+  tell(row, words) {
+    row.querySelector("[data-words]").textContent = words;
+  }
+
+  onClick({ target }) {
+    const row = uploadRow(target);
+    if (target.closest("[data-upload-retry]")) this.retry([row]);
+    else if (target.closest("[data-upload-dismiss]")) this.dismiss([row]);
+    else if (target.closest("[data-dismiss-all]")) this.dismiss(this.rows("failed"));
+    else if (target.closest("[data-retry-all]")) this.retry(this.rows("failed").filter(canRetry));
+  }
+
+  retry(rows) {
+    for (const row of rows) {
+      row.querySelector("[data-upload-retry]").hidden = true;
+      row.querySelector("[data-upload-dismiss]").hidden = true;
+      row.querySelector("progress").hidden = false;
+      delete row.querySelector("[data-words]").dataset.testid;
+      row.dataset.attempts = 0;
+      this.sentBytes -= Number(row.dataset.size);
+      this.wait(row, this.words("waiting"));
     }
-    this.listed += 1;
-    const list = document.querySelector(this.form.dataset.rows);
-    if (list && this.listed <= MOST_LISTED) window.htmx.swap(list, rest, { swapStyle: "afterbegin" });
-    else this.isListStale = true;
+    this.list.focus({ preventScroll: true });
+    this.resume();
   }
 
-  #note(documentId, state) {
-    const item = this.byDocument.get(documentId);
-    if (!item) return;
-    this.#show(item, state);
-    this.rows.change(item);
-    if (!this.queue.isBusy) this.#refreshList();
+  dismiss(rows) {
+    const heir = rows.at(-1)?.nextElementSibling ?? rows[0]?.previousElementSibling;
+    for (const row of rows) row.remove();
+    const next = heir?.querySelector("button:not([hidden])") ?? this.form.querySelector("[type=submit]");
+    next.focus();
+    this.summarise();
   }
 
-  // A document that could not be read is tried again on its own row, not by sending its file.
-  #show(item, { status, isKnown, content }) {
-    const ended = { ready: "ready", failed: "failed", gone: "gone" }[status] ?? "stored";
-    Object.assign(item, { state: isKnown ? "known" : ended, content, canRetry: status !== "failed" });
+  summarise() {
+    const failed = this.rows("failed");
+    const active = this.queue.length + this.rows("waiting", "sending").length;
+    const counts = { stored: this.stored, total: this.stored + failed.length + active, failed: failed.length };
+    const words = this.words(failed.length ? "summaryFailed" : "summary", counts);
+    const sent = this.rows("sending").reduce((sum, row) => sum + Number(row.dataset.sentBytes), this.sentBytes);
+    const share = this.bytes ? Math.min(1, sent / this.bytes) : 0;
+    const part = (name) => this.progress.querySelector(`[data-${name}]`);
+    this.progress.hidden = !counts.total || (!active && !failed.length);
+    const remaining = active ? this.remaining(this.startedAt, share) : "";
+    // Failures of an earlier visit are no part of an upload.
+    part("summary").textContent = this.bytes ? words + remaining : "";
+    part("share").hidden = !active;
+    part("share").value = share;
+    part("retry-all").hidden = !failed.some(canRetry);
+    part("dismiss-all").hidden = !failed.length;
+    const more = document.getElementById("upload-more");
+    more.textContent = this.queue.length ? this.words("more", { count: this.queue.length }) : "";
+    this.announce(words, active);
   }
 
-  // Not while the list has the focus, which a later round makes up for, and without an entry in the
-  // history.
-  #refreshList() {
-    const results = document.querySelector(this.form.dataset.rows)?.closest("section");
-    if (!this.isListStale || !results || results.matches(":focus-within")) return;
-    this.isListStale = false;
-    this.listed = 0;
+  // Screen readers hear the end, and now and then how far it is.
+  announce(words, active) {
+    const spoken = document.getElementById("upload-spoken");
+    const isDone = !active && this.bytes > 0;
+    if (!isDone && (!active || Date.now() - (this.announcedAt ?? 0) < ANNOUNCE_EVERY_MS)) return;
+    this.announcedAt = Date.now();
+    const text = isDone ? `${words} ${this.words("finished")}` : words;
+    if (spoken.textContent !== text) spoken.textContent = text;
+  }
+
+  notice(words) {
+    const notice = document.getElementById("upload-notice");
+    notice.textContent = words;
+    notice.hidden = !words;
+  }
+
+  remaining(startedAt, share) {
+    const elapsed_s = (Date.now() - startedAt) / 1000;
+    if (elapsed_s < MIN_ELAPSED_S || share <= 0 || share >= 1) return "";
+    const left_s = (elapsed_s * (1 - share)) / share;
+    const unit = left_s < 90 ? "second" : "minute";
+    const count = Math.ceil(unit === "second" ? left_s : left_s / 60);
+    const time = formatNumber(count, { style: "unit", unit, unitDisplay: "long" });
+    return ` · ${this.words("remaining", { time })}`;
+  }
+
+  words(key, values = {}) {
+    return this.template.dataset[key].replace(/\{(\w+)\}/g, (place, name) => values[name] ?? place);
+  }
+
+  // Without an entry in the history.
+  refreshList() {
     const query = new URLSearchParams(new FormData(document.getElementById("document-filters")));
-    const address = `${location.pathname}?${query}`;
     const headers = { "X-Refresh": "true" };
-    window.htmx.ajax("GET", address, { target: `#${results.id}`, swap: "outerHTML", headers });
+    window.htmx.ajax("GET", `${location.pathname}?${query}`, { target: "#document-results", swap: "outerHTML", headers });
+  }
+
+  // Failures stay when the page is left or reloaded; their files are gone then, and chosen again.
+  keepFailures() {
+    const failures = this.rows("failed").map((row) => [row.dataset.name, row.querySelector("[data-words]").textContent]);
+    if (failures.length) sessionStorage.setItem(this.storageKey, JSON.stringify(failures.slice(0, MAX_ROWS)));
+    else sessionStorage.removeItem(this.storageKey);
+  }
+
+  restoreFailures() {
+    for (const [name, words] of JSON.parse(sessionStorage.getItem(this.storageKey) ?? "[]")) {
+      this.fail(this.addRow({ name, size: 0 }), words);
+    }
+    this.summarise();
   }
 }
 
+const uploadRow = (element) => element.closest?.(".upload-row");
+
+const canRetry = (row) => !row.querySelector("[data-upload-retry]").hidden;
+
+const formatNumber = (number, style) => new Intl.NumberFormat(document.documentElement.lang, style).format(number);
+
 function watchChoices(form, uploads) {
-  const input = form.querySelector("input[name=file]");
   const folder = form.querySelector("[data-upload-folder]");
   const chooseFolder = form.querySelector("[data-choose-folder]");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    input.click();
+    form.elements.file.click();
   });
-  chooseFolder.hidden = !("webkitdirectory" in folder);
   chooseFolder.addEventListener("click", () => folder.click());
-  input.addEventListener("change", () => {
-    // The list empties with the field, which must be ready for the same file again.
-    const chosen = filesOf(input);
-    input.value = "";
-    uploads.take(chosen);
-  });
-  folder.addEventListener("change", () => {
-    const chosen = filesOfFolder(folder, uploads.accepted);
-    folder.value = "";
-    uploads.take(chosen);
+  form.addEventListener("change", ({ target }) => {
+    if (target.type !== "file") return;
+    const files = [...target.files];
+    // The field must be ready for the same file again.
+    target.value = "";
+    uploads.add(target === folder ? readableFiles(files, uploads.accepted) : { files });
   });
 }
 
 function watchDrops(zone, uploads) {
   const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
-  let depth = 0;
-  zone.addEventListener("dragenter", (event) => {
-    if (!hasFiles(event)) return;
-    depth += 1;
-    zone.classList.add("is-over");
-  });
-  zone.addEventListener("dragleave", () => {
-    depth = Math.max(0, depth - 1);
-    if (!depth) zone.classList.remove("is-over");
-  });
+  zone.addEventListener("dragover", (event) => zone.classList.toggle("is-over", hasFiles(event)));
+  for (const name of ["dragleave", "drop"]) {
+    zone.addEventListener(name, () => zone.classList.remove("is-over"));
+  }
   // A file dropped beside the zone would otherwise replace the page.
   for (const name of ["dragover", "drop"]) {
     document.addEventListener(name, (event) => hasFiles(event) && event.preventDefault());
   }
   zone.addEventListener("drop", async (event) => {
-    depth = 0;
-    zone.classList.remove("is-over");
-    if (hasFiles(event)) uploads.take(await filesDropped(event.dataTransfer, uploads.accepted));
+    if (hasFiles(event)) uploads.add(await droppedFiles(event.dataTransfer, uploads.accepted));
   });
+}
+
+function addField(form, name, value) {
+  const field = Object.assign(document.createElement("input"), { type: "hidden", name, value });
+  form.append(field);
 }
 
 // Why the server refused a file, in the reader's language; empty where it did not say.
@@ -182,10 +375,7 @@ function messageIn(text) {
   return answer.querySelector(".toast-message")?.textContent ?? "";
 }
 
-function withToken(fields, token) {
-  return fields.map(([name, value]) => [name, name === "csrf_token" ? token : value]);
-}
+const hasCode = (xhr, code) => xhr.responseText.includes(`data-key="${code}"`);
 
-function parted(items, test) {
-  return [items.filter(test), items.filter((item) => !test(item))];
-}
+// crypto.randomUUID is for HTTPS alone.
+const randomKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");

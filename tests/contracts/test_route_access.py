@@ -167,7 +167,6 @@ ROWS: dict[str, Row] = {
     "document_jobs.retry": Row(SEEING, 409, WRITE),  # only what has failed
     "document_jobs.retry_failed": Row(PEOPLE, 303, WRITE),
     "uploads.upload": Row(PEOPLE, 303, WRITE, {"data": {"file": "<file>"}}),
-    "uploads.states": Row(PEOPLE, 200),
     "reading.show": Row(SEEING, 200),
     "reading.original_file": Row(SEEING, 200),
     # The document there is no PDF; tests/integration/documents/test_page_views.py shows one.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from flask import Flask
-from flask_babel import format_time, gettext, ngettext
+from flask_babel import format_time, format_timedelta, gettext, ngettext
 
 from portal.domain.documents.jobs import Job, JobStage, JobStatus
 from portal.errors import N_
 from portal.http.messages import failure_message
 
+# Until then an estimate of the remaining time would only be a guess.
+MIN_ELAPSED_S = 3.0
 JOB_STATUS_WORDS = {
     JobStatus.QUEUED: N_("Queued"),
     JobStatus.PROCESSING: N_("Processing"),
@@ -38,10 +42,21 @@ def stage_words(job: Job) -> str:
         words = ngettext(
             "Embedding: %(done)s of %(num)s passage", "Embedding: %(done)s of %(num)s passages",
             job.total, done=job.done
-        )  # fmt: skip
+        ) + _remaining_words(job)  # fmt: skip
     else:
         words = ""
     return str(words)
+
+
+def _remaining_words(job: Job) -> str:
+    """Return how long embedding goes on, as far as can be told; empty in the first seconds."""
+    if job.started_at is None or not job.done:
+        return ""
+    elapsed = datetime.now(UTC) - job.started_at
+    if elapsed.total_seconds() < MIN_ELAPSED_S:
+        return ""
+    remaining = elapsed * ((job.total - job.done) / job.done)
+    return " · " + gettext("about %(time)s left", time=format_timedelta(remaining))
 
 
 def waiting_words(job: Job) -> str:

@@ -15,7 +15,6 @@ from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import (
     N_,
     InvalidInput,
-    NotFound,
     PortalError,
     StorageFull,
     Unavailable,
@@ -26,17 +25,14 @@ from portal.http.incoming import form_place, one_by_one
 from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
 from portal.services.documents import library
-from portal.services.documents.ingestion import jobs
 from portal.services.documents.intake import idempotency, uploads
 from portal.services.documents.intake.uploads import UploadReceipt
-from portal.web.documents.listing import ListQuery, page_values, progress_line, row, total
-from portal.web.layout import Answer, fragments, remember, see_other, wants_fragment
+from portal.web.documents.listing import ACTIVE, ListQuery, page_values, progress_line, row, total
+from portal.web.layout import Answer, fragments, gone, remember, see_other, wants_fragment
 
 # More files are listed on the page: notes travel in a cookie, which browsers drop over 4 kB.
 MAX_NOTES = 5
 _MAX_NOTED_CHARACTERS = 60
-# Documents polled in one request.
-MAX_STATES = 50
 # Errors that the files after it would meet as well.
 _FOR_ALL = (Unavailable, StorageFull)
 
@@ -83,8 +79,6 @@ def upload() -> Answer:
         _remember(outcomes)
         return see_other(url_for("documents.index", folder=request.form.get("folder_id") or None))
     errors = [outcome.error for outcome in outcomes if outcome.error]
-    # Failures first, since they need the reader's attention.
-    outcomes.sort(key=lambda outcome: outcome.error is None)
     page = _page(upload_outcomes=outcomes, refused_count=len(errors))
     return page, (errors[0].status if len(errors) == len(outcomes) else 200)
 
@@ -95,31 +89,11 @@ def _page(**values: Any) -> str:
     return render_template("pages/documents.html", **page_values(query, **values))
 
 
-@blueprint.get("/documents/uploads")
-def states() -> Answer:
-    """Show the progress of documents that were uploaded on this page, each as `_state.html`."""
-    asked = dict.fromkeys(_identifiers())
-    found = library.list_summaries(*context.caller(), list(asked))
-    newest = jobs.newest_jobs(context.services(), [one.job_id for one in found if one.job_id])
-    parts = [_state(one, job=newest.get(one.id)) for one in found]
-    gone = [_gone(document_id) for document_id in asked.keys() - {one.id for one in found}]
-    return fragments(*parts, *gone)
-
-
-def _identifiers() -> list[UUID]:
-    found = []
-    for value in request.args.getlist("id")[:MAX_STATES]:
-        try:
-            found.append(UUID(value))
-        except ValueError:
-            continue
-    return found
-
-
 def _rows(files: list[FileStorage]) -> str:
-    """Return the documents' rows for the list, and the result of each file for the uploader.
+    """Return the documents' rows for the list, in place of those that are there already.
 
     With an `Idempotency-Key` a repeated request gets the same answer and stores nothing twice.
+    Raises NotFound if the document was deleted between the two.
     """
     if not files:
         raise NoFileChosen
@@ -156,14 +130,16 @@ def _rows(files: list[FileStorage]) -> str:
 
 
 def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
-    """Return the fragments for one document of `_rows`; it may be gone on a repeated request."""
-    document_id, is_known = UUID(stored["id"]), bool(stored["is_duplicate"])
-    try:
-        document = library.get_summary(*context.caller(), document_id)
-    except NotFound:
-        return [_gone(document_id)]
-    listed = [] if is_known else [row(document), progress_line()]
-    return [*listed, _state(document, is_known=is_known, wished=wished)]
+    document = library.get_summary(*context.caller(), UUID(stored["id"]))
+    note = _known(document, wished) if stored["is_duplicate"] else ""
+    active = [progress_line()] if document.status in ACTIVE else []
+    return [gone(f"document-{document.id}"), row(document, note=note), *active]
+
+
+def _known(document: DocumentSummary, wished: Visibility) -> str:
+    if wished is Visibility.PRIVATE and document.visibility is Visibility.SHARED:
+        return gettext("It was here already, and is visible to everyone.")
+    return gettext("It was here already.")
 
 
 def _outcomes(files: list[FileStorage]) -> list[Outcome]:
@@ -221,15 +197,6 @@ def _wishes() -> tuple[Visibility, str | None]:
     if visibility not in set(Visibility):
         raise InvalidInput(reason=N_("visibility must be shared or private"))
     return Visibility(visibility), request.form.get("domain", "").strip() or None
-
-
-def _state(document: DocumentSummary, **more: Any) -> Fragment:
-    values = {"document": document, "job": None, "is_known": False, "wished": None, **more}
-    return "fragments/uploads/_state.html", values
-
-
-def _gone(document_id: UUID) -> Fragment:
-    return "fragments/uploads/_gone.html", {"document_id": document_id}
 
 
 def _remember(outcomes: list[Outcome]) -> None:

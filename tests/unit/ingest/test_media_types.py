@@ -65,6 +65,7 @@ def test_png_called_pdf_is_refused_by_what_it_is(tmp_path: Path) -> None:
         (b"\0\1\2\3" * 100, "a.txt", "binary"),
         (bytes(range(256)) * 4, "a.txt", "binary"),
         (b"just words", "a.pdf", "plain text"),
+        (b"MZ just words", "a.exe", "a program"),
     ],
 )
 def test_other_formats_are_named(head: bytes, name: str, detected: str) -> None:

@@ -108,11 +108,8 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
         "",
     ),
     "a citation": ("citations.show", {"citation_id": "citation"}, ""),
-    "sources": (
-        "citations.panel",
-        {"conversation_id": "conversation", "message_id": "answer"},
-        "",
-    ),
+    "sources": ("chat.show", {"conversation_id": "conversation"}, "?sources={answer}"),
+    "switches beside": ("chat.show", {"conversation_id": "conversation"}, "?documents=1"),
     "share a conversation": ("sharing.show", {"conversation_id": "conversation"}, ""),
     "shared with you": ("sharing.show_all", {}, ""),
     "a shared conversation": ("sharing.read", {"conversation_id": "shared"}, ""),

@@ -8,8 +8,9 @@ import { showToast } from "./toasts.js";
 
 const PENDING = "portal.question";
 const NEAR_END_PX = 160;
-const TRY_AGAIN_MS = 600;
-const MOST_TRIES = 3;
+const RETRY_MS = 600;
+const MAX_ATTEMPTS = 3;
+const HEADERS = { "HX-Request": "true" };
 const SEARCH_MS = 1500;
 let running = null;
 
@@ -20,6 +21,7 @@ export function watchChat() {
     if (form.matches("form[data-ask]")) {
       event.preventDefault();
       if (!running) ask(form);
+      else if (form.id === "ask-form") document.getElementById("chat-waiting").hidden = false;
     }
   });
   document.addEventListener("click", (event) => {
@@ -46,7 +48,7 @@ async function begin(event, form) {
   try {
     const data = new FormData(form);
     data.delete("content");
-    const response = await fetch(form.action, { method: "POST", body: data, headers: ours() });
+    const response = await fetch(form.action, { method: "POST", body: data, headers: HEADERS });
     const address = response.headers.get("HX-Redirect");
     if (offersSignIn(response, () => form.requestSubmit())) return;
     if (!address) return showProblem(response);
@@ -84,7 +86,7 @@ async function ask(form) {
   showRunning(true);
   showPending(form, question);
   try {
-    const headers = { ...ours(), Accept: "text/event-stream" };
+    const headers = { ...HEADERS, Accept: "text/event-stream" };
     const options = { method: "POST", body: data, headers };
     const response = await fetch(form.action, { ...options, signal: controller.signal });
     if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
@@ -101,7 +103,7 @@ async function ask(form) {
   } finally {
     end(run);
     if (!run.answer) hidePending(form, question);
-    if (run.answer && !run.isDone) await settle(run);
+    if (run.answer && !run.isDone) await settle(run).then(askWaiting);
     if (!run.answer && run.controller.signal.aborted) showStored();
     if (field && form.id === "ask-form") field.focus({ preventScroll: true });
   }
@@ -176,6 +178,15 @@ function showDone(run, values) {
   show(run, parse(values.html));
   rename(values.title);
   say("finished");
+  askWaiting();
+}
+
+// What was sent while an answer was being written waits in the field until that one is complete.
+function askWaiting() {
+  const waiting = document.getElementById("chat-waiting");
+  if (running || waiting.hidden) return;
+  waiting.hidden = true;
+  document.getElementById("ask-form").requestSubmit();
 }
 
 function rename(title) {
@@ -201,13 +212,13 @@ async function settle(run) {
   const data = new FormData();
   data.append("csrf_token", document.querySelector("#ask-form [name=csrf_token]").value);
   try {
-    let response = await fetch(stopAddress, { method: "POST", body: data, headers: ours() });
-    for (let tries = 0; response.ok; tries += 1) {
+    let response = await fetch(stopAddress, { method: "POST", body: data, headers: HEADERS });
+    for (let attempts = 0; response.ok; attempts += 1) {
       const kept = parse(await response.text());
       const length = kept.querySelector(".answer-text").textContent.trim().length;
-      if (length >= shown || tries === MOST_TRIES) return show(run, kept);
-      await new Promise((later) => setTimeout(later, TRY_AGAIN_MS));
-      response = await fetch(stopAddress.replace(/\/stop$/, ""), { headers: ours() });
+      if (length >= shown || attempts === MAX_ATTEMPTS) return show(run, kept);
+      await new Promise((later) => setTimeout(later, RETRY_MS));
+      response = await fetch(stopAddress.replace(/\/stop$/, ""), { headers: HEADERS });
     }
     await showProblem(response);
   } catch {
@@ -279,8 +290,4 @@ function isAtEnd() {
 
 function toEnd() {
   window.scrollTo({ top: document.documentElement.scrollHeight });
-}
-
-function ours() {
-  return { "HX-Request": "true" };
 }

@@ -1,5 +1,5 @@
 // The field of a question: Enter asks, Shift+Enter begins a new line.
-const MOST_ROWS = 12;
+const MAX_ROWS = 12;
 
 export function watchComposing() {
   document.addEventListener("keydown", (event) => {
@@ -31,5 +31,5 @@ export function grow(field) {
   const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(field);
   field.rows = 1;
   const height = field.scrollHeight - parseFloat(paddingTop) - parseFloat(paddingBottom);
-  field.rows = Math.min(MOST_ROWS, Math.max(1, Math.round(height / parseFloat(lineHeight))));
+  field.rows = Math.min(MAX_ROWS, Math.max(1, Math.round(height / parseFloat(lineHeight))));
 }

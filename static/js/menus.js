@@ -8,8 +8,8 @@ export function watchMenus() {
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    // On phones the tree of folders is a sheet, open while it is the target of the address.
-    if (document.querySelector(".folder-tree:target")) location.hash = "main";
+    // On phones the tree of folders and the list of conversations are sheets, open while it is the target of the address.
+    if (document.querySelector(".folder-tree:target, .chat-list:target")) location.hash = "main";
     for (const menu of openMenus()) {
       const hadFocus = menu.contains(document.activeElement);
       menu.open = false;

@@ -1,5 +1,6 @@
-// What opens beside a conversation: a source, the sources of an answer, or document switches.
-// A source has an address, `?source=<citation>`, which Back and Forward return to.
+// What opens beside a conversation: a source, the sources of an answer, or document switches. Each
+// has an address, which Back and Forward return to.
+const PANES = ["source", "sources", "at", "documents", "page"];
 let opener = null;
 
 export function watchSide() {
@@ -8,7 +9,10 @@ export function watchSide() {
   const { pathname } = location;
   document.addEventListener("htmx:beforeRequest", (event) => {
     const { elt, target } = event.detail;
-    if (target === side && !side.contains(elt)) opener = elt;
+    if (target !== side) return;
+    if (!side.contains(elt)) opener = elt;
+    // On phones the list is a sheet while it is the target of the address.
+    if (document.querySelector(".chat-list:target")) location.hash = "main";
   });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target === side) open(side);
@@ -17,8 +21,8 @@ export function watchSide() {
   document.addEventListener("htmx:pushedIntoHistory", () => {
     side.dataset.shown = shown();
   });
-  side.addEventListener("click", (event) => {
-    if (!event.target.closest("[data-close-side]")) return;
+  document.addEventListener("click", (event) => {
+    if (side.hidden || !event.target.closest("[data-close-side]")) return;
     event.preventDefault();
     leave(side);
   });
@@ -33,8 +37,8 @@ export function watchSide() {
     (event) => {
       if (location.pathname !== pathname) return;
       event.stopImmediatePropagation();
-      if (!source()) close(side);
-      else if (side.dataset.shown !== shown() || !side.querySelector("[data-source]")) {
+      if (!shown()) close(side);
+      else if (side.dataset.shown !== shown()) {
         side.dataset.shown = shown();
         window.htmx.ajax("GET", location.pathname + location.search, { target: side });
       }
@@ -48,11 +52,8 @@ export function watchSide() {
 // What the address says is in the pane; the page that is read there is no other content.
 const shown = () => {
   const values = new URLSearchParams(location.search);
-  values.delete("page");
-  return values.toString();
+  return PANES.slice(0, -1).map((name) => values.get(name) ?? "").join("").trim();
 };
-
-const source = () => new URLSearchParams(location.search).get("source");
 
 function open(side) {
   side.hidden = false;
@@ -71,7 +72,11 @@ function scrollToQuote(side) {
 
 function leave(side) {
   close(side);
-  if (source()) history.pushState({ htmx: true }, "", location.pathname);
+  if (!shown()) return;
+  const address = new URL(location);
+  for (const name of PANES) address.searchParams.delete(name);
+  address.hash = "";
+  history.pushState({ htmx: true }, "", address);
 }
 
 function close(side) {

@@ -329,7 +329,6 @@ ROWS: dict[str, Row] = {
     "sharing.leave": Row(OWN, 404, WRITE),
     "citations.card": Row(OWN, 200),
     "citations.show": Row(OWN, 200),
-    "citations.panel": Row(OWN, 200),
     "conversations_api.list_conversations": Row(PEOPLE, 200),
     "conversations_api.create_conversation": Row(PEOPLE, 201, WRITE, json(title="New")),
     "conversations_api.get_conversation": Row(OWN, 200),

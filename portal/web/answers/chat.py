@@ -10,6 +10,7 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
+from markupsafe import Markup
 from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response
 
@@ -17,10 +18,11 @@ from portal.domain.conversations import (
     MAX_MESSAGE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
     Began,
+    Citation,
     Message,
 )
 from portal.domain.documents.selection import AskScope
-from portal.errors import InvalidInput, NotFound, NotSignedIn, PortalError
+from portal.errors import InvalidInput, NotFound, NotSignedIn, PortalError, existing
 from portal.http import context
 from portal.http.downloads import conversation_file
 from portal.http.messages import error_message
@@ -30,9 +32,11 @@ from portal.services.documents import library, selections
 from portal.web.answers import about
 from portal.web.answers.rendering import questions_of
 from portal.web.documents.reading import source_values
+from portal.web.documents.selection import switches_values
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 from portal.web.security import next_path
+from portal.web.shown_rows import appended, rows_limit, shown_values
 
 CONVERSATIONS_A_STEP = 30
 
@@ -45,7 +49,8 @@ def index() -> Answer:
     if wants_fragment("conversation-list"):
         return render_template("fragments/chat/_conversations.html", **values)
     if wants_fragment("more-conversations"):
-        return render_template("fragments/chat/_conversation_rows.html", **values)
+        rows = render_template("fragments/chat/_conversation_rows.html", **values)
+        return appended(rows, len(values["page"].items))
     return render_template("pages/chat.html", **values)
 
 
@@ -95,13 +100,14 @@ def find_about() -> str:
 
 @blueprint.get("/<uuid:conversation_id>")
 def show(conversation_id: UUID) -> Answer:
+    """Show a conversation, and beside it what the address names: `source`, a citation of it;
+    `sources`, all of an answer; `documents`, its switches."""
     if not wants_fragment("chat-side"):
         return render_template("pages/conversation.html", **page_values(conversation_id))
-    messages = conversations.messages(*context.caller(), conversation_id)
-    values = _source_values(messages) | {"conversation_id": conversation_id}
-    if "source" not in values:
+    pane = _pane(conversation_id, conversations.messages(*context.caller(), conversation_id))
+    if pane is None:
         raise NotFound
-    return render_template("fragments/citations/_reader.html", **values)
+    return pane
 
 
 @blueprint.get("/<uuid:conversation_id>/rename")
@@ -168,7 +174,7 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
     enabled_count, total_count = selections.count(services, user, conversation_id)
     return {
         **_list_values(),
-        **_source_values(messages),
+        "pane": _pane(conversation_id, messages),
         "conversation": conversation,
         "conversation_id": conversation_id,
         "messages": messages,
@@ -180,17 +186,32 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
     }
 
 
-def _source_values(messages: Sequence[Message]) -> dict[str, Any]:
-    """Return what the pane of sources needs for the citation that the address names, if any.
-    Raises NotFound if no answer of the conversation has it."""
-    stated = request.args.get("source")
-    if stated is None:
-        return {}
+def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
+    """Render what the address names beside the conversation, if anything. Raises NotFound."""
+    values: dict[str, Any] = {"conversation_id": conversation_id}
+    if "documents" in request.args:
+        name = "fragments/selection/_drawer.html"
+        values |= switches_values(conversation_id)
+    elif (stated := request.args.get("sources")) is not None:
+        name = "fragments/citations/_panel.html"
+        message = next((one for one in messages if one.id == as_uuid(stated)), None)
+        values |= {"message": existing(message), "at": request.args.get("at", 0, type=int)}
+    elif (stated := request.args.get("source")) is not None:
+        name = "fragments/citations/_reader.html"
+        message, citation = _cited(messages, stated)
+        source = source_values(citation, conversation_id)
+        values |= {"source": source, "source_message": message}
+    else:
+        return None
+    return Markup(render_template(name, **values))  # noqa: S704 - the template escapes
+
+
+def _cited(messages: Sequence[Message], stated: str) -> tuple[Message, Citation]:
+    """Find a citation and its answer. Raises NotFound if the conversation has no such one."""
     for message in messages:
         for citation in message.citations:
             if citation.id == as_uuid(stated):
-                source = source_values(citation, message.conversation_id)
-                return {"source": source, "source_message": message}
+                return message, citation
     raise NotFound
 
 
@@ -199,7 +220,12 @@ def _list_values() -> dict[str, Any]:
     text = request.args.get("q", "").strip()
     cursor = request.args.get("cursor") or None
     page = conversations.list_conversations(
-        services, user, contains=text, pinned=False, cursor=cursor, limit=CONVERSATIONS_A_STEP
+        services,
+        user,
+        contains=text,
+        pinned=False,
+        cursor=cursor,
+        limit=rows_limit(CONVERSATIONS_A_STEP),
     )
     pinned = conversations.list_conversations(
         services, user, contains=text, pinned=True, limit=conversations.MAX_PINNED
@@ -208,6 +234,7 @@ def _list_values() -> dict[str, Any]:
         "page": page,
         "pinned": pinned.items,
         "text": text,
+        **shown_values(len(page.items)),
         "is_empty": not page.items and library.is_empty(services, user),
         **composer_values(),
     }

@@ -1,16 +1,15 @@
-"""Sources of an answer: the card of a marker, the panel of all, and what was cited."""
+"""Citations: the card of a marker, and what was cited."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import render_template, request
+from flask import render_template
 
 from portal.domain.conversations import QuotedText, SourceState
-from portal.errors import NotFound
 from portal.http import context
-from portal.services.answers import citing, conversations
+from portal.services.answers import citing
 from portal.web.documents.focus import came_from
 from portal.web.layout import Answer, wants_fragment
 
@@ -41,20 +40,3 @@ def show(citation_id: UUID) -> Answer:
         "conversation_id": came_from(),
     }
     return render_template("pages/citation.html", **values)
-
-
-@blueprint.get("/chat/<uuid:conversation_id>/messages/<uuid:message_id>/sources")
-def panel(conversation_id: UUID, message_id: UUID) -> Answer:
-    """Show all sources of an answer, cited ones first; `at` is the followed marker."""
-    message = conversations.get_message(*context.caller(), message_id)
-    if message.conversation_id != conversation_id:
-        raise NotFound
-    at = request.args.get("at", "")
-    values = {
-        "message": message,
-        "conversation_id": conversation_id,
-        "at": int(at) if at.isdecimal() and len(at) < 4 else 0,  # noqa: PLR2004 - digits
-    }
-    if wants_fragment():
-        return render_template("fragments/citations/_panel.html", **values)
-    return render_template("pages/sources.html", **values)

@@ -34,10 +34,9 @@ from portal.web.layout import Answer, fragments, gone, remember, see_other, toas
 from portal.web.people.notifications import new_bell
 from portal.web.presenters import STATUS_WORDS
 from portal.web.security import referring_path
+from portal.web.shown_rows import appended, rows_limit, shown_values
 
 PAGE_SIZE = 50
-# Rows of a list on one page: those after them have a page of their own.
-MAX_SHOWN = 500
 # Rows polled in one request, once a second. The oldest come first, which is the order in which they
 # are processed.
 WATCH_LIMIT = 20
@@ -154,26 +153,18 @@ def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
 
 
 def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
-    """Return the values for the list's templates; without a query, those of the request.
-
-    `shown` in an address is how many rows were there when it was left: going back shows as many.
-    """
+    """Return the values for the list's templates; without a query, those of the request."""
     query = query or list_query()
-    cursor = request.args.get("cursor") or None
-    # An appended page is one page, however many rows there are before it.
-    shown = 0 if cursor else request.args.get("shown", 0, type=int)
     page: DocumentPage = library.list_documents(
         *context.caller(),
         filters=query.filters,
         sort=query.sort,
-        cursor=cursor,
-        limit=min(max(shown, PAGE_SIZE), MAX_SHOWN),
+        cursor=request.args.get("cursor") or None,
+        limit=rows_limit(PAGE_SIZE),
     )
-    before = request.args.get("shown", 0, type=int) if cursor else 0
     return {
         "page": page,
-        "shown": before + len(page.items),
-        "max_shown": MAX_SHOWN,
+        **shown_values(len(page.items)),
         "switches": rows_switches([item.id for item in page.items]),
         "jobs": _jobs_of(page.items),
         "failed_count": jobs.count_failed(*context.caller()),
@@ -232,16 +223,11 @@ def index() -> Answer:
             address = url_for("documents.index", **query.arguments())
             response.headers["HX-Push-Url"] = address
         return response
-    response = make_response(
-        fragments(
-            ("fragments/documents/_rows.html", values),
-            *([progress_line()] if values["is_active"] else []),
-        )
+    rows = fragments(
+        ("fragments/documents/_rows.html", values),
+        *([progress_line()] if values["is_active"] else []),
     )
-    # Back from a document returns to the same rows.
-    address = url_for("documents.index", **query.arguments(), shown=values["shown"])
-    response.headers["HX-Replace-Url"] = address
-    return response
+    return appended(rows, len(values["page"].items))
 
 
 @blueprint.get("/documents/progress")

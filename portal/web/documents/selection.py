@@ -71,7 +71,7 @@ def set_folder_default(folder_id: UUID) -> Answer:
 @blueprint.get("/chat/<uuid:conversation_id>/documents")
 def show(conversation_id: UUID) -> Answer:
     """Show the switches of one conversation, in the drawer or as a page."""
-    values = _values(conversation_id)
+    values = switches_values(conversation_id)
     if wants_fragment("selection-list"):
         return render_template("fragments/selection/_list.html", **values)
     if wants_fragment("more-switches"):
@@ -85,7 +85,7 @@ def set_all(conversation_id: UUID) -> Answer:
     """Enable or disable all documents in a conversation, or restore the defaults."""
     selections.set_all_overrides(*context.caller(), conversation_id, _wanted_state())
     if wants_fragment():
-        values = _values(conversation_id)
+        values = switches_values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
     return _back(url_for("selection.show", conversation_id=conversation_id))
 
@@ -96,7 +96,7 @@ def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
     selections.set_folder_override(*context.caller(), conversation_id, folder_id, _wanted_state())
     if wants_fragment():
         # Documents of the folder may be among those found.
-        values = _values(conversation_id)
+        values = switches_values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
     return _back(f"{_panel(conversation_id)}#switch-{folder_id}")
 
@@ -129,7 +129,8 @@ def init_app(app: Flask) -> None:
     app.jinja_env.globals.update(selection_cause=cause)
 
 
-def _values(conversation_id: UUID) -> dict[str, Any]:
+def switches_values(conversation_id: UUID) -> dict[str, Any]:
+    """Return what the switches of a conversation need."""
     services, user = context.caller()
     cursor = request.args.get("cursor") or None
     folder_id = identifier(request.values.get("folder"))

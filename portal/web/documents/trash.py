@@ -13,6 +13,7 @@ from portal.services.documents import library, trash
 from portal.web.documents.listing import list_values
 from portal.web.layout import Answer, fragments, gone, see_other, toast, wants_fragment
 from portal.web.security import next_path
+from portal.web.shown_rows import appended, rows_limit, shown_values
 
 PAGE_SIZE = 50
 
@@ -26,16 +27,17 @@ def show() -> Answer:
         services,
         context.user(),
         cursor=request.args.get("cursor") or None,
-        limit=PAGE_SIZE,
+        limit=rows_limit(PAGE_SIZE),
     )
     purges = {
         one.id: trash.purged_at(services, one.deleted_at) for one in page.items if one.deleted_at
     }
+    values = {"page": page, "purges": purges, **shown_values(len(page.items))}
     if wants_fragment("load-more"):
-        return render_template("fragments/trash/_rows.html", page=page, purges=purges)
-    return render_template(
-        "pages/trash.html", page=page, purges=purges, trash_days=services.settings.trash_days
-    )
+        rows = render_template("fragments/trash/_rows.html", **values)
+        return appended(rows, len(page.items))
+    trash_days = services.settings.trash_days
+    return render_template("pages/trash.html", trash_days=trash_days, **values)
 
 
 @blueprint.post("/<uuid:document_id>/restore")

@@ -29,6 +29,7 @@ from portal.services.documents import notifications
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, see_other, toast, viewer, wants_fragment
 from portal.web.presenters import device_words
+from portal.web.shown_rows import appended, rows_limit, shown_values
 
 PAGE_SIZE = 50
 _IN_MENU = 5
@@ -73,13 +74,15 @@ def index() -> Answer:
     page = notifications.list_batches(
         *context.caller(),
         cursor=request.args.get("cursor") or None,
-        limit=_IN_MENU if in_menu else PAGE_SIZE,
+        limit=_IN_MENU if in_menu else rows_limit(PAGE_SIZE),
     )
     if in_menu:
         return render_template("fragments/notifications/_menu.html", page=page)
+    values = {"page": page, **shown_values(len(page.items))}
     if wants_fragment("load-more"):
-        return render_template("fragments/notifications/_rows.html", page=page)
-    return render_template("pages/notifications.html", page=page)
+        rows = render_template("fragments/notifications/_rows.html", **values)
+        return appended(rows, len(page.items))
+    return render_template("pages/notifications.html", **values)
 
 
 @blueprint.get("/state")

@@ -32,7 +32,7 @@ OFFICE = "The office closes at six. Visitors must sign in at the front desk."
 QUESTION = "When does the office close?"
 EVENTS = {"Accept": "text/event-stream", "HX-Request": "true"}
 FRAGMENT = {"HX-Request": "true"}
-PANE = {"HX-Request": "true", "HX-Target": "chat-side"}
+PANE = {**FRAGMENT, "HX-Target": "chat-side"}
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>"
 
 
@@ -324,8 +324,8 @@ def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:
     chat.ask(address)
     message = chat.messages(address)[1]
     citation = message.citations[0]
-    sources = f"{address}/messages/{message.id}/sources?at={citation.marker}"
-    panel = chat.get(sources, **FRAGMENT).get_data(as_text=True)
+    sources = f"{address}?sources={message.id}&at={citation.marker}"
+    panel = chat.get(sources, **PANE).get_data(as_text=True)
     assert "<html" not in panel
     assert len(re.findall(r'aria-current="true"', panel)) == 1
     assert "<html" in chat.get(sources).get_data(as_text=True)
@@ -348,7 +348,7 @@ def test_citation_page_marks_a_quote_that_no_longer_matches(
     address = chat.begin()
     chat.ask(address)
     message = chat.messages(address)[1]
-    sources = chat.get(f"{address}/messages/{message.id}/sources").get_data(as_text=True)
+    sources = chat.get(f"{address}?sources={message.id}").get_data(as_text=True)
     check = re.search(r'href="([^"]+)"\s+data-testid="check-quote"', sources)
     assert check is not None
     with portal.services.database.begin() as session:
@@ -370,7 +370,7 @@ def test_old_citation_opens_after_its_document_left(
     if purge:
         library.purge_document(portal.services, portal.admin, office.id)
     page = chat.get(address)
-    assert said in text_of(chat.get(f"{address}/messages/{message.id}/sources"))
+    assert said in text_of(chat.get(f"{address}?sources={message.id}"))
     assert "1 source has changed" in text_of(page)
     cited = chat.get(f"/citations/{message.citations[0].id}")
     assert cited.status_code == 200
@@ -390,7 +390,7 @@ def test_replaced_document_opens_at_the_words_that_were_cited(
         job_id = jobs.add_job(session, document_id=office.id, file_id=file_id)
     indexing.index_document(portal.services, job_id)
     message = chat.messages(address)[1]
-    panel = chat.get(f"{address}/messages/{message.id}/sources")
+    panel = chat.get(f"{address}?sources={message.id}")
     assert "The document has changed" in text_of(panel)
     path = f"/documents/{office.id}?citation={message.citations[0].id}"
     page = chat.get(path).get_data(as_text=True)
@@ -540,7 +540,8 @@ def test_objects_of_other_users_are_not_found(
     mine, other = chat.begin(), Chat(app, portal, portal.admin)
     citation = message.citations[0].id
     reads = [address, f"{address}/documents", f"{address}/export", f"{address}/rename"]
-    reads += [f"{address}/messages/{message.id}{end}" for end in ("", "/sources", "/replay")]
+    reads += [f"{address}/messages/{message.id}{end}" for end in ("", "/replay")]
+    reads += [f"{address}?sources={message.id}", f"{address}?documents=1"]
     reads += [f"{address}/messages/{question.id}/edit"]
     reads += [f"/citations/{citation}", f"/citations/{citation}/card"]
     for path in reads:
@@ -560,7 +561,7 @@ def test_objects_of_other_users_are_not_found(
     for path, form in writes:
         assert other.post(path, **form).status_code == 404, path
     # A message is not found under another conversation, even of the same user.
-    assert chat.get(f"{mine}/messages/{message.id}/sources").status_code == 404
+    assert chat.get(f"{mine}?sources={message.id}").status_code == 404
     assert chat.post(f"{mine}/messages/{message.id}/retry").status_code == 404
     assert len(chat.messages(address)) == 2
 
@@ -587,8 +588,8 @@ def test_no_text_becomes_a_tag(
     pages = [values.get("html", "") for _, values in events_of(streamed)]
     replay = f"{address}/messages/{message.id}/replay"
     pages += [chat.get(path).text for path in (address, "/chat", f"{address}/documents", replay)]
-    sources = f"{address}/messages/{message.id}/sources?at=1"
-    pages.append(chat.get(sources, **FRAGMENT).get_data(as_text=True))
+    sources = f"{address}?sources={message.id}&at=1"
+    pages.append(chat.get(sources, **PANE).get_data(as_text=True))
     for citation in message.citations:
         pages.append(chat.get(f"/citations/{citation.id}/card", **FRAGMENT).text)
         pages.append(chat.get(f"/citations/{citation.id}").text)

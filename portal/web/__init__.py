@@ -47,7 +47,7 @@ from portal.web.people import (
     sign_in,
     users,
 )
-from portal.web.search import pages, saved_searches
+from portal.web.search import pages, previews, saved_searches
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
@@ -70,6 +70,7 @@ BLUEPRINTS = (
     page_views.blueprint,
     revisions.blueprint,
     pages.blueprint,
+    previews.blueprint,
     saved_searches.blueprint,
     selection.blueprint,
     chat.blueprint,

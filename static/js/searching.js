@@ -19,6 +19,17 @@ export function watchSearching() {
   document.addEventListener("input", (event) => {
     if (event.isComposing && event.target.id === "search-input") event.stopImmediatePropagation();
   }, true);
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const { target } = event.detail;
+    // Narrow windows have no room beside the results.
+    if (target?.id === "search-preview" && !target.checkVisibility()) event.preventDefault();
+  });
+  document.addEventListener("htmx:afterSwap", ({ detail: { target } }) => {
+    if (target.id !== "search-preview") return;
+    const found = target.querySelector(".is-chosen, #found");
+    const below = found?.getBoundingClientRect().top - target.getBoundingClientRect().top;
+    target.scrollTop = below > target.clientHeight / 2 ? below - target.clientHeight / 3 : 0;
+  });
   document.addEventListener("compositionend", ({ target }) => {
     if (target.id === "search-input") target.dispatchEvent(new Event("input", { bubbles: true }));
     else find(target);

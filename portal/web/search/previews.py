@@ -1,0 +1,45 @@
+"""The preview of a result: its page or passage, beside the results."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import render_template, request, url_for
+
+from portal.http import context
+from portal.services.documents import library
+from portal.web.documents.focus import find_focus
+from portal.web.documents.page_views import pages_view, wants_pages
+from portal.web.documents.reading import text_values
+from portal.web.layout import Answer, see_other, wants_fragment
+
+_CHUNKS = 3
+
+blueprint = APIBlueprint("previews", __name__, enable_openapi=False, url_prefix="/search/preview")
+
+
+@blueprint.get("/<uuid:document_id>")
+def show(document_id: UUID) -> Answer:
+    """Show where a document has the chunk of a result. Who may not see it gets 404."""
+    services, user = context.caller()
+    detail = library.get_document(services, user, document_id)
+    wanted: dict[str, Any] = {name: request.args.get(name) for name in ("chunk", "q")}
+    if not wants_fragment():
+        return see_other(url_for("reading.show", document_id=document_id, **wanted))
+
+    def address(**values: Any) -> str:
+        return url_for("reading.show", document_id=document_id, **wanted | values)
+
+    focus = find_focus(detail)
+    values: dict[str, Any] = {"document": detail.summary, "focus": focus, "address": address()}
+    values |= {"view": None, "why_text": None}
+    if wants_pages(detail, focus):
+        values["view"], values["why_text"] = pages_view(detail, focus, address, count=1)
+    if values["view"] is None:
+        start = 0
+        if focus.chunk is not None:
+            start = library.count_chunks_before(services, user, document_id, focus.chunk)
+        values |= text_values(detail, focus, start, start + _CHUNKS)
+    return render_template("fragments/search/_preview.html", **values)

@@ -8,7 +8,7 @@ length of a word), ends sentences at "Dr." and ignores headings.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -115,12 +115,18 @@ class _Structure:
     """The blocks of a text, looked up by position."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = sorted(blocks, key=lambda block: block.start)
+        images = [block for block in blocks if block.kind is BlockKind.IMAGE]
+        self._images = sorted(images, key=lambda block: block.start)
+        self._image_starts = [block.start for block in self._images]
+        others = (block for block in blocks if block.kind is not BlockKind.IMAGE)
+        self._blocks = sorted(others, key=lambda block: block.start)
         self._starts = [block.start for block in self._blocks]
 
     def within(self, start: int, end: int) -> tuple[Block, ...]:
         first = max(bisect_right(self._starts, start) - 1, 0)
-        return blocks_within(self._blocks[first : bisect_right(self._starts, end)], start, end)
+        blocks = self._blocks[first : bisect_right(self._starts, end)]
+        low, high = bisect_left(self._image_starts, start), bisect_right(self._image_starts, end)
+        return blocks_within([*blocks, *self._images[low:high]], start, end)
 
     def context(self, start: int) -> str | None:
         """Return caption and header of the table that is split before `start`, if any."""

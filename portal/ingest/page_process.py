@@ -1,4 +1,5 @@
-"""A process that shows the pages of one PDF on demand, with the rights and limits of a reader."""
+"""A process that shows the pages of one PDF, or the images that a file carries, on demand, with the
+rights and limits of a reader."""
 
 from __future__ import annotations
 
@@ -58,14 +59,16 @@ class PageProcess:
         *,
         cpu_s: float,
         fonts: Iterable[StandIn] = (),
+        reader: str = "pages_reader",
     ) -> None:
-        """Start the process and give it a file. `limits.timeout_s` is that of each command, `cpu_s`
-        the processor time of all together; `fonts` draw what the file has no font for."""
+        """Start the process, of `readers/{reader}.py`, and give it a file. `limits.timeout_s` is
+        that of each command, `cpu_s` the processor time of all together; `fonts` draw what the file
+        has no font for."""
         self._timeout_s = limits.timeout_s
         whole = ExtractionLimits(timeout_s=cpu_s, memory_mb=limits.memory_mb)
         given = [astuple(font) for font in fonts]
         options = {"size": size_bytes, "pages": limits.max_pages, "fonts": given}
-        self._process = start_reader("pages_reader", subprocess.PIPE, whole, options)
+        self._process = start_reader(reader, subprocess.PIPE, whole, options)
         try:
             with self._within_time():
                 for part in parts:
@@ -81,10 +84,11 @@ class PageProcess:
         boxes = tuple(map(int, answer["boxes"]))
         return PageText(str(answer["text"]), boxes, int(answer["undrawn"]))
 
-    def picture(self, number: int, width: int) -> Picture:
-        """Return a page as a picture about `width` pixels wide."""
+    def picture(self, name: int | str, width: int) -> Picture:
+        """Return a page, or the image with this key, as a picture about `width` pixels wide; empty
+        for what is no image."""
         with self._within_time():
-            answer = self._ask("picture", number, width)
+            answer = self._ask("picture", name, width)
         return Picture(str(answer["type"]), base64.b64decode(answer["data"]))
 
     @property

@@ -172,6 +172,8 @@ ROWS: dict[str, Row] = {
     # The document there is no PDF; tests/integration/documents/test_page_views.py shows one.
     "page_views.page": Row(SEEING, 303),
     "page_views.picture": Row(SEEING, 404),
+    "page_views.image": Row(SEEING, 404),
+    "previews.show": Row(SEEING, 303),
     "reading.reindex": Row(SEEING, 303, WRITE),
     "revisions.show_all": Row(SEEING, 200),
     "revisions.upload": Row(SEEING, 303, WRITE, {"data": {"file": "<file>"}}),

@@ -71,7 +71,7 @@ class Heading:
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
     """The readable text of a file, with the positions of pages and headings, and its tables, lists,
-    captions, notes and code (`blocks`, ordered and disjoint)."""
+    captions, notes and code (`blocks`, ordered and disjoint), then its images."""
 
     text: str
     extractor: str

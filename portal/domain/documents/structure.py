@@ -15,6 +15,7 @@ class BlockKind(StrEnum):
     CAPTION = "caption"
     FOOTNOTE = "footnote"
     CODE = "code"
+    IMAGE = "image"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Block:
     In a table each line is a row (`portal.text.layout.tables` splits it into cells); the rows after
     the header begin at `body`, which is `start` if the text has no header there. `header` and
     `caption` are known even if the text begins further down. `bars` are positions of "|" inside
-    cells.
+    cells. An image takes no characters: it stands where it `start`s, and `key` is its name among
+    the images of the file.
     """
 
     kind: BlockKind
@@ -36,6 +38,7 @@ class Block:
     header: tuple[str, ...] = ()
     caption: str = ""
     bars: tuple[int, ...] = ()
+    key: str = ""
 
     def shifted(self, by: int) -> Block:
         """Return the same block in a text that begins `by` characters later."""
@@ -66,6 +69,8 @@ class Block:
         values = [self.kind.value, self.start, self.end]
         if self.kind is BlockKind.TABLE:
             return [*values, self.body, list(self.header), self.caption, list(self.bars)]
+        if self.kind is BlockKind.IMAGE:
+            return [*values, self.key]
         return [*values, self.level] if self.level else values
 
     @classmethod
@@ -77,9 +82,18 @@ class Block:
                 BlockKind.TABLE, start, end, body=body, header=tuple(header), caption=caption,
                 bars=tuple(bars),
             )  # fmt: skip
+        if kind == BlockKind.IMAGE:
+            return cls(BlockKind.IMAGE, start, end, key=rest[0])
         return cls(BlockKind(kind), start, end, level=rest[0] if rest else 0)
 
 
 def blocks_within(blocks: Sequence[Block], start: int, end: int) -> tuple[Block, ...]:
-    """Return the parts of these blocks between two positions, counted from the first."""
-    return tuple(b.within(start, end) for b in blocks if b.start < end and b.end > start)
+    """Return the parts of these blocks between two positions, counted from the first. An image
+    belongs to the text above it, the first ones to the text below."""
+    return tuple(b.within(start, end) for b in blocks if _is_within(b, start, end))
+
+
+def _is_within(block: Block, start: int, end: int) -> bool:
+    if block.kind is BlockKind.IMAGE:
+        return start < block.start <= end or block.start == start == 0
+    return block.start < end and block.end > start

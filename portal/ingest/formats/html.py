@@ -80,7 +80,7 @@ def read_html(html: str, file: FileToRead) -> PageText:
         extractor=EXTRACTOR,
         sections=tuple(writer.sections),
         headings=headings,
-        blocks=tuple(writer.readable.blocks),
+        blocks=writer.readable.all_blocks,
         title=title or None,
         warnings=(NESTED_TOO_DEEP,) if is_flattened else (),
     )

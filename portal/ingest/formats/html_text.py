@@ -80,6 +80,7 @@ class HtmlText:
         self._in_caption = False
         self.sections: list[tuple[int, int]] = []
         self._section_start = 0
+        self._images: list[str] = []
 
     def add_events(self, events: Sequence[tuple[str, Any]]) -> None:
         """Add all events of a page: whether a table holds data shows only at its end."""
@@ -90,6 +91,8 @@ class HtmlText:
                 self._tables.append(_Table() if index in data_tables else None)
             elif kind == "link":
                 self._links.append((value, len(self._inline)))
+            elif kind == "image":
+                self._images.append(value)
             else:
                 self._add(kind, value)
         self._flush()
@@ -180,9 +183,15 @@ class HtmlText:
         return text
 
     def _flush(self) -> None:
-        if not self._inline:
-            return
-        text = self._taken()
+        """Write what was collected, and its images below it."""
+        if self._inline:
+            self._write(self._taken())
+        if not self._in_cell:
+            for key in self._images:
+                self.readable.add_image(key)
+            self._images.clear()
+
+    def _write(self, text: str) -> None:
         if self._code_depth:
             self.readable.add_code(text)
         elif self._heading:

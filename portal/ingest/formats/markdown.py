@@ -41,7 +41,7 @@ def extract(file: FileToRead) -> ExtractedText:
             readable.add_block(body.strip("\n"))
         else:
             write_events(readable, record["events"])
-    headings, blocks = tuple(readable.headings), tuple(readable.blocks)
+    headings, blocks = tuple(readable.headings), readable.all_blocks
     text = readable.text()
     if not text.strip():  # A file with only comments or link definitions is kept as it is.
         text, headings, blocks = source, (), ()

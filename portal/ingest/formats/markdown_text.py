@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from portal.domain.documents.structure import BlockKind
@@ -19,7 +19,7 @@ def write_events(readable: ReadableText, events: Iterable[tuple[str, Any]]) -> N
         _ACTIONS[kind](readable, value)
 
 
-def _add_paragraph(readable: ReadableText, parts: Iterable[tuple[str, Any]]) -> None:
+def _add_paragraph(readable: ReadableText, parts: Sequence[tuple[str, Any]]) -> None:
     text = _inline_text(parts)
     if readable.in_row:
         readable.add_cell(text)
@@ -28,6 +28,9 @@ def _add_paragraph(readable: ReadableText, parts: Iterable[tuple[str, Any]]) -> 
             readable.add_block(note, BlockKind.FOOTNOTE if note.startswith("[^") else None)
     else:
         readable.add_paragraph(text.strip())
+    for kind, value in parts:
+        if kind == "image":
+            readable.add_image(value)
 
 
 _ACTIONS: Mapping[str, Callable[[ReadableText, Any], None]] = {
@@ -54,7 +57,7 @@ def _inline_text(parts: Iterable[tuple[str, Any]]) -> str:
             texts.append(value)
         elif kind == "link":
             links.append((value, len(texts)))
-        elif links:
+        elif kind == "/link" and links:
             address, first = links.pop()
             texts[first:] = [with_address("".join(texts[first:]), address)]
     return "".join(texts)

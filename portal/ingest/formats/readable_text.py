@@ -18,6 +18,7 @@ _SPACES = re.compile(r"\s+")
 _MAX_TITLE_LENGTH = 300  # Longer headings are paragraphs in large type.
 _AROUND_CODE = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
 _MAX_CAPTION_LENGTH = 200
+MAX_IMAGES = 2_000  # of a document
 _CAPTION = re.compile(r"(?:表|附表|Table|Tab\.)\s*[\d一二三四五六七八九十A-Z]", re.IGNORECASE)
 
 
@@ -40,6 +41,8 @@ class ReadableText:
     def __init__(self) -> None:
         self.headings: list[Heading] = []
         self.blocks: list[Block] = []
+        self._images: list[Block] = []
+        self._images_of_table: list[str] = []
         self._parts: list[str] = []
         self._length = 0
         # Open lists: the next number, None for bullets, TERMS for terms with their definitions.
@@ -58,8 +61,13 @@ class ReadableText:
         """Return the text with its structure. Raises EmptyFile."""
         if not self.text().strip():
             raise EmptyFile(name=file.name)
-        headings, blocks = tuple(self.headings), tuple(self.blocks)
-        return ExtractedText(self.text(), extractor, headings=headings, blocks=blocks)
+        headings = tuple(self.headings)
+        return ExtractedText(self.text(), extractor, headings=headings, blocks=self.all_blocks)
+
+    @property
+    def all_blocks(self) -> tuple[Block, ...]:
+        """Return the blocks with text, then the images."""
+        return (*self.blocks, *self._images)
 
     @property
     def length(self) -> int:
@@ -96,6 +104,13 @@ class ReadableText:
         self.add_block(title)
         if title and len(title) <= _MAX_TITLE_LENGTH:
             self.headings.append(Heading(level, title, self._length - len(title)))
+
+    def add_image(self, key: str) -> None:
+        """Add an image below what was written; those of a table stand below it."""
+        if self._table is not None:
+            self._images_of_table.append(key)
+        elif len(self._images) < MAX_IMAGES:
+            self._images.append(Block(BlockKind.IMAGE, self._length, self._length, key=key))
 
     def add_caption(self, text: str) -> None:
         self.add_block(one_line(text), BlockKind.CAPTION)
@@ -195,6 +210,9 @@ class ReadableText:
     def close_table(self) -> None:
         table, self._table = self._table, None
         self._tight = False
+        for key in self._images_of_table:
+            self.add_image(key)
+        self._images_of_table.clear()
         if table is None or not table.starts:
             return
         count = table.header_count or header_count(table.rows)

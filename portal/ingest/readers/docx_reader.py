@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import mammoth
 
 from portal.ingest.readers import archives
+from portal.ingest.readers.image_keys import address_of
 
 _NO_TEXT_KEPT = "oMath"  # Formulas, by mammoth's name for what it leaves out.
 _HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
@@ -59,7 +60,7 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
         file,
         style_map=_STYLES,
         include_embedded_style_map=False,  # A style map in the file could hide its text.
-        convert_image=mammoth.images.img_element(lambda image: {"alt": image.alt_text or ""}),
+        convert_image=mammoth.images.img_element(_image),
     )
     if len(result.value) > 4 * characters:  # Most of it is tags in the worst case.
         yield {"error": "characters"}
@@ -69,6 +70,16 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
         "has_formulas": any(_NO_TEXT_KEPT in message.message for message in result.messages),
         "has_headers": _has_headers(file, result.value),
     }
+
+
+def _image(image: Any) -> dict[str, str]:
+    """Return the attributes of an image: its key, without its bytes."""
+    try:
+        with image.open() as part:
+            address = address_of(part.name)
+    except (KeyError, OSError, AttributeError):
+        address = ""  # It is missing, or not in the file.
+    return {"alt": image.alt_text or "", "src": address}
 
 
 def _with_bold_headings(html: str) -> str:

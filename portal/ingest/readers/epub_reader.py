@@ -10,6 +10,7 @@ ZIP and XML are involved, so no library is needed.
 from __future__ import annotations
 
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -17,11 +18,15 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 from portal.ingest.readers import archives
+from portal.ingest.readers.image_keys import address_of
 
 _CONTAINER = "META-INF/container.xml"
 _TYPES = frozenset({"application/xhtml+xml", "text/html"})
 _LIMITS = archives.Limits(has_doctypes=True)
 _MAX_HTML_MB = 100
+_IMAGE = re.compile(
+    r"""(<img\b[^<>]{0,2000}?\bsrc\s*=\s*)["']([^"'<>:]{1,500})["']""", re.IGNORECASE
+)
 # Chapters are only checked for size: they are read as browsers read them, not as XML.
 _CHECKED = (".opf", "container.xml")
 
@@ -56,7 +61,17 @@ def _chapters(archive: zipfile.ZipFile, characters: int) -> Iterator[dict[str, A
         if characters < 0:
             yield {"error": "characters"}
             return
-        yield {"html": html}
+        yield {"html": _with_keys(html, posixpath.dirname(part))}
+
+
+def _with_keys(html: str, folder: str) -> str:
+    """Return a chapter whose images are named by their keys, wherever the chapter stands."""
+
+    def named(image: re.Match[str]) -> str:
+        part = posixpath.normpath(posixpath.join(folder, unquote(image[2])))
+        return f'{image[1]}"{address_of(part)}"'
+
+    return _IMAGE.sub(named, html)
 
 
 def _name(element: ET.Element) -> str:

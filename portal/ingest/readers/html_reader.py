@@ -7,8 +7,8 @@ Records are lists of events, each `[kind, value]`, in reading order; the first s
 
 `heading` (its level), `list` (its first number, null for bullets, -1 for terms), `row`, `cell`
 (columns and rows that it spans, whether it is a header), `table`, `caption`, `code` and `link` (its
-address) have an end with a slash; `text`, `block` (a paragraph begins or ends), `break` and `item`
-(whether it is a footnote) stand alone. `section` has an end too.
+address) have an end with a slash; `text`, `block` (a paragraph begins or ends), `break`, `image`
+(its key, see `image_keys`) and `item` (whether it is a footnote) stand alone. `section` has an end.
 
 What surrounds the content of a page is left out: navigation, tables of contents, and bars and
 asides outside of its `<main>` or `<article>`. `html_nesting` says what `is_flattened` means.
@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from portal.ingest.readers.html_nesting import BLOCKS, MAX_ATTRIBUTES, flattened, has_crowded_tag
+from portal.ingest.readers.image_keys import key_of
 
 Event = tuple[str, Any]
 
@@ -166,6 +167,8 @@ def _events(root: LexborNode | None, around: frozenset[int] | None) -> Iterator[
             if exponent := _exponent(node):
                 yield "text", exponent
                 continue
+            if node.tag == "img" and (key := key_of(node.attributes.get("src") or "")):
+                yield "image", key
             yield from (event for event in [_beginning(node)] if event)
             if (closing := _ending(node)) is not None:
                 waiting.append((node, closing))

@@ -4,11 +4,11 @@ Records are lists of events, each `[kind, value]`, in reading order:
 
     {"events": [["heading", [2, parts]], ["paragraph", parts], ["list", 1], ["item", null], …]}
 
-`parts` are `["text", "…"]`, `["link", address]` and `["/link", null]`. A table cell's text is a
-`paragraph` too; `list` has its first number (null for bullets), `row` whether it is a header,
-`code` is verbatim, `block` is the text of an HTML block, `html` the events of `html_reader` for one
-with headings, lists, tables or code. `list`, `table` and `row` have an end event with a slash;
-`item` has none.
+`parts` are `["text", "…"]`, `["image", key]`, `["link", address]` and `["/link", null]`. A table
+cell's text is a `paragraph` too; `list` has its first number (null for bullets), `row` whether it
+is a header, `code` is verbatim, `block` is the text of an HTML block, `html` the events of
+`html_reader` for one with headings, lists, tables or code. `list`, `table` and `row` have an end
+event with a slash; `item` has none.
 
 Blocks nested deeper than the parser goes would be lost: a single record, `{"is_nested": true}`,
 then tells the caller to use the text unchanged.
@@ -26,6 +26,8 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, reference
 from markdown_it.token import Token
 
+from portal.ingest.readers.image_keys import OF_FILE, key_of
+
 Event = tuple[str, Any]
 
 _DEEPEST_NESTING = 60
@@ -38,7 +40,14 @@ _CHARACTERS_A_RECORD = 1_000_000
 _TAGS = re.compile(r"<!--|-->|<(/?[a-zA-Z][a-zA-Z0-9-]*)[^<>]*>")
 # Other names in angle brackets are not tags but text: "vector<int>", "<name>".
 _ELEMENTS = frozenset(Path(__file__).with_name("html_elements.txt").read_text("utf-8").split())
-_STRUCTURE = re.compile(r"<(?:h[1-6]|[uod]l|table|pre)\b", re.IGNORECASE)
+_STRUCTURE = re.compile(
+    r"<(?:h[1-6]|[uod]l|table|pre)\b|<img\s[^<>]{0,300}?\b(?:data:image/|portal-image:)",
+    re.IGNORECASE,
+)
+# Bytes of images make paragraphs too long to be read as such, and those of drawings (SVG) are text.
+_EMBEDDED = re.compile(
+    r"""(\]\(\s{0,9}<?|\]:\s{0,9}<?|\bsrc=["'])(data:image/[\w.+;=-]{1,80},[A-Za-z0-9+/=]{40,})"""
+)
 _TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _HIDDEN_ELEMENTS = frozenset({"script", "style"})
 _LINE_BREAKS = frozenset({"br", "/p", "/div", "/li", "/tr", "hr", "/h1", "/h2", "/h3", "/h4"})
@@ -80,6 +89,7 @@ def records(source: str) -> Iterator[dict[str, Any]]:
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
     parser.block.ruler.at("reference", _reference)
     environment: dict[str, object] = {}
+    source = _EMBEDDED.sub(lambda one: one[1] + OF_FILE + key_of(one[2]), source)
     tokens = parser.parse(source, environment)
     if max((token.level for token in tokens), default=0) >= _DEEPEST_NESTING - 1:
         yield {"is_nested": True}
@@ -188,6 +198,8 @@ def _parts(children: Sequence[Token]) -> list[Event]:
         elif token.type in {"softbreak", "hardbreak"}:
             parts.append(("text", "\n"))
         elif token.type == "image":
+            key = key_of(str(token.attrGet("src") or ""))
+            parts += [("image", key)] if key else []
             described = _parts(token.children or [])
             has_text = any(value for _, value in described)
             parts += described if has_text else [("text", token.content)]

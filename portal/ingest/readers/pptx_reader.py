@@ -20,6 +20,7 @@ from pptx.oxml import parse_xml
 from pptx.oxml.ns import qn
 
 from portal.ingest.readers import archives
+from portal.ingest.readers.image_keys import address_of
 
 _MAX_DEPTH = 20  # Groups in groups.
 _SAME_LINE = 300_000  # A third of an inch, in the units of shapes.
@@ -71,8 +72,20 @@ def _shapes(shapes: Iterable[Any], title: Any, depth: int = 0) -> Iterator[str]:
             yield _chart(shape)
         elif (reference := next(shape._element.iter(f"{_DIAGRAM}relIds"), None)) is not None:  # noqa: SLF001
             yield _diagram(shape.part, reference.get(qn("r:dm")))
+        elif (picture := _picture(shape)) is not None:
+            yield picture
         elif shape.has_text_frame:
             yield _paragraphs(shape.text_frame.paragraphs, is_body=shape.is_placeholder)
+
+
+def _picture(shape: Any) -> str | None:
+    """Return a picture by its key, without its bytes."""
+    name = getattr(shape._element, "blip_rId", None)  # noqa: SLF001 - of pictures alone
+    try:
+        part = str(shape.part.related_part(name).partname).lstrip("/") if name else None
+    except KeyError:
+        return None
+    return f'<p><img src="{address_of(part)}"></p>' if part else None
 
 
 def _place(shape: Any) -> tuple[int, int]:

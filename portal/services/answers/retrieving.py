@@ -14,6 +14,7 @@ from portal.answering.replies import without_greeting
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role
 from portal.domain.documents.selection import AskScope
+from portal.domain.documents.structure import BlockKind
 from portal.domain.people import User
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
@@ -318,7 +319,7 @@ def _source(number: int, hit: SearchHit | None, stored: StoredSource) -> Source:
         heading=stored.heading,
         heading_starts=stored.heading_starts,
         context=stored.context,
-        blocks=stored.blocks,
+        blocks=tuple(block for block in stored.blocks if block.kind is not BlockKind.IMAGE),
         score=hit.score if hit else 1.0,
         vector_score=hit.vector_score if hit else None,
         text_score=hit.text_score if hit else 0.0,

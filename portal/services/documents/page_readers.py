@@ -44,11 +44,12 @@ _PATIENCE_S = 3
 
 @dataclass(frozen=True, slots=True)
 class FileToShow:
-    """A stored PDF; `parts` reads it."""
+    """A stored file; `parts` reads it, and `reader` shows its pages or images."""
 
     id: UUID
     size_bytes: int
     parts: Callable[[], Iterator[bytes]] = field(repr=False)
+    reader: str = "pages_reader"
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class PageReaders:
         self._pictures: TTLCache[Any, Picture] = TTLCache(
             _MAX_PICTURE_BYTES, _KEPT_S, getsizeof=lambda picture: len(picture.data)
         )
-        self._failures: TTLCache[UUID, frozenset[int]] = TTLCache(_MAX_FILES, _KEPT_S)
+        self._failures: TTLCache[UUID, frozenset[int | str]] = TTLCache(_MAX_FILES, _KEPT_S)
 
     def sizes(self, file: FileToShow) -> Sizes:
         """Return the sizes of all pages in points. Raises PagesUnavailable, Overloaded."""
@@ -96,10 +97,10 @@ class PageReaders:
         """Return the characters of a page. Raises PagesUnavailable, Overloaded."""
         return self._get(self._texts, file, (number,), lambda process: process.text(number))
 
-    def picture(self, file: FileToShow, number: int, width: int) -> Picture:
-        """Return a page as a picture. Raises PagesUnavailable, Overloaded."""
+    def picture(self, file: FileToShow, name: int | str, width: int) -> Picture:
+        """Return a page or image as a picture. Raises PagesUnavailable, Overloaded."""
         return self._get(
-            self._pictures, file, (number, width), lambda process: process.picture(number, width)
+            self._pictures, file, (name, width), lambda process: process.picture(name, width)
         )
 
     @property
@@ -117,7 +118,7 @@ class PageReaders:
         self,
         kept: TTLCache[Any, Value],
         file: FileToShow,
-        key: tuple[int, ...],
+        key: tuple[int | str, ...],
         ask: Callable[[PageProcess], Value],
     ) -> Value:
         page = key[0] if key else 0
@@ -136,14 +137,23 @@ class PageReaders:
         return value
 
     def _ask(
-        self, reader: _Reader, file: FileToShow, page: int, ask: Callable[[PageProcess], Value]
+        self,
+        reader: _Reader,
+        file: FileToShow,
+        page: int | str,
+        ask: Callable[[PageProcess], Value],
     ) -> Value:
-        failed = 0
+        failed: int | str = 0
         try:
             if reader.process is None or reader.process.has_ended:
                 reader.close()
                 reader.process = PageProcess(
-                    file.parts(), file.size_bytes, self._limits, cpu_s=_CPU_S, fonts=self._fonts()
+                    file.parts(),
+                    file.size_bytes,
+                    self._limits,
+                    cpu_s=_CPU_S,
+                    fonts=self._fonts(),
+                    reader=file.reader,
                 )
             failed = page
             return ask(reader.process)

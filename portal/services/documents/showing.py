@@ -20,6 +20,12 @@ from portal.text.layout.placing import Box, PlacedPage, lines_of, rectangles
 
 WIDTHS = (700, 1400, 2100)
 """Pixels of pictures: small and large windows, and screens with two pixels a point."""
+IMAGE_WIDTH = 1400
+"""Pixels of images that documents carry, at most."""
+_IMAGES = "images_reader"
+_READERS = {MediaType.PDF: "pages_reader"} | dict.fromkeys(
+    (MediaType.DOCX, MediaType.PPTX, MediaType.EPUB, MediaType.HTML, MediaType.MARKDOWN), _IMAGES
+)
 _VERSION_LENGTH = 16
 _MAX_UNDRAWN = 0.05  # of the characters of a page that is worth looking at
 
@@ -76,16 +82,34 @@ def open_pages(services: Services, user: User, document_id: UUID) -> ShownDocume
 
 
 def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileToShow, str]:
-    """Return the PDF of a document, and what changes with it. Raises NotFound."""
+    """Return the file of a document that has pages or images, and what changes with it. Raises
+    NotFound."""
     with services.database.begin() as session:
         library.seen(session, user, document_id)
         original = existing(file_store.find_original(session, document_id))
-    if not has_pages(original.media_type):
+    reader = _READERS.get(original.media_type)
+    if reader is None:
         raise NotFound
     private_reads.record(services, user, [document_id], found=False)
     stored = library.as_file(services, original)
-    file = FileToShow(original.id, original.size_bytes, lambda: stored.parts)
+    file = FileToShow(original.id, original.size_bytes, lambda: stored.parts, reader)
     return file, original.sha256[:_VERSION_LENGTH]
+
+
+def document_image(
+    services: Services, user: User, document_id: UUID, key: str
+) -> tuple[Picture, str]:
+    """Return an image that a document carries, and the version of its file.
+
+    Raises NotFound, also for what is no image, PagesUnavailable, Overloaded.
+    """
+    file, version = find_file(services, user, document_id)
+    if file.reader != _IMAGES:
+        raise NotFound
+    image = services.page_readers.picture(file, key, IMAGE_WIDTH)
+    if not image.data:
+        raise NotFound
+    return image, version
 
 
 def page_picture(
@@ -96,7 +120,11 @@ def page_picture(
     Raises NotFound, PagesUnavailable, Overloaded.
     """
     file, version = find_file(services, user, document_id)
-    if width not in WIDTHS or not 1 <= number <= len(services.page_readers.sizes(file)):
+    if (
+        file.reader == _IMAGES
+        or width not in WIDTHS
+        or not 1 <= number <= len(services.page_readers.sizes(file))
+    ):
         raise NotFound
     return services.page_readers.picture(file, number, width), version
 

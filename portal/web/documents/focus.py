@@ -18,7 +18,7 @@ from portal.services.answers import citing
 from portal.services.documents import library
 from portal.services.documents.versions import revisions
 from portal.text.terms.analyser import query_terms
-from portal.text.terms.highlight import highlight_spans, occurrences
+from portal.text.terms.highlight import highlight_spans, occurrences, whole_words
 from portal.web.identifiers import as_uuid
 
 MAX_FIND_CHARACTERS = 200
@@ -184,4 +184,5 @@ def _words(text: str, query: str) -> tuple[Span, ...]:
     """Return the ranges of the query's words in the chunk."""
     if not query:
         return ()
-    return tuple(Span(start, end) for start, end in highlight_spans(text, query_terms(query)))
+    spans = whole_words(text, highlight_spans(text, query_terms(query)), query)
+    return tuple(Span(start, end) for start, end in spans)

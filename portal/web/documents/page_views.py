@@ -18,6 +18,7 @@ from portal.domain.search import Span
 from portal.errors import N_, NotFound, Overloaded, PagesUnavailable
 from portal.http import context
 from portal.http.messages import error_message
+from portal.ingest.page_process import Picture
 from portal.limits.endpoints import limited
 from portal.services.documents import library, showing
 from portal.services.documents.showing import WIDTHS, ShownDocument, ShownPage
@@ -132,8 +133,17 @@ def page(document_id: UUID, number: int) -> Answer:
 def picture(document_id: UUID, number: int) -> Response:
     """Send one page as a picture. Who may not see the document gets 404."""
     width = positive(request.args.get("w"), otherwise=WIDTHS[0])
-    services, user = context.caller()
-    drawn, version = showing.page_picture(services, user, document_id, number, width)
+    return _sent(*showing.page_picture(*context.caller(), document_id, number, width))
+
+
+@blueprint.get("/<uuid:document_id>/images/<key>")
+@limited("pages")
+def image(document_id: UUID, key: str) -> Response:
+    """Send an image that a document carries. Who may not see the document gets 404."""
+    return _sent(*showing.document_image(*context.caller(), document_id, key))
+
+
+def _sent(drawn: Picture, version: str) -> Response:
     response = make_response(drawn.data)
     response.headers["Content-Type"] = drawn.media_type
     # Only for the same session: the next user of a browser has to ask.
@@ -158,9 +168,9 @@ def wants_pages(detail: DocumentDetail, focus: Focus) -> bool:
 
 
 def pages_view(
-    detail: DocumentDetail, focus: Focus, address: Callable[..., str]
+    detail: DocumentDetail, focus: Focus, address: Callable[..., str], *, count: int = PAGES_AT_ONCE
 ) -> tuple[PagesView | None, str | None]:
-    """Return the view of the pages around the focus, or None and why text is shown instead."""
+    """Return the view of `count` pages from the focus on, or None and why text is shown instead."""
     services, user = context.caller()
     document_id = detail.summary.id
     try:
@@ -170,7 +180,7 @@ def pages_view(
         number = min(positive(request.args.get("page"), otherwise=target), shown.count)
         pages = tuple(
             _show(document_id, shown, one, marks)
-            for one in range(number, min(number + PAGES_AT_ONCE, shown.count + 1))
+            for one in range(number, min(number + count, shown.count + 1))
         )
     except (PagesUnavailable, Overloaded) as error:
         return None, error_message(error)

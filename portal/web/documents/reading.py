@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterable
 from math import ceil
 from typing import Any
-from urllib.parse import quote
 from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.wrappers import Response
 
 from portal.domain.conversations import Citation, CitedIn, SourceState
-from portal.domain.documents import DocumentDetail, MediaType, StoredChunk, Visibility
+from portal.domain.documents import DocumentDetail, StoredChunk, Visibility
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.people.audit import AuditEntry, AuditEvent
@@ -25,13 +22,13 @@ from portal.http.messages import error_message
 from portal.services.answers import citing
 from portal.services.documents import folder_members, folders, library, private_reads, showing
 from portal.services.documents.ingestion import jobs, rereading
-from portal.services.documents.library import StoredFile
 from portal.services.documents.versions import revisions
 from portal.text.titles import split_tags
 from portal.web.documents.bulk import ask_to_move
 from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus, positive
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import ACTIVE
+from portal.web.documents.originals import file_answer
 from portal.web.documents.page_views import pages_view, wants_pages
 from portal.web.documents.structured import chunk_pieces
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
@@ -43,11 +40,6 @@ _CHUNKS_BEFORE = 1
 _REVISIONS_SHOWN = 10
 _MAX_CITED = 100
 _MAX_OUTLINE = 400
-# PDF viewers are plugins to the policy, so this one response allows them; scripts stay blocked.
-FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
-# A web page opens as one: without scripts, forms, and anything from elsewhere.
-HTML_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
-PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
 
 READ_WORDS = {
     AuditEvent.PRIVATE_DOCUMENT_OPENED.value: N_("Opened"),
@@ -79,23 +71,6 @@ def original_file(document_id: UUID) -> Answer:
     detail = library.get_document(services, user, document_id)
     stored = library.open_file(services, user, document_id)
     return file_answer(stored, encoding=detail.encoding)
-
-
-def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
-    """Return the response for an uploaded file, with headers that make it safe to open."""
-    is_pdf, is_text = stored.media_type is MediaType.PDF, stored.media_type.has_encoding
-    response = Response(stored.parts, direct_passthrough=True)
-    is_page = stored.media_type is MediaType.HTML and "source" not in request.args
-    shown_as = "text/html" if is_page else "text/plain"
-    response.headers["Content-Type"] = (
-        f"{shown_as}; charset={_charset(encoding)}" if is_text else stored.media_type
-    )
-    response.headers["Content-Length"] = str(stored.size_bytes)
-    kind = "inline" if (is_pdf or is_text) and "download" not in request.args else "attachment"
-    response.headers["Content-Disposition"] = f"{kind}; filename*=UTF-8''{quote(stored.file_name)}"
-    policy = HTML_POLICY if is_page else FILE_POLICY
-    response.headers["Content-Security-Policy"] = PDF_POLICY if is_pdf else policy
-    return response
 
 
 @blueprint.post("/<uuid:document_id>/edit")
@@ -292,10 +267,3 @@ def source_values(citation: Citation, conversation_id: UUID) -> dict[str, Any]:
     if focus.chunk is not None:
         start = library.count_chunks_before(services, user, detail.summary.id, focus.chunk)
     return shown | text_values(detail, focus, max(0, start - _CHUNKS_BEFORE))
-
-
-def _charset(encoding: str | None) -> str:
-    try:
-        return codecs.lookup(encoding or "utf-8").name.replace("utf-8-sig", "utf-8")
-    except LookupError:
-        return "utf-8"

@@ -45,6 +45,13 @@ class ListPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class ImagePiece:
+    """An image that the file carries, by its key."""
+
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Marks:
     """What to mark in a chunk, in order, and which of the marks a link leads to."""
 
@@ -67,7 +74,7 @@ class _Marks:
 
 def chunk_pieces(
     chunk: Chunk, spans: Iterable[Span], chosen: Span | None = None
-) -> Iterator[TextPiece | TablePiece | ListPiece]:
+) -> Iterator[TextPiece | TablePiece | ListPiece | ImagePiece]:
     """Yield the pieces of a chunk, in order; `chosen` is the mark that a link leads to, else the
     first."""
     ordered = sorted(spans, key=lambda span: span.start)
@@ -87,9 +94,15 @@ def chunk_pieces(
 
 def _pieces(
     content: str, blocks: Iterable[Block], marks: _Marks
-) -> Iterator[TextPiece | TablePiece]:
+) -> Iterator[TextPiece | TablePiece | ImagePiece]:
     place = 0
-    for block in blocks:
+    for block in sorted(blocks, key=lambda block: (block.start, block.kind is BlockKind.IMAGE)):
+        if block.kind is BlockKind.IMAGE:
+            if block.start > place:
+                yield from _text(content, place, block.start, marks)
+                place = block.start
+            yield ImagePiece(block.key)
+            continue
         if block.start < place:
             continue
         yield from _text(content, place, block.start, marks)

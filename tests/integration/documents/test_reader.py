@@ -119,3 +119,25 @@ def test_text_of_a_private_document_is_missing_for_others(
             fragment = {"HX-Request": "true", "HX-Target": target} if target else {}
             address = f"/documents/{secret.id}?{query}"
             assert client.get(address, headers=headers | fragment).status_code == 404
+
+
+def test_markdown_opens_as_a_page_in_a_sandbox_without_scripts(
+    client: FlaskClient, portal: Portal
+) -> None:
+    text = "---\ntitle: A & B\n---\n# Ovens\n\n| Bread |\n|---|\n| Rye |\n\n<script>a()</script>\n"
+    document = portal.add(text, name="ovens <b>.md")
+    address = f"/documents/{document.id}/file"
+    shown = client.get(address, headers=portal.headers())
+    assert shown.mimetype == "text/html"
+    assert "<h1>Ovens</h1>" in shown.text
+    assert "<td>Rye</td>" in shown.text
+    assert "title: A &amp; B" in shown.text
+    assert "<title>ovens &lt;b&gt;.md</title>" in shown.text
+    policy = shown.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert policy.endswith("sandbox")
+    source = client.get(f"{address}?source=1", headers=portal.headers())
+    assert (source.mimetype, source.text) == ("text/plain", text)
+    saved = client.get(f"{address}?download=1", headers=portal.headers())
+    assert saved.headers["Content-Disposition"].startswith("attachment")
+    assert saved.text == text

@@ -1,0 +1,99 @@
+"""Reader of a file that stays, and shows the images that it carries on demand.
+
+Its input is the file, `size` bytes, and then commands, one JSON list a line:
+
+    ["picture", "key of `image_keys`", 1400]    {"type": "image/png", "data": base64}
+
+First it yields `{"sizes": []}`, as `pages_reader` does. Each image is decoded and written anew, at
+most as wide as asked for; `data` is empty for what is not there or no picture.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from PIL import Image, ImageOps
+
+from portal.ingest.readers.image_keys import hash_of, key_of
+
+_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
+_MAX_IMAGE_BYTES = 40 << 20
+_MAX_SOURCE_PIXELS = 40_000_000
+_MAX_HEIGHT = 8_000
+_MAX_COLOURS = 256  # of drawings, which are sharper as PNG
+_JPEG_QUALITY = 82
+_DATA = re.compile(rb"data:image/[\w.+-]{1,20}[\w=;.-]{0,60},[A-Za-z0-9+/=\s]{8,}", re.IGNORECASE)
+_NONE = {"type": "", "data": ""}
+
+
+def load(**_options: object) -> None:
+    """Import the decoders, which register themselves."""
+    from PIL import (  # noqa: F401
+        BmpImagePlugin,
+        GifImagePlugin,
+        JpegImagePlugin,
+        PngImagePlugin,
+        TiffImagePlugin,
+        WebPImagePlugin,
+    )
+
+
+def read(file: BinaryIO, *, size: int, **_options: object) -> Iterator[dict[str, Any]]:
+    """Yield no sizes, then an answer to each command, until the input ends."""
+    content = file.read(size)
+    try:
+        found = _parts(content) if content.startswith(b"PK") else _data(content)
+    except (zipfile.BadZipFile, OSError):
+        yield {"error": "broken"}
+        return
+    yield {"sizes": []}
+    for line in file:
+        _, key, width = json.loads(line)
+        yield _picture(found[key], width) if key in found else _NONE
+
+
+def _parts(content: bytes) -> dict[str, Callable[[], bytes]]:
+    archive = zipfile.ZipFile(io.BytesIO(content))
+
+    def opened(part: zipfile.ZipInfo) -> Callable[[], bytes]:
+        return lambda: archive.read(part) if part.file_size <= _MAX_IMAGE_BYTES else b""
+
+    return {hash_of(part.filename): opened(part) for part in archive.infolist()}
+
+
+def _data(content: bytes) -> dict[str, Callable[[], bytes]]:
+    def decoded(address: str) -> Callable[[], bytes]:
+        return lambda: base64.b64decode(address.partition(",")[2])
+
+    addresses = (match.group().decode("ascii") for match in _DATA.finditer(content))
+    return {key: decoded(one) for one in addresses if (key := key_of(one))}
+
+
+def _picture(read_bytes: Callable[[], bytes], width: int) -> dict[str, Any]:
+    try:
+        image: Image.Image = Image.open(io.BytesIO(read_bytes()), formats=_FORMATS)
+        if image.width * image.height > _MAX_SOURCE_PIXELS:
+            return _NONE
+        image.draft("RGB", (width, _MAX_HEIGHT))
+        image = ImageOps.exif_transpose(image)
+        is_clear = image.has_transparency_data
+        image = image.convert("RGBA" if is_clear else "RGB")
+        image.thumbnail((width, _MAX_HEIGHT))
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - any exception of a decoder means that it is no picture
+        return _NONE
+    is_drawing = is_clear or image.getcolors(_MAX_COLOURS) is not None
+    written = io.BytesIO()
+    if is_drawing:
+        image.save(written, "PNG")
+    else:
+        image.save(written, "JPEG", quality=_JPEG_QUALITY)
+    kind = "image/png" if is_drawing else "image/jpeg"
+    return {"type": kind, "data": base64.b64encode(written.getvalue()).decode("ascii")}

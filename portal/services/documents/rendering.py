@@ -1,0 +1,35 @@
+"""Markdown files as the pages that their authors mean."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+
+from portal.errors import Overloaded
+from portal.ingest.decoding import decode
+from portal.ingest.limits import ExtractionLimits, FileToRead
+from portal.ingest.reader_process import read_text_records
+from portal.services.documents.library import StoredFile
+
+_LIMITS = ExtractionLimits(timeout_s=10, memory_mb=512)
+_PATIENCE_S = 5
+# Each is a process of its own.
+_running = threading.BoundedSemaphore(2)
+
+
+def render_markdown(stored: StoredFile, encoding: str | None) -> str:
+    """Return the body of a web page, which may hold any HTML. Raises Overloaded,
+    UndecodableText, BrokenFile and ExtractionTimedOut."""
+    if not _running.acquire(timeout=_PATIENCE_S):
+        raise Overloaded
+    try:
+        with tempfile.TemporaryDirectory(prefix="portal-") as directory:
+            file = FileToRead(Path(directory) / "file", stored.file_name, _LIMITS)
+            text = decode(
+                b"".join(stored.parts), file_name=stored.file_name, encoding=encoding
+            ).text
+            (record,) = read_text_records("rendered_reader", text, file)
+    finally:
+        _running.release()
+    return str(record["html"])

@@ -1,0 +1,94 @@
+"""Images that documents carry: in their place in the text, decoded and written anew."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from PIL import Image
+
+from portal import create_app
+from portal.domain.documents import Visibility
+from portal.services.documents import library
+from tests.conftest import Portal
+from tests.factories import illustrated
+
+IMAGE = re.compile(r'<img src="(/documents/[^"]+/images/[^"]+)"')
+
+
+@pytest.fixture
+def client(portal: Portal) -> Iterator[FlaskClient]:
+    yield create_app(portal.services).test_client()
+    portal.services.page_readers.close()
+
+
+@pytest.mark.parametrize("suffix", illustrated.FORMATS)
+def test_images_stand_where_the_document_has_them(
+    client: FlaskClient, portal: Portal, suffix: str
+) -> None:
+    content = illustrated.FORMATS[suffix](illustrated.png())
+    document = portal.add(content, name=f"lamps.{suffix}")
+    page = client.get(f"/documents/{document.id}", headers=portal.headers()).text
+    (address,) = IMAGE.findall(page)
+    above, below = page.index("Above the image."), page.find("Below the image.")
+    assert above < page.index(address)
+    assert suffix == "pptx" or page.index(address) < below
+    sent = client.get(address, headers=portal.headers())
+    assert sent.headers["Content-Type"] == "image/png"
+    assert "private" in sent.headers["Cache-Control"] or "no-cache" in sent.headers["Cache-Control"]
+    shown = Image.open(io.BytesIO(sent.data))
+    assert (shown.format, shown.size) == ("PNG", (300, 120))
+
+
+def test_images_of_any_size_are_sent_small_and_embedded_ones_leave_no_text(
+    client: FlaskClient, portal: Portal
+) -> None:
+    noise = Image.effect_noise((3000, 400), 90).convert("RGB")
+    written = io.BytesIO()
+    noise.save(written, "PNG")
+    document = portal.add(illustrated.notes(written.getvalue()), name="noise.md")
+    page = client.get(f"/documents/{document.id}", headers=portal.headers()).text
+    assert "base64" not in page
+    (address,) = IMAGE.findall(page)
+    sent = client.get(address, headers=portal.headers())
+    assert sent.headers["Content-Type"] == "image/jpeg"
+    assert Image.open(io.BytesIO(sent.data)).width == 1400
+    assert len(sent.data) < len(written.getvalue()) / 3
+
+
+def test_images_are_seen_by_those_who_see_the_document(client: FlaskClient, portal: Portal) -> None:
+    content = illustrated.word(illustrated.png())
+    secret = portal.add(content, name="secret.docx", visibility=Visibility.PRIVATE)
+    own, other = portal.headers(), portal.headers(portal.user("ada"))
+    (address,) = IMAGE.findall(client.get(f"/documents/{secret.id}", headers=own).text)
+    assert client.get(address, headers=own).status_code == 200
+    for asked in (address, address.replace(str(secret.id), str(uuid4()))):
+        assert client.get(asked, headers=other).status_code == 404
+    assert client.get(address[:-4] + "0000", headers=own).status_code == 404
+    library.delete_document(portal.services, portal.admin, secret.id)
+    assert client.get(address, headers=own).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x89PNG\r\n\x1a\n" + bytes(200),
+        illustrated.SCRIPT,
+        illustrated.png(size=(20_000, 3_000)),
+        b"GIF89a" + bytes(40),
+    ],
+    ids=["broken", "script", "bomb", "empty"],
+)
+def test_what_is_no_image_is_missing_and_does_not_stop_others(
+    client: FlaskClient, portal: Portal, content: bytes
+) -> None:
+    text = illustrated.notes(content) + illustrated.notes(illustrated.png())
+    document = portal.add(text, name="mixed.md")
+    page = client.get(f"/documents/{document.id}", headers=portal.headers()).text
+    first, second = IMAGE.findall(page)
+    assert client.get(first, headers=portal.headers()).status_code == 404
+    assert client.get(second, headers=portal.headers()).status_code == 200

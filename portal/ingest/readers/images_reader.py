@@ -28,6 +28,7 @@ _MAX_SOURCE_PIXELS = 40_000_000
 _MAX_HEIGHT = 8_000
 _MAX_COLOURS = 256  # of drawings, which are sharper as PNG
 _JPEG_QUALITY = 82
+_MAX_PNG_SHARE = 1.5  # of the bytes of a JPEG
 _DATA = re.compile(rb"data:image/[\w.+-]{1,20}[\w=;.-]{0,60},[A-Za-z0-9+/=\s]{8,}", re.IGNORECASE)
 _NONE = {"type": "", "data": ""}
 
@@ -90,10 +91,16 @@ def _picture(read_bytes: Callable[[], bytes], width: int) -> dict[str, Any]:
     except Exception:  # noqa: BLE001 - any exception of a decoder means that it is no picture
         return _NONE
     is_drawing = is_clear or image.getcolors(_MAX_COLOURS) is not None
+    kind, data = "image/png", _written(image, "PNG") if is_drawing else b""
+    if not is_clear:
+        photograph = _written(image, "JPEG", quality=_JPEG_QUALITY)
+        # Few colours may be the greys of a photograph.
+        if not is_drawing or len(data) > _MAX_PNG_SHARE * len(photograph):
+            kind, data = "image/jpeg", photograph
+    return {"type": kind, "data": base64.b64encode(data).decode("ascii")}
+
+
+def _written(image: Image.Image, kind: str, **options: int) -> bytes:
     written = io.BytesIO()
-    if is_drawing:
-        image.save(written, "PNG")
-    else:
-        image.save(written, "JPEG", quality=_JPEG_QUALITY)
-    kind = "image/png" if is_drawing else "image/jpeg"
-    return {"type": kind, "data": base64.b64encode(written.getvalue()).decode("ascii")}
+    image.save(written, kind, **options)
+    return written.getvalue()

@@ -47,7 +47,7 @@ def test_images_stand_where_the_document_has_them(
 def test_images_of_any_size_are_sent_small_and_embedded_ones_leave_no_text(
     client: FlaskClient, portal: Portal
 ) -> None:
-    noise = Image.effect_noise((3000, 400), 90).convert("RGB")
+    noise = Image.merge("RGB", [Image.effect_noise((3000, 400), 90) for _ in range(3)])
     written = io.BytesIO()
     noise.save(written, "PNG")
     document = portal.add(illustrated.notes(written.getvalue()), name="noise.md")

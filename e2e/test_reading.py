@@ -47,7 +47,7 @@ def test_a_quotation_is_marked_in_place_on_its_page(
     title = beacons(portal, tmp_path, "quoted")
     page = portal.page
     page.goto("/documents")
-    portal.row(title).get_by_role("link", name=title).click()
+    portal.row(title).get_by_role("link", name=title, exact=True).click()
     page.get_by_test_id("ask-about").click()
     page.get_by_test_id("chat-input").fill("How much is the keeper of the north beacon paid?")
     page.get_by_test_id("chat-input").press("Enter")

@@ -25,7 +25,7 @@ export function watchSearching() {
     if (target?.id === "search-preview" && !target.checkVisibility()) event.preventDefault();
   });
   document.addEventListener("htmx:afterSwap", ({ detail: { target } }) => {
-    if (target.id !== "search-preview") return;
+    if (target?.id !== "search-preview") return;
     const found = target.querySelector(".is-chosen, #found");
     const below = found?.getBoundingClientRect().top - target.getBoundingClientRect().top;
     target.scrollTop = below > target.clientHeight / 2 ? below - target.clientHeight / 3 : 0;

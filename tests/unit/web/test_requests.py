@@ -7,7 +7,7 @@ from flask import request
 
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.domain.search import SearchMode
-from portal.web.documents import listing, reading
+from portal.web.documents import listing, originals, reading
 from portal.web.layout import wants_fragment
 from portal.web.search.query import SearchQuery
 
@@ -86,4 +86,4 @@ def test_a_part_of_a_document_is_a_sane_number(text, number):
     [(None, "utf-8"), ("gb18030", "gb18030"), ("utf-8-sig", "utf-8"), ("x\r\ny", "utf-8")],
 )
 def test_a_text_file_is_served_in_its_encoding(encoding, charset):
-    assert reading._charset(encoding) == charset
+    assert originals._charset(encoding) == charset

@@ -16,8 +16,9 @@ from portal.services import Services
 from portal.services.search.plan import SearchPlan
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.found_chunks import StoredChunk, load_chunks
-from portal.store.search.legs import Trace, find_enabled, find_offers, time_legs
+from portal.store.search.legs import Offers, Trace, find_enabled, find_offers
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.likeness.near_duplicates import group_near_duplicates
 
@@ -111,7 +112,7 @@ def find(
         # another attempt with half of the time cannot succeed.
         is_whole = planned is attempts[-1] or plan.legs.scope.narrowing.chunks
         ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
-        attempt = plan.attempt(planned, ends)
+        attempt = planned.until(ends)
         try:
             while True:
                 with services.database.driver() as reader:
@@ -120,7 +121,7 @@ def find(
                     # Duplicates fill the results: the same text may be in any number of chunks.
                     attempt = attempt.with_spare(attempt.spare * _MORE)
                 elif found.candidates or not attempt.parsed.phrases:
-                    return attempt if found.candidates else plan.attempt(planned, ends), found
+                    return attempt if found.candidates else planned.until(ends), found
                 else:
                     attempt = attempt.without_phrases()
         except StatementFailed as error:
@@ -143,44 +144,50 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
     """Ask the legs, rank their offers, and load the best."""
     # Retries when documents change meanwhile: a new version has other chunks, and neither the old
     # nor the new ids would find it. With no time left the incomplete result is better than none.
-    legs, memory, by_document = plan.legs, services.enabled_sets, plan.legs.by_document
-    least = services.settings.rerank.candidates if services.reranker is not None else 0
-    wanted = plan.count_rows(least)
+    legs, sets, found = plan.legs, services.enabled_sets, Found()
     with trace.timed("selection"), statement_failures():
-        enabled = trace.enabled = find_enabled(reader, legs, memory)
-    found = Found()
+        enabled = trace.enabled = find_enabled(reader, legs, sets)
     for _ in range(_MAX_RETRIES):
         if not enabled.document_count:
             break
         with statement_failures():
             is_long = enabled.chunk_count >= _MIN_SIDE_BY_SIDE
-            beside = services.database.spare() if is_long else nullcontext()
-            with beside as spare, statement_failures():
-                offered = find_offers(reader, legs, enabled, memory, trace, spare=spare)
-            ranked = plan.rank(list(offered.offers))
-            best = _best_of_each_document(ranked, offered.documents) if by_document else ranked
-            best = best[:wanted]
-            ids = [one.offer.id for one in best]
-            chunks, version = load_chunks(reader, legs, ids)
-        found = _found(plan, ranked, [one for one in best if one.offer.id in chunks], chunks)
-        is_complete = len(best) < wanted
-        if by_document:
-            is_each = len(best) >= enabled.document_count
-            is_complete = is_each or max(found.vector_count, found.text_count) < legs.leg_limit
-        is_enough = is_complete or len(set(found.groups)) >= plan.limit
-        found = replace(found, is_enough=is_enough)
+            with services.database.spare() if is_long else nullcontext() as spare:
+                offered = find_offers(reader, legs, enabled, sets, trace, spare=spare)
+            found, version = _load(services, reader, plan, offered, enabled)
         if version == offered.documents_version or legs.deadline.is_over:
             break
         if enabled.ids is not None or legs.has_private:
             legs = replace(legs, versions=replace(legs.versions, documents=version))
-            before, enabled = enabled, find_enabled(reader, legs, memory)
+            before, enabled = enabled, find_enabled(reader, legs, sets)
             trace.enabled = enabled
             if enabled.is_same(before):
                 break
-    if plan.request.explain and enabled.document_count:
-        with statement_failures():
-            time_legs(reader, legs, enabled, memory, trace)
     return found
+
+
+def _load(
+    services: Services, reader: Reader, plan: SearchPlan, offered: Offers, enabled: EnabledSet
+) -> tuple[Found, int]:
+    """Rank the offers and load the best; return them, and the version of the documents by then."""
+    by_document = plan.legs.by_document
+    ranked = plan.rank(list(offered.offers))
+    best = _best_of_each_document(ranked, offered.documents) if by_document else ranked
+    wanted = plan.count_rows(services.settings.rerank.candidates if services.reranker else 0)
+    is_complete = len(best) < wanted
+    best = best[:wanted]
+    chunks, version = load_chunks(reader, plan.legs, [one.offer.id for one in best])
+    best = [one for one in best if one.offer.id in chunks]
+    candidates = _candidates(plan, ranked, best, chunks)
+    groups: Sequence[int] = range(len(candidates))
+    if plan.request.one_hit_per is Unit.TEXT:
+        groups = group_near_duplicates([one.chunk.content for one in candidates])
+    found = Found(candidates, groups, ranked)
+    if by_document:
+        is_each = len(best) >= enabled.document_count
+        is_complete = is_each or max(found.vector_count, found.text_count) < plan.legs.leg_limit
+    is_enough = is_complete or len(set(groups)) >= plan.limit
+    return found if is_enough else replace(found, is_enough=False), version
 
 
 def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str]) -> list[Ranked]:
@@ -192,13 +199,13 @@ def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str
     return list(best.values())
 
 
-def _found(
+def _candidates(
     plan: SearchPlan,
     ranked: Sequence[Ranked],
     best: Sequence[Ranked],
     chunks: Mapping[str, StoredChunk],
-) -> Found:
-    """Make candidates of the best offers, with the preferred domain ahead of near-equal scores."""
+) -> list[Candidate]:
+    """Return the best offers with their chunks, the preferred domain ahead of near-equal scores."""
     if domain := plan.preferred_domain:
         of_domain = {
             chunk_id for chunk_id, one in chunks.items() if (one.domain or "").casefold() == domain
@@ -206,8 +213,4 @@ def _found(
         if of_domain:
             worth = merits([one.offer for one in ranked], plan.ranking, plan.scale)
             best = prefer(best, of_domain, worth, plan.config.domain_boost)
-    candidates = [Candidate(chunks[one.offer.id], one) for one in best]
-    groups: Sequence[int] = range(len(candidates))
-    if plan.request.one_hit_per is Unit.TEXT:
-        groups = group_near_duplicates([one.chunk.content for one in candidates])
-    return Found(candidates, groups, ranked)
+    return [Candidate(chunks[one.offer.id], one) for one in best]

@@ -41,7 +41,7 @@ from portal.store.search.context import SearchContext
 from portal.store.search.keyword_index import KeywordState
 from portal.store.search.legs import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
-from portal.store.search.query_filters import narrowing
+from portal.store.search.query_filters import Narrowing, narrowing
 from portal.store.search.scope import Scope
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.terms.analyser import query_terms, tsquery_or
@@ -61,14 +61,6 @@ MODEL_NOT_INDEXED = "model_not_indexed"
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
 VECTOR_UNAVAILABLE = "vector_unavailable"
 PHRASE_NOT_FOUND = "phrase_not_found"
-
-
-class Attempt(NamedTuple):
-    """Legs to ask, and what the search does without if it asks just these."""
-
-    vector: VectorQuery | None
-    keywords: KeywordQuery | None
-    degraded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +118,7 @@ class SearchPlan:
 
     def with_spare(self, spare: int) -> SearchPlan:
         """Return the plan for more candidates."""
-        depth = max(_CANDIDATES, 2 * self.limit)
-        if self.legs.by_document:
-            depth = depth * spare // SPARE_RESULTS
-        leg_limit = self.request.leg_limit or max(depth, self.limit + spare)
-        legs = replace(self.legs, leg_limit=leg_limit)
+        legs = replace(self.legs, leg_limit=_leg_limit(self.request, self.limit, spare))
         return replace(self, legs=legs, spare=spare)
 
     @property
@@ -142,32 +130,34 @@ class SearchPlan:
     def without_phrases(self) -> SearchPlan:
         """Return the plan for a query whose phrases match nothing."""
         parsed = replace(self.parsed, phrases=())
-        scope = _scope(self.user, self.request, parsed, by_folder=self.legs.scope.by_folder)
-        legs = replace(self.legs, scope=scope)
+        scope = replace(self.legs.scope, narrowing=_narrowing(self.request, parsed))
         degraded = (*self.degraded, PHRASE_NOT_FOUND)
-        return replace(self, parsed=parsed, legs=legs, degraded=degraded)
+        return replace(self, parsed=parsed, legs=replace(self.legs, scope=scope), degraded=degraded)
 
-    def attempts(self) -> list[Attempt]:
-        """Return both legs if there are two, then each leg alone, so that one broken index does not
-        stop a search."""
-        vector, keywords, degraded = self.legs.vector, self.legs.keywords, self.degraded
+    def attempts(self) -> list[SearchPlan]:
+        """Return plans for both legs if there are two, then for each leg alone, so that one broken
+        index does not stop a search."""
+        vector, keywords = self.legs.vector, self.legs.keywords
         if vector is None:
-            return [Attempt(None, one, degraded) for one in self.words_alone]
-        both = [Attempt(vector, keywords, degraded)] if keywords else []
+            return [self._with_legs(None, one) for one in self.words_alone]
+        both = [self] if keywords else []
         without = (KEYWORD_UNAVAILABLE,) if keywords or self.lacks_words else ()
         alone = [
-            Attempt(None, one, (*degraded, VECTOR_UNAVAILABLE))
+            self._with_legs(None, one, VECTOR_UNAVAILABLE)
             for one in self.words_alone[:1]
             if self.request.mode is SearchMode.HYBRID
         ]
-        return [*both, Attempt(vector, None, (*degraded, *without)), *alone]
+        return [*both, self._with_legs(vector, None, *without), *alone]
 
-    def attempt(self, attempt: Attempt, deadline: Deadline) -> SearchPlan:
-        """Return the plan with just these legs, until a deadline."""
-        legs = replace(
-            self.legs, vector=attempt.vector, keywords=attempt.keywords, deadline=deadline
-        )
-        return replace(self, legs=legs, degraded=attempt.degraded)
+    def _with_legs(
+        self, vector: VectorQuery | None, keywords: KeywordQuery | None, *degraded: str
+    ) -> SearchPlan:
+        legs = replace(self.legs, vector=vector, keywords=keywords)
+        return replace(self, legs=legs, degraded=(*self.degraded, *degraded))
+
+    def until(self, deadline: Deadline) -> SearchPlan:
+        """Return the plan with a deadline."""
+        return replace(self, legs=replace(self.legs, deadline=deadline))
 
     def rank(self, offers: list[Offer]) -> list[Ranked]:
         """Fuse the offers into one order, best first."""
@@ -202,47 +192,72 @@ def make_plan(
 ) -> SearchPlan:
     """Fill in defaults, and embed the query. Raises InvalidQueryVector; for a semantic-only search
     EmbedderUnavailable, InvalidEmbedding."""
-    correction = None
-    if request.fuzzy and request.mode is not SearchMode.VECTOR:
-        with services.database.read() as session:
-            threshold = services.settings.search.text.fuzzy_threshold
-            correction = respelling.correct(session, user, request, parsed, threshold=threshold)
+    settings = services.settings.search
+    correction = _correction(services, user, request, parsed) if request.fuzzy else None
     if correction is not None:
-        correction = replace(correction, is_applied=True)
         parsed = respelling.parse(request, correction.query)
-    settings, config = (
-        services.settings.search,
-        dynamic_config.from_stored(context.config, services.settings.search),
+    config = dynamic_config.from_stored(context.config, settings)
+    ranking, terms = _ranking(request, config), query_terms(parsed.text)
+    limit = request.top_n or _top_n(request, context.config, config, settings)
+    with trace.timed("embedding"):
+        meaning = _meaning(services, request, parsed, context.model)
+    words = _words(request, terms, ranking, context.keywords, is_alone=meaning.query is None)
+    legs = Legs(
+        scope=Scope(user, request.conversation_id, _narrowing(request, parsed)),
+        vector=meaning.query,
+        keywords=words.beside,
+        versions=context.versions,
+        corpus=corpus,
+        corpus_version=context.corpus_version,
+        total_chunks=context.keywords.chunk_count,
+        leg_limit=_leg_limit(request, limit, SPARE_RESULTS),
+        # Replaced by each attempt: embedding the query has a timeout of its own.
+        deadline=Deadline.within(settings.statement_timeout_s),
+        settings=settings,
+        by_document=request.one_hit_per is Unit.DOCUMENT,
     )
-    plan = SearchPlan(
+    scale = Scale()
+    if (statistics := meaning.statistics) is not None:
+        floor = services.calibration.text_floor(len(terms), legs.visible_chunks)
+        is_faded = words.is_bm25 and not request.as_shown
+        scale = Scale(statistics.v_lo, statistics.v_width, floor if is_faded else 0.0)
+    return SearchPlan(
         user=user,
         request=request,
         parsed=parsed,
-        terms=query_terms(parsed.text),
+        terms=terms,
         config=config,
-        ranking=_ranking(request, config),
-        scale=Scale(),
-        limit=request.top_n or _top_n(request, context.config, config, settings),
+        ranking=ranking,
+        scale=scale,
+        legs=legs,
+        limit=limit,
         correction=correction,
-        legs=Legs(
-            scope=_scope(user, request, parsed, by_folder=context.has_folder_switches),
-            vector=None,
-            keywords=None,
-            versions=context.versions,
-            corpus=corpus,
-            corpus_version=context.corpus_version,
-            total_chunks=context.keywords.chunk_count,
-            leg_limit=_CANDIDATES,
-            # Replaced by each attempt: embedding the query has a timeout of its own.
-            deadline=Deadline.within(settings.statement_timeout_s),
-            settings=settings,
-            by_document=request.one_hit_per is Unit.DOCUMENT,
-        ),
+        loaded=meaning.loaded,
+        statistics=statistics,
+        words_alone=words.alone,
+        lacks_words=words.are_lacking,
+        degraded=(*meaning.degraded, *words.degraded),
     )
-    with trace.timed("embedding"):
-        plan = _with_vector(services, plan, context.model)
-    plan = _with_keywords(services, plan, context.keywords)
-    return plan.with_spare(SPARE_RESULTS)
+
+
+def _correction(
+    services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
+) -> Correction | None:
+    """Return the corrected query of a request for any spelling."""
+    if request.mode is SearchMode.VECTOR:
+        return None
+    threshold = services.settings.search.text.fuzzy_threshold
+    with services.database.read() as session:
+        found = respelling.correct(session, user, request, parsed, threshold=threshold)
+    return found and replace(found, is_applied=True)
+
+
+def _leg_limit(request: SearchRequest, limit: int, spare: int) -> int:
+    """Return how many chunks each leg offers."""
+    depth = max(_CANDIDATES, 2 * limit)
+    if request.one_hit_per is Unit.DOCUMENT:
+        depth = depth * spare // SPARE_RESULTS
+    return request.leg_limit or max(depth, limit + spare)
 
 
 def _top_n(
@@ -268,8 +283,8 @@ def _ranking(request: SearchRequest, config: DynamicConfig) -> Ranking:
     )
 
 
-def _scope(user: User, request: SearchRequest, parsed: ParsedQuery, *, by_folder: bool) -> Scope:
-    conditions = narrowing(
+def _narrowing(request: SearchRequest, parsed: ParsedQuery) -> Narrowing:
+    return narrowing(
         parsed,
         domain=request.domain,
         content_type=request.content_type,
@@ -280,29 +295,38 @@ def _scope(user: User, request: SearchRequest, parsed: ParsedQuery, *, by_folder
         facets=request.facets,
         scope=request.scope,
     )
-    return Scope(user, request.conversation_id, conditions, by_folder)
 
 
-def _with_vector(services: Services, plan: SearchPlan, model: RegisteredModel | None) -> SearchPlan:
-    """Add the query's vector and its statistics, or the reason why there is none."""
-    request, loaded = plan.request, None
+class _Meaning(NamedTuple):
+    """The query's vector, or the reason why there is none."""
+
+    query: VectorQuery | None = None
+    statistics: QueryStatistics | None = None
+    loaded: LoadedModel | None = None
+    degraded: tuple[str, ...] = ()
+
+
+def _meaning(
+    services: Services, request: SearchRequest, parsed: ParsedQuery, model: RegisteredModel | None
+) -> _Meaning:
+    loaded = None
     if request.mode is SearchMode.KEYWORD:
-        return plan
+        return _Meaning()
     if model is None:
-        return replace(plan, degraded=(MODEL_NOT_INDEXED,))
+        return _Meaning(degraded=(MODEL_NOT_INDEXED,))
     if request.query_vector is not None:
         vector = query_vectors.checked(request.query_vector, model)
-        statistics = uncorrected(vector, plan.parsed.text)
+        statistics = uncorrected(vector, parsed.text)
     else:
         try:
             loaded = catalog.loaded(services, model, is_urgent=True)
-            vector = loaded.embedder.embed_query(plan.parsed.text)
+            vector = loaded.embedder.embed_query(parsed.text)
         except (EmbedderUnavailable, InvalidEmbedding) as error:
             if request.mode is SearchMode.VECTOR:
                 raise
             log.warning("query_not_embedded", code=error.code)
-            return replace(plan, degraded=(EmbedderUnavailable.code,))
-        statistics = loaded.calibration.query_statistics(vector, plan.parsed.text)
+            return _Meaning(degraded=(EmbedderUnavailable.code,))
+        statistics = loaded.calibration.query_statistics(vector, parsed.text)
     # A semantic-only search uses the model's own cosine; a hybrid search corrects the query's
     # vector for its language (docs/retrieval-quality.md).
     is_hybrid = request.mode is SearchMode.HYBRID and not request.as_shown
@@ -313,41 +337,44 @@ def _with_vector(services: Services, plan: SearchPlan, model: RegisteredModel | 
         corrected_vector=statistics.search_vector,
         is_corrected=is_hybrid,
     )
-    return replace(
-        plan,
-        loaded=loaded,
-        statistics=statistics,
-        scale=Scale(statistics.v_lo, statistics.v_width),
-        legs=replace(plan.legs, vector=query),
-    )
+    return _Meaning(query, statistics, loaded)
 
 
-def _with_keywords(services: Services, plan: SearchPlan, state: KeywordState) -> SearchPlan:
-    """Add the keyword queries, for hybrid search and for keywords alone."""
-    is_vector = plan.request.mode is SearchMode.VECTOR
-    if is_vector and not plan.fills_up:
-        return plan
-    backends = dict.fromkeys((state.alone, _fallback(state.alone)))
-    alone = tuple(one for backend in backends if (one := _keywords(plan.terms, backend)))
-    if plan.legs.vector is None:
+class _Words(NamedTuple):
+    """The keyword queries beside meaning and, best first, for keywords alone."""
+
+    beside: KeywordQuery | None = None
+    alone: tuple[KeywordQuery, ...] = ()
+    is_bm25: bool = False
+    are_lacking: bool = False
+    degraded: tuple[str, ...] = ()
+
+
+def _words(
+    request: SearchRequest,
+    terms: tuple[str, ...],
+    ranking: Ranking,
+    state: KeywordState,
+    *,
+    is_alone: bool,
+) -> _Words:
+    is_vector = request.mode is SearchMode.VECTOR
+    if is_vector and request.threshold is None:
+        return _Words()
+    fallback = () if state.alone is KeywordBackend.OFF else (KeywordBackend.TSVECTOR,)
+    backends = dict.fromkeys((state.alone, *fallback))
+    alone = tuple(one for backend in backends if (one := _keywords(terms, backend)))
+    if is_alone:
         is_off = not is_vector and state.alone is KeywordBackend.OFF
-        degraded = (*plan.degraded, KEYWORD_UNAVAILABLE) if is_off else plan.degraded
-        return replace(plan, words_alone=alone, degraded=degraded)
-    # Without the vector leg, or when it finds too little, the keyword backends for keywords alone
-    # are used.
-    is_beside = plan.ranking.weights.vector > 0 and not is_vector
+        return _Words(alone=alone, degraded=(KEYWORD_UNAVAILABLE,) if is_off else ())
+    # A leg that finds too little is filled up by keywords alone.
+    is_beside = ranking.weights.vector > 0 and not is_vector
     backend = state.backend if is_beside else state.alone
-    beside = _keywords(plan.terms, backend)
-    scale = plan.scale
-    if backend is KeywordBackend.PG_TEXTSEARCH and not plan.request.as_shown:
-        floor = services.calibration.text_floor(len(plan.terms), plan.legs.visible_chunks)
-        scale = replace(scale, text_floor=floor)
-    return replace(
-        plan,
-        scale=scale,
-        legs=replace(plan.legs, keywords=beside),
-        words_alone=alone,
-        lacks_words=backend is KeywordBackend.OFF and not is_vector,
+    return _Words(
+        beside=_keywords(terms, backend),
+        alone=alone,
+        is_bm25=backend is KeywordBackend.PG_TEXTSEARCH,
+        are_lacking=backend is KeywordBackend.OFF and not is_vector,
     )
 
 
@@ -358,9 +385,3 @@ def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery |
         return None
     is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
     return KeywordQuery(backend, terms, " ".join(terms) if is_bm25 else tsquery_or(terms))
-
-
-def _fallback(backend: KeywordBackend) -> KeywordBackend:
-    """Return the keyword backend to use when this one fails."""
-    is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
-    return KeywordBackend.TSVECTOR if is_bm25 else backend

@@ -16,14 +16,9 @@ from portal.settings import SearchSettings
 from portal.store.collections.reads import LIVE, condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.keyword_candidates import (
-    CachedPostings,
-    Scored,
-    best_of_index,
-    best_of_selection,
-)
+from portal.store.search.keyword_candidates import OwnWords, Scored, best_of_index
 from portal.store.search.keyword_index import COVER_DENSITY
-from portal.store.search.term_postings import Bm25Shape, KeptPostings
+from portal.store.search.term_postings import Bm25Shape
 from portal.text.terms.analyser import tsquery_or
 
 # How many times what is wanted is read from the index first.
@@ -53,17 +48,10 @@ def best_by_words(
     if not words:
         return []
     if chunks is not None and chunks.ids is not None:
-        return best_of_selection(
-            session,
-            words,
-            chunks,
-            shape=shape,
-            total_chunks=total_chunks,
-            limit=limit,
-            enough=enough,
-            settings=_PLANNER,
-            # A collection has no version to cache words by.
-            kept=CachedPostings(KeptPostings(), None),
+        # A collection has no version to cache words by.
+        own = OwnWords(session, words, shape, limit)
+        return own.best_of_selection(
+            chunks, total_chunks=total_chunks, enough=enough, settings=_PLANNER
         )
     binds: dict[str, Any] = {"collection": collection.id}
     matches = f"""

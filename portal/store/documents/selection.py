@@ -84,24 +84,18 @@ def _enabled(switches: Iterable[str]) -> str:
     return f"COALESCE({', '.join(states)}, TRUE)"
 
 
-def selection_sql(*, in_conversation: bool, by_folder: bool) -> tuple[str, str]:
+def selection_sql(*, in_conversation: bool) -> tuple[str, str]:
     """Return joins and conditions for what counts.
 
-    A search without a conversation, or without switches of folders and a scope, leaves out what
-    would be looked up for each row.
+    A search without a conversation leaves out what would be looked up for each row.
     """
-    names = [
-        name
-        for name in _JOINS
-        if (in_conversation or name.endswith("default"))
-        and (by_folder or not name.startswith("folder"))
-    ]
+    names = [name for name in _JOINS if in_conversation or name.endswith("default")]
     joins = " ".join(f"LEFT JOIN {_JOINS[name]}" for name in reversed(names))
     return joins, f"{VISIBLE_WHERE} AND {_enabled(names)}"
 
 
 ENABLED = _enabled(_JOINS)
-SELECTION_JOINS, SELECTION_WHERE = selection_sql(in_conversation=True, by_folder=True)
+SELECTION_JOINS, SELECTION_WHERE = selection_sql(in_conversation=True)
 
 
 def selection_binds(user: User, conversation_id: UUID | None) -> dict[str, Any]:

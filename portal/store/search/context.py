@@ -24,9 +24,6 @@ _CONTEXT = text(
            COALESCE(users.selection_version, 0) AS defaults_version,
            COALESCE(conversations.selection_version, 0) AS overrides_version,
            conversations.id IS NOT NULL AS has_conversation,
-           EXISTS (
-               SELECT FROM folder_states WHERE owner_id IN (users.id, conversations.id)
-           ) OR conversations.scope IS NOT NULL AS has_folder_switches,
            (SELECT jsonb_object_agg(key, value) FROM dynamic_config) AS config
     FROM collections
     LEFT JOIN embedding_models m ON m.id = collections.embedding_model_id
@@ -43,8 +40,7 @@ _CONTEXT = text(
 class SearchContext:
     """What a search depends on besides its request. `config` are stored values of `dynamic_config`;
     `model` is the active one, None before the first is registered; `has_conversation` is true when
-    the conversation is the user's own, `has_folder_switches` when folders are switched in it or for
-    the user, or it has a scope; `versions` are those of the user's selection,
+    the conversation is the user's own; `versions` are those of the user's selection,
     `corpus_version` is that of the chunks, `words_version` that of the chunks of all collections,
     which share one index and so determine the weights of words. Equal contexts give equal results
     for one request of one user: `services.search.cache` relies on it."""
@@ -53,7 +49,6 @@ class SearchContext:
     keywords: KeywordState
     model: RegisteredModel | None
     has_conversation: bool
-    has_folder_switches: bool
     versions: Versions
     corpus_version: int
     words_version: str
@@ -71,7 +66,6 @@ def read_context(
         keywords=state_of(reader, row, wanted=keyword_backend),
         model=None if row.id is None else registered(row),
         has_conversation=row.has_conversation,
-        has_folder_switches=row.has_folder_switches,
         versions=Versions(
             row.collection_id, row.documents_version, row.defaults_version, row.overrides_version
         ),

@@ -54,7 +54,7 @@ class EnabledSet:
         """Tell whether both list the same ids, in any order."""
         if self.ids is None or other.ids is None:
             return False
-        return set(_listed(self.ids)) == set(_listed(other.ids))
+        return set(listed(self.ids)) == set(listed(other.ids))
 
     def with_changes(self, changed: Iterable[str], present: EnabledSet) -> EnabledSet:
         """Return the set after documents changed, of which those in `present` count now."""
@@ -73,8 +73,8 @@ class EnabledSet:
 
     def _jobs(self) -> dict[str, tuple[str, str]]:
         """Return the job and the number of chunks of each document."""
-        listed = map(_listed, (self.ids, self.counts))
-        return dict(zip(_listed(self.documents), zip(*listed, strict=True), strict=True))
+        jobs = zip(listed(self.ids), listed(self.counts), strict=True)
+        return dict(zip(listed(self.documents), jobs, strict=True))
 
     @property
     def size_bytes(self) -> int:
@@ -87,7 +87,7 @@ def _array(values: Iterable[str]) -> str:
     return f"{{{','.join(values)}}}"
 
 
-def _listed(array: str | None) -> list[str]:
+def listed(array: str | None) -> list[str]:
     """Return the values of a PostgreSQL array."""
     values = (array or "").strip("{}")
     return values.split(",") if values else []

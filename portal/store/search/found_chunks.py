@@ -58,7 +58,7 @@ _VERSION = text(VERSION)
 def _chunks(*, in_conversation: bool) -> TextClause:
     # The selection is checked again: a leg that uses a cached set (see `enabled_sets`) must not
     # show a document that was switched off just now.
-    joins, counts = selection_sql(in_conversation=in_conversation, by_folder=True)
+    joins, counts = selection_sql(in_conversation=in_conversation)
     return text(f"""
         SELECT c.id AS chunk_id, d.id AS document_id, d.title, d.media_type, d.domain,
                c.content, c.terms, c.language, c.page, {label_of_chunk("c")} AS page_label,

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -30,7 +28,7 @@ from sqlalchemy import TextClause, text
 
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.search.bm25_weights import weigh
-from portal.store.search.enabled_sets import EnabledSet
+from portal.store.search.enabled_sets import EnabledSet, listed
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
 from portal.store.search.term_postings import Bm25Shape, KeptPostings, TermPostings, WordWeights
 from portal.store.search.visible_corpus import VisibleCorpus
@@ -44,6 +42,10 @@ _INDEX_ROW_COST = 2.0
 # Rows read per row wanted, because a selection is not a random sample.
 _MARGIN = 1.5
 _MORE = 6
+# Up to this many private chunks are cached; of more, those that match are fetched for each search,
+# ordered by a rank without statistics.
+_MAX_KEPT = 2_000
+_OFFERED = 5
 
 
 class Scored(NamedTuple):
@@ -56,149 +58,92 @@ class Scored(NamedTuple):
 KEYWORD_ARRAYS = ("keyword_chunks", "keyword_documents", "keyword_scores")
 
 
-def best_of_selection(
-    reader: Reader,
-    words: Sequence[str],
-    enabled: EnabledSet,
-    *,
-    shape: Bm25Shape,
-    total_chunks: int,
-    limit: int,
-    enough: int,
-    settings: Planner,
-    kept: CachedPostings,
-    corpus: VisibleCorpus | None = None,
-    private: Callable[[], Sequence[Scored]] = tuple,
-    weighed: WordWeights | None = None,
-) -> list[Scored]:
-    """Return the best chunks of an enabled set by BM25: all that match, or `limit`, or, where
-    finding more would cost too much, at least the best `enough`. `settings` are the planner's.
-
-    With a `corpus`, words are weighted by shared chunks, and `private` returns the best of the
-    user's own private ones, which are not in that index; without one, by all `total_chunks`.
-    Weights that the index gave before are in `weighed`.
-    """
-    if not words or not enabled.chunk_count:
-        return []
-    index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
-    rows = _rows_to_read(enabled, total_chunks, limit)
-    if enabled.chunk_count * _FETCH_COST <= rows * _INDEX_ROW_COST:
-        return _score_all(
-            reader,
-            words,
-            enabled,
-            shape,
-            limit,
-            kept=kept,
-            corpus=corpus,
-            weighed=weighed,
-        )
-    found = best_of_index(
-        reader,
-        words,
-        *_is_in(enabled),
-        rows=rows,
-        limit=limit,
-        enough=min(enough, enabled.chunk_count),
-        settings=settings,
-        index=index,
-    )
-    return merge(found, private(), limit=limit)
-
-
-def merge(found: Sequence[Scored], others: Sequence[Scored], *, limit: int) -> list[Scored]:
-    """Merge both results, best first."""
-    return sorted((*found, *others), key=lambda one: (-one.bm25, one.chunk_id))[:limit]
-
-
-def _is_in(enabled: EnabledSet) -> tuple[str, dict[str, Any]]:
-    """Return the selection for `best_of_index`, as an expression and its binds."""
-    name = "chunk_id" if enabled.of_chunks else "job_id"
-    return f"{name} = ANY(CAST(:ids AS uuid[]))", {"ids": UuidsParameter(enabled.ids or "")}
-
-
-def _rows_to_read(enabled: EnabledSet, total_chunks: int, limit: int) -> int:
-    share = enabled.chunk_count / max(total_chunks, enabled.chunk_count)
-    return min(max(total_chunks, 1), math.ceil(limit * _MARGIN / share))
-
-
-# --- few chunks: fetched and scored here ----------------------------------------------------------
-
-_TERMS = {
-    key: text(
-        f"""
-        SELECT CAST(c.{key} AS text), c.id, c.document_id, c.terms FROM document_chunks c
-        WHERE c.{key} = ANY(CAST(:ids AS uuid[]))
-        ORDER BY 1
-        """
-    )
-    for key in ("id", "job_id")
-}
-
-
 @dataclass(frozen=True, slots=True)
-class CachedPostings:
-    """The process's cache of postings, and the version of the chunks that they must be of."""
+class OwnWords:
+    """Words of a query whose best `limit` chunks are found with statistics of an index, and what is
+    cached for it.
 
-    cache: KeptPostings
-    version: Hashable
+    With a `corpus`, words are weighted by shared chunks, without one by all. `version` is that of
+    the chunks.
+    """
 
-    def of(self, reader: Reader, enabled: EnabledSet) -> TermPostings:
-        """Return the postings of a small enabled set."""
+    reader: Reader
+    words: Sequence[str]
+    shape: Bm25Shape
+    limit: int
+    corpus: VisibleCorpus | None = None
+    version: Hashable = None
+    weights: WordWeights = field(default_factory=WordWeights)
+    postings: KeptPostings = field(default_factory=KeptPostings)
 
-        def load(names: list[str]) -> dict[str, TermPostings]:
-            rows = fetch(reader, _TERMS[_key(enabled)], {"ids": names}, tuple_row)
-            return {
-                name: TermPostings.of([row[1:] for row in of_name])
-                for name, of_name in groupby(rows, key=itemgetter(0))
-            }
+    def best_of_selection(
+        self,
+        enabled: EnabledSet,
+        *,
+        total_chunks: int,
+        enough: int,
+        settings: Planner,
+        private: Callable[[], Sequence[Scored]] = tuple,
+    ) -> list[Scored]:
+        """Return the best chunks of an enabled set by BM25: all that match, or `limit`, or, where
+        finding more would cost too much, at least the best `enough`. `settings` are the planner's,
+        `private` returns the best of the user's private chunks, which are not in the index."""
+        if not self.words or not enabled.chunk_count:
+            return []
+        share = enabled.chunk_count / max(total_chunks, enabled.chunk_count)
+        rows = min(max(total_chunks, 1), math.ceil(self.limit * _MARGIN / share))
+        if enabled.chunk_count * _FETCH_COST <= rows * _INDEX_ROW_COST:
+            return self.best_of_all(enabled)
+        found = best_of_index(
+            self.reader,
+            self.words,
+            *_is_in(enabled),
+            rows=rows,
+            limit=self.limit,
+            enough=min(enough, enabled.chunk_count),
+            settings=settings,
+            index=ALL_CHUNKS if self.corpus is None else SHARED_CHUNKS,
+        )
+        return _best([*found, *private()], self.limit)
 
-        names = (enabled.ids or "").strip("{}").split(",")
-        return self.cache.get(self.version, names, load)
+    def best_of_all(self, enabled: EnabledSet) -> list[Scored]:
+        """Return the best of a small enabled set, each of whose chunks is scored."""
+        names = listed(enabled.ids)
+        return self._best_of(
+            lambda: self.postings.get(self.reader, names, self.version, of_chunks=enabled.of_chunks)
+        )
+
+    def best_of_private(self, enabled: EnabledSet) -> list[Scored]:
+        """Return the best of a user's own private chunks."""
+        if not self.words or not enabled.chunk_count:
+            return []
+        if enabled.chunk_count <= _MAX_KEPT:
+            return self.best_of_all(enabled)
+        binds = {
+            "ids": enabled.ids,
+            "query": tsquery_or(self.words),
+            "limit": self.limit * _OFFERED,
+        }
+        statement = _MATCHING[enabled.of_chunks]
+        return self._best_of(
+            lambda: TermPostings.of(fetch(self.reader, statement, binds, tuple_row))
+        )
+
+    def _best_of(self, load: Callable[[], TermPostings]) -> list[Scored]:
+        weights, mean_length = weigh(self.reader, self.words, self.shape, self.corpus, self.weights)
+        if not weights:
+            return []
+        postings = load()
+        scores = postings.bm25(weights, mean_length or postings.mean_length, self.shape)
+        found = [
+            Scored(postings.chunk_ids[place], postings.document_ids[place], float(scores[place]))
+            for place in np.flatnonzero(scores > 0).tolist()
+        ]
+        return _best(found, self.limit)
 
 
-def _score_all(
-    reader: Reader,
-    words: Sequence[str],
-    enabled: EnabledSet,
-    shape: Bm25Shape,
-    limit: int,
-    *,
-    kept: CachedPostings,
-    corpus: VisibleCorpus | None = None,
-    weighed: WordWeights | None = None,
-) -> list[Scored]:
-    weights, mean_length = weigh(reader, words, shape, corpus, weighed)
-    if not weights:
-        return []
-    return _best_of_postings(kept.of(reader, enabled), weights, mean_length, shape, limit)
-
-
-def _best_of_postings(
-    postings: TermPostings,
-    weights: Mapping[str, float],
-    mean_length: float | None,
-    shape: Bm25Shape,
-    limit: int,
-) -> list[Scored]:
-    scores = postings.bm25(weights, mean_length or postings.mean_length, shape)
-    found = [
-        Scored(postings.chunk_ids[place], postings.document_ids[place], float(scores[place]))
-        for place in np.flatnonzero(scores > 0).tolist()
-    ]
-    found.sort(key=lambda one: (-one.bm25, one.chunk_id))
-    return found[:limit]
-
-
-# --- a user's own private chunks ------------------------------------------------------------------
-
-# Up to this many private chunks are cached; of more, those that match are fetched for each search,
-# ordered by a rank without statistics.
-_MAX_KEPT = 2_000
-_OFFERED = 5
-
-_MATCHING = {
-    key: text(
+_MATCHING = [
+    text(
         f"""
         SELECT c.id, c.document_id, c.terms
         FROM document_chunks c,
@@ -208,39 +153,18 @@ _MATCHING = {
         LIMIT :limit
         """
     )
-    for key in ("id", "job_id")
-}
+    for key in ("job_id", "id")
+]
 
 
-def best_of_private(
-    reader: Reader,
-    words: Sequence[str],
-    enabled: EnabledSet,
-    *,
-    shape: Bm25Shape,
-    corpus: VisibleCorpus,
-    limit: int,
-    kept: CachedPostings,
-    weighed: WordWeights | None = None,
-) -> list[Scored]:
-    """Return the best of a user's own private chunks by BM25, with the weights of `corpus`."""
-    if not words or not enabled.chunk_count:
-        return []
-    if enabled.chunk_count <= _MAX_KEPT:
-        return _score_all(
-            reader,
-            words,
-            enabled,
-            shape,
-            limit,
-            kept=kept,
-            corpus=corpus,
-            weighed=weighed,
-        )
-    weights, mean_length = weigh(reader, words, shape, corpus, weighed)
-    binds = {"ids": enabled.ids, "query": tsquery_or(words), "limit": limit * _OFFERED}
-    rows = fetch(reader, _MATCHING[_key(enabled)], binds, tuple_row)
-    return _best_of_postings(TermPostings.of(rows), weights, mean_length, shape, limit)
+def _best(found: list[Scored], limit: int) -> list[Scored]:
+    return sorted(found, key=lambda one: (-one.bm25, one.chunk_id))[:limit]
+
+
+def _is_in(enabled: EnabledSet) -> tuple[str, dict[str, Any]]:
+    """Return the selection for `best_of_index`, as an expression and its binds."""
+    name = "chunk_id" if enabled.of_chunks else "job_id"
+    return f"{name} = ANY(CAST(:ids AS uuid[]))", {"ids": UuidsParameter(enabled.ids or "")}
 
 
 # --- more: the best rows of the index, as far as they are in the selection ------------------------
@@ -300,10 +224,6 @@ def best_of_index(
         if len(found) >= enough or is_exhausted:
             return found[:limit]
         rows *= _MORE
-
-
-def _key(enabled: EnabledSet) -> str:
-    return "id" if enabled.of_chunks else "job_id"
 
 
 def as_arrays(found: Sequence[Scored]) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from portal.settings.search import PlanSettings
 from portal.store.embedding_models.vector_index import scan_settings
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS
 from portal.store.search.queries import Legs
-from portal.store.search.statement import KeywordLeg, KeywordPlan, VectorLeg, VectorPlan
+from portal.store.search.statement import KeywordLeg, KeywordPlan, Shape, VectorLeg, VectorPlan
 
 # A corrected query is unlike the chunks that the graph was built from, and needs a larger
 # ef_search. Recall@10 of 100 rows at 50,000 chunks: .979 at 100, .994 at 150.
@@ -28,16 +29,31 @@ def max_compared(plan: PlanSettings, total_chunks: int) -> int:
     return max(plan.exact_always_chunks, few)
 
 
-def vector_leg(legs: Legs, enabled: EnabledSet) -> VectorLeg | None:
-    """Choose the vector plan: compare a small set exhaustively, use the index otherwise."""
+def shape_for(legs: Legs, enabled: EnabledSet) -> Shape:
+    """Choose the plan of each leg."""
+    scope = legs.scope
+    return Shape(
+        vector=_vector_leg(legs, enabled),
+        keyword=_keyword_leg(legs, enabled),
+        limit=legs.leg_limit,
+        of_chunks=enabled.of_chunks,
+        documents=scope.narrowing.documents,
+        chunks=scope.narrowing.chunks,
+        by_document=legs.by_document,
+        in_conversation=scope.conversation_id is not None,
+    )
+
+
+def _vector_leg(legs: Legs, enabled: EnabledSet) -> VectorLeg | None:
+    """Compare a small set exhaustively, use the index otherwise."""
     if legs.vector is None:
         return None
     plan = VectorPlan.INDEX if enabled.ids is None else VectorPlan.EXACT
-    return VectorLeg.of(legs.vector.model, plan, limit=legs.leg_limit, of_chunks=enabled.of_chunks)
+    return VectorLeg.of(legs.vector.model, plan)
 
 
-def keyword_leg(legs: Legs, enabled: EnabledSet) -> KeywordLeg | None:
-    """Choose the keyword plan: score a narrow selection in the process, use the index otherwise."""
+def _keyword_leg(legs: Legs, enabled: EnabledSet) -> KeywordLeg | None:
+    """Look up a narrow selection beforehand, use the index otherwise."""
     if legs.keywords is None:
         return None
     # In a small corpus the index of words is as fast with a selection as without. The number of
@@ -48,16 +64,14 @@ def keyword_leg(legs: Legs, enabled: EnabledSet) -> KeywordLeg | None:
     is_small = enabled.chunk_count <= max_compared(plan, legs.visible_chunks)
     is_selection = enabled.ids is not None and is_narrow and is_small
     return KeywordLeg(
-        legs.keywords.backend,
         KeywordPlan.SELECTION if is_selection else KeywordPlan.INDEX,
-        limit=legs.leg_limit,
-        of_chunks=enabled.of_chunks,
-        index=ALL_CHUNKS if legs.corpus is None else SHARED_CHUNKS,
+        legs.keywords.backend,
+        ALL_CHUNKS if legs.corpus is None else SHARED_CHUNKS,
     )
 
 
-def planner_settings(legs: Legs, enabled: EnabledSet) -> dict[str, str]:
-    """Return the planner's settings for a search."""
+def server_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
+    """Return the server's settings for the statements of a search."""
     return {
         **scan_settings(legs.settings, _front(legs, enabled)),
         # A generic plan would rescore every row in the keyword leg.
@@ -66,6 +80,7 @@ def planner_settings(legs: Legs, enabled: EnabledSet) -> dict[str, str]:
         # join everything and sort.
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",
+        "statement_timeout": legs.deadline.milliseconds,
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import repeat
 from time import perf_counter
 from typing import Any
@@ -23,8 +23,8 @@ from portal.store.binary_parameters import UuidsParameter, VectorParameter
 from portal.store.documents.selection import selection_binds
 from portal.store.search import leg_plans
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets
-from portal.store.search.keyword_candidates import Scored, as_arrays
-from portal.store.search.keyword_leg import OwnWords
+from portal.store.search.keyword_candidates import as_arrays
+from portal.store.search.keyword_leg import look_up
 from portal.store.search.queries import Legs
 from portal.store.search.statement import (
     KeywordPlan,
@@ -34,7 +34,7 @@ from portal.store.search.statement import (
     keyword_statement,
     vector_statement,
 )
-from portal.store.statements import Reader, under
+from portal.store.statements import Reader, Statements, under
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,37 +90,34 @@ def find_offers(
 ) -> Offers:
     """Return the chunks that either leg finds in the enabled set. With a `spare` connection the
     legs run side by side, otherwise one after the other."""
-    shape, binds = _shape(legs, enabled, trace), _binds(legs, enabled)
-    settings = _planner_settings(legs, enabled)
-    near: RawCursor[Any] | None = None
+    shape, binds = leg_plans.shape_for(legs, enabled), _binds(legs, enabled)
+    trace.vector_plan = shape.vector.plan if shape.vector else None
+    trace.keyword_plan = shape.keyword.plan if shape.keyword else None
+    settings = leg_plans.server_settings(legs, enabled)
+    is_selection = shape.takes_words(KeywordPlan.SELECTION)
+    by_vector: list[Any] = []
     words: list[RawCursor[Any]] = []
     with trace.timed("statement"), ExitStack() as running:
+        near = None
         if spare is not None and shape.vector is not None and shape.keyword is not None:
-            beside = running.enter_context(under(reader, settings))
-            clause = vector_statement(shape)
-            near = beside.send(clause, binds, tuple_row, keeps_plan=shape.is_plain)
+            near = _send_vector(running.enter_context(under(reader, settings)), shape, binds)
             reader = spare
-        given: Sequence[Scored] = ()
-        if shape.takes_keyword_selection or legs.has_private:
-            with trace.timed("keyword_selection"):
-                own = OwnWords(reader, legs, enabled_sets)
-                if shape.takes_keyword_selection:
-                    given = own.best_of_selection(enabled, settings)
-                else:
-                    given = own.best_of_private()
+        with trace.timed("keyword_selection"):
+            given = look_up(
+                reader, legs, enabled, enabled_sets, settings, is_selection=is_selection
+            )
         statements = running.enter_context(under(reader, settings))
-        if shape.keyword is not None and not shape.takes_keyword_selection:
-            keeps_plan = shape.is_plain and not shape.takes_keyword_index
+        if shape.keyword is not None and not is_selection:
+            keeps_plan = shape.is_plain and not shape.takes_words(KeywordPlan.INDEX)
             clause = keyword_statement(shape)
             words.append(statements.send(clause, binds, tuple_row, keeps_plan=keeps_plan))
         if given:
-            clause, binds = given_statement(shape), binds | as_arrays(given)
-            words.append(statements.send(clause, binds, tuple_row, keeps_plan=shape.is_plain))
-        if shape.vector is not None and near is None:
-            clause = vector_statement(shape)
-            near = statements.send(clause, binds, tuple_row, keeps_plan=shape.is_plain)
+            clause, arrays = given_statement(shape), binds | as_arrays(given)
+            words.append(statements.send(clause, arrays, tuple_row, keeps_plan=shape.is_plain))
+        if shape.vector is not None:
+            near = near or _send_vector(statements, shape, binds)
+            by_vector = near.fetchall()
         by_words = [row for cursor in words for row in cursor.fetchall()]
-        by_vector = near.fetchall() if near is not None else []
     # Listed ids are valid for the version under which they were read.
     versions = {row[-1] for row in (*by_vector, *by_words)}
     if enabled.ids is not None or legs.has_private or not versions:
@@ -129,39 +126,8 @@ def find_offers(
     return _merged(by_vector, by_words, version, limit=legs.leg_limit)
 
 
-def time_legs(
-    reader: Reader, legs: Legs, enabled: EnabledSet, enabled_sets: EnabledSets, trace: Trace
-) -> None:
-    """Run each leg once more on its own, for an explanation."""
-    for step, leg in (
-        ("vector_leg", replace(legs, keywords=None)),
-        ("keyword_leg", replace(legs, vector=None)),
-    ):
-        if leg.vector is not None or leg.keywords is not None:
-            with trace.timed(step):
-                find_offers(reader, leg, enabled, enabled_sets, Trace())
-
-
-def _shape(legs: Legs, enabled: EnabledSet, trace: Trace) -> Shape:
-    vector = leg_plans.vector_leg(legs, enabled)
-    keyword = leg_plans.keyword_leg(legs, enabled)
-    trace.vector_plan = vector.plan if vector else None
-    trace.keyword_plan = keyword.plan if keyword else None
-    return Shape(
-        vector=vector,
-        keyword=keyword,
-        documents=legs.scope.narrowing.documents,
-        chunks=legs.scope.narrowing.chunks,
-        by_document=legs.by_document,
-        in_conversation=legs.scope.conversation_id is not None,
-        by_folder=legs.scope.by_folder,
-    )
-
-
-def _planner_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
-    return leg_plans.planner_settings(legs, enabled) | {
-        "statement_timeout": legs.deadline.milliseconds
-    }
+def _send_vector(statements: Statements, shape: Shape, binds: Mapping[str, Any]) -> RawCursor[Any]:
+    return statements.send(vector_statement(shape), binds, tuple_row, keeps_plan=shape.is_plain)
 
 
 def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:

@@ -13,13 +13,11 @@ from portal.store.search.query_filters import Narrowing
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The user who searches, the conversation, and the filters of the search; `by_folder` says
-    whether switches of folders may apply."""
+    """The user who searches, the conversation, and the filters of the search."""
 
     user: User
     conversation_id: UUID | None = None
     narrowing: Narrowing = field(default_factory=Narrowing)
-    by_folder: bool = True
 
     def key(self) -> Hashable:
         """Return a key that distinguishes scopes whose documents may differ. It is short however

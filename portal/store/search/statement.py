@@ -40,83 +40,61 @@ class KeywordPlan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """The vector leg. `order` is the expression that the index orders by, `distance` the exact
-    distance to the query; the leg offers `limit` chunks. `of_chunks` says whether the enabled set
-    of an exact plan lists chunks or jobs."""
+    """The vector leg over a model's partition. `order` is the expression that the index orders by,
+    `distance` the exact distance to the query; an index finds `candidate_factor` times what is
+    wanted.
 
+    Embedding models put Chinese next to Chinese: a Chinese query is nearer to any Chinese chunk
+    than to the English one that answers it. The direction from English to Chinese is therefore
+    measured for each model (`embeddings.calibration`), removed from the query, and removed from
+    stored vectors inside the index expression, so that the graph itself has both languages side by
+    side (ADR 32). `order` must be that same expression, or PostgreSQL does not use the index. An
+    index built before the direction was known has plain vectors, and finds little across languages:
+    until it is rebuilt it is searched with the plain query. Scores come from the stored vectors
+    either way.
+    """
+
+    plan: VectorPlan
     partition: str
     order: str
     distance: str
     candidate_factor: int
-    plan: VectorPlan
-    limit: int
-    of_chunks: bool = False
 
     @classmethod
-    def of(
-        cls, model: RegisteredModel, plan: VectorPlan, *, limit: int, of_chunks: bool
-    ) -> VectorLeg:
-        """Return the leg of a model.
-
-        Embedding models put Chinese next to Chinese: a Chinese query is nearer to any Chinese chunk
-        than to the English one that answers it. The direction from English to Chinese is therefore
-        measured for each model (`embeddings.calibration`), removed from the query, and removed from
-        stored vectors inside the index expression, so that the graph itself has both languages side
-        by side (ADR 32). `order` must be that same expression, or PostgreSQL does not use the
-        index. An index built before the direction was known has plain vectors, and finds little
-        across languages: until it is rebuilt it is searched with the plain query. Scores come from
-        the stored vectors either way.
-        """
+    def of(cls, model: RegisteredModel, plan: VectorPlan) -> VectorLeg:
         asked = "search_vector" if model.shape.axis else "plain_vector"
-        return cls(
-            partition=model.partition,
-            order=model.order_expression("e", asked),
-            distance=model.exact_distance("e", "search_vector"),
-            candidate_factor=model.candidate_factor,
-            plan=plan,
-            limit=limit,
-            of_chunks=of_chunks,
-        )
+        order = model.order_expression("e", asked)
+        distance = model.exact_distance("e", "search_vector")
+        return cls(plan, model.partition, order, distance, model.candidate_factor)
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordLeg:
     """The keyword leg. `index` is the index of words that the plan of that name scans."""
 
-    backend: KeywordBackend
     plan: KeywordPlan
-    limit: int
-    of_chunks: bool = False
-    index: WordIndex = ALL_CHUNKS
+    backend: KeywordBackend
+    index: WordIndex
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Everything that determines the statement's text. `documents` and `chunks` are further
-    conditions on d and c; `by_document` adds the documents of chunks. The leg limits are literals,
-    unlike all other values, because the planner only uses an index when it knows how many rows are
-    wanted."""
+    """Everything that determines the text of the statements. Each leg offers `limit` chunks, a
+    literal, unlike all other values, because the planner only uses an index when it knows how many
+    rows are wanted. `of_chunks` says whether the enabled set lists chunks or jobs; `documents` and
+    `chunks` are further conditions on d and c; `by_document` adds the documents of chunks."""
 
     vector: VectorLeg | None
     keyword: KeywordLeg | None
+    limit: int
+    of_chunks: bool = False
     documents: str = ""
     chunks: str = ""
     by_document: bool = False
     in_conversation: bool = False
-    by_folder: bool = True
 
-    @property
-    def takes_keyword_index(self) -> bool:
-        """Tell whether the keyword leg scans an index of pg_textsearch, which takes its fast path
-        only where the words are a constant of the plan: the leg is planned for each search."""
-        return self._takes_words(KeywordPlan.INDEX)
-
-    @property
-    def takes_keyword_selection(self) -> bool:
-        """Tell whether the keyword leg takes hits looked up in a narrow selection."""
-        return self._takes_words(KeywordPlan.SELECTION)
-
-    def _takes_words(self, plan: KeywordPlan) -> bool:
+    def takes_words(self, plan: KeywordPlan) -> bool:
+        """Tell whether the keyword leg uses an index of pg_textsearch by this plan."""
         leg, backend = self.keyword, KeywordBackend.PG_TEXTSEARCH
         return leg is not None and leg.backend is backend and leg.plan is plan
 
@@ -139,28 +117,30 @@ def vector_statement(shape: Shape) -> TextClause:
             SELECT e.chunk_id, e.document_id, {leg.distance} AS distance, {_cosines(leg)}
             FROM {leg.partition} e {_counting("e", shape, chunks=bool(shape.chunks))}
             ORDER BY {leg.order}
-            LIMIT {leg.limit * leg.candidate_factor}
+            LIMIT {shape.limit * leg.candidate_factor}
         """
-        return _offers(f"({nearest}) nearest", "distance", shape, limit=leg.limit)
-    key = "chunk_id" if leg.of_chunks else "job_id"
+        return _offers(f"({nearest}) nearest", "distance", shape, limit=shape.limit)
+    key = "chunk_id" if shape.of_chunks else "job_id"
     nearest = f"""
         SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
         FROM {leg.partition} e
         WHERE e.{key} = ANY(CAST(:enabled_ids AS uuid[]))
         ORDER BY distance
-        LIMIT {leg.limit}
+        LIMIT {shape.limit}
     """
     return _offers(_with_cosines(nearest, "distance", leg), "distance", shape)
 
 
 @lru_cache(maxsize=256)
 def keyword_statement(shape: Shape) -> TextClause:
-    """Return the statement of the keyword leg's offers, best first; see `_offers`. Its plan must
-    not be kept where `Shape.takes_keyword_index`."""
+    """Return the statement of the keyword leg's offers, best first; see `_offers`. pg_textsearch
+    takes its fast path only where the words are a constant of the plan, which is then not kept."""
     leg = shape.keyword
     if leg is None:
         raise ValueError("the shape has no keyword leg")
-    best = _best_by_bm25(leg, shape) if shape.takes_keyword_index else _best_by_tsvector(leg, shape)
+    best = _best_by_bm25(leg, shape)
+    if not shape.takes_words(KeywordPlan.INDEX):
+        best = _best_by_tsvector(leg, shape)
     return _offers(_with_cosines(best, "bm25", shape.vector), "bm25 DESC", shape)
 
 
@@ -215,7 +195,7 @@ def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
     # The join is by the job alone: with a second column the planner underestimates the rows and
     # does not use the index.
     join = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
-    joins, counts = selection_sql(in_conversation=shape.in_conversation, by_folder=shape.by_folder)
+    joins, counts = selection_sql(in_conversation=shape.in_conversation)
     return f"""
         JOIN documents d ON d.current_job_id = {leg}.job_id
         {join} {joins}
@@ -245,11 +225,11 @@ def _best_by_bm25(leg: KeywordLeg, shape: Shape) -> str:
 def _best_by_tsvector(leg: KeywordLeg, shape: Shape) -> str:
     counting = _counting("c", shape, chunks=False)
     if leg.plan is KeywordPlan.SELECTION:
-        key = "id" if leg.of_chunks else "job_id"
+        key = "id" if shape.of_chunks else "job_id"
         counting = f"WHERE c.{key} = ANY(CAST(:enabled_ids AS uuid[]))"
     return f"""
         SELECT c.id AS chunk_id, c.document_id, {COVER_DENSITY} AS bm25
         FROM document_chunks c {counting} AND c.terms_vector @@ to_tsquery('simple', :words)
         ORDER BY bm25 DESC, c.id
-        LIMIT {leg.limit}
+        LIMIT {shape.limit}
     """

@@ -20,12 +20,12 @@ from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services.search import engine
 from portal.services.search.finding import Candidate
-from portal.store.search import keyword_candidates
+from portal.store.search import keyword_candidates, term_postings
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.legs import Trace
 from portal.store.search.statement import KeywordPlan, VectorPlan
 from portal.store.search.term_postings import Bm25Shape, KeptPostings
-from portal.store.statements import fetch_under
+from portal.store.statements import fetch, fetch_under
 from portal.text.terms.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
 from tests.integration.search import chunk_search
@@ -299,9 +299,7 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
         words = query_terms(query)
         expected = bm25_by_extension(corpus, words)
         with corpus.services.database.read() as session:
-            scored = keyword_candidates._score_all(
-                session, words, few, shape, 100, kept=not_cached()
-            )
+            scored = keyword_candidates.OwnWords(session, words, shape, 100).best_of_all(few)
             filtered = keyword_candidates.best_of_index(
                 session,
                 words,
@@ -329,14 +327,38 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
         assert_best([one.offer.bm25 for one in plain], expected.values())
 
 
-def not_cached() -> keyword_candidates.CachedPostings:
-    return keyword_candidates.CachedPostings(KeptPostings(), None)
-
-
 def assert_best(scores: list[float], of: Any) -> None:
     """Check that these are the greatest of all scores, in order."""
     best = sorted(of, reverse=True)[: len(scores)]
     assert scores == pytest.approx(best, abs=1e-4)
+
+
+def test_only_words_of_rows_that_changed_are_fetched_again(corpus: SyntheticCorpus) -> None:
+    names = (selected(corpus, 4).ids or "").strip("{}").split(",")
+    changed, emptied, *same = names
+    kept = KeptPostings()
+    with (
+        corpus.services.database.begin() as session,
+        patch.object(term_postings, "fetch", wraps=fetch) as read,
+    ):
+        before = kept.get(session, names, 1)
+        session.execute(
+            text("UPDATE document_chunks SET terms = 'newword' WHERE job_id = :job"),
+            {"job": changed},
+        )
+        session.execute(text("DELETE FROM document_chunks WHERE job_id = :job"), {"job": emptied})
+        after = kept.get(session, names, 2)
+        kept.get(session, names, 2)
+        session.rollback()
+    assert [call.args[2]["ids"] for call in read.call_args_list] == [
+        names,
+        names,
+        [changed, emptied],
+    ]
+    assert len(before.chunk_ids) == len(names) * CHUNKS_A_DOCUMENT
+    assert len(after.chunk_ids) == (len(same) + 1) * CHUNKS_A_DOCUMENT
+    found = after.bm25({"newword": 1.0}, 20.0, Bm25Shape(1.2, 0.75))
+    assert (found > 0).sum() == CHUNKS_A_DOCUMENT
 
 
 @pytest.mark.parametrize("count", [1, 10, 100, 1000])
@@ -352,17 +374,8 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
             if place_of(chunk) // CHUNKS_A_DOCUMENT % step == 0
         }
         with corpus.services.database.read() as session:
-            found = keyword_candidates.best_of_selection(
-                session,
-                words,
-                enabled,
-                shape=Bm25Shape(1.2, 0.75),
-                total_chunks=corpus.size,
-                limit=100,
-                enough=20,
-                settings={},
-                kept=not_cached(),
-            )
+            own = keyword_candidates.OwnWords(session, words, Bm25Shape(1.2, 0.75), limit=100)
+            found = own.best_of_selection(enabled, total_chunks=corpus.size, enough=20, settings={})
         assert len(found) >= min(20, len(matching))
         assert {one.chunk_id for one in found} <= matching.keys()
         assert_best([one.bm25 for one in found], matching.values())

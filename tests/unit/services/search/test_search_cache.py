@@ -36,7 +36,6 @@ CONTEXT = SearchContext(
     keywords=KeywordState(KeywordBackend.OFF, 7, KeywordBackend.OFF),
     model=MODEL,
     has_conversation=False,
-    has_folder_switches=False,
     versions=Versions(uuid4(), 1, 2, 3),
     corpus_version=4,
     words_version="5",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.store.search.term_postings import Bm25Shape, KeptPostings, TermPostings, indexed_length
+from portal.store.search.term_postings import Bm25Shape, TermPostings, indexed_length
 
 SHAPE = Bm25Shape(k1=1.2, b=0.75)
 TERMS = st.sampled_from(["云", "服务", "cloud", "v0.8", "po4711", "a"])
@@ -41,21 +41,6 @@ def test_joined_postings_score_as_one(some, others):
     joined = TermPostings.joined([postings_of(some), postings_of(others)])
     whole = postings_of([*some, *others])
     assert joined.bm25(weights, 20.0, SHAPE).tolist() == whole.bm25(weights, 20.0, SHAPE).tolist()
-
-
-def test_only_documents_not_cached_are_loaded():
-    kept, asked = KeptPostings(), []
-
-    def load(names: list[str]) -> dict[str, TermPostings]:
-        asked.append(names)
-        return {name: postings_of([f"云 {name}"]) for name in names if name != "empty"}
-
-    assert len(kept.get(1, ["a", "b", "empty"], load).chunk_ids) == 2
-    after_a_switch = kept.get(1, ["b", "c", "empty"], load)
-    assert asked == [["a", "b", "empty"], ["c"]]
-    assert (after_a_switch.bm25({"b": 1.0}, 2.0, SHAPE) > 0).tolist() == [True, False]
-    kept.get(2, ["b"], load)
-    assert asked[2:] == [["b"]], "another version of the chunks"
 
 
 def test_lengths_are_those_of_the_index():

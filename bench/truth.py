@@ -19,10 +19,13 @@ from bench.corpus import Corpus, Question, best_first
 from bench.profiles import Profile
 from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, Normalisation
+from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY as COMPARED
+from portal.domain.search.fusion import PROXIMITY
 from portal.services.search import dynamic_config
 from portal.services.search.engine import search
 from portal.store.search.keyword_index import SHARED_CHUNKS
 from portal.text.terms.analyser import query_terms
+from portal.text.terms.proximity import closeness
 
 Places = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
@@ -97,17 +100,36 @@ class Truth:
         if not found.size:
             return []
         words = dict(zip(matching.tolist(), bm25.tolist(), strict=True))
+        floor = corpus.services.calibration.text_floor(len(query_terms(question.text)), corpus.size)
         fused = self._fuse(
             likeness=self._corrected[self._row_of[question.text], found].astype(np.float64),
             bm25=np.array([words.get(place, 0.0) for place in found.tolist()]),
             vector_ranks=_ranks(found, nearest),
             text_ranks=_ranks(found, matching),
             scale=(statistics.v_lo, statistics.v_width),
-            floor=corpus.services.calibration.text_floor(
-                len(query_terms(question.text)), corpus.size
-            ),
+            floor=floor,
         )
-        return _listed(found[np.argsort(-fused, kind="stable")][:k])
+        order = np.argsort(-fused, kind="stable")[:COMPARED]
+        fade = min(1.0, max(words.values(), default=0.0) / floor) ** 2
+        places = self._near(question, found[order], fused[order], fade)
+        return _listed(places[:k])
+
+    def _near(self, question: Question, places: Places, fused: Scores, fade: float) -> Places:
+        """Return the best places in the order with words that stand together."""
+        how = self._fusing
+        if (how.fusion, how.normalisation) != (Fusion.WEIGHTED, Normalisation.CALIBRATED):
+            return places
+        terms = query_terms(question.text)
+        close = np.array([closeness(terms, one) for one in self._terms_of(places)])
+        share = how.text_weight / (how.vector_weight + how.text_weight)
+        return places[np.argsort(-(fused + PROXIMITY * share * fade * close), kind="stable")]
+
+    def _terms_of(self, places: Places) -> list[str]:
+        ids = [self._corpus.chunk_ids[place] for place in _listed(places)]
+        with psycopg.connect(self._corpus.services.database.conninfo) as connection:
+            query = "SELECT id, terms FROM document_chunks WHERE id = ANY(%s)"
+            found: dict[UUID, str] = dict(connection.execute(query, [ids]).fetchall())
+        return [found[id_] for id_ in ids]
 
     def _best(self, cosines: Vector, question: Question, profile: Profile, k: int) -> Places:
         row = cosines[self._row_of[question.text]]

@@ -85,6 +85,7 @@ class PartsModel(ResponseModel):
     vector: float = Field(description="what meaning added", examples=[0.42])
     text: float = Field(description="what words added", examples=[0.3])
     domain: float = Field(description="what the preferred domain added", examples=[0.0])
+    proximity: float = Field(description="what words that stand together added", examples=[0.1])
 
 
 class ResultModel(ResponseModel):

@@ -98,15 +98,17 @@ class Weights:
 
 
 class Parts(NamedTuple):
-    """The parts of a score: one of each leg, and that of a preferred domain."""
+    """The parts of a score: one of each leg, that of a preferred domain, and that of words that
+    stand together."""
 
     vector: float = 0.0
     text: float = 0.0
     domain: float = 0.0
+    proximity: float = 0.0
 
     @property
     def score(self) -> float:
-        return self.vector + self.text + self.domain
+        return self.vector + self.text + self.domain + self.proximity
 
 
 NO_PARTS = Parts()

@@ -8,14 +8,20 @@ the measurements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from math import inf, nextafter
 from typing import NamedTuple
 
 from portal.domain.search import NO_PARTS, Fusion, Normalisation, Parts, Weights
 
 RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
+
+# The weight of words that stand together as a share of the weight of words, and how many of the
+# best are compared by it, however many are wanted (docs/retrieval-quality.md).
+PROXIMITY = 2 / 3
+MAX_COMPARED_BY_PROXIMITY = 20
 
 # However large `domain_boost` is set, a chunk never passes one that is better by more than this
 # share of that one's score: such a chunk is no near-equal.
@@ -97,9 +103,14 @@ def calibrated_likeness(offers: Sequence[Offer], scale: Scale) -> list[float]:
 def faded_bm25(offers: Sequence[Offer], scale: Scale) -> list[float]:
     """Return relative BM25, reduced if even the best matches little of the query, as in a query
     across languages."""
-    best = max([one.bm25 for one in offers], default=0.0)
-    fade = min(1.0, best / scale.text_floor) ** 2 if scale.text_floor else 1.0
+    fade = fading(offers, scale)
     return [fade * share for share in relative_bm25(offers)]
+
+
+def fading(offers: Iterable[Offer], scale: Scale) -> float:
+    """Return how much words count, in [0, 1], by how much of the query the best match has."""
+    best = max([one.bm25 for one in offers], default=0.0)
+    return min(1.0, best / scale.text_floor) ** 2 if scale.text_floor else 1.0
 
 
 def _likeness(offers: Sequence[Offer], _scale: Scale) -> list[float]:
@@ -190,6 +201,26 @@ def _in_order(
         Ranked(offers[place], NO_PARTS if is_floored and lost > 0 else parts[place])
         for lost, _cosine, _id, place in sorted(keys)
     ]
+
+
+# --- words that stand together --------------------------------------------------------------------
+
+
+def add_proximity(
+    ranked: Sequence[Ranked], closeness: Sequence[float], ranking: Ranking, fade: float
+) -> list[Ranked]:
+    """Return the order after words that stand together were added to the scores of the best, with
+    the `fading` of words; `closeness` has values in [0, 1] of the first ones. Scores remain in
+    [0, 1]."""
+    weight = PROXIMITY * ranking.weights.text
+    share = 1 / (1 + weight)
+    added = share * weight * fade
+    each = chain(closeness, repeat(0.0))
+    compared = [
+        Ranked(offer, Parts(share * parts.vector, share * parts.text, proximity=added * close))
+        for (offer, parts), close in zip(ranked, each, strict=False)
+    ]
+    return sorted(compared, key=lambda one: -one.score)
 
 
 # --- the domain that a user prefers ---------------------------------------------------------------

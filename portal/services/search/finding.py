@@ -10,7 +10,15 @@ import structlog
 
 from portal.domain.deadlines import Deadline
 from portal.domain.search import NEAREST_COMPARED, SearchMode, Unit
-from portal.domain.search.fusion import Offer, Ranked, merits, prefer
+from portal.domain.search.fusion import (
+    MAX_COMPARED_BY_PROXIMITY,
+    Offer,
+    Ranked,
+    add_proximity,
+    fading,
+    merits,
+    prefer,
+)
 from portal.errors import Unavailable
 from portal.services import Services
 from portal.services.search.plan import SearchPlan
@@ -21,6 +29,7 @@ from portal.store.search.found_chunks import StoredChunk, load_chunks
 from portal.store.search.legs import Offers, Trace, find_enabled, find_offers
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.likeness.near_duplicates import group_near_duplicates
+from portal.text.terms.proximity import closeness
 
 log = structlog.get_logger(__name__)
 
@@ -178,6 +187,11 @@ def _load(
     best = best[:wanted]
     chunks, version = load_chunks(reader, plan.legs, [one.offer.id for one in best])
     best = [one for one in best if one.offer.id in chunks]
+    if plan.weighs_proximity:
+        compared = [chunks[one.offer.id].terms for one in best[:MAX_COMPARED_BY_PROXIMITY]]
+        close = [closeness(plan.terms, terms) for terms in compared]
+        fade = fading([one.offer for one in ranked], plan.scale)
+        best = add_proximity(best, close, plan.ranking, fade)
     candidates = _candidates(plan, ranked, best, chunks)
     groups: Sequence[int] = range(len(candidates))
     if plan.request.one_hit_per is Unit.TEXT:

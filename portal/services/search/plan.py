@@ -12,7 +12,9 @@ from portal.domain.deadlines import Deadline
 from portal.domain.people import User
 from portal.domain.search import (
     Correction,
+    Fusion,
     KeywordBackend,
+    Normalisation,
     SearchMode,
     SearchRequest,
     Unit,
@@ -20,6 +22,7 @@ from portal.domain.search import (
     Weights,
 )
 from portal.domain.search.fusion import (
+    MAX_COMPARED_BY_PROXIMITY,
     Offer,
     Ranked,
     Ranking,
@@ -114,7 +117,7 @@ class SearchPlan:
             return 2 * self.legs.leg_limit
         if self.legs.by_document:
             return self.limit
-        return max(self.limit + self.spare, rerank_candidates)
+        return max(self.limit + self.spare, MAX_COMPARED_BY_PROXIMITY, rerank_candidates)
 
     def with_spare(self, spare: int) -> SearchPlan:
         """Return the plan for more candidates."""
@@ -158,6 +161,18 @@ class SearchPlan:
     def until(self, deadline: Deadline) -> SearchPlan:
         """Return the plan with a deadline."""
         return replace(self, legs=replace(self.legs, deadline=deadline))
+
+    @property
+    def weighs_proximity(self) -> bool:
+        """Tell whether words that stand together count: its weight fits calibrated scores."""
+        ranking = self.ranking
+        is_calibrated = (ranking.fusion, ranking.normalisation) == (
+            Fusion.WEIGHTED,
+            Normalisation.CALIBRATED,
+        )
+        has_legs = self.legs.vector is not None and self.legs.keywords is not None
+        is_hybrid = self.request.mode is SearchMode.HYBRID and not self.request.as_shown
+        return is_calibrated and has_legs and is_hybrid and not self.legs.by_document
 
     def rank(self, offers: list[Offer]) -> list[Ranked]:
         """Fuse the offers into one order, best first."""

@@ -14,6 +14,8 @@ from portal.domain.search.fusion import (
     Offer,
     Ranking,
     Scale,
+    add_proximity,
+    fading,
     fuse,
     order_by_words,
     prefer,
@@ -93,3 +95,15 @@ def test_preferred_chunks_keep_their_order_and_gain_few_places() -> None:
     many = [0.5] * (MAX_PLACES_GAINED + 5)
     order = preferred(many, {len(many) - 1})
     assert order.index(len(many) - 1) == len(many) - 1 - MAX_PLACES_GAINED
+
+
+def test_words_that_stand_together_decide_between_near_equals_and_fade_as_words_do() -> None:
+    found = offers(LIKENESS, BM25)
+    ranked = fuse(found, Ranking(), SCALE)
+    first, second = (one.offer.id for one in ranked[:2])
+    close = [0.2, 1.0]
+    nearer = add_proximity(ranked, close, Ranking(), fading(found, SCALE))
+    assert [one.offer.id for one in nearer[:2]] == [second, first]
+    assert all(0 <= one.score <= 1 for one in nearer)
+    faded = add_proximity(ranked, close, Ranking(), fading(found, Scale(text_floor=1e9)))
+    assert [one.offer.id for one in faded] == [one.offer.id for one in ranked]

@@ -57,8 +57,7 @@ def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) ->
         results, without = _results(services, plan, found)
         reached, total = _above_threshold(plan, found, results)
         shown = reached[: plan.limit]
-        around = _neighbours(services, [one.candidate for one in shown])
-        touched = _outlines(services, [one.candidate for one in shown])
+        around, touched = _surroundings(services, [one.candidate for one in shown])
         best_bm25 = found.best_bm25
         hits = tuple(
             [
@@ -171,30 +170,22 @@ def _above_threshold(
     return chosen, len(chosen)
 
 
-def _neighbours(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID, Neighbours]:
-    """Load the neighbours of chunks that are too short to be understood alone."""
+def _surroundings(
+    services: Services, shown: Sequence[Candidate]
+) -> tuple[Mapping[UUID, Neighbours], Mapping[UUID, Outline]]:
+    """Load the neighbours of chunks that are too short to be understood alone, and the pages and
+    headings of those that have any."""
+    chunks = [one.chunk for one in shown]
     short = [
-        one.chunk.chunk_id
-        for one in shown
-        if one.chunk.document_chunks > 1 and len(one.chunk.content) < EXCERPT_CHARACTERS
+        one.chunk_id
+        for one in chunks
+        if one.document_chunks > 1 and len(one.content) < EXCERPT_CHARACTERS
     ]
-    if not short:
-        return {}
+    having = [one.chunk_id for one in chunks if one.page is not None or one.heading is not None]
+    if not (short or having):
+        return {}, {}
     with services.database.driver() as reader:
-        return neighbours(reader, short)
-
-
-def _outlines(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID, Outline]:
-    """Load the pages and headings of chunks that have any."""
-    having = [
-        one.chunk.chunk_id
-        for one in shown
-        if one.chunk.page is not None or one.chunk.heading is not None
-    ]
-    if not having:
-        return {}
-    with services.database.read() as session:
-        return outlines(session, having)
+        return neighbours(reader, short), outlines(reader, having)
 
 
 def _hit(

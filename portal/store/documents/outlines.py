@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from psycopg.rows import namedtuple_row
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
 from portal.domain.documents import Heading, Page
+from portal.store.statements import Reader, fetch
 from portal.text.layout.outlines import Outline
 
 # More pages than any chunk of readable text touches.
@@ -46,11 +47,11 @@ _OUTLINES = text(
 )
 
 
-def outlines(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, Outline]:
+def outlines(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Outline]:
     """Return the outlines of those of these chunks that have pages or headings, by id."""
     if not chunk_ids:
         return {}
-    rows: Any = session.execute(_OUTLINES, {"chunk_ids": list(chunk_ids)})
+    rows: Any = fetch(reader, _OUTLINES, {"chunk_ids": list(chunk_ids)}, namedtuple_row)
     return {
         row.id: Outline(
             pages=tuple(Page(*page) for page in row.pages),

@@ -39,6 +39,8 @@ _NEIGHBOURS = text(
 
 def neighbours(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
     """Return for each chunk those before and after it under the same heading, in one statement."""
+    if not chunk_ids:
+        return {}
     before: dict[UUID, Fragment] = {}
     after: dict[UUID, Fragment] = {}
     row: Any

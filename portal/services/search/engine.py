@@ -1,7 +1,7 @@
 """The search engine: a query in, chunks with scores and a calibrated confidence out.
 
 A search reads its context, and returns the cached result if nothing has changed. Otherwise it makes
-a plan (`plan`), embedding the query while no connection is held, asks both legs (`finding`,
+a plan (`planning`), embedding the query while no connection is held, asks both legs (`finding`,
 `store.search.legs`), and turns their offers into results (`results`). Steps that fail are left out
 and listed in `degraded`, so that one broken index does not stop a search.
 """
@@ -24,8 +24,8 @@ from portal.services.search.plan import (
     KEYWORD_UNAVAILABLE,
     PHRASE_NOT_FOUND,
     VECTOR_UNAVAILABLE,
-    make_plan,
 )
+from portal.services.search.planning import make_plan
 from portal.settings.search import uses_bm25
 from portal.store.answers import conversations as conversation_store
 from portal.store.documents.scopes import require_visible

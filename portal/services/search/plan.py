@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
-
-import structlog
 
 from portal.domain.deadlines import Deadline
 from portal.domain.people import User
 from portal.domain.search import (
     Correction,
     Fusion,
-    KeywordBackend,
     Normalisation,
     SearchMode,
     SearchRequest,
     Unit,
     UsedParameters,
-    Weights,
 )
 from portal.domain.search.fusion import (
     MAX_COMPARED_BY_PROXIMITY,
@@ -31,26 +25,12 @@ from portal.domain.search.fusion import (
     order_by_vector,
     order_by_words,
 )
-from portal.embeddings.calibration import QueryStatistics, uncorrected
+from portal.embeddings.calibration import QueryStatistics
 from portal.embeddings.loaded import LoadedModel
-from portal.errors import EmbedderUnavailable, InvalidEmbedding
-from portal.services import Services
-from portal.services.models import catalog
-from portal.services.search import dynamic_config, query_vectors, respelling
 from portal.services.search.dynamic_config import DynamicConfig
-from portal.settings import SearchSettings
-from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search.context import SearchContext
-from portal.store.search.keyword_index import KeywordState
-from portal.store.search.legs import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.query_filters import Narrowing, narrowing
-from portal.store.search.scope import Scope
-from portal.store.search.visible_corpus import VisibleCorpus
-from portal.text.terms.analyser import query_terms, tsquery_or
 from portal.text.terms.query_syntax import ParsedQuery
-
-log = structlog.get_logger(__name__)
 
 # Offers of each leg to the fusion. Good chunks that both legs rank in the middle need depth, and a
 # constant depth keeps their order the same as the number of results grows.
@@ -121,7 +101,7 @@ class SearchPlan:
 
     def with_spare(self, spare: int) -> SearchPlan:
         """Return the plan for more candidates."""
-        legs = replace(self.legs, leg_limit=_leg_limit(self.request, self.limit, spare))
+        legs = replace(self.legs, leg_limit=leg_limit(self.request, self.limit, spare))
         return replace(self, legs=legs, spare=spare)
 
     @property
@@ -133,7 +113,7 @@ class SearchPlan:
     def without_phrases(self) -> SearchPlan:
         """Return the plan for a query whose phrases match nothing."""
         parsed = replace(self.parsed, phrases=())
-        scope = replace(self.legs.scope, narrowing=_narrowing(self.request, parsed))
+        scope = replace(self.legs.scope, narrowing=narrowing_of(self.request, parsed))
         degraded = (*self.degraded, PHRASE_NOT_FOUND)
         return replace(self, parsed=parsed, legs=replace(self.legs, scope=scope), degraded=degraded)
 
@@ -165,14 +145,13 @@ class SearchPlan:
     @property
     def weighs_proximity(self) -> bool:
         """Tell whether words that stand together count: its weight fits calibrated scores."""
-        ranking = self.ranking
-        is_calibrated = (ranking.fusion, ranking.normalisation) == (
-            Fusion.WEIGHTED,
-            Normalisation.CALIBRATED,
-        )
-        has_legs = self.legs.vector is not None and self.legs.keywords is not None
-        is_hybrid = self.request.mode is SearchMode.HYBRID and not self.request.as_shown
-        return is_calibrated and has_legs and is_hybrid and not self.legs.by_document
+        request, ranking, legs = self.request, self.ranking, self.legs
+        how = ranking.fusion, ranking.normalisation
+        is_calibrated = how == (Fusion.WEIGHTED, Normalisation.CALIBRATED) and not request.as_shown
+        has_both = legs.vector is not None and legs.keywords is not None
+        weighs_both = ranking.weights.vector > 0 and ranking.weights.text > 0
+        is_hybrid = request.mode is SearchMode.HYBRID and not legs.by_document
+        return is_calibrated and is_hybrid and has_both and weighs_both
 
     def rank(self, offers: list[Offer]) -> list[Ranked]:
         """Fuse the offers into one order, best first."""
@@ -195,79 +174,7 @@ class SearchPlan:
         return fuse(offers, self.ranking, self.scale)
 
 
-def make_plan(
-    services: Services,
-    user: User,
-    request: SearchRequest,
-    parsed: ParsedQuery,
-    *,
-    context: SearchContext,
-    corpus: VisibleCorpus | None,
-    trace: Trace,
-) -> SearchPlan:
-    """Fill in defaults, and embed the query. Raises InvalidQueryVector; for a semantic-only search
-    EmbedderUnavailable, InvalidEmbedding."""
-    settings = services.settings.search
-    correction = _correction(services, user, request, parsed) if request.fuzzy else None
-    if correction is not None:
-        parsed = respelling.parse(request, correction.query)
-    config = dynamic_config.from_stored(context.config, settings)
-    ranking, terms = _ranking(request, config), query_terms(parsed.text)
-    limit = request.top_n or _top_n(request, context.config, config, settings)
-    with trace.timed("embedding"):
-        meaning = _meaning(services, request, parsed, context.model)
-    words = _words(request, terms, ranking, context.keywords, is_alone=meaning.query is None)
-    legs = Legs(
-        scope=Scope(user, request.conversation_id, _narrowing(request, parsed)),
-        vector=meaning.query,
-        keywords=words.beside,
-        versions=context.versions,
-        corpus=corpus,
-        corpus_version=context.corpus_version,
-        total_chunks=context.keywords.chunk_count,
-        leg_limit=_leg_limit(request, limit, SPARE_RESULTS),
-        # Replaced by each attempt: embedding the query has a timeout of its own.
-        deadline=Deadline.within(settings.statement_timeout_s),
-        settings=settings,
-        by_document=request.one_hit_per is Unit.DOCUMENT,
-    )
-    scale = Scale()
-    if (statistics := meaning.statistics) is not None:
-        floor = services.calibration.text_floor(len(terms), legs.visible_chunks)
-        is_faded = words.is_bm25 and not request.as_shown
-        scale = Scale(statistics.v_lo, statistics.v_width, floor if is_faded else 0.0)
-    return SearchPlan(
-        user=user,
-        request=request,
-        parsed=parsed,
-        terms=terms,
-        config=config,
-        ranking=ranking,
-        scale=scale,
-        legs=legs,
-        limit=limit,
-        correction=correction,
-        loaded=meaning.loaded,
-        statistics=statistics,
-        words_alone=words.alone,
-        lacks_words=words.are_lacking,
-        degraded=(*meaning.degraded, *words.degraded),
-    )
-
-
-def _correction(
-    services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
-) -> Correction | None:
-    """Return the corrected query of a request for any spelling."""
-    if request.mode is SearchMode.VECTOR:
-        return None
-    threshold = services.settings.search.text.fuzzy_threshold
-    with services.database.read() as session:
-        found = respelling.correct(session, user, request, parsed, threshold=threshold)
-    return found and replace(found, is_applied=True)
-
-
-def _leg_limit(request: SearchRequest, limit: int, spare: int) -> int:
+def leg_limit(request: SearchRequest, limit: int, spare: int) -> int:
     """Return how many chunks each leg offers."""
     depth = max(_CANDIDATES, 2 * limit)
     if request.one_hit_per is Unit.DOCUMENT:
@@ -275,30 +182,8 @@ def _leg_limit(request: SearchRequest, limit: int, spare: int) -> int:
     return request.leg_limit or max(depth, limit + spare)
 
 
-def _top_n(
-    request: SearchRequest,
-    stored: Mapping[str, Any],
-    config: DynamicConfig,
-    settings: SearchSettings,
-) -> int:
-    """Return the number of hits for a request that gives none."""
-    if request.default_top_n is None:
-        return config.top_n
-    return min(config.top_n if "top_n" in stored else request.default_top_n, settings.max_top_k)
-
-
-def _ranking(request: SearchRequest, config: DynamicConfig) -> Ranking:
-    weights = request.weights or Weights(config.semantic_weight, config.bm25_weight)
-    return Ranking(
-        fusion=request.fusion or config.fusion,
-        normalisation=request.normalisation or config.normalisation,
-        weights=weights.as_shares(),
-        rrf_k=request.rrf_k or config.rrf_k,
-        as_shown=request.as_shown,
-    )
-
-
-def _narrowing(request: SearchRequest, parsed: ParsedQuery) -> Narrowing:
+def narrowing_of(request: SearchRequest, parsed: ParsedQuery) -> Narrowing:
+    """Return the filters of a request and the operators of its query as conditions."""
     return narrowing(
         parsed,
         domain=request.domain,
@@ -310,93 +195,3 @@ def _narrowing(request: SearchRequest, parsed: ParsedQuery) -> Narrowing:
         facets=request.facets,
         scope=request.scope,
     )
-
-
-class _Meaning(NamedTuple):
-    """The query's vector, or the reason why there is none."""
-
-    query: VectorQuery | None = None
-    statistics: QueryStatistics | None = None
-    loaded: LoadedModel | None = None
-    degraded: tuple[str, ...] = ()
-
-
-def _meaning(
-    services: Services, request: SearchRequest, parsed: ParsedQuery, model: RegisteredModel | None
-) -> _Meaning:
-    loaded = None
-    if request.mode is SearchMode.KEYWORD:
-        return _Meaning()
-    if model is None:
-        return _Meaning(degraded=(MODEL_NOT_INDEXED,))
-    if request.query_vector is not None:
-        vector = query_vectors.checked(request.query_vector, model)
-        statistics = uncorrected(vector, parsed.text)
-    else:
-        try:
-            loaded = catalog.loaded(services, model, is_urgent=True)
-            vector = loaded.embedder.embed_query(parsed.text)
-        except (EmbedderUnavailable, InvalidEmbedding) as error:
-            if request.mode is SearchMode.VECTOR:
-                raise
-            log.warning("query_not_embedded", code=error.code)
-            return _Meaning(degraded=(EmbedderUnavailable.code,))
-        statistics = loaded.calibration.query_statistics(vector, parsed.text)
-    # A semantic-only search uses the model's own cosine; a hybrid search corrects the query's
-    # vector for its language (docs/retrieval-quality.md).
-    is_hybrid = request.mode is SearchMode.HYBRID and not request.as_shown
-    query = VectorQuery(
-        model=model,
-        search_vector=statistics.search_vector if is_hybrid else statistics.vector,
-        plain_vector=statistics.vector,
-        corrected_vector=statistics.search_vector,
-        is_corrected=is_hybrid,
-    )
-    return _Meaning(query, statistics, loaded)
-
-
-class _Words(NamedTuple):
-    """The keyword queries beside meaning and, best first, for keywords alone."""
-
-    beside: KeywordQuery | None = None
-    alone: tuple[KeywordQuery, ...] = ()
-    is_bm25: bool = False
-    are_lacking: bool = False
-    degraded: tuple[str, ...] = ()
-
-
-def _words(
-    request: SearchRequest,
-    terms: tuple[str, ...],
-    ranking: Ranking,
-    state: KeywordState,
-    *,
-    is_alone: bool,
-) -> _Words:
-    is_vector = request.mode is SearchMode.VECTOR
-    if is_vector and request.threshold is None:
-        return _Words()
-    fallback = () if state.alone is KeywordBackend.OFF else (KeywordBackend.TSVECTOR,)
-    backends = dict.fromkeys((state.alone, *fallback))
-    alone = tuple(one for backend in backends if (one := _keywords(terms, backend)))
-    if is_alone:
-        is_off = not is_vector and state.alone is KeywordBackend.OFF
-        return _Words(alone=alone, degraded=(KEYWORD_UNAVAILABLE,) if is_off else ())
-    # A leg that finds too little is filled up by keywords alone.
-    is_beside = ranking.weights.vector > 0 and not is_vector
-    backend = state.backend if is_beside else state.alone
-    return _Words(
-        beside=_keywords(terms, backend),
-        alone=alone,
-        is_bm25=backend is KeywordBackend.PG_TEXTSEARCH,
-        are_lacking=backend is KeywordBackend.OFF and not is_vector,
-    )
-
-
-def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery | None:
-    """Return the keyword query; None without a backend or a word."""
-    # An empty query would match every row.
-    if backend is KeywordBackend.OFF or not terms:
-        return None
-    is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
-    return KeywordQuery(backend, terms, " ".join(terms) if is_bm25 else tsquery_or(terms))

@@ -115,6 +115,13 @@ class Settings(BaseSettings):
     trash_days: int = Field(
         30, ge=0, le=36500, description="days in the trash before a document is purged; 0: for ever"
     )
+    conversation_days: int = Field(
+        0,
+        ge=0,
+        le=36500,
+        description="days after its last message before a conversation is erased, unless it is "
+        "pinned; 0: never",
+    )
     quota_mb: int = Field(
         10_240,
         ge=0,

@@ -139,13 +139,16 @@ def restore(services: Services, user: User, conversation_id: UUID) -> None:
 
 
 def erase_old(services: Services, *, now: datetime | None = None) -> None:
-    """Erase what was deleted an hour ago, or begun a day ago and never used, one transaction each.
-    Safe in several workers at once."""
-    now = now or datetime.now(UTC)
+    """Erase what was deleted an hour ago, begun a day ago and never used, or last used
+    `conversation_days` ago, one transaction each. Safe in several workers at once."""
+    now, days = now or datetime.now(UTC), services.settings.conversation_days
     while True:
         with services.database.begin() as session:
             conversation_id = conversation_store.lock_erasable(
-                session, deleted_before=now - KEPT_FOR, unused_since=now - _UNUSED_FOR
+                session,
+                deleted_before=now - KEPT_FOR,
+                unused_since=now - _UNUSED_FOR,
+                silent_since=now - timedelta(days=days) if days else None,
             )
             if conversation_id is None:
                 return

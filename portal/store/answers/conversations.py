@@ -130,10 +130,14 @@ def count_pinned(session: Session, user_id: UUID) -> int:
 
 
 def lock_erasable(
-    session: Session, *, deleted_before: datetime, unused_since: datetime
+    session: Session,
+    *,
+    deleted_before: datetime,
+    unused_since: datetime,
+    silent_since: datetime | None,
 ) -> UUID | None:
-    """Lock a conversation that was deleted, or begun and never used, before these times, and return
-    its id."""
+    """Lock a conversation that was deleted, begun and never used, or last used before these times,
+    and return its id. Pinned ones are kept however long they are not used."""
     row = ConversationRow
     # The first question gives a conversation its title.
     is_unused = and_(
@@ -142,7 +146,10 @@ def lock_erasable(
         row.pinned_at.is_(None),
         ~exists().where(MessageRow.conversation_id == row.id),
     )
-    erasable = select(row.id).where(or_(row.deleted_at < deleted_before, is_unused)).limit(1)
+    reasons = [row.deleted_at < deleted_before, is_unused]
+    if silent_since is not None:
+        reasons.append(and_(row.updated_at < silent_since, row.pinned_at.is_(None)))
+    erasable = select(row.id).where(or_(*reasons)).limit(1)
     return session.scalar(erasable.with_for_update(skip_locked=True, of=row))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.errors import InvalidInput, NotFound
+from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.documents import selections
 from tests.conftest import Portal
@@ -81,6 +83,22 @@ def test_unused_conversation_is_erased_after_a_day(portal: Portal, talk: UUID) -
     assert set(ids(portal)) == {talk, unused, named, pinned}
     conversations.erase_old(services, now=now + timedelta(hours=25))
     assert set(ids(portal)) == {talk, named, pinned}
+
+
+def test_conversations_are_erased_after_the_days_of_the_setting_unless_pinned(
+    portal: Portal, talk: UUID, make_services: Callable[..., Services]
+) -> None:
+    services, admin = portal.services, portal.admin
+    now = datetime.now(UTC)
+    pinned = conversations.create(services, admin, "Kept").id
+    conversations.pin(services, admin, pinned, pinned=True)
+    conversations.erase_old(services, now=now + timedelta(days=3650))
+    assert set(ids(portal)) == {talk, pinned}
+    limited = make_services(conversation_days=30)
+    conversations.erase_old(limited, now=now + timedelta(days=29))
+    assert set(ids(portal)) == {talk, pinned}
+    conversations.erase_old(limited, now=now + timedelta(days=31))
+    assert ids(portal) == [pinned]
 
 
 def test_pinned_conversations_are_listed_apart_and_bounded(

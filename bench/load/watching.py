@@ -17,7 +17,9 @@ _ACTIVITY = """
     SELECT count(*), count(*) FILTER (WHERE state = 'active'),
            coalesce(max(extract(epoch FROM clock_timestamp() - state_change))
                     FILTER (WHERE state LIKE 'idle in transaction%'), 0),
-           coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)
+           coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0),
+           (array_agg(left(query, 60) ORDER BY state_change)
+                    FILTER (WHERE state LIKE 'idle in transaction%'))[1]
       FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
@@ -36,6 +38,8 @@ class Sample:
     idle_in_transaction_s: float
     transaction_s: float
     idle_clients: int
+    # The last statement of the session that is idle in its transaction the longest, without values.
+    idle_after: str = ""
 
 
 @dataclass
@@ -76,4 +80,14 @@ class Watch:
         row = connection.execute(_ACTIVITY).fetchone()
         assert row is not None
         idle = sum(getattr(one, "open", 0) for one in self.idle_clients)
-        return Sample(time.time(), memory, cpu, row[0], row[1], float(row[2]), float(row[3]), idle)
+        return Sample(
+            time.time(),
+            memory,
+            cpu,
+            row[0],
+            row[1],
+            float(row[2]),
+            float(row[3]),
+            idle,
+            row[4] or "",
+        )

@@ -17,7 +17,7 @@ import pytest
 
 _LONG_TIMEOUT_S = 7200
 _PROPERTY = "fault"
-_BLOCK = re.compile(r"(<!-- faults -->\n).*?(<!-- /faults -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- faults -->\n)(.*?)(<!-- /faults -->)", re.DOTALL)
 # How often each fault is tried, in the short round and in the long one; --kills changes it.
 COUNTS = {
     "worker": (2, 100),
@@ -95,12 +95,19 @@ def pytest_terminal_summary(
     noted = list(_noted(terminalreporter))
     if not noted:
         return
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(noted)) + "\n"
+    rows = [f"| {' | '.join(row)} |" for row in _rows(noted)]
     terminalreporter.write_sep("=", "faults")
-    terminalreporter.write_line(rows)
+    terminalreporter.write_line("\n".join(rows))
     if page := config.getoption("faults_page", None):
         text = page.read_text(encoding="utf-8")
-        page.write_text(_BLOCK.sub(lambda m: m[1] + rows + m[2], text), encoding="utf-8")
+        page.write_text(_BLOCK.sub(lambda m: m[1] + _merged(m[2], rows) + m[3], text), "utf-8")
+
+
+def _merged(before: str, rows: Sequence[str]) -> str:
+    """Return a table in which faults of this run replace those of an earlier one."""
+    table = {row.split("|")[1]: row for row in before.splitlines()}
+    table |= {row.split("|")[1]: row for row in rows}
+    return "".join(f"{row}\n" for row in table.values())
 
 
 def _noted(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, list[Any]]]:

@@ -2,8 +2,9 @@
 export function watchMenus() {
   const openMenus = () => document.querySelectorAll("details[data-menu][open]");
   document.addEventListener("click", (event) => {
+    const isClosed = event.target.closest("[data-close-menu]");
     for (const menu of openMenus()) {
-      if (!menu.contains(event.target)) menu.open = false;
+      if (isClosed || !menu.contains(event.target)) menu.open = false;
     }
   });
   document.addEventListener("keydown", (event) => {

@@ -32,9 +32,9 @@ from portal.text.terms.analyser import index_terms
 # Words in a statement's headings, table header or introduction count as well, but less; those of
 # the document's title less still.
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
-# The max number of statements that the model reads with the question, by whether they are in
-# another language: about a tenth of a second.
-_MAX_READ = {False: 12, True: 6}
+# The max number of statements in each language that the model reads with the question: about a
+# tenth of a second.
+_MAX_READ = 12
 # The max number of statements compared with the question before that, in each language: a table of
 # short rows has hundreds.
 _MAX_COMPARED = 40
@@ -49,10 +49,7 @@ _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the sou
 _MUST_MATCH = re.compile(
     r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
 )
-
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
-# A statement without a number, address or link is no contact, whatever the model reads in it.
-_UNMISTAKABLE = (Wanted.CONTACT,)
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 Shares = NDArray[np.float32]
@@ -62,7 +59,7 @@ Shares = NDArray[np.float32]
 # kind of answer; in another language over what it read, the log odds of the best statement in the
 # question's own and the kind; without a model over the search's confidence and the shared words.
 BY_READING = (0.53, 2.44, 0.95, -1.64)
-ACROSS = (0.82, -0.54, 3.35, -5.95)
+ACROSS = (0.82, -0.54, 3.35, -5.7)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0
@@ -152,7 +149,7 @@ def judge(
     def read(sources: Sequence[Source], *, is_foreign: bool) -> list[_ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
         found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
-        _read_together(found, question, reader, _MAX_READ[is_foreign])
+        _read_together(found, question, reader)
         return found
 
     own = read(sources, is_foreign=False)
@@ -205,7 +202,6 @@ class _ReadSource:
     ) -> None:
         self.source = source
         self.is_foreign = is_foreign
-        self.wanted = wanted
         self.statements = statements(source)
         self.texts = [spelled_out(one, source.text) for one in self.statements]
         self.contexts = [context_of(source, one) for one in self.statements]
@@ -272,8 +268,7 @@ class _ReadSource:
         """Yield the statements that may answer."""
         for place in self.open:
             one = self._evidence(place)
-            is_weighed = one.read is not None and self.wanted not in _UNMISTAKABLE
-            if not one.was_left_out and (one.holds or is_weighed):
+            if not one.was_left_out and (one.holds or one.read is not None):
                 yield place, one
 
     def _evidence(self, place: int) -> Evidence:
@@ -287,7 +282,7 @@ class _ReadSource:
 
 
 def _read_together(
-    sources: Sequence[_ReadSource], question: str, reader: StatementReader | None, max_read: int
+    sources: Sequence[_ReadSource], question: str, reader: StatementReader | None
 ) -> None:
     """Have the model read the statements that promise most."""
     places = [(one, place) for one in sources for place in one.open]
@@ -298,7 +293,7 @@ def _read_together(
     texts = [(one.contexts[place], one.texts[place]) for one, place in places]
     promise = [one.promise(place) for one, place in places]
     try:
-        found = reader.read_answers(question, texts, promise, max_read)
+        found = reader.read_answers(question, texts, promise, _MAX_READ)
     except (EmbedderUnavailable, InvalidEmbedding):
         return
     for one in sources:

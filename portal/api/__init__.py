@@ -8,7 +8,7 @@ from apiflask import APIFlask
 from flask import current_app
 
 from portal.api import errors, openapi
-from portal.api.answers import conversations
+from portal.api.answers import conversations, sharing
 from portal.api.documents import (
     bulk,
     chunks,
@@ -52,6 +52,7 @@ BLUEPRINTS = (
     notifications.blueprint,
     selection.blueprint,
     conversations.blueprint,
+    sharing.blueprint,
     chunks.blueprint,
     chunk_search.blueprint,
     documents_v1.blueprint,

@@ -27,6 +27,8 @@ from portal.web.security import next_path
 MAX_RECENT = 5
 MAX_FOUND = 5
 MAX_NEWS = 8
+# The page asks for them when it is shown.
+_NO_SUGGESTIONS = {"suggested": None, "are_all_tried": False}
 
 blueprint = APIBlueprint("home", __name__, enable_openapi=False)
 
@@ -47,7 +49,7 @@ def show() -> Answer:
         since=since,
         news=news,
         has_examples=not is_empty and example_set.is_loaded(services, user),
-        **(_suggestions() if "suggest" in request.args else {"suggested": None}),
+        **(_suggestions() if "suggest" in request.args else _NO_SUGGESTIONS),
         recent=conversations.list_conversations(services, user, limit=MAX_RECENT).items,
         documents=library.list_documents(services, user, filters=ready, limit=MAX_RECENT).items,
         is_empty=is_empty,
@@ -75,7 +77,8 @@ def remove_examples() -> Answer:
 
 def _suggestions() -> dict[str, Any]:
     of_reader = "zh" if language().startswith("zh") else "en"
-    return {"suggested": suggesting.suggest_questions(*context.caller(), language=of_reader)}
+    found = suggesting.suggest_questions(*context.caller(), language=of_reader)
+    return {"suggested": found.questions, "are_all_tried": found.is_complete}
 
 
 def _find(text: str) -> Answer:

@@ -39,6 +39,7 @@ STATUS_ICONS = {
     "failed": "circle-alert",
     "new_device": "monitor-smartphone",
     "recovery_code": "key-round",
+    "shared": "share-2",
 }
 SOURCE_WORDS = {
     "hybrid": N_("Keywords and meaning"),

@@ -344,6 +344,12 @@ ROWS: dict[str, Row] = {
     "conversations_api.set_feedback": Row(OWN, 200, WRITE, json(feedback="useful")),
     "conversations_api.get_citation": Row(OWN, 200),
     "conversations_api.verify": Row(OWN, 200),
+    "sharing_api.list_readers": Row(OWN, 200),
+    "sharing_api.add_reader": Row(OWN, 200, WRITE, json(name="zoe")),
+    "sharing_api.remove_reader": Row(OWN, 404, WRITE),
+    "sharing_api.list_shared": Row(PEOPLE, 200),
+    "sharing_api.get_shared": Row(OWN, 404),
+    "sharing_api.leave": Row(OWN, 404, WRITE),
     # --- administration ---
     "admin.show": Row(ADMINS, 200, ADMIN),
     "admin_overview.show": Row(ADMINS, 200, ADMIN),

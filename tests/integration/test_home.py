@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
+from portal.domain.people import User
 from portal.services.answers import conversations, suggesting
 from portal.services.documents import example_set, library, selections
 from portal.services.documents.ingestion import indexing
@@ -86,12 +88,21 @@ def test_examples_are_loaded_and_removed_by_one_request_each(
     assert "examples-loaded" not in get(client, portal, "/", **headers)
 
 
+def suggest(portal: Portal, user: User, language: str) -> tuple[str, ...]:
+    """Ask for suggestions as the page does: until all are tried."""
+    for _ in range(20):
+        found = suggesting.suggest_questions(portal.services, user, language=language)
+        if found.is_complete:
+            return found.questions
+    pytest.fail("there are always more to try")
+
+
 def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -> None:
     mei = portal.user("mei")
     for name, content in example_set.examples().items():
         portal.add(content, name=name, owner=mei, visibility=Visibility.PRIVATE)
     for language in ("zh", "en"):
-        suggested = suggesting.suggest_questions(portal.services, mei, language=language)
+        suggested = suggest(portal, mei, language)
         assert len(suggested) == suggesting.MAX_SUGGESTED
         assert detect_language(suggested[0]) == language
         for question in suggested:
@@ -102,10 +113,10 @@ def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -
     assert page.count('data-testid="suggestion"') == suggesting.MAX_SUGGESTED
     # Others' documents suggest nothing, and neither do those that are switched off.
     li = portal.user("li")
-    assert suggesting.suggest_questions(portal.services, li, language="en") == ()
+    assert suggest(portal, li, "en") == ()
     for one in library.list_documents(portal.services, mei).items:
         selections.set_default(portal.services, mei, one.id, False)
-    assert suggesting.suggest_questions(portal.services, mei, language="en") == ()
+    assert suggest(portal, mei, "en") == ()
 
 
 def test_news_are_what_others_added_since_the_last_visit(

@@ -18,12 +18,12 @@ from portal.http.downloads import conversation_file
 from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
 
-_TAG = {
+TAG = {
     "name": "Conversations",
     "description": "Ask, and get answers whose every citation opens the words it rests on.",
 }
 
-blueprint = APIBlueprint("conversations_api", __name__, url_prefix="/api", tag=_TAG)
+blueprint = APIBlueprint("conversations_api", __name__, url_prefix="/api", tag=TAG)
 
 _ANSWERS = (
     "With `stream` server-sent events: `start`, then `delta` (`text`, and `marker` where it names "

@@ -40,7 +40,8 @@ class NotificationModel(ResponseModel):
     id: UUID
     kind: NotificationKind = Field(
         description="`ready`: it can be searched. `failed`: see `error` and `beside`. "
-        "`new_device`: see `device`. `recovery_code`: one was used to sign in",
+        "`new_device`: see `device`. `recovery_code`: one was used to sign in. `shared`: see "
+        "`conversation_id`",
         examples=[NotificationKind.READY],
     )
     batch_id: UUID = Field(
@@ -54,6 +55,9 @@ class NotificationModel(ResponseModel):
     )
     device: NewDeviceModel | None = Field(
         description="of `new_device`: what signed in, and from where", examples=[None]
+    )
+    conversation_id: UUID | None = Field(
+        description="of `shared`: the conversation that another user shares", examples=[None]
     )
     beside: Beside | None = Field(
         description="of one that failed: what failed beside a text that is still searched, a new "
@@ -128,6 +132,7 @@ def _model(item: Notification) -> NotificationModel:
     return NotificationModel.of(
         item,
         device=item.details if item.kind is NotificationKind.NEW_DEVICE else None,
+        conversation_id=item.details.get("conversation"),
         error=failure_model(item.failure),
         warnings=[translated(warning) for warning in item.warnings],
     )

@@ -1,4 +1,4 @@
-"""Notifications: a document is ready or failed, a new device signed in."""
+"""Notifications: a document is ready or failed, a new device signed in, a user shares something."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ MAX_UNREAD_COUNTED = 100
 
 
 class NotificationKind(StrEnum):
-    """The subject of a notification: the end of a job, or a sign-in."""
+    """The subject of a notification: the end of a job, a sign-in, or a shared conversation."""
 
     READY = "ready"
     FAILED = "failed"
     NEW_DEVICE = "new_device"
     RECOVERY_CODE = "recovery_code"
+    SHARED = "shared"
 
 
 OF_ACCOUNT = (NotificationKind.NEW_DEVICE, NotificationKind.RECOVERY_CODE)
@@ -45,9 +46,9 @@ class Beside(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification; `title` is the document's current one. Those about an account have no
-    document or job: `details` of a new device are `program`, `platform` and `address`, of a used
-    recovery code `left`.
+    """A notification; `title` is the document's current one. Others than those about documents have
+    no document or job: `details` of a new device are `program`, `platform` and `address`, of a used
+    recovery code `left`, of a shared conversation `conversation`, its id, and `owner`, a name.
 
     `failure` is the reason, `beside` is set if an earlier text is still searched, `warnings` tell
     what could not be read. `read_at` is None until the user opened it or marked it read.

@@ -30,6 +30,7 @@ from portal.services.people.accounts import normalise_name
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
 from portal.store.answers import readers as reader_store
+from portal.store.documents import notifications as notification_store
 from portal.store.people import accounts as account_store
 from portal.store.session import Session
 
@@ -45,7 +46,8 @@ def list_readers(services: Services, user: User, conversation_id: UUID) -> tuple
 
 
 def add_reader(services: Services, user: User, conversation_id: UUID, name: str) -> None:
-    """Show a conversation to a user. Raises NotFound, NoSuchAccount, InvalidInput."""
+    """Show a conversation to a user, who is notified. Raises NotFound, NoSuchAccount and
+    InvalidInput."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         reader = account_store.get_user_by_name(session, normalise_name(name))
@@ -55,7 +57,8 @@ def add_reader(services: Services, user: User, conversation_id: UUID, name: str)
             raise InvalidInput(
                 reason=N_("a conversation is shown to at most %(max)s users", max=MAX_READERS)
             )
-        reader_store.add_reader(session, conversation_id, reader.id)
+        if reader_store.add_reader(session, conversation_id, reader.id):
+            notification_store.add_shared(session, reader.id, conversation_id, owner=user.name)
         _record(session, user, conversation_id, AuditEvent.CONVERSATION_SHARED, reader.name)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from threading import Lock
+from time import monotonic
 
 from cachetools import TTLCache
 
@@ -25,12 +25,33 @@ _MAX_DOCUMENTS = 12
 # Each costs a search and the reading of its chunks.
 _MAX_TRIED = 10
 _KEPT_S = 600.0
+# How long a request tries questions; the next one goes on where it stopped.
+BUDGET_S = 0.8
 
-_kept: TTLCache[str, tuple[str, ...]] = TTLCache(1000, _KEPT_S)
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """Questions that documents answer; not complete while more are still to be tried."""
+
+    questions: tuple[str, ...]
+    is_complete: bool
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is left to try, and what was found so far."""
+
+    left: list[str]
+    found: tuple[str, ...] = ()
+
+
+_kept: TTLCache[str, _Progress] = TTLCache(1000, _KEPT_S)
 _lock = Lock()
 
 
-def suggest_questions(services: Services, user: User, *, language: str) -> tuple[str, ...]:
+def suggest_questions(
+    services: Services, user: User, *, language: str, budget_s: float = BUDGET_S
+) -> Suggestions:
     """Return questions that the user's documents answer, those in `language` first.
 
     They are kept until the documents or their switches change.
@@ -40,28 +61,33 @@ def suggest_questions(services: Services, user: User, *, language: str) -> tuple
         context = read_context(reader, user.id, None, keyword_backend=wanted)
     key = cache.key_of(user, context, language, services.embedder.name)
     with _lock:
-        if (found := _kept.get(key)) is not None:
-            return found
-    answered = tuple(_answered(services, user, language))
+        progress = _kept.get(key)
+    progress = progress or _Progress(_candidates(services, user, language)[:_MAX_TRIED])
+    tried = _try(services, user, language, progress, until=monotonic() + budget_s)
     with _lock:
-        _kept[key] = answered
-    return answered
+        _kept[key] = tried
+    return Suggestions(tried.found, is_complete=not tried.left)
 
 
-def _answered(services: Services, user: User, language: str) -> Iterator[str]:
+def _try(
+    services: Services, user: User, language: str, progress: _Progress, *, until: float
+) -> _Progress:
+    """Try questions until enough are answered, or the time is over."""
     # A language model would be asked for each; what quotations answer it answers too.
     quoting = replace(services, chat=ExtractiveChatModel(services.embedder))
-    found = 0
-    for question in _candidates(services, user, language)[:_MAX_TRIED]:
+    left, found = list(progress.left), list(progress.found)
+    while left and monotonic() < until:
+        question = left.pop(0)
         try:
             is_answered = single_answer.is_answered(quoting, user, question, language=language)
         except PortalError:
-            return
+            left.clear()
+            break
         if is_answered:
-            yield question
-            found += 1
-        if found == MAX_SUGGESTED:
-            return
+            found.append(question)
+        if len(found) == MAX_SUGGESTED:
+            left.clear()
+    return _Progress(left, tuple(found))
 
 
 def _candidates(services: Services, user: User, language: str) -> list[str]:

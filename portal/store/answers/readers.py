@@ -34,12 +34,15 @@ def list_readers(session: Session, conversation_id: UUID) -> tuple[Reader, ...]:
     return tuple(Reader(*row) for row in rows)
 
 
-def add_reader(session: Session, conversation_id: UUID, user_id: UUID) -> None:
-    session.execute(
+def add_reader(session: Session, conversation_id: UUID, user_id: UUID) -> bool:
+    """Add a reader; return whether they are a new one."""
+    added = session.scalar(
         insert(ConversationReaderRow)
         .values(conversation_id=conversation_id, user_id=user_id)
         .on_conflict_do_nothing()
+        .returning(ConversationReaderRow.user_id)
     )
+    return added is not None
 
 
 def remove_reader(session: Session, conversation_id: UUID, user_id: UUID) -> bool:

@@ -14,8 +14,10 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     Select,
+    Uuid,
     and_,
     case,
+    cast,
     delete,
     func,
     literal,
@@ -49,6 +51,8 @@ from portal.store.cursors import latest_first
 from portal.store.documents.selection import PORTAL_COLLECTION, visible_to
 from portal.store.models import (
     CollectionRow,
+    ConversationReaderRow,
+    ConversationRow,
     DocumentRevisionRow,
     DocumentRow,
     JobRow,
@@ -155,6 +159,13 @@ def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
     session.add(
         NotificationRow(user_id=user_id, kind=kind, payload={"details": {"left": str(left)}})
     )
+
+
+def add_shared(session: Session, user_id: UUID, conversation_id: UUID, *, owner: str) -> None:
+    """Notify a user that another one shares a conversation with them."""
+    details = {"conversation": str(conversation_id), "owner": owner}
+    kind = NotificationKind.SHARED.value
+    session.add(NotificationRow(user_id=user_id, kind=kind, payload={"details": details}))
 
 
 def state(session: Session, user: User) -> NotificationState:
@@ -362,8 +373,26 @@ def _is_shown(user: User) -> ColumnElement[bool]:
     is_of_account = NotificationRow.kind.in_([kind.value for kind in OF_ACCOUNT])
     return and_(
         NotificationRow.user_id == user.id,
-        or_(is_of_account, shown_document),
+        or_(is_of_account, shown_document, _is_still_shared()),
         _is_for_device(user),
+    )
+
+
+def _is_still_shared() -> ColumnElement[bool]:
+    """Hide notices of conversations that are no longer shared, or were deleted."""
+    reader, conversation = ConversationReaderRow, ConversationRow
+    named = NotificationRow.payload["details", "conversation"].as_string()
+    return and_(
+        NotificationRow.kind == NotificationKind.SHARED.value,
+        select(literal(1))
+        .where(
+            conversation.id == cast(named, Uuid),
+            conversation.deleted_at.is_(None),
+            reader.conversation_id == conversation.id,
+            reader.user_id == NotificationRow.user_id,
+        )
+        .correlate(NotificationRow)
+        .exists(),
     )
 
 

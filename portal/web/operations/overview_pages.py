@@ -130,18 +130,13 @@ def _answers(days: Sequence[Day]) -> Plot:
         ),
         gettext("Day"),
         gettext("Answers"),
-        [
-            Bar(
-                _date(day),
-                day.answers,
-                _number(day.answers),
-                day.unanswered,
-                _number(day.unanswered),
-            )
-            for day in days
-        ],
+        [_bar(day, day.answers, day.unanswered) for day in days],
         gettext("No answer"),
     )
+
+
+def _bar(day: Day, value: int, part: int) -> Bar:
+    return Bar(_date(day), value, _number(value), part, _number(part))
 
 
 def _queue(days: Sequence[Day], waiting: int, working: int) -> Plot:
@@ -156,16 +151,7 @@ def _queue(days: Sequence[Day], waiting: int, working: int) -> Plot:
         ),
         gettext("Day"),
         gettext("Finished"),
-        [
-            Bar(
-                _date(day),
-                day.read + day.failed,
-                _number(day.read + day.failed),
-                day.failed,
-                _number(day.failed),
-            )
-            for day in days
-        ],
+        [_bar(day, day.read + day.failed, day.failed) for day in days],
         gettext("Failed"),
     )
 

@@ -116,6 +116,8 @@ def open_one(notification_id: UUID) -> Answer:
         return see_other(url_for("sessions.show"))
     if found.kind is NotificationKind.RECOVERY_CODE:
         return see_other(url_for("second_factors.show"))
+    if found.kind is NotificationKind.SHARED:
+        return see_other(url_for("sharing.read", conversation_id=found.details["conversation"]))
     return see_other(url_for("reading.show", document_id=found.document_id))
 
 
@@ -210,7 +212,10 @@ def notification_words(item: Notification) -> str:
         return new_device_words(item)
     if item.kind is NotificationKind.RECOVERY_CODE:
         return recovery_code_words(item)
-    if item.kind is NotificationKind.READY:
+    if item.kind is NotificationKind.SHARED:
+        owner = item.details.get("owner")
+        words = gettext("%(name)s shares a conversation with you.", name=owner)
+    elif item.kind is NotificationKind.READY:
         words = gettext("“%(title)s” is ready and can be searched.", title=title)
     elif item.beside is Beside.VERSION:
         words = gettext(

@@ -203,3 +203,32 @@ def test_word_file_has_the_table_and_the_sources(portal: Portal) -> None:
     words = [paragraph.text for paragraph in document.paragraphs]
     assert "Sources" in words
     assert any(one.startswith("[1] leave") for one in words)
+
+
+def test_reader_is_told_once_and_no_longer_when_it_is_not_shared(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    client = create_app(portal.services).test_client()
+    owner, mine = portal.headers(), portal.headers(reader)
+    talk = conversations.create(portal.services, portal.admin).id
+    ask(portal.services, portal.admin, talk, QUESTION)
+    readers = f"/api/conversations/{talk}/readers"
+    for _ in range(2):
+        answer = client.post(readers, headers=owner, json={"name": reader.name})
+        assert answer.json["readers"] == [{"id": str(reader.id), "name": reader.name}]
+    [told] = client.get("/api/notifications", headers=mine).json["notifications"]
+    assert (told["kind"], told["conversation_id"]) == ("shared", str(talk))
+    page = client.get("/notifications", headers=mine).text
+    assert "admin shares a conversation with you." in page
+    opened = client.post(f"/notifications/{told['id']}/open", headers=mine)
+    assert opened.location == f"/shared/{talk}"
+    [listed] = client.get("/api/shared-conversations", headers=mine).json["conversations"]
+    assert (listed["id"], listed["owner_name"]) == (str(talk), "admin")
+    read = client.get(f"/api/shared-conversations/{talk}", headers=mine).json
+    assert [one["withheld"] for one in read["messages"]] == [False, False]
+    set_private(portal, secret)
+    read = client.get(f"/api/shared-conversations/{talk}", headers=mine).json
+    assert (read["messages"][1]["withheld"], read["messages"][1]["content"]) == (True, "")
+    assert client.delete(f"{readers}/{reader.id}", headers=owner).status_code == 204
+    assert client.get("/api/notifications", headers=mine).json["notifications"] == []
+    assert client.get(f"/api/shared-conversations/{talk}", headers=mine).status_code == 404

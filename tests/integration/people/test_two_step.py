@@ -549,3 +549,22 @@ def test_rotated_secret_key_reads_what_the_old_one_sealed(portal: Portal, make_s
     second_factors.check_code(rotated, portal.admin.id, phone.code())
     # Using the factor re-encrypted its secret with the new key: the old one is no longer needed.
     second_factors.check_code(make_services(secret_key=new), portal.admin.id, phone.code(1))
+
+
+def test_dialog_of_an_ended_session_leads_to_the_second_step_and_back(
+    portal: Portal, visitor: Browser
+) -> None:
+    authenticator, _ = set_up_totp(portal, portal.admin)
+    form = {"csrf_token": visitor.csrf_token("/login"), "next": "/chat"}
+    form |= {"name": "admin", "password": PASSWORD}
+    headers = {"HX-Request": "true", "Referer": "http://localhost/chat"}
+    answer = visitor.client.post("/login", data=form, headers=headers)
+    assert (answer.status_code, answer.text) == (200, "")
+    # The page does not go on as if it were signed in.
+    assert "HX-Trigger" not in answer.headers
+    assert not is_signed_in(visitor)
+    address = answer.headers["HX-Redirect"]
+    assert address.startswith(STEP)
+    done = visitor.post(address, {"code": authenticator.code()}, page=address)
+    assert (done.status_code, done.location) == (303, "/chat")
+    assert is_signed_in(visitor)

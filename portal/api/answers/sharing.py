@@ -1,0 +1,115 @@
+"""Serve conversations that are shown to other users: to their owners, and to these."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field
+
+from portal.api.answers.conversation_schemas import MessageModel, message_model
+from portal.api.answers.conversations import TAG
+from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.conversations import Reader, SharedConversation
+from portal.http import context
+from portal.services.answers import sharing
+
+blueprint = APIBlueprint("sharing_api", __name__, url_prefix="/api", tag=TAG)
+
+
+class ReaderBody(RequestModel):
+    name: CleanText = Field(min_length=1, max_length=100, description="of a user", examples=["zoe"])
+
+
+class ReaderModel(ResponseModel):
+    id: UUID
+    name: str = Field(examples=["mei"])
+
+
+class ReaderListResponse(ResponseModel):
+    readers: list[ReaderModel]
+
+
+class SharedConversationModel(ResponseModel):
+    id: UUID
+    title: str
+    owner_name: str = Field(examples=["ada"])
+
+
+class SharedMessageModel(MessageModel):
+    withheld: bool = Field(
+        description="true: the answer rests on what you may not see, and is left out"
+    )
+
+
+class SharedConversationDetailModel(SharedConversationModel):
+    messages: list[SharedMessageModel]
+
+
+class SharedConversationListResponse(ResponseModel):
+    conversations: list[SharedConversationModel]
+
+
+@blueprint.get("/conversations/<uuid:conversation_id>/readers")
+@blueprint.output(ReaderListResponse)
+@blueprint.doc(summary="List whom you share a conversation with")
+def list_readers(conversation_id: UUID) -> ReaderListResponse:
+    return _readers(sharing.list_readers(*context.caller(), conversation_id))
+
+
+@blueprint.post("/conversations/<uuid:conversation_id>/readers")
+@blueprint.input(ReaderBody, location="json")
+@blueprint.output(ReaderListResponse)
+@blueprint.doc(
+    summary="Share a conversation with a user",
+    description="They are notified, and read it by their own rights: sources that they may not see "
+    "are left out, and so are the answers that rest on them. 404: there is no such user, too.",
+    responses=error_responses(404),
+)
+def add_reader(conversation_id: UUID, json_data: ReaderBody) -> ReaderListResponse:
+    sharing.add_reader(*context.caller(), conversation_id, json_data.name)
+    return _readers(sharing.list_readers(*context.caller(), conversation_id))
+
+
+@blueprint.delete("/conversations/<uuid:conversation_id>/readers/<uuid:user_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(summary="Stop sharing a conversation with a user")
+def remove_reader(conversation_id: UUID, user_id: UUID) -> str:
+    sharing.remove_reader(*context.caller(), conversation_id, user_id)
+    return ""
+
+
+@blueprint.get("/shared-conversations")
+@blueprint.output(SharedConversationListResponse)
+@blueprint.doc(summary="List conversations that others share with you")
+def list_shared() -> SharedConversationListResponse:
+    found = sharing.list_shared(*context.caller())
+    return SharedConversationListResponse(conversations=[_model(one) for one in found])
+
+
+@blueprint.get("/shared-conversations/<uuid:conversation_id>")
+@blueprint.output(SharedConversationDetailModel)
+@blueprint.doc(summary="Get a conversation that another user shares with you")
+def get_shared(conversation_id: UUID) -> SharedConversationDetailModel:
+    shared, messages = sharing.read(*context.caller(), conversation_id)
+    shown = [
+        SharedMessageModel(**dict(message_model(one.message)), withheld=one.is_withheld)
+        for one in messages
+    ]
+    return SharedConversationDetailModel.of(shared, messages=shown)
+
+
+@blueprint.delete("/shared-conversations/<uuid:conversation_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(summary="Take a conversation off your list of shared ones")
+def leave(conversation_id: UUID) -> str:
+    sharing.leave(*context.caller(), conversation_id)
+    return ""
+
+
+def _readers(readers: tuple[Reader, ...]) -> ReaderListResponse:
+    return ReaderListResponse(readers=[ReaderModel.of(one) for one in readers])
+
+
+def _model(shared: SharedConversation) -> SharedConversationModel:
+    return SharedConversationModel.of(shared)

@@ -243,6 +243,7 @@ ROWS: dict[str, Row] = {
     "folders_api.preview_move": Row(
         PEOPLE, 200, sends=json(document_ids=["<document_id>"], folder_id=None)
     ),
+    "folders_api.preview_change": Row(SEEING, 200, sends=query(change="delete")),
     "folders_api.list_members": Row(SEEING, 200),
     "folders_api.set_member": Row(SEEING, 200, WRITE, json(kind="user", name="zoe", role="reader")),
     "folders_api.remove_member": Row(SEEING, 204, WRITE),

@@ -114,6 +114,14 @@ class SightQuery(RequestModel):
     folder_id: UUID | None = Field(description="where they would move; null: out of folders")
 
 
+class FolderChangeQuery(RequestModel):
+    change: Literal["access", "move", "delete"] = Field(
+        description="`access` opens a folder for members to all, or limits it to them; `delete` "
+        "leaves the documents in the folder above"
+    )
+    parent_id: UUID | None = Field(None, description="for `move`; unset: to the top")
+
+
 class SightModel(ResponseModel):
     document_count: int = Field(description="shared documents whose readers change")
     opens: bool = Field(description="whether all users would see them")
@@ -213,6 +221,25 @@ def preview_move(json_data: SightQuery) -> SightModel:
     services, user = context.caller()
     target = BulkTarget(tuple(json_data.document_ids))
     change = folder_members.preview_move(services, user, target, json_data.folder_id)
+    return SightModel.of(change)
+
+
+@blueprint.get("/<uuid:folder_id>/sight")
+@blueprint.input(FolderChangeQuery, location="query")
+@blueprint.output(SightModel)
+@blueprint.doc(
+    summary="Preview who gains and loses sight of a folder",
+    description="Of the shared documents in it and below, if it is opened or closed, moved or "
+    "deleted; nothing is changed.",
+)
+def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel:
+    services, user = context.caller()
+    if query_data.change == "move":
+        change = folder_members.preview_folder_move(services, user, folder_id, query_data.parent_id)
+    elif query_data.change == "access":
+        change = folder_members.preview_access(services, user, folder_id)
+    else:
+        change = folder_members.preview_removal(services, user, folder_id)
     return SightModel.of(change)
 
 

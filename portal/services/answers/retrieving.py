@@ -26,6 +26,7 @@ from portal.domain.search import (
 from portal.services import Services
 from portal.services.answers import replying
 from portal.services.answers.replying import Reply
+from portal.services.documents import private_reads
 from portal.services.search import dynamic_config, engine
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import sources as source_store
@@ -131,6 +132,8 @@ def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | No
     if reply is None:
         return None
     retrieved, _ = _search_and_read(services, asked, (), outlined=reply.outlined)
+    read = {source.document_id for source in retrieved.sources}
+    private_reads.record(services, asked.user, read, found=False)
     return replace(retrieved, reply=reply.text, is_outline=reply.text is None)
 
 

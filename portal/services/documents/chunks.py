@@ -25,7 +25,7 @@ from portal.domain.json_values import check_json
 from portal.domain.people import User
 from portal.errors import N_, ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound, existing
 from portal.services import Services
-from portal.services.documents import library
+from portal.services.documents import library, private_reads
 from portal.services.documents.ingestion import chunk_storage
 from portal.services.documents.ingestion.chunk_storage import ChunkToStore, Place
 from portal.store.documents import job_chunks
@@ -47,18 +47,21 @@ def list_chunks(
 ) -> JobChunkPage:
     """Return a page of a job's chunks. Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, user, job_id)
+        document_id = _seen(session, user, job_id)
         items, total = job_chunks.list_chunks(
             session, job_id, order=order, descending=descending, limit=limit, offset=offset
         )
+    private_reads.record(services, user, [document_id], found=False)
     return JobChunkPage(items, total)
 
 
 def get_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> JobChunk:
     """Return one chunk of a job. Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, user, job_id)
-        return _found(session, job_id, chunk_id)
+        document_id = _seen(session, user, job_id)
+        found = _found(session, job_id, chunk_id)
+    private_reads.record(services, user, [document_id], found=False)
+    return found
 
 
 def add_chunks(

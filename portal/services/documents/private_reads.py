@@ -1,10 +1,15 @@
-"""Others' private documents that administrators read: in the audit log, for the owners to see."""
+"""Documents that administrators read as such: in the audit log, for owners and keepers to see.
+
+They are others' private documents, and those in folders for members whom the administrator is not
+among.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from uuid import UUID
 
+from portal.domain.documents import DocumentSummary
 from portal.domain.people import User
 from portal.domain.people.audit import AuditEntry
 from portal.errors import NotFound
@@ -22,37 +27,40 @@ _MAX_SHOWN = 20
 
 def record(services: Services, user: User, document_ids: Collection[UUID], *, found: bool) -> None:
     """Record that an administrator opened these documents, or found them by a search, as far as
-    they are private ones of others."""
+    only administrators and others may see them."""
     if not (user.is_admin and document_ids):
         return
     event = AuditEvent.PRIVATE_DOCUMENT_FOUND if found else AuditEvent.PRIVATE_DOCUMENT_OPENED
     # A replica says whether there is anything to write.
     with services.database.read() as session:
-        private = document_store.list_private_of_others(session, user.id, document_ids)
-    if not private:
+        closed = document_store.list_closed_to(session, user, document_ids)
+    if not closed:
         return
     # What cannot be noted is not shown either: without the primary this fails.
     with services.database.on_primary(), services.database.begin() as session:
         known = audit_log.list_recent_subjects(
-            session, event, user.id, SubjectKind.DOCUMENT, list(private), within_s=_ONCE_IN_S
+            session, event, user.id, SubjectKind.DOCUMENT, list(closed), within_s=_ONCE_IN_S
         )
         entries: list[tuple[Subject, dict[str, str]]] = [
             (Subject(SubjectKind.DOCUMENT, document_id, title), {})
-            for document_id, title in private.items()
+            for document_id, title in closed.items()
             if str(document_id) not in known
         ]
         audit.record_each(session, event, user, entries)
 
 
 def list_reads(services: Services, user: User, document_id: UUID) -> list[AuditEntry]:
-    """Return when administrators opened or found a document, latest first, for its owner.
-
-    Raises NotFound for anyone else.
-    """
+    """Return when administrators opened or found a document, latest first, for its owner and the
+    keepers of its folder. Raises NotFound for all others; administrators have the audit log."""
     with services.database.begin() as session:
         summary = document_store.find_summary(session, user, document_id)
-        if summary is None or summary.owner_id != user.id:
+        if summary is None or not may_see_reads(user, summary):
             raise NotFound
         return audit_log.list_of_subject(
             session, _EVENTS, SubjectKind.DOCUMENT, document_id, limit=_MAX_SHOWN
         )
+
+
+def may_see_reads(user: User, summary: DocumentSummary) -> bool:
+    """Tell whether a user sees what administrators read of a document."""
+    return summary.owner_id == user.id or (summary.can_edit and not user.is_admin)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, and_, delete, func, select, update
+from sqlalchemy import Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -23,7 +23,12 @@ from portal.domain.people import User
 from portal.errors import Message
 from portal.store.documents import files, vocabulary
 from portal.store.documents.folders import folder_visible_to
-from portal.store.documents.selection import PORTAL_COLLECTION, editable_by, visible_to
+from portal.store.documents.selection import (
+    PORTAL_COLLECTION,
+    editable_by,
+    passes_gate,
+    visible_to,
+)
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -150,15 +155,16 @@ def list_summaries(
     return [to_summary(row) for row in session.execute(statement)]
 
 
-def list_private_of_others(
-    session: Session, user_id: UUID, document_ids: Collection[UUID]
-) -> dict[UUID, str]:
-    """Return those of these documents that are private and belong to someone else, with titles."""
+def list_closed_to(session: Session, user: User, document_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return those of these documents that a user sees as an administrator only, with titles:
+    others' private ones, and those in folders for members whom the user is not among."""
     rows = session.execute(
         select(DocumentRow.id, DocumentRow.title).where(
             DocumentRow.id.in_(document_ids),
-            DocumentRow.visibility == Visibility.PRIVATE.value,
-            DocumentRow.owner_id.is_distinct_from(user_id),
+            DocumentRow.owner_id.is_distinct_from(user.id),
+            or_(
+                DocumentRow.visibility == Visibility.PRIVATE.value, ~passes_gate(user, DocumentRow)
+            ),
         )
     )
     return {row.id: row.title for row in rows}

@@ -182,9 +182,9 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
 
 
 def _private_reads(detail: DocumentDetail) -> list[AuditEntry]:
-    """Return what administrators read of a document, for its owner."""
+    """Return what administrators read of a document, for its owner and the folder's keepers."""
     services, user = context.caller()
-    if detail.summary.owner_id != user.id:
+    if not private_reads.may_see_reads(user, detail.summary):
         return []
     return private_reads.list_reads(services, user, detail.summary.id)
 

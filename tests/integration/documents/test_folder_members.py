@@ -253,6 +253,12 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_sight(team: Team
     page = team.call(team.ann, "GET", members).text
     assert "Gain sight: cleo" in page
     assert "Lose sight" not in page
+    sight = f"/api/folders/{team.folder}/sight"
+    assert team.call(team.ann, "GET", f"{sight}?change=access").json["gains"] == ["cleo"]
+    assert team.call(team.ben, "GET", f"{sight}?change=access").status_code == 403
+    assert team.call(cleo, "GET", f"{sight}?change=access").status_code == 404
+    assert team.call(team.ann, "GET", f"{sight}?change=delete").json["opens"]
+    assert not team.call(team.ann, "GET", f"{sight}?change=move").json["gains"]
     team.call(team.ann, "POST", f"/folders/{team.folder}/access", data={"visibility": "shared"})
     page = team.call(team.ann, "GET", members).text
     assert "Lose sight: cleo" in page
@@ -273,6 +279,8 @@ def test_deleting_a_closed_folder_says_who_gains_sight(team: Team) -> None:
     team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json=parent)
     page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
     assert "Gain sight: ben" in page
+    sight = f"/api/folders/{team.folder}/sight?change=delete"
+    assert team.call(team.ann, "GET", sight).json["gains"] == ["ben"]
 
 
 def test_document_that_moves_in_while_the_folder_closes_is_behind_its_gate(team: Team) -> None:

@@ -1,4 +1,4 @@
-"""What administrators read of others' private documents is there for the owners to see."""
+"""What administrators read of documents that are closed to them is there for the owners to see."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.domain.documents import Visibility
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import User
 from portal.errors import NotFound
-from portal.services.documents import private_reads
+from portal.services.documents import folder_members, folders, private_reads
 from tests.conftest import Portal
 
 
@@ -33,6 +35,11 @@ def reads(portal: Portal, owner: User, document_id: UUID) -> list[tuple[str | No
         "/api/knowledge/documents/{}",
         "/api/knowledge/documents/{}/content",
         "/v1/documents/{}",
+        "/documents/{}/revisions/1",
+        "/documents/{}/revisions/1/file",
+        "/api/knowledge/documents/{}/revisions/1/content",
+        "/api/knowledge/documents/{}/revisions/1/file",
+        "/api/v1/jobs/{job}/chunks",
     ],
 )
 def test_opening_is_recorded_once(portal: Portal, client: FlaskClient, path: str) -> None:
@@ -41,7 +48,7 @@ def test_opening_is_recorded_once(portal: Portal, client: FlaskClient, path: str
     shared = portal.add("The canteen opens.", owner=mei)
     for _ in range(2):
         for document in (secret, shared):
-            address = path.format(document.id)
+            address = path.format(document.id, job=document.job_id)
             assert client.get(address, headers=portal.headers()).status_code == 200
             assert client.get(address, headers=portal.headers(mei)).status_code == 200
     assert reads(portal, mei, secret.id) == [("admin", "private_document_opened")]
@@ -55,8 +62,41 @@ def test_searching_is_recorded(portal: Portal, client: FlaskClient) -> None:
         assert client.get(path, headers=portal.headers()).status_code == 200
     assert reads(portal, mei, secret.id) == [("admin", "private_document_found")]
     page = client.get("/admin/audit", headers=portal.headers()).text
-    assert "Found a private document by a search" in page
+    assert "Found a document closed to them by a search" in page
     assert "salary is" not in page
+
+
+def test_folder_for_members_is_closed_to_administrators_who_are_no_members(
+    portal: Portal, client: FlaskClient
+) -> None:
+    mei, kim, ben = (portal.user(name) for name in ("mei", "kim", "ben"))
+    services = portal.services
+    folder_id = folders.create_folder(
+        services, mei, name="Board", visibility=FolderVisibility.MEMBERS
+    )
+    for name, role in (("kim", FolderRole.KEEPER), ("ben", FolderRole.READER)):
+        folder_members.set_member(
+            services, mei, folder_id, kind=MemberKind.USER, name=name, role=role
+        )
+    minutes = portal.add("The merger is agreed.", owner=mei)
+    folders.move_document(services, mei, minutes.id, folder_id)
+    address = f"/documents/{minutes.id}"
+    for user in (portal.admin, kim, ben):
+        assert client.get(address, headers=portal.headers(user)).status_code == 200
+    client.get("/search?q=merger", headers=portal.headers())
+    expected = [("admin", "private_document_found"), ("admin", "private_document_opened")]
+    assert reads(portal, mei, minutes.id) == reads(portal, kim, minutes.id) == expected
+    assert 'data-testid="private-reads"' in client.get(address, headers=portal.headers(kim)).text
+    assert (
+        'data-testid="private-reads"' not in client.get(address, headers=portal.headers(ben)).text
+    )
+    joined = portal.add("The merger is off.", owner=mei)
+    folders.move_document(services, mei, joined.id, folder_id)
+    folder_members.set_member(
+        services, mei, folder_id, kind=MemberKind.USER, name="admin", role=FolderRole.READER
+    )
+    client.get(f"/documents/{joined.id}", headers=portal.headers())
+    assert reads(portal, mei, joined.id) == []
 
 
 def test_owner_sees_who_read_and_others_do_not(portal: Portal, client: FlaskClient) -> None:

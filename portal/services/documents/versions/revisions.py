@@ -16,7 +16,7 @@ from portal.domain.documents.revisions import Revision, RevisionPage, UnreadVers
 from portal.domain.people import User
 from portal.errors import N_, Conflict, Superseded, existing
 from portal.services import Services
-from portal.services.documents import library
+from portal.services.documents import library, private_reads
 from portal.services.documents.ingestion import attempts
 from portal.services.documents.ingestion.adopting import adopt
 from portal.services.documents.intake import disk_space, quotas, uploads
@@ -169,7 +169,9 @@ def read_text(
     """Return a revision and its text, or characters `start` to `end` of it. Raises NotFound."""
     with services.database.begin() as session:
         revision = _revision(session, user, document_id, number)
-        return revision, _body(session, revision, start=start, end=end)
+        text = _body(session, revision, start=start, end=end)
+    private_reads.record(services, user, [document_id], found=False)
+    return revision, text
 
 
 def open_file(services: Services, user: User, document_id: UUID, number: int) -> StoredFile:
@@ -177,6 +179,7 @@ def open_file(services: Services, user: User, document_id: UUID, number: int) ->
     with services.database.begin() as session:
         revision = _revision(session, user, document_id, number)
         original = existing(revision_store.find_original(session, document_id, revision.id))
+    private_reads.record(services, user, [document_id], found=False)
     return library.as_file(services, original)
 
 
@@ -202,6 +205,7 @@ def compare(
             against = existing(new.previous)
         old = _revision(session, user, document_id, against)
     expect_short(old.character_count + new.character_count)
+    private_reads.record(services, user, [document_id], found=False)
     # Outside of the transaction, since it may take seconds.
     pieces = services.comparisons.find(old.id, new.id, lambda: _texts(services, old, new))
     return Comparison(new, old, pieces)

@@ -91,6 +91,11 @@ class SourceSettings(Section):
         description="networks such as `10.1.0.0/16`, separated by commas, in which such hosts may "
         "be, beside public addresses; unset: none",
     )
+    ca_file: Path | None = Field(
+        None,
+        description="certificates (PEM) of authorities that hosts may have theirs from, beside the "
+        "public ones; unset: none",
+    )
     delay_s: float = Field(
         1.0,
         ge=0,
@@ -111,6 +116,13 @@ class SourceSettings(Section):
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return [one.strip() for one in value.split(",") if one.strip()]
+        return value
+
+    @field_validator("ca_file")
+    @classmethod
+    def _is_readable(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_file():
+            raise ValueError("a file in PEM format")
         return value
 
     @field_validator("directories")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,13 +25,14 @@ class Reply:
 @dataclass
 class Website:
     port: int
+    scheme: str = "http"
     replies: dict[str, Reply] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     closing: Event = field(default_factory=Event)
 
     @property
     def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def url(self, path: str) -> str:
         return self.origin + path
@@ -49,8 +51,26 @@ class Website:
         return paths
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler], certificate: ssl.SSLContext | None):
+        super().__init__(("127.0.0.1", 0), handler)
+        self.scheme = "https" if certificate else "http"
+        if certificate:
+            # The handshake is the handler's: one that fails would end the loop of the server.
+            self.socket = certificate.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
+
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing of clients that hang up, or refuse a certificate."""
+
+
 @contextmanager
-def serve_website() -> Iterator[Website]:
+def serve_website(certificate: ssl.SSLContext | None = None) -> Iterator[Website]:
+    """Serve pages by HTTP, with a `certificate` by HTTPS."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             site.requests.append((self.path, dict(self.headers)))
@@ -85,9 +105,8 @@ def serve_website() -> Iterator[Website]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    site = Website(server.server_port)
+    server = _Server(Handler, certificate)
+    site = Website(server.server_port, server.scheme)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

@@ -21,6 +21,7 @@ from portal.services.documents.versions import revisions
 from portal.services.people import accounts
 from portal.store.documents import sources as source_store
 from tests.conftest import Portal
+from tests.factories.certificates import Authority
 from tests.factories.website import Reply, Website, serve_website
 from tests.integration.documents.tied_folder import Tied, counts
 
@@ -229,6 +230,35 @@ def test_page_with_unreadable_content_is_refused(tied: Tied, site: Website) -> N
 def test_address_that_is_not_allowed_is_refused(tied: Tied, kind: str, address: str) -> None:
     with pytest.raises(InvalidInput):
         tied.tie(address, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("address", "days", "is_known", "reason"),
+    [
+        ("127.0.0.1", 1, True, None),
+        ("127.0.0.1", -1, True, "its certificate has expired"),
+        ("127.0.0.2", 1, True, "its certificate is for another host"),
+        ("127.0.0.1", 1, False, "its certificate is not from a known authority"),
+    ],
+)
+def test_certificate_is_checked(
+    tied: Tied, tmp_path: Path, address: str, days: int, is_known: bool, reason: str | None
+) -> None:
+    authority = Authority(tmp_path)
+    with serve_website(authority.certificate(address, days=days)) as site:
+        allowed = {"hosts": (f"127.0.0.1:{site.port}",)}
+        if is_known:
+            allowed["ca_file"] = authority.path
+        services = tied.portal.services
+        sources = services.settings.sources.model_copy(update=allowed)
+        settings = services.settings.model_copy(update={"sources": sources})
+        tied.portal = replace(tied.portal, services=replace(services, settings=settings))
+        tied.tie(site.page("/a", "Something."), kind="pages")
+        run = tied.run()
+        assert counts(run) == ((0, 0, 0, 1) if reason else (1, 0, 0, 0))
+        assert bool(site.asked()) == (reason is None)
+        if reason:
+            assert reason in refused(run)[site.url("/a")]
 
 
 def test_unknown_kind_is_refused(tied: Tied) -> None:

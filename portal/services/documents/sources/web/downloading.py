@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import tempfile
 import time
 import zlib
@@ -15,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 import httpcore
 import httpx
 
-from portal.errors import N_, Message, PageGone, PageUnavailable
+from portal.errors import N_, Message, PageGone, PageUnavailable, verbatim
 from portal.services.documents.sources.kinds import SourceContext
 from portal.services.documents.sources.web.addresses import CheckedNetwork, Resolver, check_url
 
@@ -37,6 +38,15 @@ _REDIRECTS = {
     HTTPStatus.SEE_OTHER,
     HTTPStatus.TEMPORARY_REDIRECT,
     HTTPStatus.PERMANENT_REDIRECT,
+}
+_UNKNOWN_AUTHORITY = N_("its certificate is not from a known authority")
+_ANOTHER_HOST = N_("its certificate is for another host")
+# By the code of OpenSSL (X509_V_ERR_*).
+_CERTIFICATE_REASONS = {
+    9: N_("its certificate is not valid yet"),
+    10: N_("its certificate has expired"),
+    **dict.fromkeys((18, 19, 20, 21), _UNKNOWN_AUTHORITY),
+    **dict.fromkeys((62, 64), _ANOTHER_HOST),
 }
 _TOO_BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
@@ -66,8 +76,11 @@ class Downloader:
         self._context = context
         self._settings = context.settings.sources
         self._network = CheckedNetwork(self._settings.private_networks, resolve)
+        authorities = httpx.create_ssl_context(trust_env=False)
+        if self._settings.ca_file:
+            authorities.load_verify_locations(self._settings.ca_file)
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(trust_env=False),
+            ssl_context=authorities,
             # Each request connects, and so has its address checked.
             max_keepalive_connections=0,
             network_backend=self._network,
@@ -142,9 +155,7 @@ class Downloader:
             raise _unavailable(N_("its server took longer than %(num)s s", num=seconds)) from error
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
             self._failures[host] += 1
-            raise _unavailable(
-                N_("its server cannot be reached (%(error)s)", error=type(error).__name__)
-            ) from error
+            raise _unavailable(_certificate_reason(error) or _unreachable(error)) from error
 
     def _count_page(self, host: str) -> None:
         max_pages = self._settings.max_pages
@@ -278,6 +289,21 @@ def _header(response: httpcore.Response, name: str) -> str:
     wanted = name.encode()
     values = (value for key, value in response.headers if key.lower() == wanted)
     return next(values, b"").decode("latin-1").strip()
+
+
+def _certificate_reason(error: Exception) -> Message | None:
+    """Return why a certificate was refused, if it was that."""
+    # The pool drops the cause of an error; it is its argument, too.
+    (cause, *_) = error.args or (None,)
+    if not isinstance(cause, ssl.SSLCertVerificationError):
+        return None
+    return _CERTIFICATE_REASONS.get(cause.verify_code) or N_(
+        "its certificate is not valid (%(error)s)", error=verbatim(cause.verify_message)
+    )
+
+
+def _unreachable(error: Exception) -> Message:
+    return N_("its server cannot be reached (%(error)s)", error=type(error).__name__)
 
 
 def _too_large(max_bytes: int) -> PageUnavailable:

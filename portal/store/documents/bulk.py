@@ -148,38 +148,28 @@ def set_switches(
     """Switch documents on or off for the user; None goes back to the default."""
     s = _SWITCHES.c
     chosen = _target(user, target)
-    earlier = (
+    # All of these are written: joining what was written to them again would compare each with each.
+    changed = (
         select(chosen.c.id, cast(func.to_jsonb(s.enabled), JSONB).label("before"))
         .outerjoin(_SWITCHES, and_(s.document_id == chosen.c.id, s.user_id == user.id))
         .where(s.enabled.is_distinct_from(enabled))
         .order_by(chosen.c.id)
-        .cte("earlier")
-    )
-    if enabled is None:
-        written = (
-            delete(_SWITCHES)
-            .where(s.user_id == user.id, s.document_id.in_(select(earlier.c.id)))
-            .returning(s.document_id)
-            .cte("written")
-        )
-    else:
-        rows = select(literal(user.id), earlier.c.id, literal(enabled)).order_by(earlier.c.id)
-        added = upsert(_SWITCHES).from_select(["user_id", "document_id", "enabled"], rows)
-        written = (
-            added.on_conflict_do_update(
-                index_elements=["user_id", "document_id"],
-                set_={"enabled": added.excluded.enabled, "updated_at": func.now()},
-            )
-            .returning(s.document_id)
-            .cte("written")
-        )
-    changed = (
-        select(earlier.c.id, earlier.c.before)
-        .where(earlier.c.id.in_(select(written.c.document_id)))
         .cte("changed")
     )
+    written: Any
+    if enabled is None:
+        written = delete(_SWITCHES).where(
+            s.user_id == user.id, s.document_id.in_(select(changed.c.id))
+        )
+    else:
+        rows = select(literal(user.id), changed.c.id, literal(enabled)).order_by(changed.c.id)
+        added = upsert(_SWITCHES).from_select(["user_id", "document_id", "enabled"], rows)
+        written = added.on_conflict_do_update(
+            index_elements=["user_id", "document_id"],
+            set_={"enabled": added.excluded.enabled, "updated_at": func.now()},
+        )
     noted = _note(user, BulkAction.SWITCH, enabled, changed)
-    return _execute(session, noted, chosen, changed)
+    return _execute(session, noted, chosen, changed, written.cte("written"))
 
 
 def _note(user: User, action: BulkAction, value: Any, changed: CTE) -> CTE:
@@ -199,13 +189,13 @@ def _note(user: User, action: BulkAction, value: Any, changed: CTE) -> CTE:
     )
 
 
-def _execute(session: Session, noted: CTE, chosen: CTE, changed: CTE) -> Changed:
+def _execute(session: Session, noted: CTE, chosen: CTE, changed: CTE, *more: CTE) -> Changed:
     row = session.execute(
         select(
             select(noted.c.id).scalar_subquery(),
             select(func.count()).select_from(changed).scalar_subquery(),
             select(func.count()).select_from(chosen).scalar_subquery(),
-        )
+        ).add_cte(*more)
     ).one()
     return Changed(row[0], row[1], row[2])
 

@@ -186,7 +186,7 @@ def list_tags(session: Session, user: User) -> list[tuple[str, int]]:
     used = (
         select(func.unnest(DocumentRow.tags).label("tag"))
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .where(listed_for(user))
+        .where(listed_for(user), DocumentRow.tags != [])
         .subquery()
     )
     statement = select(used.c.tag, func.count()).group_by(used.c.tag)

@@ -39,9 +39,8 @@ from portal.store.models import (
 )
 
 _SEEN = f"""
-    FROM documents d
-    JOIN collections c ON c.id = d.collection_id AND c.name = 'portal' {SELECTION_JOINS}
-    WHERE {VISIBLE_WHERE}
+    FROM documents d {SELECTION_JOINS}
+    WHERE d.collection_id = (SELECT id FROM collections WHERE name = 'portal') AND {VISIBLE_WHERE}
 """
 # The key ends in the id, since titles need not differ.
 _ORDER = "lower(d.title), d.id"
@@ -53,9 +52,9 @@ _FOLDERS = ", ".join(
     for name in ("folder_default", "folder_override")
 )
 # What lies in a folder that the user may not see lies in none for that user.
-_AT_THE_TOP = f"""AND NOT EXISTS (
-    SELECT FROM folders f WHERE f.id = d.folder_id AND {VISIBLE_FOLDER.format("f")}
-)"""
+_AT_THE_TOP = f"""AND (d.folder_id IS NULL OR d.folder_id = ANY(ARRAY(
+    SELECT f.id FROM folders f WHERE {VISIBLE_FOLDER.format("f")} IS NOT TRUE
+)))"""
 _COLUMNS = f"""
     d.id, d.title, lower(d.title) AS sort_key, d.media_type, user_default.enabled AS mine,
     override.enabled AS here, {_FOLDERS}, {IN_SCOPE} AS in_scope

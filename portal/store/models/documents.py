@@ -254,6 +254,7 @@ class DocumentRow(Base):
             postgresql_where=text("visibility = 'private' OR gate_id IS NOT NULL"),
         ),
         Index("ix_documents_tags", "tags", postgresql_using="gin"),
+        Index("ix_documents_tagged", "collection_id", postgresql_where=text("tags <> '{}'")),
         Index("ix_documents_owner_id_sha256", "owner_id", "sha256"),
         Index("ix_documents_current_job_id", "current_job_id"),
     )

@@ -60,6 +60,9 @@ class Team:
             "defaults": ("GET", "/api/user/document-defaults", {}),
             "folder defaults": ("GET", "/api/user/folder-defaults", {}),
             "notifications": ("GET", "/api/notifications", {}),
+            "front door": ("GET", "/", {"query_string": {"suggest": "1"}}),
+            "go to": ("GET", "/go", {"query_string": {"find": "smelter"}}),
+            "ask about": ("GET", "/chat/about", {"query_string": {"find": "smelter"}}),
         }
         answers = {
             name: self.call(user, method, path, **given)
@@ -104,12 +107,22 @@ def test_removed_member_finds_nothing_from_the_next_request_on(team: Team, throu
     name = {"user": "ben", "group": "smelters"}[through]
     assert team.add(through, name, "reader").status_code == 200
     seen = team.leaks(team.ben)
-    assert {"search", "search page", "documents", "tags", "folders", "v1"} <= seen
+    assert {"search", "search page", "documents", "tags", "folders", "v1", "go to"} <= seen
+    chat = team.call(team.ben, "POST", "/api/conversations", json={}).json["id"]
+    question = {"content": "What goes into smelting here?"}
+    asked = team.call(team.ben, "POST", f"/api/conversations/{chat}/messages", json=question)
+    assert [one["document_id"] for one in asked.json["citations"]] == [team.document]
     member = team.ben.id if through == "user" else group
     removed = team.call(team.ann, "DELETE", f"/api/folders/{team.folder}/members/{member}")
     assert removed.status_code == 204
     assert not team.leaks(team.ben)
     assert not team.leaks(never)
+    # The answer stays as it was read; the source is as if purged, and is read in no further one.
+    kept = team.call(team.ben, "GET", f"/api/conversations/{chat}")
+    (citation,) = kept.json["messages"][1]["citations"]
+    assert (citation["excerpt"], citation["document_id"], citation["url"]) == ("", None, None)
+    asked = team.call(team.ben, "POST", f"/api/conversations/{chat}/messages", json=question)
+    assert asked.json["citations"] == []
 
 
 def test_scores_do_not_depend_on_what_only_members_see(team: Team) -> None:

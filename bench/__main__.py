@@ -19,12 +19,13 @@ from rich.console import Console
 
 from bench import promises
 from bench.corpus import DEFAULT_DATA_DIR, Corpus, open_corpus
+from bench.folders import measure_folders
 from bench.ingest import QUICK, WHOLE, measure_ingest
 from bench.measure import Plan, measure
 from bench.plots import write_plots
 from bench.profiles import SHARES
 from bench.promises import DOCUMENTS, measure_promises
-from bench.report import print_ingest, print_promises, print_tables, write_page
+from bench.report import print_folders, print_ingest, print_promises, print_tables, write_page
 
 _PEERS_UP_TO = 50_000
 _PACKAGES = (
@@ -74,6 +75,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--v1", action=argparse.BooleanOptionalAction, default=None,
         help="only /v1 with the bundled model, or all but /v1 (both)",
     )  # fmt: skip
+    parser.add_argument(
+        "--folders", action=argparse.BooleanOptionalAction, default=None,
+        help="only lists and changes of 50,000 documents in folders, or all but those (both)",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="10000 passages, short, no peers")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
     parser.add_argument(
@@ -90,10 +95,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--selectivity: {sorted(unknown)} are none of {SHARES}")
     if options.quick:
         options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
-    if options.ingest or options.v1:
+    if options.ingest or options.v1 or options.folders:
         # Run only the parts selected by name.
         options.sizes = ()
-        options.ingest, options.v1 = bool(options.ingest), bool(options.v1)
+        for name in _PARTS:
+            setattr(options, name, bool(getattr(options, name)))
     return options
 
 
@@ -107,18 +113,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for size in map(int, options.sizes):
         _measure_size(options, size, figures)
         print_tables(console, size, figures["sizes"][str(size)])
-        if options.json:  # After each size, so that an interrupted run keeps its figures.
-            options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    if options.ingest is not False:
-        figures["ingest"] = _measure_ingest(options)
-        print_ingest(console, figures["ingest"])
-        if options.json:
-            options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    if options.v1 is not False:
-        figures["v1"] = _measure_promises(options, figures)
-        print_promises(console, figures["v1"])
-        if options.json:
-            options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        _keep(options, figures)
+    for name, (measure_part, print_part) in _PARTS.items():
+        if getattr(options, name) is not False:
+            figures[name] = measure_part(options, figures)
+            print_part(console, figures[name])
+            _keep(options, figures)
     figures["minutes"] = round((time.monotonic() - started) / 60, 1)
     if options.plots and figures["sizes"]:
         write_plots(figures, options.plots)
@@ -126,6 +126,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_page(figures, options.page)
     console.print(f"{figures['minutes']} minutes")
     return 0
+
+
+def _keep(options: argparse.Namespace, figures: dict[str, Any]) -> None:
+    """Write the figures so far, so that an interrupted run keeps them."""
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any]) -> None:
@@ -146,7 +152,7 @@ def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any
         figures["sizes"][str(size)] = measure(corpus, options.data_dir.resolve(), plan, tell=tell)
 
 
-def _measure_ingest(options: argparse.Namespace) -> dict[str, Any]:
+def _measure_ingest(options: argparse.Namespace, _figures: dict[str, Any]) -> dict[str, Any]:
     def tell(message: str) -> None:
         print(f"ingest: {message}", file=sys.stderr, flush=True)
 
@@ -165,6 +171,27 @@ def _measure_promises(options: argparse.Namespace, figures: dict[str, Any]) -> d
     ) as corpus:
         figures.setdefault("machine", machine(corpus))
         return measure_promises(corpus, options.data_dir.resolve(), scale, tell=tell)
+
+
+def _measure_folders(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
+    def tell(message: str) -> None:
+        print(f"folders: {message}", file=sys.stderr, flush=True)
+
+    with open_corpus(
+        DOCUMENTS, options.data_dir, tell=tell, stale_ok=options.stale_ok, mean_chunks=1
+    ) as corpus:
+        figures.setdefault("machine", machine(corpus))
+        return measure_folders(
+            corpus, options.data_dir.resolve(), seconds=options.seconds, tell=tell
+        )
+
+
+# The parts beside the searches of the sizes, by the option that selects them.
+_PARTS = {
+    "ingest": (_measure_ingest, print_ingest),
+    "v1": (_measure_promises, print_promises),
+    "folders": (_measure_folders, print_folders),
+}
 
 
 def machine(corpus: Corpus) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import ingest_report
+from bench import folder_report, ingest_report
 
 Rows = list[list[str]]
 
@@ -20,6 +20,12 @@ _INGEST_TABLES = {
     "ingest": ingest_report.pipeline_rows,
     "ingest_parts": ingest_report.part_rows,
     "ingest_model": ingest_report.model_rows,
+}
+
+_FOLDER_TABLES = {
+    "folders": folder_report.read_rows,
+    "folder_changes": folder_report.change_rows,
+    "folder_searches": folder_report.meanwhile_rows,
 }
 
 
@@ -42,6 +48,12 @@ def print_ingest(console: Console, ingest: dict[str, Any]) -> None:
 def print_promises(console: Console, v1: dict[str, Any]) -> None:
     console.print(f"\n[bold]/v1[/bold] at {v1['documents']:,} documents")
     _print_table(console, promise_rows(v1))
+
+
+def print_folders(console: Console, folders: dict[str, Any]) -> None:
+    console.print(f"\n[bold]Folders[/bold]: {folder_report.corpus_text(folders)}")
+    for make in _FOLDER_TABLES.values():
+        _print_table(console, make(folders))
 
 
 def _print_table(console: Console, rows: Rows) -> None:
@@ -169,6 +181,7 @@ def _ms(value: float) -> str:
 def write_page(figures: dict[str, Any], page: Path) -> None:
     """Replace the measured sections between the page's marks and leave the rest."""
     blocks = _search_blocks(figures) | _ingest_blocks(figures) | _promise_blocks(figures)
+    blocks |= _folder_blocks(figures)
     text = page.read_text(encoding="utf-8")
     filled = _BLOCK.sub(
         lambda match: match[1] + blocks.get(match[2], match[3]) + match[4],
@@ -213,6 +226,15 @@ def _promise_blocks(figures: dict[str, Any]) -> dict[str, str]:
         f"answers after {v1['model_latency_s']:g} s; load before it {figures['load_before']:g}:"
     )
     return {"v1": f"{head}\n\n{_markdown(promise_rows(v1))}"}
+
+
+def _folder_blocks(figures: dict[str, Any]) -> dict[str, str]:
+    folders = figures.get("folders")
+    if folders is None:
+        return {}
+    tables = {name: _markdown(make(folders)) for name, make in _FOLDER_TABLES.items()}
+    load = f"Load before it: {figures['load_before']:g}.\n"
+    return {"folder_corpus": f"{folder_report.corpus_text(folders)} {load}", **tables}
 
 
 def _machine_text(figures: dict[str, Any]) -> str:

@@ -126,7 +126,11 @@ def test_killed_backups_and_restores_leave_all_or_nothing(
         with engine.begin() as connection:
             connection.execute(text("UPDATE documents SET title = :t"), {"t": f"after{number}"})
         engine.dispose()
-        was_killed = restore.kill(moment(rng, usual_s))
+        while not restore.kill(moment(rng, usual_s)):
+            usual_s *= 0.8  # The machine has become faster; it is whole again, as before the kill.
+            with engine.begin() as connection:
+                connection.execute(text("UPDATE documents SET title = :t"), {"t": f"after{number}"})
+            engine.dispose()
         # Its sessions end as soon as the server notices.
         with engine.connect() as connection:
             titles = connection.execute(text("SELECT title FROM documents")).scalars().all()
@@ -134,6 +138,6 @@ def test_killed_backups_and_restores_leave_all_or_nothing(
         engine.dispose()
         assert titles in (["before"], [f"after{number}"])
         assert chunks == len(before)
-        if was_killed:
-            tally.note("`portal restore` killed", recovery_s=restore.run())
+        usual_s = restore.run()
+        tally.note("`portal restore` killed", recovery_s=usual_s)
     assert undisturbed(portal.services) == before

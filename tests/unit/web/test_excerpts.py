@@ -1,0 +1,47 @@
+"""Excerpts of results: rows of tables are tables, and all that was marked still is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from portal.domain.search import Span
+from portal.web.search.excerpts import ExcerptBlock, excerpt_blocks
+
+
+def _blocks(excerpt: str, *marked: str, context: str | None = None) -> list[ExcerptBlock]:
+    spans = tuple(Span(excerpt.index(m), excerpt.index(m) + len(m)) for m in marked)
+    hit: Any = SimpleNamespace(excerpt=excerpt, highlights=spans, context=context)
+    return excerpt_blocks(hit)
+
+
+def _rows(block: ExcerptBlock) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in block.rows]
+
+
+def test_lines_with_bars_are_rows_between_paragraphs() -> None:
+    before, table, after = _blocks(
+        "Allowances\n\nMeal | 30 | daily\nTravel | 200 | monthly\n\nSee below.", "200", "below"
+    )
+    assert before.paragraph is not None
+    assert before.paragraph.text == "Allowances"
+    assert _rows(table) == [["Meal", "30", "daily"], ["Travel", "200", "monthly"]]
+    assert table.rows[1][1].spans == (Span(0, 3),)
+    assert after.paragraph is not None
+    assert after.paragraph.spans == (Span(4, 9),)
+
+
+def test_header_that_is_known_from_before_stands_above_the_rows() -> None:
+    (table,) = _blocks("Meal | 30", context="Allowances of 2026\nWhat | How much")
+    assert (table.header, table.caption) == (("What", "How much"), "Allowances of 2026")
+    (table,) = _blocks("What | How much\nMeal | 30", context="What | How much")
+    assert (len(table.rows), table.header) == (2, ())
+
+
+@pytest.mark.parametrize("text", ["Run a | b to join them", " | ", "x |", "| y", "a |  | c"])
+def test_a_lonely_line_with_bars_is_prose_and_keeps_its_words(text: str) -> None:
+    (block,) = _blocks(text)
+    assert block.paragraph is not None
+    assert block.paragraph.text.replace(" ", "") == text.replace(" ", "")

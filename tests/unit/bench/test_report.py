@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from bench import folder_report
 from bench.__main__ import parse
 from bench.plots import linear, logarithmic, write_plots
 from bench.report import print_tables, write_page
@@ -209,3 +210,24 @@ def test_v1_alone_renews_its_table_and_says_whether_a_goal_is_met(tmp_path: Path
     assert (only.sizes, only.ingest, only.v1) == ((), False, True)
     assert parse(["--ingest"]).v1 is False
     assert parse([]).v1 is None
+
+
+def test_tables_of_folders_have_a_cell_for_each_column() -> None:
+    seconds = {"s": 1.2, "undo_s": 0.5}
+    folders = {
+        "documents": 50_000,
+        "folders": 2_000,
+        "groups": 200,
+        "changed": 10_000,
+        "reads": [
+            {"read": "list", "flat": TIMES, "filed": TIMES},
+            {"read": "tree", "filed": TIMES},
+        ],
+        "changes": [{"change": "move", "filed": seconds}],
+        "meanwhile": {"alone": TIMES, "meanwhile": TIMES, "moves": 4, "move_s": 1.2},
+    }
+    for make in (folder_report.read_rows, folder_report.change_rows, folder_report.meanwhile_rows):
+        head, *rows = make(folders)
+        assert {len(row) for row in rows} == {len(head)}
+    options = parse(["--folders"])
+    assert (options.sizes, options.ingest, options.v1, options.folders) == ((), False, False, True)

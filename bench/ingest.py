@@ -39,7 +39,8 @@ from portal.services.documents.intake import importing
 from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.settings import load_settings
-from portal.store.documents import embedded_texts, vocabulary
+from portal.store.documents import vocabulary
+from portal.store.documents.ingestion import embedded_texts
 
 READING, CUTTING, EMBEDDING, ANALYSING = "reading", "cutting", "embedding", "analysing"
 DATABASE, REST = "waiting for the database", "the rest"

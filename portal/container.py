@@ -15,8 +15,8 @@ from portal.errors import ServerSetup
 from portal.observability.logs import configure_logs
 from portal.reranking import create_reranker
 from portal.services import Services
-from portal.services.people.issuer_keys import create_issuer_keys
-from portal.services.people.oidc_provider import create_oidc_provider
+from portal.services.people.federation.issuer_keys import create_issuer_keys
+from portal.services.people.federation.oidc_provider import create_oidc_provider
 from portal.services.search.cache import SearchCache
 from portal.settings import Settings, load_settings
 from portal.settings.whole import MIN_SECRET_KEY_BYTES

@@ -26,8 +26,8 @@ from portal.services.documents.ingestion import attempts, indexing
 from portal.services.documents.sources import syncing
 from portal.services.models import builds
 from portal.services.operations import maintenance, setup
-from portal.store.documents import queue as queue_store
-from portal.store.documents.queue import INDEX_TASK, QUEUE_NAME, SLOW_QUEUE, SMALL_QUEUE
+from portal.store.documents.ingestion import queue as queue_store
+from portal.store.documents.ingestion.queue import INDEX_TASK, QUEUE_NAME, SLOW_QUEUE, SMALL_QUEUE
 from portal.store.embedding_models.builds import BUILD_QUEUE, BUILD_TASK
 
 log = structlog.get_logger(__name__)

@@ -20,8 +20,8 @@ from portal.services.documents.versions.comparisons import Comparisons
 from portal.services.models.vector_rounds import VectorRounds
 from portal.services.operations.single_flight import SingleFlight
 from portal.services.operations.watch import Watch
-from portal.services.people.issuer_keys import IssuerKeys
-from portal.services.people.oidc_provider import OidcProvider
+from portal.services.people.federation.issuer_keys import IssuerKeys
+from portal.services.people.federation.oidc_provider import OidcProvider
 from portal.services.search.cache import SearchCache
 from portal.settings import Settings
 from portal.store.search.enabled_sets import EnabledSets

@@ -19,8 +19,8 @@ from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from portal.services.operations import maintenance
 from portal.services.search import engine
-from portal.store.documents import files
-from portal.store.documents import jobs as job_store
+from portal.store.documents.ingestion import files
+from portal.store.documents.ingestion import jobs as job_store
 from tests.conftest import Portal
 from tests.factories.answers import ask, saying
 from tests.factories.uploads import run_apart, upload

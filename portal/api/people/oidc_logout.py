@@ -6,7 +6,7 @@ from apiflask import APIBlueprint
 from flask import request
 
 from portal.http import context
-from portal.services.people import oidc_sign_ins
+from portal.services.people.federation import oidc_sign_ins
 
 # Not described at /openapi: it is for the provider, and its specification describes it.
 blueprint = APIBlueprint("oidc_logout", __name__, url_prefix="/oidc", enable_openapi=False)

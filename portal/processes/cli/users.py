@@ -121,7 +121,7 @@ def delete_user(ctx: click.Context, name: str, documents: str, heir: str) -> Non
 @click.pass_context
 def link_user(ctx: click.Context, name: str, subject: str, issuer: str | None) -> None:
     """Link an account to SUBJECT, the `sub` in the tokens and sign-ins of an issuer."""
-    from portal.services.people import outside_accounts
+    from portal.services.people.federation import outside_accounts
 
     outside_accounts.link(open_services(ctx), name=name, subject=subject, issuer=issuer)
     click.echo(f"linked {subject} to {name}")
@@ -133,7 +133,7 @@ def link_user(ctx: click.Context, name: str, subject: str, issuer: str | None) -
 @click.pass_context
 def unlink_user(ctx: click.Context, subject: str, issuer: str | None) -> None:
     """Remove the link to SUBJECT, from the next request on."""
-    from portal.services.people import outside_accounts
+    from portal.services.people.federation import outside_accounts
 
     was_linked = outside_accounts.unlink(open_services(ctx), subject=subject, issuer=issuer)
     click.echo(f"unlinked {subject}" if was_linked else f"{subject} was not linked")

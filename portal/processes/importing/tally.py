@@ -17,7 +17,7 @@ from portal.services.documents.intake.importing import (
     failure_words,
     shown_name,
 )
-from portal.store.documents.importing import Progress
+from portal.store.documents.ingestion.importing import Progress
 
 _WINDOW_S = 30.0
 _SEEN_BY = {

@@ -25,7 +25,7 @@ from portal.services.documents.folders import find_open_for
 from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
-from portal.store.documents import queue
+from portal.store.documents.ingestion import queue
 from portal.store.session import Session
 from portal.text.titles import check_domain, check_tags
 

@@ -28,8 +28,8 @@ from portal.services import Services
 from portal.services.documents import library, private_reads
 from portal.services.documents.ingestion import chunk_storage
 from portal.services.documents.ingestion.chunk_storage import ChunkToStore, Place
-from portal.store.documents import job_chunks
 from portal.store.documents import rows as document_store
+from portal.store.documents.ingestion import job_chunks
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.characters.scripts import has_visible_text

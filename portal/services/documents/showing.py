@@ -15,7 +15,7 @@ from portal.services import Services
 from portal.services.documents import library, private_reads
 from portal.services.documents.page_readers import FileToShow, Sizes
 from portal.store.documents import chunks as chunk_store
-from portal.store.documents import files as file_store
+from portal.store.documents.ingestion import files as file_store
 from portal.text.layout.placing import Box, PlacedPage, lines_of, rectangles
 
 WIDTHS = (700, 1400, 2100)

@@ -28,7 +28,7 @@ from portal.errors import (
 from portal.services import Services
 from portal.services.models import moved
 from portal.settings import EmbeddingSettings
-from portal.store.documents import embedded_texts
+from portal.store.documents.ingestion import embedded_texts
 from portal.store.embedding_models import registry, switches
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session

@@ -14,9 +14,10 @@ from portal.services.documents.ingestion import reanalysis, rereading
 from portal.services.documents.intake import disk_space, idempotency
 from portal.services.models import builds, calibrating
 from portal.services.operations import audit_log, setup
-from portal.services.people import oidc_sign_ins, second_factors
-from portal.store.documents import jobs as job_store
-from portal.store.documents import queue
+from portal.services.people import second_factors
+from portal.services.people.federation import oidc_sign_ins
+from portal.store.documents.ingestion import jobs as job_store
+from portal.store.documents.ingestion import queue
 from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
 

@@ -24,7 +24,8 @@ from portal.domain.people import (
 from portal.errors import InvalidToken
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.people import outside_accounts, outside_tokens, second_factors
+from portal.services.people import second_factors
+from portal.services.people.federation import outside_accounts, outside_tokens
 from portal.store.models import TokenRow, UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import sessions as session_store

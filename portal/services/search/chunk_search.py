@@ -43,7 +43,7 @@ from portal.errors import (
 )
 from portal.services import Services
 from portal.services.search import dynamic_config, engine
-from portal.store.documents import job_chunks
+from portal.store.documents.ingestion import job_chunks
 from portal.text.characters.folding import fold
 from portal.text.terms.analyser import index_terms, query_terms
 from portal.text.terms.highlight import highlight_spans

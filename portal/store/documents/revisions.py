@@ -12,9 +12,10 @@ from portal.domain.documents import MediaType
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, JobStatus
 from portal.domain.documents.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
 from portal.errors import N_, MalformedRequest
-from portal.store.documents import files, vocabulary
+from portal.store.documents import vocabulary
 from portal.store.documents.chunks import stretch_of_body
-from portal.store.documents.files import Original
+from portal.store.documents.ingestion import files
+from portal.store.documents.ingestion.files import Original
 from portal.store.documents.rows import NEWEST_JOB
 from portal.store.models import (
     DocumentChunkRow,

@@ -21,8 +21,9 @@ from portal.domain.documents import (
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.people import User
 from portal.errors import Message
-from portal.store.documents import files, vocabulary
+from portal.store.documents import vocabulary
 from portal.store.documents.folders import folder_visible_to
+from portal.store.documents.ingestion import files
 from portal.store.documents.selection import (
     PORTAL_COLLECTION,
     editable_by,

@@ -17,7 +17,7 @@ from portal.domain.documents import Failure
 from portal.domain.embedding import Vector
 from portal.settings import SearchSettings
 from portal.store.documents import chunks as chunk_store
-from portal.store.documents import queue
+from portal.store.documents.ingestion import queue
 from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry

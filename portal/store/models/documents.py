@@ -326,7 +326,7 @@ class JobRow(Base):
     stage: Mapped[str | None] = mapped_column(Text)
     done_count: Mapped[int] = mapped_column(server_default=text("0"))
     total_count: Mapped[int] = mapped_column(server_default=text("0"))
-    # Of all that are queued the lowest turn comes first (portal.store.documents.queue).
+    # Of all that are queued the lowest turn comes first (portal.store.documents.ingestion.queue).
     turn: Mapped[int] = mapped_column(server_default=text("0"))
     # Also tells apart who works on it: a worker that was taken for dead has a lower one.
     attempts: Mapped[int] = mapped_column(server_default=text("0"))

@@ -51,7 +51,7 @@ def index() -> Answer:
     if wants_fragment("more-conversations"):
         rows = render_template("fragments/chat/_conversation_rows.html", **values)
         return appended(rows, len(values["page"].items))
-    return render_template("pages/chat.html", **values)
+    return render_template("pages/answers/chat.html", **values)
 
 
 @blueprint.post("")
@@ -61,7 +61,7 @@ def create() -> Answer:
     services, user = context.caller()
     question = request.form.get("content", "").strip()
     if about.is_changed():
-        return render_template("pages/chat.html", **_list_values() | {"draft": question})
+        return render_template("pages/answers/chat.html", **_list_values() | {"draft": question})
     if "search" in request.form:
         # The other button of the front door, for browsers without scripts.
         return see_other(url_for("search.show", q=question or None))
@@ -86,7 +86,7 @@ def create() -> Answer:
     except PortalError as error:
         conversations.discard(services, user, conversation.id)
         values = _list_values() | {"error": error_message(error), "draft": question}
-        return render_template("pages/chat.html", **values), error.status
+        return render_template("pages/answers/chat.html", **values), error.status
     return see_other(f"{address}#message-{answer_id}")
 
 
@@ -103,7 +103,7 @@ def show(conversation_id: UUID) -> Answer:
     """Show a conversation, and beside it what the address names: `source`, a citation of it;
     `sources`, all of an answer; `documents`, its switches."""
     if not wants_fragment("chat-side"):
-        return render_template("pages/conversation.html", **page_values(conversation_id))
+        return render_template("pages/answers/conversation.html", **page_values(conversation_id))
     pane = _pane(conversation_id, conversations.messages(*context.caller(), conversation_id))
     if pane is None:
         raise NotFound
@@ -274,5 +274,9 @@ def _rename_form(conversation_id: UUID, **more: Any) -> str:
         "max_title_characters": MAX_TITLE_CHARACTERS,
         "next": next_path(),
     }
-    name = "fragments/chat/_rename.html" if wants_fragment() else "pages/rename_conversation.html"
+    name = (
+        "fragments/chat/_rename.html"
+        if wants_fragment()
+        else "pages/answers/rename_conversation.html"
+    )
     return render_template(name, **(values | more))

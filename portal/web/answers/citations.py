@@ -39,4 +39,4 @@ def show(citation_id: UUID) -> Answer:
         "verified": citing.verify(services, user, citation_id),
         "conversation_id": came_from(),
     }
-    return render_template("pages/citation.html", **values)
+    return render_template("pages/answers/citation.html", **values)

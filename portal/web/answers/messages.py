@@ -31,7 +31,7 @@ def ask(conversation_id: UUID) -> Answer:
     question = request.form.get("content", "")
     if about.is_changed():
         values = chat.page_values(conversation_id) | {"draft": question}
-        return render_template("pages/conversation.html", **values)
+        return render_template("pages/answers/conversation.html", **values)
     replaced = _replaced()
     try:
         stream = answering.ask(
@@ -45,7 +45,7 @@ def ask(conversation_id: UUID) -> Answer:
         values = chat.page_values(conversation_id)
         values |= {"error": error_message(error), "draft": question}
         headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else {}
-        return render_template("pages/conversation.html", **values), error.status, headers
+        return render_template("pages/answers/conversation.html", **values), error.status, headers
     return _answered(conversation_id, stream)
 
 
@@ -75,7 +75,7 @@ def edit(conversation_id: UUID, message_id: UUID) -> Answer:
     if message.role is not Role.USER:
         raise NotFound
     values = {**chat.page_values(conversation_id), "message": message}
-    name = "fragments/chat/_edit.html" if wants_fragment() else "pages/edit_question.html"
+    name = "fragments/chat/_edit.html" if wants_fragment() else "pages/answers/edit_question.html"
     return render_template(name, **values)
 
 
@@ -116,7 +116,7 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
         "question_text": conversations.question_of(services, user, message),
         "verified": {source.id: _verified(source.id) for source in message.citations},
     }
-    return render_template("pages/replay.html", **values)
+    return render_template("pages/answers/replay.html", **values)
 
 
 def _reason(message: Message) -> FeedbackReason | None:

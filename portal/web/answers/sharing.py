@@ -45,14 +45,18 @@ def remove(conversation_id: UUID, user_id: UUID) -> Answer:
 
 @blueprint.get("/shared")
 def show_all() -> Answer:
-    return render_template("pages/shared.html", shared=sharing.list_shared(*context.caller()))
+    return render_template(
+        "pages/answers/shared.html", shared=sharing.list_shared(*context.caller())
+    )
 
 
 @blueprint.get("/shared/<uuid:conversation_id>")
 def read(conversation_id: UUID) -> Answer:
     """Show a conversation of another user, as far as this one may see its sources."""
     shared, messages = sharing.read(*context.caller(), conversation_id)
-    return render_template("pages/shared_conversation.html", shared=shared, messages=messages)
+    return render_template(
+        "pages/answers/shared_conversation.html", shared=shared, messages=messages
+    )
 
 
 @blueprint.post("/shared/<uuid:conversation_id>/leave")
@@ -70,7 +74,7 @@ def _form(conversation_id: UUID, *, error: str | None = None, name: str = "") ->
         "error": error,
         "name": name,
     }
-    template = "fragments/chat/_share.html" if wants_fragment() else "pages/share.html"
+    template = "fragments/chat/_share.html" if wants_fragment() else "pages/answers/share.html"
     return render_template(template, **values)
 
 

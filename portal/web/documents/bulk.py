@@ -83,7 +83,7 @@ def _ask(
     }
     if wants_fragment():
         return render_template("fragments/documents/_bulk_question.html", **values)
-    return render_template("pages/bulk_question.html", **values)
+    return render_template("pages/documents/bulk_question.html", **values)
 
 
 @blueprint.post("")

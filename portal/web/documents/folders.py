@@ -132,7 +132,7 @@ def confirm_delete(folder_id: UUID) -> Answer:
     }
     if wants_fragment():
         return render_template("fragments/folders/_confirm_delete.html", **values)
-    return render_template("pages/folder_delete.html", **values)
+    return render_template("pages/documents/folder_delete.html", **values)
 
 
 @blueprint.post("/<uuid:folder_id>/delete")
@@ -216,7 +216,7 @@ def _access_page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     opened = folders.get_folder(services, user, folder_id)
     can_share = opened.folder.can_share
     page = render_template(
-        "pages/folder_members.html",
+        "pages/documents/folder_members.html",
         opened=opened,
         members=folder_members.list_members(services, user, folder_id),
         groups=groups.list_groups(services) if can_share else [],
@@ -272,7 +272,7 @@ def _form(
         "max_name": MAX_FOLDER_NAME_CHARACTERS,
         "max_description": MAX_DESCRIPTION_CHARACTERS,
     }
-    page = render_template("pages/folder.html", **values)
+    page = render_template("pages/documents/folder.html", **values)
     return (page, error.status) if error else page
 
 

@@ -208,7 +208,7 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
 def index() -> Answer:
     query = list_query()
     if not wants_fragment("document-results") and not wants_fragment("load-more"):
-        return render_template("pages/documents.html", **page_values(query))
+        return render_template("pages/documents/documents.html", **page_values(query))
     values = list_values(query)
     if wants_fragment("document-results"):
         response = make_response(
@@ -265,7 +265,7 @@ def confirm_delete(document_id: UUID) -> Answer:
     }
     if wants_fragment():
         return render_template("fragments/documents/_confirm_delete.html", **values)
-    return render_template("pages/confirm_delete.html", **values)
+    return render_template("pages/documents/confirm_delete.html", **values)
 
 
 @blueprint.post("/documents/<uuid:document_id>/delete")

@@ -61,7 +61,7 @@ def show(document_id: UUID) -> Answer:
         before = positive(request.args.get("before"), otherwise=0) or None
         values = text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE, before)
         return render_template("fragments/reading/_text.html", **values)
-    return render_template("pages/document.html", **page_values(detail))
+    return render_template("pages/documents/document.html", **page_values(detail))
 
 
 @blueprint.get("/<uuid:document_id>/file")
@@ -102,7 +102,7 @@ def edit(document_id: UUID) -> Answer:
     except InvalidInput as error:
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"edit_error": error_message(error)}
-        return render_template("pages/document.html", **values), error.status
+        return render_template("pages/documents/document.html", **values), error.status
     return see_other(url_for("reading.show", document_id=document_id), gettext("Saved."))
 
 
@@ -116,7 +116,7 @@ def reindex(document_id: UUID) -> Answer:
     except (InvalidInput, Conflict) as error:
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"reindex_error": error_message(error)}
-        return render_template("pages/document.html", **values), error.status
+        return render_template("pages/documents/document.html", **values), error.status
     return see_other(
         url_for("reading.show", document_id=document_id),
         gettext("The document is being read again."),

@@ -47,7 +47,7 @@ def show_all(document_id: UUID) -> Answer:
     page = revisions.list_revisions(
         services, user, document_id, cursor=request.args.get("cursor") or None, limit=_LISTED
     )
-    return render_template("pages/revisions.html", document=document, revision_page=page)
+    return render_template("pages/documents/revisions.html", document=document, revision_page=page)
 
 
 @blueprint.post("")
@@ -66,7 +66,7 @@ def upload(document_id: UUID) -> Answer:
             raise
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"version_error": error_message(error)}
-        return render_template("pages/document.html", **values), error.status
+        return render_template("pages/documents/document.html", **values), error.status
     return see_other(
         url_for("reading.show", document_id=document_id),
         gettext(_SAID[receipt.taken]),
@@ -114,7 +114,7 @@ def _text(document_id: UUID, number: int) -> str:
         end=part * PART_CHARACTERS,
     )
     values = {"revision": revision, "text": text, "part": part, "part_count": part_count}
-    return render_template("pages/revision.html", **_head(document_id), **values)
+    return render_template("pages/documents/revision.html", **_head(document_id), **values)
 
 
 def _differences(document_id: UUID, number: int, against: int) -> Answer:
@@ -127,7 +127,7 @@ def _differences(document_id: UUID, number: int, against: int) -> Answer:
         ]
         values: dict[str, Any] = {"revision": pair[0], "against": pair[1], "shown": None}
         values["too_long"] = error_message(error)
-        return render_template("pages/differences.html", **_head(document_id), **values)
+        return render_template("pages/documents/differences.html", **_head(document_id), **values)
     added, removed = characters_changed(compared.pieces)
     values = {
         "revision": compared.revision,
@@ -136,7 +136,7 @@ def _differences(document_id: UUID, number: int, against: int) -> Answer:
         "removed": removed,
         "shown": part_of(compared.pieces, positive(request.args.get("part"))),
     }
-    return render_template("pages/differences.html", **_head(document_id), **values)
+    return render_template("pages/documents/differences.html", **_head(document_id), **values)
 
 
 def _head(document_id: UUID) -> dict[str, Any]:

@@ -76,7 +76,9 @@ def show(conversation_id: UUID) -> Answer:
         return render_template("fragments/selection/_list.html", **values)
     if wants_fragment("more-switches"):
         return render_template("fragments/selection/_rows.html", **values)
-    name = "fragments/selection/_drawer.html" if wants_fragment() else "pages/selection.html"
+    name = (
+        "fragments/selection/_drawer.html" if wants_fragment() else "pages/documents/selection.html"
+    )
     return render_template(name, **values)
 
 

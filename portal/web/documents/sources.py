@@ -107,7 +107,7 @@ def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     outcome = source.last_run if source else None
     choices = _choices(services.settings)
     page = render_template(
-        "pages/folder_source.html",
+        "pages/documents/folder_source.html",
         folder=folders.get_folder(services, user, folder_id).folder,
         source=source,
         run=outcome,

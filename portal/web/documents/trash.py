@@ -37,7 +37,7 @@ def show() -> Answer:
         rows = render_template("fragments/trash/_rows.html", **values)
         return appended(rows, len(page.items))
     trash_days = services.settings.trash_days
-    return render_template("pages/trash.html", trash_days=trash_days, **values)
+    return render_template("pages/documents/trash.html", trash_days=trash_days, **values)
 
 
 @blueprint.post("/<uuid:document_id>/restore")
@@ -65,7 +65,7 @@ def confirm_purge(document_id: UUID) -> Answer:
     document = library.get_summary(*context.caller(), document_id, deleted=True)
     if wants_fragment():
         return render_template("fragments/trash/_confirm_purge.html", document=document)
-    return render_template("pages/confirm_purge.html", document=document)
+    return render_template("pages/documents/confirm_purge.html", document=document)
 
 
 @blueprint.post("/<uuid:document_id>/purge")

@@ -86,7 +86,7 @@ def upload() -> Answer:
 def _page(**values: Any) -> str:
     # The form's own fields, such as the domain, must not filter the list.
     query = ListQuery(folder_id=form_place().folder_id)
-    return render_template("pages/documents.html", **page_values(query, **values))
+    return render_template("pages/documents/documents.html", **page_values(query, **values))
 
 
 def _rows(files: list[FileStorage]) -> str:

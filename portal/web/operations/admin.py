@@ -63,4 +63,4 @@ def _page(**more: Any) -> str:
         "invitation": None,
         "invitation_link": None,
     }
-    return render_template("pages/admin.html", **(values | more))
+    return render_template("pages/operations/admin.html", **(values | more))

@@ -114,4 +114,4 @@ def _page(**given: Any) -> str:
         "trial": None,
         "error": None,
     }
-    return render_template("pages/admin_answers.html", **(values | given))
+    return render_template("pages/operations/admin_answers.html", **(values | given))

@@ -25,6 +25,6 @@ def show() -> Response:
         for path, operations in sorted(spec["paths"].items())
         for method, operation in operations.items()
     ]
-    page = make_response(render_template("pages/api_docs.html", endpoints=endpoints))
+    page = make_response(render_template("pages/operations/api_docs.html", endpoints=endpoints))
     page.headers["Content-Security-Policy"] = _POLICY
     return page

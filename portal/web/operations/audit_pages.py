@@ -95,7 +95,7 @@ def show() -> str:
     )
     retention_days = context.services().settings.audit.retention_days
     return render_template(
-        "pages/audit.html",
+        "pages/operations/audit.html",
         page=page,
         chosen=_as_sent(),
         event_words=EVENT_WORDS,

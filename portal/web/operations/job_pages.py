@@ -36,7 +36,7 @@ def show() -> Answer:
     }
     if wants_fragment("job-list"):
         return render_template("fragments/jobs/_list.html", **values)
-    return render_template("pages/jobs.html", **values)
+    return render_template("pages/operations/jobs.html", **values)
 
 
 @blueprint.post("/<uuid:document_id>/cancel")

@@ -42,7 +42,7 @@ def show() -> Answer:
     }
     if wants_fragment("model-list"):
         return render_template("fragments/models/_list.html", **values)
-    return render_template("pages/models.html", **values)
+    return render_template("pages/operations/models.html", **values)
 
 
 @blueprint.post("/build")
@@ -82,7 +82,7 @@ def confirm_drop() -> Answer:
     summary = _find(name)
     if wants_fragment():
         return render_template("fragments/models/_confirm_drop.html", summary=summary)
-    return render_template("pages/confirm_drop_model.html", summary=summary)
+    return render_template("pages/operations/confirm_drop_model.html", summary=summary)
 
 
 @blueprint.post("/drop")

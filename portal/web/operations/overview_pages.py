@@ -59,7 +59,7 @@ def show() -> str:
     found = overview.show(services, user)
     vector_store = health.check_vector_store(services)
     return render_template(
-        "pages/admin_overview.html",
+        "pages/operations/admin_overview.html",
         plots=(
             _latency(found.latency_s),
             _hits(found.hits),
@@ -80,7 +80,7 @@ def show_components() -> str:
     plot = Plot(
         "example", gettext("Example"), "", gettext("Day"), gettext("Value"), bars, gettext("Part")
     )
-    return render_template("pages/components.html", colours=COLOURS, plot=plot)
+    return render_template("pages/operations/components.html", colours=COLOURS, plot=plot)
 
 
 def _latency(buckets: Sequence[Bucket]) -> Plot:

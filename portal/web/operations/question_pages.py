@@ -34,7 +34,7 @@ _DEFAULT_PERIOD = 30
 def show() -> str:
     days, problem = _period(), _problem()
     return render_template(
-        "pages/admin_questions.html",
+        "pages/operations/admin_questions.html",
         report=question_report.show(*context.caller(), days=days, problem=problem),
         periods=PERIODS,
         problem=problem,

@@ -163,7 +163,7 @@ def _page(
     values: dict[str, str], faults: dict[str, str] | None = None, *, message: str | None = None
 ) -> str:
     fields = [_field(name, values.get(name), (faults or {}).get(name)) for name in _names()]
-    return render_template("pages/admin_search.html", fields=fields, message=message)
+    return render_template("pages/operations/admin_search.html", fields=fields, message=message)
 
 
 def _names() -> list[str]:

@@ -22,7 +22,8 @@ from portal.http.recent_sign_in import (
 from portal.services.documents import library
 from portal.services.documents.intake import quotas
 from portal.services.operations import account_deletion
-from portal.services.people import accounts, oidc_accounts, second_factors, sessions
+from portal.services.people import accounts, second_factors, sessions
+from portal.services.people.federation import oidc_accounts
 from portal.web.i18n import language
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people import preferences
@@ -149,7 +150,7 @@ def delete() -> Answer:
 def _deletion_page(*, error: str | None = None) -> str:
     services, user = context.caller()
     return render_template(
-        "pages/delete_account.html",
+        "pages/people/delete_account.html",
         account=accounts.get_summary(services, user, user.id),
         action=url_for("account.delete"),
         back=url_for("account.show"),
@@ -188,7 +189,7 @@ def _page(**more: Any) -> str:
         "new_token": None,
         "new_token_name": None,
     }
-    return render_template("pages/account.html", **(values | more))
+    return render_template("pages/people/account.html", **(values | more))
 
 
 def _form_status(error: PortalError) -> int:

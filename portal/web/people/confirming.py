@@ -72,7 +72,7 @@ def resume() -> Answer:
     path, fields = held
     if not fields:
         return see_other(path)
-    return render_template("pages/confirmed.html", action=path, fields=fields)
+    return render_template("pages/people/confirmed.html", action=path, fields=fields)
 
 
 def hold() -> None:
@@ -100,7 +100,7 @@ def _page(
     *, action: str, path: str | None, fields: list[tuple[str, str]], is_wrong: bool = False
 ) -> str:
     return render_template(
-        "pages/confirm.html",
+        "pages/people/confirm.html",
         user=context.user(),
         action=action,
         path=path,

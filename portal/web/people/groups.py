@@ -59,7 +59,7 @@ def edit(group_id: UUID) -> Answer:
 @context.for_administrators
 def confirm_delete(group_id: UUID) -> Answer:
     opened = groups.get_group(*context.caller(), group_id)
-    return render_template("pages/group_delete.html", opened=opened)
+    return render_template("pages/people/group_delete.html", opened=opened)
 
 
 @blueprint.post("/<uuid:group_id>/delete")
@@ -103,7 +103,7 @@ def _limits() -> dict[str, int]:
 
 def _list_page(error: PortalError | None = None) -> Answer:
     page = render_template(
-        "pages/groups.html",
+        "pages/people/groups.html",
         groups=groups.list_groups(context.services()),
         error=error_message(error) if error else "",
         sent=request.form,
@@ -118,7 +118,7 @@ def _page(group_id: UUID, error: PortalError | None = None) -> Answer:
     members = {name for _, name in opened.members}
     listed = accounts.list_accounts(services, user)
     page = render_template(
-        "pages/group.html",
+        "pages/people/group.html",
         opened=opened,
         names=[one.name for one in listed if one.name not in members],
         error=error_message(error) if error else "",

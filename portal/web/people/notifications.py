@@ -70,7 +70,7 @@ def index() -> Answer:
         batch = notifications.list_batch(*context.caller(), batch_id)
         if not batch:
             raise NotFound
-        return render_template("pages/notification_batch.html", batch=batch)
+        return render_template("pages/people/notification_batch.html", batch=batch)
     page = notifications.list_batches(
         *context.caller(),
         cursor=request.args.get("cursor") or None,
@@ -82,7 +82,7 @@ def index() -> Answer:
     if wants_fragment("load-more"):
         rows = render_template("fragments/notifications/_rows.html", **values)
         return appended(rows, len(page.items))
-    return render_template("pages/notifications.html", **values)
+    return render_template("pages/people/notifications.html", **values)
 
 
 @blueprint.get("/state")

@@ -23,8 +23,8 @@ from portal.http import context
 from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
-from portal.services.people import oidc_accounts, oidc_sign_ins
-from portal.services.people.oidc_provider import OidcClaims, OidcProvider
+from portal.services.people.federation import oidc_accounts, oidc_sign_ins
+from portal.services.people.federation.oidc_provider import OidcClaims, OidcProvider
 from portal.web.layout import Answer, see_other, viewer
 from portal.web.people import confirming, oidc_flow, sign_in
 from portal.web.people.oidc_flow import CONFIRM, LINK, SIGN_IN, Flow

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response
 
 from portal.errors import ProviderSignInExpired
 from portal.http import context, cookies
-from portal.services.people import oidc_sign_ins
+from portal.services.people.federation import oidc_sign_ins
 
 SIGN_IN, LINK, CONFIRM = "sign-in", "link", "confirm"
 

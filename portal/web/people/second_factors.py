@@ -140,7 +140,7 @@ def _totp_page(*, error: str | None = None) -> str:
     enrolment = totp.find_enrolment(context.services(), context.session_user())
     drawing = segno.make_qr(enrolment.uri).svg_inline(light="#fff", omitsize=True, border=4)
     return render_template(
-        "pages/totp.html",
+        "pages/people/totp.html",
         qr=Markup(drawing),  # noqa: S704 - drawn from squares alone
         secret=enrolment.secret,
         error=error,
@@ -160,4 +160,4 @@ def _page(**more: Any) -> str:
         "passkey_error": None,
         "passkey_name": "",
     }
-    return render_template("pages/second_factors.html", **(values | more))
+    return render_template("pages/people/second_factors.html", **(values | more))

@@ -123,7 +123,7 @@ def _page(after: str | None, *, error: str | None = None) -> str:
     factors = second_factors.load(context.services(), pending.user.id)
     here = [one for one in factors.passkeys if site and one.rp_id == site.id]
     return render_template(
-        "pages/second_step.html",
+        "pages/people/second_step.html",
         factors=factors,
         site=site,
         can_use_passkey=bool(here),

@@ -29,7 +29,7 @@ blueprint = APIBlueprint("sessions", __name__, enable_openapi=False, url_prefix=
 @blueprint.get("")
 def show() -> Answer:
     return render_template(
-        "pages/sessions.html",
+        "pages/people/sessions.html",
         sessions=sessions.list_sessions(context.services(), context.require_signed_in()),
         method_words=METHOD_WORDS,
     )

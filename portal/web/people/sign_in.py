@@ -23,14 +23,8 @@ from portal.http import clients, context, cookies
 from portal.http.credentials import Credentials, read_credentials
 from portal.http.hosts import external_url
 from portal.http.messages import error_message
-from portal.services.people import (
-    accounts,
-    administration,
-    invitations,
-    oidc_sign_ins,
-    pending_sign_ins,
-    sessions,
-)
+from portal.services.people import accounts, administration, invitations, pending_sign_ins, sessions
+from portal.services.people.federation import oidc_sign_ins
 from portal.web.layout import Answer, remember, see_other, viewer, wants_fragment
 from portal.web.people import oidc_flow, passkey_forms
 from portal.web.security import csrf_token, forget_csrf, next_path
@@ -80,7 +74,7 @@ def sign_in() -> Answer:
 def confirm_sign_out() -> Answer:
     if viewer() is None:
         return see_other(url_for("sign_in.show"))
-    return render_template("pages/sign_out.html")
+    return render_template("pages/people/sign_out.html")
 
 
 @blueprint.post("/logout")
@@ -104,7 +98,7 @@ def sign_out() -> Answer:
 @context.public
 def show_invitation(token: str) -> Answer:
     invitation = invitations.find_invitation(context.services(), token)
-    return render_template("pages/invitation.html", invitation=invitation, token=token)
+    return render_template("pages/people/invitation.html", invitation=invitation, token=token)
 
 
 @blueprint.post("/invite/<token>")
@@ -120,7 +114,7 @@ def accept_invitation(token: str) -> Answer:
         invitations.accept_invitation(services, token, name=given.name, password=given.password)
     except (InvalidInput, NameTaken) as error:
         page = render_template(
-            "pages/invitation.html",
+            "pages/people/invitation.html",
             invitation=invitation,
             token=token,
             name=given.name,
@@ -154,7 +148,7 @@ def reset_password(token: str) -> Answer:
 
 def _reset_page(token: str, *, error: str | None = None) -> str:
     name = administration.find_password_reset(context.services(), token)
-    return render_template("pages/password_reset.html", name=name, token=token, error=error)
+    return render_template("pages/people/password_reset.html", name=name, token=token, error=error)
 
 
 def start_session(
@@ -253,7 +247,7 @@ def leave_for(address: str) -> Response:
     """Send the browser from a form to another site. A redirect would not do: the policy on forms
     forbids their targets to be elsewhere, those of redirects too."""
     response = make_response(
-        render_template("pages/leaving.html", address=address, label=provider_label())
+        render_template("pages/people/leaving.html", address=address, label=provider_label())
     )
     response.headers["Refresh"] = f"0; url={address}"
     return response
@@ -270,7 +264,7 @@ def show_sign_in_page(after: str | None, *, name: str = "", error: str | None = 
     site, _ = passkey_forms.find_site()
     settings, provider = services.settings.oidc, services.oidc
     return render_template(
-        "pages/sign_in.html",
+        "pages/people/sign_in.html",
         after=after,
         name=name,
         error=error,

@@ -121,14 +121,14 @@ def _page(user_id: UUID, **more: Any) -> str:
         "reset": None,
         "reset_link": None,
     }
-    return render_template("pages/admin_user.html", **(values | more))
+    return render_template("pages/people/admin_user.html", **(values | more))
 
 
 def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -> str:
     services, user = context.caller()
     listed = accounts.list_accounts(services, user)
     return render_template(
-        "pages/delete_account.html",
+        "pages/people/delete_account.html",
         account=accounts.get_summary(services, user, user_id),
         action=url_for("admin_users.delete", user_id=user_id),
         back=url_for("admin_users.show", user_id=user_id),

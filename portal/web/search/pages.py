@@ -114,7 +114,7 @@ def _answer(
     query: SearchQuery, values: dict[str, Any], *, is_fragment: bool, shows_facets: bool
 ) -> Response:
     if not is_fragment:
-        return make_response(render_template("pages/search.html", **values))
+        return make_response(render_template("pages/search/search.html", **values))
     parts = [("fragments/search/_results.html", values), titled(str(values["page_title"]))]
     if shows_facets:
         parts.append(("fragments/search/_facets.html", {**values, "out_of_band": True}))
@@ -131,7 +131,7 @@ def show_why_not() -> Answer:
     query = _query()
     values = {**_values(query), "absentee": _absentee(query)}
     is_fragment = wants_fragment("why-not")
-    name = "fragments/search/_why_not.html" if is_fragment else "pages/search_why.html"
+    name = "fragments/search/_why_not.html" if is_fragment else "pages/search/search_why.html"
     return render_template(name, **values)
 
 

@@ -23,7 +23,7 @@ from portal.errors import ChatUnavailable
 from portal.services.answers import conversations
 from portal.services.documents import library, selections
 from portal.services.documents.ingestion import indexing
-from portal.store.documents import files, jobs
+from portal.store.documents.ingestion import files, jobs
 from tests.conftest import Portal
 from tests.factories.answers import SaysWhatIsWritten
 from tests.factories.uploads import upload

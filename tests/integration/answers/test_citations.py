@@ -21,7 +21,7 @@ from portal.services.documents import library
 from portal.services.documents.erasing import ERASED, without_quotations
 from portal.services.documents.ingestion import indexing
 from portal.store.answers import citations
-from portal.store.documents import files, jobs
+from portal.store.documents.ingestion import files, jobs
 from tests.conftest import Portal
 from tests.factories.answers import ask, saying
 from tests.factories.blocking import wait_until_blocked

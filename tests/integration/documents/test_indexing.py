@@ -16,7 +16,7 @@ from portal.services.documents.ingestion import attempts, chunk_storage, indexin
 from portal.services.documents.intake import uploads
 from portal.services.models import catalog
 from portal.services.search import engine
-from portal.store.documents import jobs as job_store
+from portal.store.documents.ingestion import jobs as job_store
 from tests.conftest import Portal
 from tests.factories.uploads import run_apart, upload
 

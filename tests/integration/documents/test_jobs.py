@@ -28,9 +28,9 @@ from portal.services.documents.ingestion import attempts, indexing, jobs, reread
 from portal.services.documents.intake import uploads
 from portal.services.operations import maintenance
 from portal.services.search import engine
-from portal.store.documents import jobs as job_store
-from portal.store.documents import queue
-from portal.store.documents.queue import QUEUE_NAME, SLOW_QUEUE, SMALL_QUEUE
+from portal.store.documents.ingestion import jobs as job_store
+from portal.store.documents.ingestion import queue
+from portal.store.documents.ingestion.queue import QUEUE_NAME, SLOW_QUEUE, SMALL_QUEUE
 from portal.store.session import Session
 from tests.conftest import Portal
 from tests.factories.deaths import die_of_a_signal, end_as_asked, end_of_an_error

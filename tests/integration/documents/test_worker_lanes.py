@@ -19,7 +19,7 @@ from portal.processes import worker
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
-from portal.store.documents.queue import QUEUE_NAME, SMALL_QUEUE
+from portal.store.documents.ingestion.queue import QUEUE_NAME, SMALL_QUEUE
 from tests.conftest import Portal
 from tests.factories.uploads import upload
 

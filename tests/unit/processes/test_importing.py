@@ -15,7 +15,7 @@ from portal.processes.importing import display as displays
 from portal.processes.importing.display import Display, duration
 from portal.processes.importing.tally import Pace, Tally, shown
 from portal.services.documents.intake.importing import ImportedFile, Outcome
-from portal.store.documents.importing import Progress
+from portal.store.documents.ingestion.importing import Progress
 
 READY, FAILED, PROCESSING = (
     DocumentStatus.READY,

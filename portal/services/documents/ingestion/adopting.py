@@ -5,9 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.services.documents.intake.uploads import title_of
-from portal.store.documents import files as file_store
-from portal.store.documents import outdated_chunks
 from portal.store.documents import rows as document_store
+from portal.store.documents.ingestion import files as file_store
+from portal.store.documents.ingestion import outdated_chunks
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.titles import check_title

@@ -18,10 +18,10 @@ from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
 from portal.services import Services
 from portal.services.documents.ingestion import attempts
 from portal.services.documents.library import editable, refuse_elsewhere
-from portal.store.documents import files as file_store
-from portal.store.documents import job_lists
-from portal.store.documents import jobs as job_store
 from portal.store.documents import rows as document_store
+from portal.store.documents.ingestion import files as file_store
+from portal.store.documents.ingestion import job_lists
+from portal.store.documents.ingestion import jobs as job_store
 from portal.store.session import Session
 
 

@@ -14,7 +14,8 @@ import structlog
 
 from portal.services import Services
 from portal.services.documents.ingestion.chunk_storage import chunk_terms, chunk_text
-from portal.store.documents import outdated_chunks, vocabulary
+from portal.store.documents import vocabulary
+from portal.store.documents.ingestion import outdated_chunks
 from portal.text.terms.analyser import analyser_version
 
 log = structlog.get_logger(__name__)

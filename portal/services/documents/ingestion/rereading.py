@@ -16,10 +16,10 @@ from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.ingest.formats import FORMATS
 from portal.services import Services
 from portal.services.documents.library import as_file, editable, refuse_elsewhere, seen
-from portal.store.documents import files as file_store
-from portal.store.documents import jobs as job_store
-from portal.store.documents import outdated_texts, queue
 from portal.store.documents import rows as document_store
+from portal.store.documents.ingestion import files as file_store
+from portal.store.documents.ingestion import jobs as job_store
+from portal.store.documents.ingestion import outdated_texts, queue
 
 __all__ = ["ENCODINGS", "reread", "reread_outdated"]
 

@@ -11,7 +11,7 @@ from portal.domain import locks
 from portal.domain.people import User
 from portal.errors import N_, IdempotencyConflict, IdempotencyMismatch, InvalidInput
 from portal.services import Services
-from portal.store.documents import idempotency as idempotency_store
+from portal.store.documents.ingestion import idempotency as idempotency_store
 
 MAX_KEY_CHARACTERS = 200
 # The characters that any HTTP header can carry.

@@ -25,8 +25,8 @@ from portal.errors import (
 from portal.services import Services
 from portal.services.documents.ingestion import jobs
 from portal.services.documents.intake.uploads import Place, store_upload
-from portal.store.documents import importing as import_store
-from portal.store.documents.importing import Present, Progress
+from portal.store.documents.ingestion import importing as import_store
+from portal.store.documents.ingestion.importing import Present, Progress
 
 # Files looked up at once among the documents that exist already.
 _FILES_AT_ONCE = 32

@@ -13,7 +13,7 @@ from uuid import UUID
 from portal.domain.people import User, require_admin
 from portal.errors import QuotaExceeded
 from portal.services import Services
-from portal.store.documents import files as file_store
+from portal.store.documents.ingestion import files as file_store
 from portal.store.session import Session
 
 

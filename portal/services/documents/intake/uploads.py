@@ -22,10 +22,10 @@ from portal.services import Services
 from portal.services.documents import folders
 from portal.services.documents.intake import disk_space, malware, quotas
 from portal.services.documents.library import seen
-from portal.store.documents import files as file_store
 from portal.store.documents import folders as folder_store
-from portal.store.documents import jobs as job_store
 from portal.store.documents import rows as document_store
+from portal.store.documents.ingestion import files as file_store
+from portal.store.documents.ingestion import jobs as job_store
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.characters.scripts import has_visible_text, is_invisible

@@ -13,7 +13,7 @@ from typing import Any
 import jwt
 import pytest
 
-from portal.services.people.oidc_provider import create_oidc_provider
+from portal.services.people.federation.oidc_provider import create_oidc_provider
 from tests.conftest import Portal
 from tests.factories.browser import Browser
 from tests.factories.issuer import claims, ec_key, jwk, public_pem, rsa_key, sign

@@ -141,7 +141,7 @@ def test_logout_tokens_without_a_provider_are_refused(services: Any) -> None:
 def test_used_values_are_forgotten_in_time(portal: Portal, liar: LyingProvider) -> None:
     from sqlalchemy import text
 
-    from portal.services.people import oidc_sign_ins
+    from portal.services.people.federation import oidc_sign_ins
 
     browser = come_in(portal, liar, "grace")
     with portal.services.database.begin() as session:

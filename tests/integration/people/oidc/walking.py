@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from portal.services.people import outside_accounts
+from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
 from tests.factories.browser import Browser
 from tests.factories.issuer import claims, sign

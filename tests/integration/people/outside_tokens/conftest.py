@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from portal.services import Services
-from portal.services.people import accounts, outside_accounts
+from portal.services.people import accounts
+from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
 from tests.factories.issuer import (
     AUDIENCE,

@@ -17,7 +17,8 @@ from portal.errors import (
     UnknownSubject,
 )
 from portal.processes.cli import main
-from portal.services.people import accounts, outside_accounts, tokens
+from portal.services.people import accounts, tokens
+from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
 from tests.factories.issuer import (
     AUDIENCE,

@@ -16,8 +16,9 @@ from portal.errors import (
     InvalidToken,
     IssuerUnavailable,
 )
-from portal.services.people import outside_accounts, tokens
-from portal.services.people.issuer_keys import IssuerKeys, create_issuer_keys, parse_keys
+from portal.services.people import tokens
+from portal.services.people.federation import outside_accounts
+from portal.services.people.federation.issuer_keys import IssuerKeys, create_issuer_keys, parse_keys
 from portal.settings import OutsideIssuerSettings, load_settings
 from tests.conftest import Portal
 from tests.factories.issuer import (

@@ -21,9 +21,10 @@ from portal.errors import (
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
-from portal.services.people import oidc_sign_ins, sessions
+from portal.services.people import sessions
 from portal.services.people.accounts import check_name, may_use_password, verified
-from portal.services.people.oidc_provider import OidcClaims
+from portal.services.people.federation import oidc_sign_ins
+from portal.services.people.federation.oidc_provider import OidcClaims
 from portal.settings import OidcSettings
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store

@@ -13,7 +13,7 @@ import jwt
 from portal.domain.people import SCOPES, Scope, with_lesser
 from portal.errors import InvalidToken
 from portal.services import Services
-from portal.services.people.signed_claims import UNREADABLE, check_subject, verify
+from portal.services.people.federation.signed_claims import UNREADABLE, check_subject, verify
 from portal.settings import OutsideIssuerSettings
 
 _REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp"]

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
 from portal.domain.documents.jobs import UNFINISHED, JobStage, JobStatus
-from portal.store.documents import queue
+from portal.store.documents.ingestion import queue
 from portal.store.models import DocumentRow, JobRow
 
 

@@ -14,9 +14,9 @@ from portal.domain.people import TokenKind
 from portal.errors import N_, InvalidInput, InvalidSetting, InvalidToken, NameTaken, UnknownSubject
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
-from portal.services.people import oidc_sign_ins
 from portal.services.people.accounts import MAX_NAME_CHARACTERS, check_name
-from portal.services.people.outside_tokens import OutsideClaims
+from portal.services.people.federation import oidc_sign_ins
+from portal.services.people.federation.outside_tokens import OutsideClaims
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import outside_identities as identity_store

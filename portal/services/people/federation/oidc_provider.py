@@ -24,15 +24,15 @@ from portal.errors import (
     ProviderSignInFailed,
     ProviderUnavailable,
 )
-from portal.services.people.issuer_keys import IssuerKeys
-from portal.services.people.provider_documents import (
+from portal.services.people.federation.issuer_keys import IssuerKeys
+from portal.services.people.federation.provider_documents import (
     CachedDocument,
     UnusableDocument,
     download,
     json_object,
     request,
 )
-from portal.services.people.signed_claims import UNREADABLE, check_subject, verify
+from portal.services.people.federation.signed_claims import UNREADABLE, check_subject, verify
 from portal.settings import OidcSettings
 from portal.settings.base import https_address
 from portal.settings.sign_in import OutsideAlgorithm

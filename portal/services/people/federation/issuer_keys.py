@@ -19,7 +19,7 @@ from jwt import PyJWK, PyJWKError
 from jwt.exceptions import InvalidKeyError
 
 from portal.errors import InvalidSetting
-from portal.services.people.provider_documents import CachedDocument, download
+from portal.services.people.federation.provider_documents import CachedDocument, download
 from portal.settings import OutsideIssuerSettings
 
 PublicKey = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey | Ed448PublicKey

@@ -8,7 +8,7 @@ from typing import Any
 
 import jwt
 
-from portal.services.people.issuer_keys import IssuerKeys
+from portal.services.people.federation.issuer_keys import IssuerKeys
 
 # Errors that reading an untrusted token may raise.
 UNREADABLE = (

@@ -9,7 +9,7 @@ from portal.domain.people import SignedIn, VerifiedUser
 from portal.errors import InvalidLogoutToken, ProviderSignInExpired, ProviderSignInFailed
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.people.oidc_provider import LOGOUT_TOKEN_LIFE_S, OidcClaims
+from portal.services.people.federation.oidc_provider import LOGOUT_TOKEN_LIFE_S, OidcClaims
 from portal.services.people.sealing import digest
 from portal.store.people import oidc_sign_ins as sign_in_store
 from portal.store.people import tokens as token_store

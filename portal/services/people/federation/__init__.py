@@ -1,0 +1,1 @@
+"""Sign-in by an OpenID Connect provider, and tokens of other issuers."""

@@ -97,7 +97,8 @@ class SearchPlan:
             return 2 * self.legs.leg_limit
         if self.legs.by_document:
             return self.limit
-        return max(self.limit + self.spare, MAX_COMPARED_BY_PROXIMITY, rerank_candidates)
+        compared = MAX_COMPARED_BY_PROXIMITY if self.weighs_proximity else 0
+        return max(self.limit + self.spare, compared, rerank_candidates)
 
     def with_spare(self, spare: int) -> SearchPlan:
         """Return the plan for more candidates."""

@@ -88,4 +88,4 @@ def find_chunks(
     )
     trace = Trace()
     _plan, found = find(services, plan, trace)
-    return list(found.candidates), trace
+    return list(found.candidates)[:limit], trace

@@ -263,7 +263,10 @@ def existing(value: Existing | None) -> Existing:
 
 
 class NoSuchAccount(NotFound):
-    message = N_("There is no active account “%(name)s”. Create it first: portal user create NAME.")
+    message = N_(
+        "There is no active account “%(name)s”. Check the name, or ask an administrator to create "
+        "it."
+    )
 
 
 class NoSuchModel(NotFound):

@@ -36,6 +36,8 @@ from portal.domain.embedding import Embedder, StatementReader
 # Another source is quoted as well when its chance is close to the best.
 _NEARLY = 0.6
 _MIN_FURTHER_CHANCE = 0.3
+# The search is sure that such a source is about something else.
+_MIN_SEARCH_CONFIDENCE = 0.05
 _MAX_SOURCES = 2
 _MAX_ABOUT = 3
 
@@ -101,9 +103,14 @@ class ExtractiveChatModel:
         ranked = sorted(near or judged, key=lambda one: -one.chance)
         best = ranked[0].chance if ranked else 0.0
         if best >= MIN_CHANCE:
-            least = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
-            ranked = without_other_figures(question, ranked)
-            chosen = [ranked[0], *(one for one in ranked[1:] if one.chance >= least)]
+            first, *others = without_other_figures(question, ranked)
+            min_chance = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
+            min_confidence = min(_MIN_SEARCH_CONFIDENCE, first.source.confidence)
+            chosen = [first] + [
+                one
+                for one in others
+                if one.chance >= min_chance and one.source.confidence >= min_confidence
+            ]
             # Together they answer with at least the chance of the best.
             quotations = [
                 replace(each, confidence=best)

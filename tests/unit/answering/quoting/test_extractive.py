@@ -90,6 +90,20 @@ def test_two_passages_that_both_answer_are_both_quoted():
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "quoted"), [(0.9, 0.9, 2), (0.9, 0.001, 1), (0.001, 0.001, 2)]
+)
+def test_further_source_that_search_holds_for_unrelated_is_not_quoted(first, second, quoted):
+    sources = [
+        source(1, "The shed closes at 6 pm.", confidence=first),
+        source(2, "The shed of the neighbours closes at 8 pm.", confidence=second),
+    ]
+    chat = ExtractiveChatModel(Reader("closes"))
+    events = list(chat.stream(request("When does the shed close?", sources)))
+    _, order = content_of(events, sources)
+    assert len(order) == quoted
+
+
+@pytest.mark.parametrize(
     ("question", "said", "quoted"),
     [
         ("When does room 3 close?", ("Room 3 closes at 6 pm.", "Room 2 closes at 5 pm."), 1),

@@ -22,7 +22,7 @@ _ASKED = re.compile(
 _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")
 # Rows whose name is a number, a date, a time or a sentence make odd questions.
 _NUMBERED = re.compile(r"[-+]?[¥$€£￥]?\s?\d")
-_MAX_ROW_WORDS = 4
+_MAX_ROW_WORDS = 3
 _COUNTED = re.compile(r"^(?P<thing>\S+?)数$")
 
 

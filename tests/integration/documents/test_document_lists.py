@@ -124,7 +124,8 @@ def test_back_returns_to_as_many_rows(
     assert first.count('data-testid="document-row"') == 50
     more = re.search(r'hx-get="(/documents\?cursor=[^"]+)"', first)
     assert more is not None
-    fragment = {**headers, "HX-Request": "true", "HX-Target": "load-more"}
+    page = "http://localhost/documents?sort=title&q=0"
+    fragment = headers | {"HX-Request": "true", "HX-Target": "load-more", "HX-Current-URL": page}
     answer = client.get(more[1].replace("&amp;", "&"), headers=fragment)
     assert answer.text.count('data-testid="document-row"') == 10
     address = answer.headers["HX-Replace-Url"]

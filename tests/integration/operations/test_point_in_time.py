@@ -83,6 +83,7 @@ def test_a_portal_returns_to_the_moment_before_a_mistake(run_dir: Path) -> None:
             "restore_command": f"cp {archive}/%f %p",
             "recovery_target_time": str(moment[0]),
             "recovery_target_action": "promote",
+            "hot_standby": "off",
         },
     )  # fmt: skip
     (root / "new").mkdir()

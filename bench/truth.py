@@ -122,7 +122,8 @@ class Truth:
         terms = query_terms(question.text)
         close = np.array([closeness(terms, one) for one in self._terms_of(places)])
         share = how.text_weight / (how.vector_weight + how.text_weight)
-        return places[np.argsort(-(fused + PROXIMITY * share * fade * close), kind="stable")]
+        added = PROXIMITY * share * fade * np.where(fused > 0, close, 0.0)
+        return places[np.argsort(-(fused + added), kind="stable")]
 
     def _terms_of(self, places: Places) -> list[str]:
         ids = [self._corpus.chunk_ids[place] for place in _listed(places)]

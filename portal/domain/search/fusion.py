@@ -217,7 +217,15 @@ def add_proximity(
     added = share * weight * fade
     each = chain(closeness, repeat(0.0))
     compared = [
-        Ranked(offer, Parts(share * parts.vector, share * parts.text, proximity=added * close))
+        Ranked(
+            offer,
+            Parts(
+                share * parts.vector,
+                share * parts.text,
+                # What neither leg supports is not told apart by its words.
+                proximity=added * close if parts.score > 0 else 0.0,
+            ),
+        )
         for (offer, parts), close in zip(ranked, each, strict=False)
     ]
     return sorted(compared, key=lambda one: -one.score)

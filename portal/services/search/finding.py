@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import structlog
 
@@ -102,6 +103,14 @@ class Found:
         return len([None for offer, _ in self.offers if offer.text_rank is not None])
 
 
+class _BestOffers(NamedTuple):
+    """All offers in order, and the best, whose chunks are loaded; whether these are all."""
+
+    ranked: Sequence[Ranked]
+    best: Sequence[Ranked]
+    is_all: bool
+
+
 def find(
     services: Services, plan: SearchPlan, trace: Trace, deadline: Deadline | None = None
 ) -> tuple[SearchPlan, Found]:
@@ -163,7 +172,9 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
             is_long = enabled.chunk_count >= _MIN_SIDE_BY_SIDE
             with services.database.spare() if is_long else nullcontext() as spare:
                 offered = find_offers(reader, legs, enabled, sets, trace, spare=spare)
-            found, version = _load(services, reader, plan, offered, enabled)
+            offers = _best_offers(services, plan, offered)
+            chunks, version = load_chunks(reader, legs, [one.offer.id for one in offers.best])
+        found = _found(plan, offers, chunks, enabled)
         if version == offered.documents_version or legs.deadline.is_over:
             break
         if enabled.ids is not None or legs.has_private:
@@ -175,18 +186,22 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
     return found
 
 
-def _load(
-    services: Services, reader: Reader, plan: SearchPlan, offered: Offers, enabled: EnabledSet
-) -> tuple[Found, int]:
-    """Rank the offers and load the best; return them, and the version of the documents by then."""
-    by_document = plan.legs.by_document
+def _best_offers(services: Services, plan: SearchPlan, offered: Offers) -> _BestOffers:
+    """Rank the offers, and return those whose chunks are to be loaded."""
     ranked = plan.rank(list(offered.offers))
-    best = _best_of_each_document(ranked, offered.documents) if by_document else ranked
-    wanted = plan.count_rows(services.settings.rerank.candidates if services.reranker else 0)
-    is_complete = len(best) < wanted
-    best = best[:wanted]
-    chunks, version = load_chunks(reader, plan.legs, [one.offer.id for one in best])
-    best = [one for one in best if one.offer.id in chunks]
+    best = ranked
+    if plan.legs.by_document:
+        best = _best_of_each_document(ranked, offered.documents)
+    count = plan.count_rows(services.settings.rerank.candidates if services.reranker else 0)
+    return _BestOffers(ranked, best[:count], is_all=len(best) < count)
+
+
+def _found(
+    plan: SearchPlan, offers: _BestOffers, chunks: Mapping[str, StoredChunk], enabled: EnabledSet
+) -> Found:
+    """Order the best offers once more by their chunks, and group near-duplicates."""
+    ranked = offers.ranked
+    best = [one for one in offers.best if one.offer.id in chunks]
     if plan.weighs_proximity:
         compared = [chunks[one.offer.id].terms for one in best[:MAX_COMPARED_BY_PROXIMITY]]
         close = [closeness(plan.terms, terms) for terms in compared]
@@ -197,11 +212,12 @@ def _load(
     if plan.request.one_hit_per is Unit.TEXT:
         groups = group_near_duplicates([one.chunk.content for one in candidates])
     found = Found(candidates, groups, ranked)
-    if by_document:
+    is_complete = offers.is_all
+    if plan.legs.by_document:
         is_each = len(best) >= enabled.document_count
         is_complete = is_each or max(found.vector_count, found.text_count) < plan.legs.leg_limit
     is_enough = is_complete or len(set(groups)) >= plan.limit
-    return found if is_enough else replace(found, is_enough=False), version
+    return found if is_enough else replace(found, is_enough=False)
 
 
 def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str]) -> list[Ranked]:

@@ -28,13 +28,12 @@ from portal.store.search.keyword_leg import look_up
 from portal.store.search.queries import Legs
 from portal.store.search.statement import (
     KeywordPlan,
-    Shape,
     VectorPlan,
     given_statement,
     keyword_statement,
     vector_statement,
 )
-from portal.store.statements import Reader, Statements, under
+from portal.store.statements import Reader, under
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,14 @@ def find_offers(
     trace.keyword_plan = shape.keyword.plan if shape.keyword else None
     settings = leg_plans.server_settings(legs, enabled)
     is_selection = shape.takes_words(KeywordPlan.SELECTION)
+    nearest = vector_statement(shape) if shape.vector is not None else None
     by_vector: list[Any] = []
     words: list[RawCursor[Any]] = []
     with trace.timed("statement"), ExitStack() as running:
         near = None
-        if spare is not None and shape.vector is not None and shape.keyword is not None:
-            near = _send_vector(running.enter_context(under(reader, settings)), shape, binds)
+        if spare is not None and nearest is not None and shape.keyword is not None:
+            first = running.enter_context(under(reader, settings))
+            near = first.send(nearest, binds, tuple_row, keeps_plan=shape.is_plain)
             reader = spare
         with trace.timed("keyword_selection"):
             given = look_up(
@@ -114,8 +115,8 @@ def find_offers(
         if given:
             clause, arrays = given_statement(shape), binds | as_arrays(given)
             words.append(statements.send(clause, arrays, tuple_row, keeps_plan=shape.is_plain))
-        if shape.vector is not None:
-            near = near or _send_vector(statements, shape, binds)
+        if nearest is not None:
+            near = near or statements.send(nearest, binds, tuple_row, keeps_plan=shape.is_plain)
             by_vector = near.fetchall()
         by_words = [row for cursor in words for row in cursor.fetchall()]
     # Listed ids are valid for the version under which they were read.
@@ -124,10 +125,6 @@ def find_offers(
         versions = {legs.versions.documents}
     version = versions.pop() if len(versions) == 1 else None
     return _merged(by_vector, by_words, version, limit=legs.leg_limit)
-
-
-def _send_vector(statements: Statements, shape: Shape, binds: Mapping[str, Any]) -> RawCursor[Any]:
-    return statements.send(vector_statement(shape), binds, tuple_row, keeps_plan=shape.is_plain)
 
 
 def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:

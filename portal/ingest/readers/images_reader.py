@@ -4,7 +4,7 @@ Its input is the file, `size` bytes, and then commands, one JSON list a line:
 
     ["picture", "key of `image_keys`", 1400]    {"type": "image/png", "data": base64}
 
-First it yields `{"sizes": []}`, as `pages_reader` does. Each image is decoded and written anew, at
+First it yields `{"sizes": []}`, as `pages_reader` does. Each image is decoded and encoded again, at
 most as wide as asked for; `data` is empty for what is not there or no picture.
 """
 

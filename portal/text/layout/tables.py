@@ -38,11 +38,14 @@ def table_rows(text: str, table: Block) -> Iterator[Row]:
         end = text.find("\n", start, table.end)
         end = table.end if end < 0 else end
         if text[start:end].strip():
-            yield Row(start, end, tuple(_cells(text, start, end, bars)), start < table.body)
+            yield Row(start, end, tuple(split_cells(text, start, end, bars)), start < table.body)
         start = end + 1
 
 
-def _cells(text: str, start: int, end: int, bars: frozenset[int]) -> Iterator[tuple[int, int]]:
+def split_cells(
+    text: str, start: int, end: int, bars: frozenset[int] = frozenset()
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the cells of a line; `bars` are positions of "|" inside cells."""
     cell = start
     for border in BORDER.finditer(text[start:end]):
         bar = start + border.start()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from portal.domain.search import SearchHit, Span
-from portal.text.layout.tables import BORDER
+from portal.text.layout.tables import split_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,53 +35,33 @@ def excerpt_blocks(hit: SearchHit) -> list[ExcerptBlock]:
     A single line with bars is a row only after the header of its table; otherwise it may be prose.
     """
     caption, _, last_line = (hit.context or "").rpartition("\n")
-    header = tuple(_text_of_cells(last_line))
+    header = _texts(last_line, split_cells(last_line, 0, len(last_line)))
     blocks: list[ExcerptBlock] = []
-    for width, grouped in groupby(_lines(hit), key=len):
+    for width, grouped in groupby(_lines(hit.excerpt), key=len):
         lines = list(grouped)
         is_under_header = not blocks and width == len(header)
         if width > 1 and (len(lines) > 1 or is_under_header):
-            is_continued = is_under_header and _texts(lines[0]) != header
+            is_continued = is_under_header and _texts(hit.excerpt, lines[0]) != header
             above = (header, caption) if is_continued else ((), "")
-            blocks.append(ExcerptBlock(None, tuple(lines), *above))
+            rows = tuple(tuple(_piece(hit, *cell) for cell in line) for line in lines)
+            blocks.append(ExcerptBlock(None, rows, *above))
         else:
-            blocks += (ExcerptBlock(_joined(line)) for line in lines)
+            blocks += (ExcerptBlock(_piece(hit, line[0][0], line[-1][1])) for line in lines)
     return blocks
 
 
-def _lines(hit: SearchHit) -> Iterator[tuple[Piece, ...]]:
-    """Yield the cells of each line that is not empty; a line without bars is one cell."""
+def _lines(text: str) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Yield the ranges of the cells of each line that is not empty; a line without bars is one."""
     start = 0
-    for line in hit.excerpt.split("\n"):
+    for line in text.split("\n"):
+        end = start + len(line)
         if line.strip():
-            yield tuple(_piece(hit, start + first, start + last) for first, last in _cells(line))
-        start += len(line) + 1
+            yield tuple(split_cells(text, start, end))
+        start = end + 1
 
 
-def _cells(line: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for border in BORDER.finditer(line):
-        yield start, max(start, border.start() - 1)
-        start = min(border.end() + 1, len(line))
-    yield start, len(line)
-
-
-def _text_of_cells(line: str) -> Iterator[str]:
-    return (line[start:end].strip() for start, end in _cells(line))
-
-
-def _texts(row: Sequence[Piece]) -> tuple[str, ...]:
-    return tuple(cell.text.strip() for cell in row)
-
-
-def _joined(cells: Sequence[Piece]) -> Piece:
-    """Join the cells of a line again, for a line that is no row."""
-    text, spans = "", []
-    for number, cell in enumerate(cells):
-        text += " | " if number else ""
-        spans += [Span(len(text) + one.start, len(text) + one.end) for one in cell.spans]
-        text += cell.text
-    return Piece(text, tuple(spans))
+def _texts(text: str, cells: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    return tuple(text[start:end].strip() for start, end in cells)
 
 
 def _piece(hit: SearchHit, start: int, end: int) -> Piece:

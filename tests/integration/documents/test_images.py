@@ -1,4 +1,4 @@
-"""Images that documents carry: in their place in the text, decoded and written anew."""
+"""Images that documents carry: in their place in the text, decoded and encoded again."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 Rows = list[list[str]]
@@ -16,28 +17,27 @@ def corpus_text(folders: dict[str, Any]) -> str:
 
 def read_rows(folders: dict[str, Any]) -> Rows:
     """Return the times of lists, trees and searches without folders and with them."""
-    rows = [["read", "without folders, p50 ms", "p95 ms", "with folders, p50 ms", "p95 ms"]]
-    for one in folders["reads"]:
-        times = [
-            f"{one[at][name]:.0f}" if at in one else ""
-            for at in ("flat", "filed")
-            for name in ("p50_ms", "p95_ms")
-        ]
-        rows.append([one["read"], *times])
-    return rows
+    return [
+        ["read", "without folders, p50 ms", "p95 ms", "with folders, p50 ms", "p95 ms"],
+        *([one["read"], *_times(one, ("p50_ms", "p95_ms"), digits=0)] for one in folders["reads"]),
+    ]
 
 
 def change_rows(folders: dict[str, Any]) -> Rows:
     """Return the seconds of changes of many documents, and of undoing them."""
-    rows = [["change", "without folders, s", "undo, s", "with folders, s", "undo, s"]]
-    for one in folders["changes"]:
-        times = [
-            f"{one[at][name]:.1f}" if at in one else ""
-            for at in ("flat", "filed")
-            for name in ("s", "undo_s")
-        ]
-        rows.append([one["change"], *times])
-    return rows
+    return [
+        ["change", "without folders, s", "undo, s", "with folders, s", "undo, s"],
+        *([one["change"], *_times(one, ("s", "undo_s"), digits=1)] for one in folders["changes"]),
+    ]
+
+
+def _times(measured: dict[str, Any], names: Sequence[str], *, digits: int) -> list[str]:
+    """Return the figures of these names without folders, then with them; empty where not taken."""
+    return [
+        f"{measured[at][name]:.{digits}f}" if at in measured else ""
+        for at in ("flat", "filed")
+        for name in names
+    ]
 
 
 def meanwhile_rows(folders: dict[str, Any]) -> Rows:

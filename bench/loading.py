@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from bench.synthesis import Outline, WrittenBlock, make_ids
 from portal.database import bm25
-from portal.embeddings.background import LANGUAGES
+from portal.embeddings.calibration.background import LANGUAGES
 from portal.services import Services
 from portal.services.operations import setup
 from portal.store.documents.rows import portal_collection_id

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bench import texts
 from bench.vectors import LATENT_DIMENSIONS, Space
 from portal.domain.embedding import Vector
-from portal.embeddings.background import LANGUAGES, Background
+from portal.embeddings.calibration.background import LANGUAGES, Background
 
 Integers = npt.NDArray[np.int64]
 

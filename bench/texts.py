@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from portal.embeddings.background import LANGUAGES, texts
+from portal.embeddings.calibration.background import LANGUAGES, texts
 from portal.text.terms.analyser import analyse, index_terms
 
 Tokens = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portal.domain.embedding import Vector
-from portal.embeddings.background import LANGUAGES, Background
+from portal.embeddings.calibration.background import LANGUAGES, Background
 
 LATENT_DIMENSIONS = 28
 # Shares of a passage's own variance: its topic, its document, itself. They sum to one.

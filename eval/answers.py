@@ -31,7 +31,7 @@ from portal.domain.answering import Abstained, ChatModel, ChatRequest, Source, T
 from portal.domain.search import NEAREST_COMPARED, SearchMode
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.confidence import Evidence
+from portal.embeddings.calibration.confidence import Evidence
 from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.settings import ChatSettings, EmbeddingSettings
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 
-from portal.embeddings import background
+from portal.embeddings.calibration import background
 from portal.embeddings.e5 import FLOAT32, E5Encoder, graph
 from portal.embeddings.e5.encoder import weights_path
 from portal.embeddings.e5.weights import Matrix, Weights

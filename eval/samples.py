@@ -19,7 +19,7 @@ from eval.reference import Bm25, Floats, candidates, fuse_reference
 from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings.calibration import Calibration, QueryStatistics
-from portal.embeddings.confidence import Evidence, Weighings
+from portal.embeddings.calibration.confidence import Evidence, Weighings
 from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms

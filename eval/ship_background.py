@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from portal.embeddings import background
-from portal.embeddings.bundled import E5, BundledEmbedder
+from portal.embeddings.calibration import background
+from portal.embeddings.providers.bundled import E5, BundledEmbedder
 
 
 def main() -> None:

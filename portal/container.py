@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from portal.answering import create_chat_model
 from portal.embeddings import create_embedder
-from portal.embeddings.eventual import EventualCalibration
+from portal.embeddings.calibration.eventual import EventualCalibration
 from portal.errors import ServerSetup
 from portal.observability.logs import configure_logs
 from portal.reranking import create_reranker

@@ -14,7 +14,7 @@ from portal.settings import EmbeddingSettings
 
 
 def _bundled(settings: EmbeddingSettings, cache_dir: Path | None) -> Embedder:
-    from portal.embeddings.bundled import BundledEmbedder
+    from portal.embeddings.providers.bundled import BundledEmbedder
 
     return BundledEmbedder(
         name=settings.model,
@@ -25,7 +25,7 @@ def _bundled(settings: EmbeddingSettings, cache_dir: Path | None) -> Embedder:
 
 
 def _hashing(settings: EmbeddingSettings, _cache_dir: Path | None) -> Embedder:
-    from portal.embeddings.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
+    from portal.embeddings.providers.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
 
     return HashingEmbedder(
         name=settings.model, dimensions=settings.dimensions or DEFAULT_DIMENSIONS
@@ -33,7 +33,7 @@ def _hashing(settings: EmbeddingSettings, _cache_dir: Path | None) -> Embedder:
 
 
 def _sentence_transformers(settings: EmbeddingSettings, _cache_dir: Path | None) -> Embedder:
-    from portal.embeddings.sentence_transformers import SentenceTransformersEmbedder
+    from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(
         model=settings.model,
@@ -44,7 +44,7 @@ def _sentence_transformers(settings: EmbeddingSettings, _cache_dir: Path | None)
 
 
 def _openai(settings: EmbeddingSettings, _cache_dir: Path | None) -> Embedder:
-    from portal.embeddings.openai import OpenAIEmbedder
+    from portal.embeddings.providers.openai import OpenAIEmbedder
 
     return OpenAIEmbedder(
         model=settings.model,

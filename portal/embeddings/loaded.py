@@ -15,7 +15,7 @@ from portal.domain.caching import SharedCache
 from portal.domain.embedding import Embedder
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.eventual import PATIENCE_S, EventualCalibration
+from portal.embeddings.calibration.eventual import PATIENCE_S, EventualCalibration
 from portal.settings import EmbeddingSettings
 
 # One is active, one is being built, one is kept to switch back to.

@@ -10,7 +10,7 @@ from portal.answering import create_chat_model
 from portal.database import bm25, extensions
 from portal.database.embedded import EmbeddedPostgres
 from portal.embeddings import create_embedder
-from portal.embeddings.eventual import EventualCalibration
+from portal.embeddings.calibration.eventual import EventualCalibration
 from portal.errors import ServerSetup
 from portal.reranking import create_reranker
 from portal.services import Services

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 
 # Between two bytes of a trickling endpoint, so that no single read takes long.
 DRIP_S = 0.05

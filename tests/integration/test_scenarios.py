@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from portal.database import bm25
 from portal.domain.search import Fusion, SearchMode, SearchRequest
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.services import Services
 from portal.services.operations import setup
 from portal.services.search import dynamic_config, engine

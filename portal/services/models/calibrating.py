@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import structlog
 
-from portal.embeddings import corpus_fit
+from portal.embeddings.calibration import corpus_fit
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.services import Services
 from portal.services.models import catalog

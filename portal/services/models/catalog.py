@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from portal.domain.embedding import Embedder, ModelSource, Vector
 from portal.embeddings import PROVIDERS, create_embedder
 from portal.embeddings.cached import hold_to
-from portal.embeddings.eventual import PATIENCE_S
+from portal.embeddings.calibration.eventual import PATIENCE_S
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import (
     N_,

@@ -15,7 +15,7 @@ from portal.domain.search import (
     SearchRequest,
     Span,
 )
-from portal.embeddings.confidence import Evidence, coverage, lacks_code
+from portal.embeddings.calibration.confidence import Evidence, coverage, lacks_code
 from portal.services import Services
 from portal.services.search.finding import Candidate, Found
 from portal.services.search.plan import SearchPlan

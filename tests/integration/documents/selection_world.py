@@ -20,7 +20,7 @@ from portal.domain.documents import Visibility
 from portal.domain.embedding import Vector
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
-from portal.embeddings.hashing import DEFAULT_DIMENSIONS
+from portal.embeddings.providers.hashing import DEFAULT_DIMENSIONS
 from portal.errors import EmptyFile, NotFound
 from portal.services import Services
 from portal.services.documents import folders, library, selections

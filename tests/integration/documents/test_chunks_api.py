@@ -17,7 +17,7 @@ from portal.domain.conversations import Citation, SourceState
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.domain.search import SearchRequest
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from portal.services.answers import citing, conversations

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.services import Services
 from portal.services.documents import library, selections
 from portal.services.documents.ingestion import indexing

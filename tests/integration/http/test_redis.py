@@ -14,7 +14,7 @@ from structlog.testing import CapturingLogger
 from portal import create_app
 from portal.container import build_services, portal_name
 from portal.embeddings.cached import CachedQueries
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.embeddings.shared import SharedVectors
 from portal.errors import InvalidSetting
 from portal.limits.signing_in import KnownAddresses

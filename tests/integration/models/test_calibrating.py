@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.domain.search import SearchRequest
-from portal.embeddings import background as backgrounds
+from portal.embeddings.calibration import background as backgrounds
 from portal.services.models import calibrating
 from portal.services.search import engine
 from portal.store.embedding_models import registry, samples

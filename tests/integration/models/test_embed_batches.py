@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.embedding import Vector
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, PortalError
 from portal.services import Services
 from portal.services.models import backfilling, catalog

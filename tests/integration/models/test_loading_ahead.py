@@ -15,7 +15,8 @@ import pytest
 from portal import create_app
 from portal.domain.embedding import Vector
 from portal.domain.search import SearchRequest
-from portal.embeddings import bundled, loading
+from portal.embeddings import loading
+from portal.embeddings.providers import bundled
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from portal.services.models import builds, catalog, switching

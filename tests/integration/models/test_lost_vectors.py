@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from portal.domain.embedding import Vector
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services.models import builds
 from portal.services.models.vector_rounds import VectorRounds

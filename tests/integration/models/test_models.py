@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from portal.domain.embedding import Vector
-from portal.embeddings import sentence_transformers
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers import sentence_transformers
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import Conflict, EmbedderUnavailable, InvalidInput, NoSuchModel
 from portal.processes.worker import create_queue
 from portal.services import Services

@@ -9,8 +9,8 @@ import pytest
 
 from portal.domain.embedding import Vector
 from portal.domain.search import SearchRequest
-from portal.embeddings import sentence_transformers
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers import sentence_transformers
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import Conflict
 from portal.services import Services
 from portal.services.models import builds, catalog, switching

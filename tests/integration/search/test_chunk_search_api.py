@@ -15,7 +15,7 @@ from portal import create_app
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.documents.chunks import NewChunk
 from portal.domain.people import User
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from portal.services.answers import conversations

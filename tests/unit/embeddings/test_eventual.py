@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from portal.embeddings.confidence import Evidence
-from portal.embeddings.eventual import EventualCalibration
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.calibration.confidence import Evidence
+from portal.embeddings.calibration.eventual import EventualCalibration
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from tests.factories.endpoint import wait_until
 

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.providers.hashing import HashingEmbedder
 
 _PRINT_DIGEST = (
-    "import hashlib; from portal.embeddings.hashing import HashingEmbedder as H;"
+    "import hashlib; from portal.embeddings.providers.hashing import HashingEmbedder as H;"
     "print(hashlib.sha256(H().embed_query('知识门户 search').tobytes()).hexdigest())"
 )
 

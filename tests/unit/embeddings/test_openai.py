@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from portal.embeddings.breaker import CircuitBreaker
-from portal.embeddings.hashing import HashingEmbedder
-from portal.embeddings.openai import OpenAIEmbedder, _seconds
+from portal.embeddings.providers.breaker import CircuitBreaker
+from portal.embeddings.providers.hashing import HashingEmbedder
+from portal.embeddings.providers.openai import OpenAIEmbedder, _seconds
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, Message
 from tests.factories.endpoint import FakeEndpoint, Reply, dead_port, fake_endpoint, wait_until
 

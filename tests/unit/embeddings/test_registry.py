@@ -7,7 +7,7 @@ import pytest
 
 from portal.domain.embedding import Embedder
 from portal.embeddings import PROVIDERS, create_embedder
-from portal.embeddings.prefixes import prefixes
+from portal.embeddings.providers.prefixes import prefixes
 from portal.errors import EmbedderUnavailable
 from portal.settings import EmbeddingSettings
 

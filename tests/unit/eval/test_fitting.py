@@ -7,7 +7,7 @@ import pytest
 
 from eval.fit_confidence import CUTS, assess, balanced, fit, logistic, weighted_quantile
 from eval.samples import Judged
-from portal.embeddings.confidence import FEATURES
+from portal.embeddings.calibration.confidence import FEATURES
 
 NAMES = sorted({name for names in FEATURES.values() for name in names})
 

@@ -10,7 +10,7 @@ from flask_babel import force_locale
 
 from portal.domain.search import SearchMode
 from portal.domain.search.explaining import Absence, FailedFilter, OtherDocument, WhyNot
-from portal.embeddings.confidence import Source
+from portal.embeddings.calibration.confidence import Source
 from portal.http.messages import ABSENCES, FAILED_FILTERS, absence_message
 from portal.web.operations import search_settings
 from portal.web.search import explanations

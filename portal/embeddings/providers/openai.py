@@ -14,9 +14,9 @@ import httpx
 import numpy as np
 
 from portal.domain.embedding import Vector
-from portal.embeddings.breaker import CircuitBreaker
-from portal.embeddings.endpoint import Answer, AnswerTooLarge, Endpoint
-from portal.embeddings.prefixes import prefixes
+from portal.embeddings.providers.breaker import CircuitBreaker
+from portal.embeddings.providers.endpoint import Answer, AnswerTooLarge, Endpoint
+from portal.embeddings.providers.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, Message
 from portal.text.characters.normalise import clean

@@ -23,9 +23,9 @@ import numpy as np
 
 from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
-from portal.embeddings import background as backgrounds
-from portal.embeddings.background import Background
-from portal.embeddings.confidence import (
+from portal.embeddings.calibration import background as backgrounds
+from portal.embeddings.calibration.background import Background
+from portal.embeddings.calibration.confidence import (
     MAX_WITHOUT_CODE,
     Evidence,
     Features,

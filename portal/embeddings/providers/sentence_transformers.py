@@ -11,7 +11,7 @@ from typing import Any
 
 from portal.domain.embedding import Vector
 from portal.embeddings.loading import BackgroundLoad
-from portal.embeddings.prefixes import prefixes
+from portal.embeddings.providers.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, Message
 from portal.text.characters.normalise import clean

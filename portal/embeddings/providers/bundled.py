@@ -24,7 +24,7 @@ from cachetools import LRUCache
 from portal.domain.embedding import Vector
 from portal.embeddings.e5 import E5Encoder, Tokens
 from portal.embeddings.loading import BackgroundLoad, question_patience_s
-from portal.embeddings.self_test import Encode, load_encoder
+from portal.embeddings.providers.self_test import Encode, load_encoder
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable
 from portal.text.characters.normalise import clean

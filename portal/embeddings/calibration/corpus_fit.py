@@ -16,7 +16,7 @@ import numpy as np
 from portal.domain.embedding import Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.confidence import Evidence
+from portal.embeddings.calibration.confidence import Evidence
 
 # Nine tenths of the first results of background questions lead by less than this, with the model
 # whose constants are used: 1.8 to 2.4 on five corpora of 240 to 1,000 chunks.

@@ -10,9 +10,9 @@ from pathlib import Path
 import structlog
 
 from portal.domain.embedding import Embedder, Vector
-from portal.embeddings import background as backgrounds
+from portal.embeddings.calibration import background as backgrounds
 from portal.embeddings.calibration import Calibration, QueryStatistics
-from portal.embeddings.confidence import load_weighings
+from portal.embeddings.calibration.confidence import load_weighings
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
 # Long enough for a local model, so that the first search has its calibration.

@@ -1,0 +1,1 @@
+"""Providers of embedding models, one a file."""

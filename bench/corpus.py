@@ -36,8 +36,8 @@ from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.database.lock import exclusive
 from portal.domain.embedding import Vector
-from portal.embeddings.calibration import background as backgrounds
 from portal.embeddings.calibration import Calibration
+from portal.embeddings.calibration import background as backgrounds
 from portal.services import Services
 from portal.services.operations import setup
 from portal.services.people import accounts

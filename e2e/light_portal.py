@@ -30,8 +30,8 @@ from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.settings import Settings
 from tests.conftest import SERVER, Portal, make_settings
-from tests.factories.chat import FakeChat, Step, fake_chat
-from tests.factories.endpoint import wait_until
+from tests.factories.servers.chat import FakeChat, Step, fake_chat
+from tests.factories.servers.endpoint import wait_until
 
 # Threads that last as long as the portal (the server, the reader of streams) or the test (its
 # timeout).

@@ -21,7 +21,17 @@ from portal.services.answers import answering
 from portal.services.answers.retrieving import Asked, Retrieved, retrieve
 from portal.services.people import accounts
 from tests.conftest import Portal
-from tests.factories.chat import Call, Die, Hangup, Pause, Raw, Status, Step, Until, fake_chat
+from tests.factories.servers.chat import (
+    Call,
+    Die,
+    Hangup,
+    Pause,
+    Raw,
+    Status,
+    Step,
+    Until,
+    fake_chat,
+)
 
 pytestmark = pytest.mark.e2e
 

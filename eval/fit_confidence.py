@@ -33,7 +33,13 @@ from eval.remembered import Remembered
 from eval.samples import Judged, prepare, samples
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.calibration.confidence import ACROSS, CONSTANTS, FEATURES, Weighing, Weighings
+from portal.embeddings.calibration.confidence import (
+    ACROSS,
+    CONSTANTS,
+    FEATURES,
+    Weighing,
+    Weighings,
+)
 from portal.settings import EmbeddingSettings
 
 # Users act on the best result; the rest keep the fit from depending on rank alone.

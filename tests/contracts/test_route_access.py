@@ -169,7 +169,7 @@ ROWS: dict[str, Row] = {
     "uploads.upload": Row(PEOPLE, 303, WRITE, {"data": {"file": "<file>"}}),
     "reading.show": Row(SEEING, 200),
     "reading.original_file": Row(SEEING, 200),
-    # The document there is no PDF; tests/integration/documents/test_page_views.py shows one.
+    # The document there is no PDF: see documents/reading/test_page_views.py.
     "page_views.page": Row(SEEING, 303),
     "page_views.picture": Row(SEEING, 404),
     "page_views.image": Row(SEEING, 404),

@@ -14,7 +14,13 @@ import psutil
 import pytest
 
 from tests.factories import files
-from tests.factories.hostile import READY, Hostile, hostile_files, pdf_bomb, pdf_of_short_lines
+from tests.factories.files.hostile import (
+    READY,
+    Hostile,
+    hostile_files,
+    pdf_bomb,
+    pdf_of_short_lines,
+)
 from tests.faults.world import World, wait
 
 _ENDS_WITHIN_S = 600.0

@@ -10,8 +10,8 @@ from pathlib import Path
 import structlog
 
 from portal.domain.embedding import Embedder, Vector
-from portal.embeddings.calibration import background as backgrounds
 from portal.embeddings.calibration import Calibration, QueryStatistics
+from portal.embeddings.calibration import background as backgrounds
 from portal.embeddings.calibration.confidence import load_weighings
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 

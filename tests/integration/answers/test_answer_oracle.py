@@ -28,9 +28,9 @@ from portal.services import Services
 from portal.services.answers.retrieving import ask_in, retrieve
 from portal.store.session import Session
 from tests.factories.answers import ask, asked, saying
-from tests.integration.documents.selection_model import Asker, Chunk, Document
-from tests.integration.documents.selection_world import Seat, Step, World, _question
-from tests.integration.documents.test_selection_oracle import STEPS, steps
+from tests.integration.documents.selection.selection_model import Asker, Chunk, Document
+from tests.integration.documents.selection.selection_world import Seat, Step, World, _question
+from tests.integration.documents.selection.test_selection_oracle import STEPS, steps
 
 # Ten thousand take 15 minutes; CONTRIBUTING.md says when to run them.
 STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "1000"))

@@ -20,7 +20,7 @@ from portal.services.documents import library, selections
 from portal.services.search import document_search
 from tests.conftest import Portal
 from tests.factories.answers import asked, saying
-from tests.factories.chat import Die, Pause, Status, fake_chat
+from tests.factories.servers.chat import Die, Pause, Status, fake_chat
 
 QUESTION = "How many days of annual leave do employees take?"
 LEAVE = "Employees take fifteen days of annual leave every year."

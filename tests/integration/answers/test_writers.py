@@ -13,7 +13,7 @@ from portal.container import build_services
 from portal.services.answers import conversations
 from tests.conftest import Portal
 from tests.factories.answers import ask
-from tests.factories.chat import FakeChat, Hangup, Status, fake_chat
+from tests.factories.servers.chat import FakeChat, Hangup, Status, fake_chat
 
 PAGE = "/admin/answers"
 KEY = "sk-very-secret-0123456789"

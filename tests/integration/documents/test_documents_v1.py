@@ -24,7 +24,7 @@ from portal.services.documents.intake import uploads
 from portal.services.people import accounts
 from portal.text.terms.analyser import query_terms
 from tests.conftest import Portal
-from tests.factories.endpoint import fake_endpoint
+from tests.factories.servers.endpoint import fake_endpoint
 from tests.factories.uploads import needs_bm25, upload
 
 QUESTION = "annual leave of new employees"

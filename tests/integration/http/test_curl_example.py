@@ -15,9 +15,9 @@ from portal.domain.people import Scope
 from portal.processes.worker import work_until_empty
 from portal.services.people import sessions
 from tests.conftest import PASSWORD, Portal
-from tests.factories.endpoint import dead_port, wait_until
+from tests.factories.servers.endpoint import dead_port, wait_until
+from tests.factories.servers.web import web_process
 from tests.factories.uploads import run_apart
-from tests.factories.web import web_process
 
 SCRIPT = Path(__file__).resolve().parents[3] / "examples/curl.sh"
 QUESTION = "When is the canteen open?"

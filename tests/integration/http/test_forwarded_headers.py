@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.conftest import Portal
-from tests.factories.web import web_process
+from tests.factories.servers.web import web_process
 
 FORGED = {
     "X-Forwarded-Proto": "https",

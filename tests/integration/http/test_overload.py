@@ -24,8 +24,8 @@ from portal.services import Services
 from portal.services.people import accounts
 from portal.settings import Settings, WebSettings
 from tests.conftest import PASSWORD, Portal
-from tests.factories.endpoint import fake_endpoint, wait_until
-from tests.factories.web import web_process
+from tests.factories.servers.endpoint import fake_endpoint, wait_until
+from tests.factories.servers.web import web_process
 
 SEARCH = "/api/knowledge/search"
 CLIENTS = 64

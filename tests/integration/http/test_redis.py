@@ -25,8 +25,8 @@ from portal.settings import EmbeddingSettings
 from portal.store import redis_store
 from portal.store.redis_store import TIMEOUT_S, RedisStore
 from tests.conftest import Portal, make_settings
-from tests.factories.redis import RedisServer, redis_program, redis_server
-from tests.factories.web import web_process
+from tests.factories.servers.redis import RedisServer, redis_program, redis_server
+from tests.factories.servers.web import web_process
 
 pytestmark = [
     pytest.mark.redis,

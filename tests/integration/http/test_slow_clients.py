@@ -29,7 +29,7 @@ from tests.factories.attacks import (
     read_status,
     stalled,
 )
-from tests.factories.web import web_process
+from tests.factories.servers.web import web_process
 
 HEALTH, SEARCH, UPLOAD = "/health/live", "/api/knowledge/search", "/api/knowledge/documents"
 JSON = "Content-Type: application/json"

@@ -32,7 +32,7 @@ from mcp import Client, MCPError  # noqa: E402 - only where it is there
 from mcp.server.transport_security import TransportSecuritySettings  # noqa: E402
 
 from portal.integrations.mcp import serving, tools  # noqa: E402
-from tests.factories.mcp import (  # noqa: E402
+from tests.factories.servers.mcp import (  # noqa: E402
     MCP,
     PROJECT,
     PUBLIC_URL,

@@ -15,7 +15,7 @@ from portal.services.operations import health, setup
 from portal.services.people import accounts
 from portal.services.search import engine
 from tests.conftest import Portal
-from tests.factories.endpoint import FakeEndpoint, fake_endpoint
+from tests.factories.servers.endpoint import FakeEndpoint, fake_endpoint
 
 NAME, REGISTERED, OTHER = "some-model", 128, 256
 SAID = r"some-model.*expected 1 × 128 numbers, got 1 × 256"

@@ -22,7 +22,7 @@ from portal.services.search import engine
 from portal.store import migrations
 from tests.conftest import Portal
 from tests.factories.answers import ask
-from tests.integration.documents.tied_folder import Tied
+from tests.integration.documents.sources.tied_folder import Tied
 
 BEFORE_FOLDERS = "0040"
 WORDS = {"open": "heron", "board": "osprey", "own": "kestrel", "source": "plover"}

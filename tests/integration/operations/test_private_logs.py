@@ -24,8 +24,8 @@ from portal.services.documents.ingestion import indexing
 from portal.services.models import catalog
 from portal.services.search import finding, respelling
 from tests.conftest import Portal
-from tests.factories.chat import Status, fake_chat
-from tests.factories.endpoint import Reply, fake_endpoint
+from tests.factories.servers.chat import Status, fake_chat
+from tests.factories.servers.endpoint import Reply, fake_endpoint
 from tests.factories.uploads import run_apart
 
 QUESTION = "was the mauve elephant 退款单 refused by hunter2-hunter2"

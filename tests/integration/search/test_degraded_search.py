@@ -25,7 +25,7 @@ from portal.services.people import accounts
 from portal.services.search import engine
 from portal.services.search.reranking import rerank
 from tests.conftest import Portal, make_settings
-from tests.factories.endpoint import Reply, dead_port, fake_endpoint, wait_until
+from tests.factories.servers.endpoint import Reply, dead_port, fake_endpoint, wait_until
 from tests.factories.uploads import needs_bm25
 
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"

@@ -20,7 +20,7 @@ from portal.services.operations import health, setup, watch
 from portal.services.people import accounts
 from portal.services.search import engine
 from tests.conftest import Portal
-from tests.factories.endpoint import fake_endpoint, wait_until
+from tests.factories.servers.endpoint import fake_endpoint, wait_until
 from tests.factories.uploads import needs_bm25
 
 

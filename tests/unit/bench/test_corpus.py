@@ -15,8 +15,7 @@ from bench.corpus import Corpus, PreparedQuestions
 from bench.synthesis import WrittenBlock, make_ids, outline, write_all
 from bench.truth import Truth
 from portal.domain.search import SearchMode
-from portal.embeddings.calibration import background
-from portal.embeddings.calibration import Calibration
+from portal.embeddings.calibration import Calibration, background
 from portal.services import Services
 from portal.services.operations import setup
 from portal.services.people import accounts

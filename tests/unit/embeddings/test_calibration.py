@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from portal.embeddings.calibration import background as backgrounds
-from portal.embeddings.providers.bundled import E5, BundledEmbedder
 from portal.embeddings.calibration import Calibration
+from portal.embeddings.calibration import background as backgrounds
 from portal.embeddings.calibration.confidence import (
     FEATURES,
     MAX_WITHOUT_CODE,
@@ -15,6 +14,7 @@ from portal.embeddings.calibration.confidence import (
     lacks_code,
     load_weighings,
 )
+from portal.embeddings.providers.bundled import E5, BundledEmbedder
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.text.terms.analyser import index_terms, query_terms

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from portal.embeddings.calibration import Calibration, corpus_fit
 from portal.embeddings.calibration import background as backgrounds
-from portal.embeddings.calibration import corpus_fit
-from portal.embeddings.providers.bundled import E5
-from portal.embeddings.calibration import Calibration
 from portal.embeddings.calibration.confidence import Evidence, load_weighings
+from portal.embeddings.providers.bundled import E5
 from portal.embeddings.providers.hashing import HashingEmbedder
 
 TEXTS = [

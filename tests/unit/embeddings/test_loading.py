@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.loading import AGAIN_AFTER_S, BackgroundLoad
+from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.loading import AGAIN_AFTER_S
+from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
 

@@ -26,7 +26,13 @@ from portal.embeddings.providers.breaker import CircuitBreaker
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.embeddings.providers.openai import OpenAIEmbedder, _seconds
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, Message
-from tests.factories.endpoint import FakeEndpoint, Reply, dead_port, fake_endpoint, wait_until
+from tests.factories.servers.endpoint import (
+    FakeEndpoint,
+    Reply,
+    dead_port,
+    fake_endpoint,
+    wait_until,
+)
 
 # What a busy machine may add. All faults here would cost 2.5 seconds or more.
 SLACK_S = 1.5

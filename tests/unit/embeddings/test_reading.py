@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from portal.embeddings.providers.bundled import E5, BundledEmbedder
 from portal.embeddings.e5 import FLOAT32, INT8, E5Encoder, reading
+from portal.embeddings.providers.bundled import E5, BundledEmbedder
 from portal.errors import EmbedderUnavailable
 
 

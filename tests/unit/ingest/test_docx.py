@@ -11,7 +11,7 @@ from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge, TooMuchInOn
 from portal.ingest.extraction import extract
 from portal.ingest.formats import docx
 from portal.ingest.limits import FileToRead
-from tests.factories import office
+from tests.factories.files import office
 
 HANDBOOK_TEXT = """\
 知识门户操作手册

@@ -19,7 +19,7 @@ from portal.ingest.extraction import extract
 from portal.ingest.formats import page_recognition
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
-from tests.factories.hostile import pdf_bomb
+from tests.factories.files.hostile import pdf_bomb
 
 MAX_MEMORY_KB = 1 << 20
 pytestmark = pytest.mark.slow

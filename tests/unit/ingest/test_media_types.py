@@ -8,7 +8,8 @@ import pytest
 from portal.domain.documents import MediaType
 from portal.errors import EmptyFile, UnsupportedFormat
 from portal.ingest.media_types import sniff, sniff_file
-from tests.factories import files, office
+from tests.factories import files
+from tests.factories.files import office
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from portal.ingest.formats.pdf_headings import outlined_headings
 from portal.ingest.formats.running_lines import without_running_lines
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
-from tests.factories.hostile import pdf_of_short_lines
+from tests.factories.files.hostile import pdf_of_short_lines
 
 
 @pytest.fixture(autouse=True)

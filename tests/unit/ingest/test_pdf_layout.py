@@ -14,7 +14,7 @@ from portal.ingest.formats.pdf import page_lines
 from portal.ingest.formats.pdf_headings import outlined_headings
 from portal.ingest.limits import FileToRead
 from portal.text.layout.tables import table_rows
-from tests.factories import typeset
+from tests.factories.files import typeset
 
 
 def read(path: Path) -> ExtractedText:

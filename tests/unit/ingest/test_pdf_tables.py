@@ -9,7 +9,7 @@ from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
 from portal.ingest.readers import pdf_reader
 from portal.text.layout.tables import table_rows
-from tests.factories import ruled
+from tests.factories.files import ruled
 
 
 def read(path: Path) -> ExtractedText:

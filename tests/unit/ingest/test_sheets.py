@@ -15,7 +15,8 @@ from portal.ingest.formats import xlsx
 from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file
 from portal.text.layout.tables import table_rows
-from tests.factories import files, sheets
+from tests.factories import files
+from tests.factories.files import sheets
 
 
 def read(path: Path) -> ExtractedText:

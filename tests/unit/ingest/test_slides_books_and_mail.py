@@ -13,7 +13,7 @@ from portal.ingest.extraction import extract
 from portal.ingest.formats import pptx
 from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file
-from tests.factories import slides
+from tests.factories.files import slides
 
 
 def read(path: Path) -> tuple[MediaType, ExtractedText]:

@@ -19,8 +19,8 @@ from portal.services.collections.records import Collections
 from portal.settings import SearchSettings
 from portal.store.session import Database
 from tests.factories.chroma import with_sparse_indexes
-from tests.factories.endpoint import wait_until
 from tests.factories.semantic import captured_log
+from tests.factories.servers.endpoint import wait_until
 from tests.factories.uploads import needs_bm25
 from tests.integration.collections.chunk_stores.world import World
 

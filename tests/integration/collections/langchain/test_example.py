@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from portal.domain.documents import Visibility
 from tests.conftest import Portal
-from tests.factories.chat import Status, fake_chat
+from tests.factories.servers.chat import Status, fake_chat
 
 PRIVATE = Visibility.PRIVATE
 

@@ -13,7 +13,7 @@ from portal.integrations.langchain import PostgresVectorStore
 from portal.services import Services
 from portal.services.documents.sources.syncing import source_context
 from portal.store.session import Database
-from tests.factories.website import serve_website
+from tests.factories.servers.website import serve_website
 from tests.integration.collections.langchain.embeddings import WordEmbeddings
 
 CONFIG = {

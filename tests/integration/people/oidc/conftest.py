@@ -13,7 +13,7 @@ from portal.services import Services
 from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.browser import Browser
-from tests.factories.oidc import (
+from tests.factories.servers.oidc import (
     CLIENT,
     SECRET,
     LyingProvider,

@@ -16,8 +16,8 @@ import pytest
 from portal.services.people.federation.oidc_provider import create_oidc_provider
 from tests.conftest import Portal
 from tests.factories.browser import Browser
-from tests.factories.issuer import claims, ec_key, jwk, public_pem, rsa_key, sign
-from tests.factories.oidc import CLIENT, LyingProvider, Provider, path, query
+from tests.factories.servers.issuer import claims, ec_key, jwk, public_pem, rsa_key, sign
+from tests.factories.servers.oidc import CLIENT, LyingProvider, Provider, path, query
 from tests.integration.people.oidc.conftest import MakePortal, browser_of
 from tests.integration.people.oidc.walking import (
     begin,

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from portal.services.people import accounts
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
-from tests.factories.oidc import LyingProvider, Provider
+from tests.factories.servers.oidc import LyingProvider, Provider
 from tests.integration.people.oidc.conftest import MakePortal, browser_of
 from tests.integration.people.oidc.walking import (
     begin,

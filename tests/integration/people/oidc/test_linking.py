@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
-from tests.factories.oidc import LyingProvider, Provider, path, query
+from tests.factories.servers.oidc import LyingProvider, Provider, path, query
 from tests.integration.people.oidc.conftest import MakePortal, browser_of
 from tests.integration.people.oidc.walking import callback, events, id_token, name_of, sign_in
 

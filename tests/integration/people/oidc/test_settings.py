@@ -10,7 +10,7 @@ from portal.errors import InvalidSetting
 from portal.services.people import accounts, invitations
 from portal.settings import load_settings
 from tests.conftest import PASSWORD
-from tests.factories.oidc import Provider
+from tests.factories.servers.oidc import Provider
 from tests.integration.people.oidc.conftest import MakePortal, browser_of
 from tests.integration.people.oidc.walking import error_of, name_of, sign_in
 
@@ -95,7 +95,7 @@ def test_redirect_address_begins_with_the_public_address(
     )
     from portal import create_app
     from tests.factories.browser import Browser
-    from tests.factories.oidc import query
+    from tests.factories.servers.oidc import query
 
     browser = Browser(create_app(services))
     address = browser.get("/oidc/sign-in").headers["Location"]

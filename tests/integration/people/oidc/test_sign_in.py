@@ -9,7 +9,7 @@ from typing import Any
 from portal.domain.people import SignInMethod
 from portal.services.people import accounts, tokens
 from tests.conftest import PASSWORD, Portal
-from tests.factories.oidc import LyingProvider, Provider, path, query
+from tests.factories.servers.oidc import LyingProvider, Provider, path, query
 from tests.integration.people.oidc.conftest import MakePortal, browser_of
 from tests.integration.people.oidc.walking import (
     begin,

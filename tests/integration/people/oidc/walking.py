@@ -12,8 +12,8 @@ from werkzeug.test import TestResponse
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
 from tests.factories.browser import Browser
-from tests.factories.issuer import claims, sign
-from tests.factories.oidc import CLIENT, LyingProvider, Provider, path, query
+from tests.factories.servers.issuer import claims, sign
+from tests.factories.servers.oidc import CLIENT, LyingProvider, Provider, path, query
 
 _ERROR = re.compile(r'data-testid="form-error">.*?<span>(.*?)</span>', re.DOTALL)
 

@@ -11,7 +11,7 @@ from portal.services import Services
 from portal.services.people import accounts
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
-from tests.factories.issuer import (
+from tests.factories.servers.issuer import (
     AUDIENCE,
     ISSUER,
     JwksServer,

@@ -20,7 +20,7 @@ from portal.processes.cli import main
 from portal.services.people import accounts, tokens
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
-from tests.factories.issuer import (
+from tests.factories.servers.issuer import (
     AUDIENCE,
     ISSUER,
     claims,

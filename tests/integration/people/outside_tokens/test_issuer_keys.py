@@ -21,7 +21,7 @@ from portal.services.people.federation import outside_accounts
 from portal.services.people.federation.issuer_keys import IssuerKeys, create_issuer_keys, parse_keys
 from portal.settings import OutsideIssuerSettings, load_settings
 from tests.conftest import Portal
-from tests.factories.issuer import (
+from tests.factories.servers.issuer import (
     AUDIENCE,
     ISSUER,
     JwksServer,

@@ -19,7 +19,7 @@ from portal.errors import (
 from portal.services import Services
 from portal.services.people import tokens
 from tests.conftest import Portal
-from tests.factories.issuer import (
+from tests.factories.servers.issuer import (
     AUDIENCE,
     ISSUER,
     JwksServer,

@@ -12,8 +12,18 @@ from portal.answering.markers import MarkerStream
 from portal.answering.writing.openai import HEARTBEAT_S, OpenAIChatModel
 from portal.domain.answering import ChatRequest, Heartbeat, SearchCall, TextDelta, Turn
 from portal.errors import ChatUnavailable
-from tests.factories.chat import Call, Die, Hangup, Pause, Raw, Status, Until, Whole, fake_chat
-from tests.factories.endpoint import dead_port, wait_until
+from tests.factories.servers.chat import (
+    Call,
+    Die,
+    Hangup,
+    Pause,
+    Raw,
+    Status,
+    Until,
+    Whole,
+    fake_chat,
+)
+from tests.factories.servers.endpoint import dead_port, wait_until
 from tests.unit.answering.sources import source
 
 KEY = "sk-very-secret-4711"

@@ -18,7 +18,7 @@ from portal.services.documents.sources.web.addresses import CheckedNetwork, chec
 from portal.services.documents.sources.web.downloading import Downloader
 from portal.services.documents.sources.web.xml_reading import parse_xml
 from portal.settings import Settings
-from tests.factories.website import Reply, Website, serve_website
+from tests.factories.servers.website import Reply, Website, serve_website
 
 PUBLIC = "93.184.216.34"
 NOT_PUBLIC = (

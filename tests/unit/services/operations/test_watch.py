@@ -9,7 +9,7 @@ from collections.abc import Callable
 from portal.domain.health import HealthSample
 from portal.errors import EmbedderUnavailable
 from portal.services.operations.watch import FAILED_TTL_S, HEALTHY_TTL_S, Watch
-from tests.factories.endpoint import wait_until
+from tests.factories.servers.endpoint import wait_until
 
 
 class Model:

@@ -25,7 +25,7 @@ from portal.services.people import accounts
 from portal.services.search import semantic
 from portal.store.search import keyword_index
 from tests.conftest import Portal
-from tests.factories.endpoint import fake_endpoint
+from tests.factories.servers.endpoint import fake_endpoint
 
 LIBRARY = {
     "年假规定.txt": "员工每年有十五天带薪年假。病假需要医生证明。",

@@ -23,8 +23,8 @@ from portal.services.people import accounts
 from portal.services.search import portal_semantic
 from portal.settings import load_settings
 from tests.conftest import Portal, _execute, _with_name, make_settings
-from tests.factories.endpoint import fake_endpoint
 from tests.factories.semantic import captured_log, named
+from tests.factories.servers.endpoint import fake_endpoint
 from tests.factories.uploads import needs_bm25
 
 PATH = "/api/semantic_search"

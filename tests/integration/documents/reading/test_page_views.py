@@ -31,7 +31,7 @@ from portal.services.documents.page_readers import (
 from tests.conftest import Portal
 from tests.factories import files
 from tests.factories.answers import ask
-from tests.factories.hostile import pdf_bomb
+from tests.factories.files.hostile import pdf_bomb
 
 LINES = [f"Rule {n} says that the fee is {n} euros for each day of travel." for n in range(1, 7)]
 FRAGMENT = {"HX-Request": "true"}

@@ -19,7 +19,7 @@ from portal.services.documents.sources import syncing, ties
 from portal.services.documents.versions import revisions
 from portal.services.people import accounts
 from tests.conftest import Portal
-from tests.integration.documents.tied_folder import Tied, counts
+from tests.integration.documents.sources.tied_folder import Tied, counts
 
 
 @pytest.fixture

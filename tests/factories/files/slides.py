@@ -14,7 +14,7 @@ from pptx.opc.packuri import PackURI
 from pptx.oxml import parse_xml
 from pptx.util import Inches
 
-from tests.factories.sheets import claim_size
+from tests.factories.files.sheets import claim_size
 
 _DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
 _SLIDE = "http://schemas.openxmlformats.org/presentationml/2006/main"

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.factories import files, office, ruled, sheets, slides
+from tests.factories import files
+from tests.factories.files import office, ruled, sheets, slides
 
 READY = "ready"
 Make = Callable[[Path], Path]

@@ -15,7 +15,7 @@ from portal import create_app
 from portal.domain.documents import Visibility
 from portal.services.documents import library
 from tests.conftest import Portal
-from tests.factories import illustrated
+from tests.factories.files import illustrated
 
 IMAGE = re.compile(r'<img src="(/documents/[^"]+/images/[^"]+)"')
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from tests.factories.issuer import jwk, rsa_key
+from tests.factories.servers.issuer import jwk, rsa_key
 
 CLIENT = "portal-client"
 SECRET = "a client's secret"

@@ -15,7 +15,7 @@ import httpx
 
 from portal.settings import Settings
 
-_PROJECT = Path(__file__).parents[2]
+_PROJECT = Path(__file__).parents[3]
 _START_TIMEOUT_S = 120.0
 
 

@@ -21,9 +21,9 @@ from portal.services.documents.versions import revisions
 from portal.services.people import accounts
 from portal.store.documents import sources as source_store
 from tests.conftest import Portal
-from tests.factories.certificates import Authority
-from tests.factories.website import Reply, Website, serve_website
-from tests.integration.documents.tied_folder import Tied, counts
+from tests.factories.servers.certificates import Authority
+from tests.factories.servers.website import Reply, Website, serve_website
+from tests.integration.documents.sources.tied_folder import Tied, counts
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ from portal.store.search.term_postings import Bm25Shape, KeptPostings
 from portal.store.statements import fetch, fetch_under
 from portal.text.terms.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
-from tests.integration.search import chunk_search
-from tests.integration.search.synthetic_corpus import (
+from tests.integration.search.chunks import chunk_search
+from tests.integration.search.plans.synthetic_corpus import (
     CHUNKS_A_DOCUMENT,
     SyntheticCorpus,
     chunk_id,

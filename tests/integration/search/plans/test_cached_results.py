@@ -27,8 +27,8 @@ from portal.services.search import dynamic_config, engine
 from portal.services.search.cache import SearchCache
 from portal.store.redis_store import RedisStore
 from tests.conftest import Portal
-from tests.factories.redis import redis_program, redis_server
-from tests.integration.documents.selection_world import CHANGES, SLOTS, Step, World
+from tests.factories.servers.redis import redis_program, redis_server
+from tests.integration.documents.selection.selection_world import CHANGES, SLOTS, Step, World
 
 STEPS = 20
 EXAMPLES = 4

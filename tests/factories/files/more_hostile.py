@@ -6,8 +6,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.factories import files, office
-from tests.factories.hostile import Hostile
+from tests.factories import files
+from tests.factories.files import office
+from tests.factories.files.hostile import Hostile
 
 REFUSED, TOO_MUCH = "unsupported_format", "too_much_in_one"
 _CHINESE = "知识门户保存文档，每个答案都注明出处。夜班从二十二点开始。"

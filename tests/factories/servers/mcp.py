@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 MCP = [sys.executable, "-c", "from portal.processes.cli import main; main()", "mcp"]
 PUBLIC_URL = "https://portal.example.org"
 

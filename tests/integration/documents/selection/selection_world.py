@@ -33,8 +33,14 @@ from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 from portal.text.terms.analyser import analyser_version
-from tests.integration.documents.selection_model import Asker, Chunk, Document, Library, Question
-from tests.integration.search import chunk_search
+from tests.integration.documents.selection.selection_model import (
+    Asker,
+    Chunk,
+    Document,
+    Library,
+    Question,
+)
+from tests.integration.search.chunks import chunk_search
 
 PASSWORD = "correct horse battery"
 # To the analyser each is a single word, and no inflection of another.

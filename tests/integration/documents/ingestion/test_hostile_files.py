@@ -18,8 +18,8 @@ from portal.ingest.formats import page_recognition
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from tests.conftest import Portal
-from tests.factories.hostile import READY, Hostile, hostile_files
-from tests.factories.more_hostile import more_hostile_files
+from tests.factories.files.hostile import READY, Hostile, hostile_files
+from tests.factories.files.more_hostile import more_hostile_files
 
 MAX_MEMORY_KB = 1 << 20
 BOUNDARY = "a-boundary-of-our-own"

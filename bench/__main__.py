@@ -19,11 +19,11 @@ from rich.console import Console
 
 from bench import promises
 from bench.corpus import DEFAULT_DATA_DIR, Corpus, open_corpus
+from bench.corpus.profiles import SHARES
 from bench.folders import measure_folders
 from bench.ingest import QUICK, WHOLE, measure_ingest
 from bench.measure import Plan, measure
 from bench.plots import write_plots
-from bench.profiles import SHARES
 from bench.promises import DOCUMENTS, measure_promises
 from bench.report import print_folders, print_ingest, print_promises, print_tables, write_page
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import psycopg
 
 from bench.corpus import Corpus, Question
-from bench.profiles import Profile
+from bench.corpus.profiles import Profile
 from portal.services.search.engine import search
 
 RESULTS = 10

@@ -16,10 +16,10 @@ from bench.bare import BM25_SCAN, VECTOR_SCAN, bare_scans
 from bench.breakdown import break_down
 from bench.clients import clients
 from bench.corpus import Corpus, Question
+from bench.corpus.profiles import Profile
 from bench.over_http import measure_http
 from bench.peers import PEERS
 from bench.peers.peer import Peer
-from bench.profiles import Profile
 from bench.timing import Contender, Samples, alternate
 from bench.truth import Truth, recall
 from portal.domain.search import SearchMode

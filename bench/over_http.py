@@ -16,7 +16,7 @@ from typing import Any
 from apiflask import APIFlask
 
 from bench.corpus import Corpus, Question, attach
-from bench.profiles import Profile
+from bench.corpus.profiles import Profile
 from bench.timing import Contender, Samples, alternate
 from portal import create_app
 from portal.processes.supervisor import listen

@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import folder_report, ingest_report
+from bench.folders import report as folder_report
+from bench.ingest import report as ingest_report
 
 Rows = list[list[str]]
 

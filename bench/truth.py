@@ -16,7 +16,7 @@ import numpy.typing as npt
 import psycopg
 
 from bench.corpus import Corpus, Question, best_first
-from bench.profiles import Profile
+from bench.corpus.profiles import Profile
 from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, Normalisation
 from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY as COMPARED

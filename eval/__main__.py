@@ -17,7 +17,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainin
 from rich.table import Table
 
 from eval import chunk_sizes, sets
-from eval.answer_sets import HALVES, QUESTIONS
+from eval.answers.sets import HALVES, QUESTIONS
 from eval.remembered import KEPT, Remembered
 from eval.sets import BadSet, QuestionSet
 
@@ -113,7 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure_answers(console: Console, options: argparse.Namespace) -> int:
-    from eval import answer_quality, answers
+    from eval.answers import quality as answer_quality
+    from eval.answers import quotations as answers
 
     if options.data and not (options.data / QUESTIONS).is_file():
         return answers.measure(options.data, options.limit)

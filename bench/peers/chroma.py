@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.corpus import Corpus, Question
+from bench.corpus.profiles import Profile
 from bench.peers.peer import RESULTS, ChunkRow, Peer, operator_filter, visible_chunks
-from bench.profiles import Profile
 
 
 class ChromaCollection:

@@ -13,8 +13,8 @@ import psycopg
 from sqlalchemy import make_url
 
 from bench.corpus import Corpus, Question
+from bench.corpus.profiles import Profile
 from bench.peers.peer import LEG_LIMIT, RESULTS, Peer, operator_filter, visible_chunks
-from bench.profiles import Profile
 from portal.text.terms.analyser import query_terms
 
 _TABLE = "passages"

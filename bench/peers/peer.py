@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 
 from bench.corpus import Corpus, Question
-from bench.profiles import SHARES, Profile
+from bench.corpus.profiles import SHARES, Profile
 
 RESULTS = 10
 LEG_LIMIT = 50

@@ -55,9 +55,9 @@ _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 Shares = NDArray[np.float32]
 
 
-# Logistic regressions by eval/fit_answers.py: over what the model read, the shared words and the
-# kind of answer; in another language over what it read, the log odds of the best statement in the
-# question's own and the kind; without a model over the search's confidence and the shared words.
+# Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words and
+# the kind of answer; in another language over what it read, the log odds of the best statement in
+# the question's own and the kind; without a model over confidence and the shared words.
 BY_READING = (0.53, 2.44, 0.95, -1.5)
 ACROSS = (0.82, -0.54, 3.35, -5.7)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)

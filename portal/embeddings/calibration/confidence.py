@@ -2,8 +2,8 @@
 
 Small logistic models, chosen by the available evidence: keywords and vectors, vectors alone,
 keywords alone, and vectors where question and chunk are in different languages. Their features are
-in units that carry over from one language and one corpus to another; `eval/fit_confidence.py` fits
-the constants and reports how well they generalise.
+in units that carry over from one language and one corpus to another;
+`eval/fitting/confidence.py` fits the constants and reports how well they generalise.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ with adapted weights. Before that every token is marked by how well the other si
 its vector and by its spelling: so the network need not find out what is met, only what is asked.
 
 Layers split after MacAvaney et al., PreTTR, SIGIR 2020; weights adapted after Hu et al., LoRA,
-ICLR 2022. `eval/train_reader.py` trains them.
+ICLR 2022. `eval/fitting/reader.py` trains them.
 """
 
 from __future__ import annotations

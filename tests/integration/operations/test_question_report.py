@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from eval import answer_sets
+from eval.answers import sets as answer_sets
 from portal import create_app
 from portal.domain.answering import Abstained
 from portal.domain.conversations import Feedback, FeedbackReason, Message

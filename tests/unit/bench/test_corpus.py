@@ -10,9 +10,8 @@ import psycopg
 import pytest
 
 from bench import corpus as corpora
-from bench import loading, profiles, synthesis
-from bench.corpus import Corpus, PreparedQuestions
-from bench.synthesis import WrittenBlock, make_ids, outline, write_all
+from bench.corpus import Corpus, PreparedQuestions, loading, profiles, synthesis
+from bench.corpus.synthesis import WrittenBlock, make_ids, outline, write_all
 from bench.truth import Truth
 from portal.domain.search import SearchMode
 from portal.embeddings.calibration import Calibration, background

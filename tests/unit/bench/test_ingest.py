@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench import ingest
-from bench.files import sheets
 from bench.ingest import Watch
+from bench.ingest.files import sheets
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file

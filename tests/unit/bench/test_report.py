@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from bench import folder_report
 from bench.__main__ import parse
+from bench.folders import report as folder_report
 from bench.plots import linear, logarithmic, write_plots
 from bench.report import print_tables, write_page
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench import texts
-from bench.corpus import PreparedQuestions
-from bench.synthesis import Outline, make_ids, outline, write_all
+from bench.corpus import PreparedQuestions, texts
+from bench.corpus.synthesis import Outline, make_ids, outline, write_all
 from portal.embeddings.calibration import background
 from portal.text.terms.analyser import index_terms, query_terms
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from eval import answer_sets
-from eval.answer_quality import ask, summary
-from eval.answer_sets import AnswerQuestion, Expected
+from eval.answers import sets as answer_sets
+from eval.answers.quality import ask, summary
+from eval.answers.quoted_pieces import headings, is_half, is_heading
+from eval.answers.sets import AnswerQuestion, Expected
 from eval.engine import Answered, QuotedPiece
-from eval.quoted_pieces import headings, is_half, is_heading
 from eval.sets import BadSet
 
 TEXT = "年假\n结转的年假须在三月底前休完。申请应提前五天提交。\n工龄 | 天数\n1 年 | 10 天\n"

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from eval.answer_sets import load_halves
-from eval.answers import Outcome, corpora, first_cited, report
-from eval.fit_answers import chances_of, fit, fitted_without
-from eval.reader_samples import team_samples
+from eval.answers.quotations import Outcome, corpora, first_cited, report
+from eval.answers.sets import load_halves
+from eval.fitting.answers import chances_of, fit, fitted_without
+from eval.fitting.reader_samples import team_samples
 from eval.sets import Chunk, QuestionSet
 from portal.answering.writing.scripted import ScriptedChatModel
 from portal.domain.answering import Abstained

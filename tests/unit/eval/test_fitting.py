@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eval.fit_confidence import CUTS, assess, balanced, fit, logistic, weighted_quantile
+from eval.fitting.confidence import CUTS, assess, balanced, fit, logistic, weighted_quantile
 from eval.samples import Judged
 from portal.embeddings.calibration.confidence import FEATURES
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from eval.reader_samples import Sample
-from eval.train_reader import Lower, Reader, chosen, loss_of, train
+from eval.fitting.reader import Lower, Reader, chosen, loss_of, train
+from eval.fitting.reader_samples import Sample
 from portal.embeddings.e5 import FLOAT32, E5Encoder, reading
 from portal.embeddings.e5.encoder import weights_path
 from portal.embeddings.e5.weights import Weights

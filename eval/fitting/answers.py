@@ -1,4 +1,4 @@
-"""Fit the weights of `portal.answering.quoting.relevance`: `python -m eval.fit_answers`.
+"""Fit the weights of `portal.answering.quoting.relevance`: `python -m eval.fitting.answers`.
 
 Logistic regressions over the best statement for each question of the tune half and of the
 colloquial set: with the model that reads statements, the same in the other language where the
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from eval import answer_sets
-from eval.answer_quality import engine_of
-from eval.answer_sets import AnswerQuestion, Expected
+from eval.answers import sets as answer_sets
+from eval.answers.quality import engine_of
+from eval.answers.sets import AnswerQuestion, Expected
 from eval.measures import calibration_error
 from portal.answering.quoting.relevance import NO_STATEMENT, Candidate, Evidence, Judged, judge
 from portal.domain.answering import Source

@@ -1,7 +1,7 @@
 """A folder of files as people have them: Chinese and English, TXT, Markdown and PDF, with editions
 that differ in little.
 
-python -m bench.files FOLDER --count 1000 --bad 10
+python -m bench.ingest.files FOLDER --count 1000 --bad 10
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bench.texts import draft, write, write_title
+from bench.corpus.texts import draft, write, write_title
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from bench import texts
-from bench.vectors import LATENT_DIMENSIONS, Space
+from bench.corpus import texts
+from bench.corpus.vectors import LATENT_DIMENSIONS, Space
 from portal.domain.embedding import Vector
 from portal.embeddings.calibration.background import LANGUAGES, Background
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from eval.answer_sets import SHIPPED, plain
+from eval.answers.sets import SHIPPED, plain
 from eval.sets import read_rows
 from portal.answering.quoting.relevance import context_of, spelled_out
 from portal.answering.quoting.statements import statements

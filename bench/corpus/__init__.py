@@ -9,11 +9,9 @@ with open_corpus(50_000, Path("var/bench")) as corpus:
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,10 +26,10 @@ import numpy.typing as npt
 import psycopg
 from sqlalchemy.engine import make_url
 
-from bench import profiles as profile_store
-from bench.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
-from bench.profiles import Profile
-from bench.synthesis import MEAN_CHUNKS, Outline, make_ids, outline, write_all
+from bench.corpus import profiles as profile_store
+from bench.corpus.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
+from bench.corpus.profiles import Profile
+from bench.corpus.synthesis import MEAN_CHUNKS, Outline, make_ids, outline, write_all
 from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.database.lock import exclusive
@@ -366,24 +364,3 @@ def _execute(url: str, statement: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(plain, autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the corpora that are missing."""
-    parser = argparse.ArgumentParser(prog="python -m bench.corpus", description=main.__doc__)
-    parser.add_argument("--size", type=int, nargs="+", default=[50_000], metavar="CHUNKS")
-    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
-    options = parser.parse_args(arguments)
-    for size in options.size:
-        with open_corpus(
-            size, options.data_dir, tell=lambda message: print(message, file=sys.stderr)
-        ) as corpus:
-            print(
-                f"{size} passages in {len(corpus.document_ids)} documents:",
-                corpus.services.database.url,
-            )
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

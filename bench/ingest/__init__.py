@@ -26,7 +26,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from bench.embedding import PackageEngine, measure_embedding
-from bench.files import Sheet, sheets
+from bench.ingest.files import Sheet, sheets
 from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.domain.documents import Visibility

@@ -20,11 +20,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from eval import answer_sets
-from eval.answer_sets import KINDS, AnswerQuestion, AnswerSet, Expected
+from eval.answers import sets as answer_sets
+from eval.answers.quoted_pieces import headings, is_half, is_heading
+from eval.answers.sets import KINDS, AnswerQuestion, AnswerSet, Expected
 from eval.engine import Answered, Engine, scratch_engine
 from eval.measures import calibration_error
-from eval.quoted_pieces import headings, is_half, is_heading
 from portal.settings import load_settings
 
 # Kinds that one sentence, row or item answers.

@@ -14,7 +14,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from bench.corpus import Corpus, Question
-from bench.filed import CHANGED, CHANGED_DOMAIN, FOLDERS, GROUPS, Filed, filed_copies
+from bench.folders.filed import CHANGED, CHANGED_DOMAIN, FOLDERS, GROUPS, Filed, filed_copies
 from bench.over_http import checked
 from bench.timing import Contender, Samples, alternate
 from portal import create_app

@@ -1,6 +1,6 @@
 """Fits the constants of confidence, and shows how well they hold where they were not fitted.
 
-    python -m eval.fit_confidence [--data DIR] [--one-set] [--write]
+    python -m eval.fitting.confidence [--data DIR] [--one-set] [--write]
 
 A model's vectors are kept in var/eval; embedding five sets for the first time takes most of an
 hour. ``--one-set`` also fits on each set alone and tests on all others; ``--write`` replaces the
@@ -291,7 +291,7 @@ def write(model: str, weighings: Weighings, judged: Sequence[Judged]) -> None:
     constants = json.loads(CONSTANTS.read_text(encoding="utf-8"))
     constants["models"][model] = as_constants(weighings)
     CONSTANTS.write_text(json.dumps(constants, indent=2) + "\n", encoding="utf-8")
-    docs = Path(__file__).resolve().parents[1] / "docs"
+    docs = Path(__file__).resolve().parents[2] / "docs"
     for name, same in (("same-language", True), ("across-languages", False)):
         pairs = [
             (one.chance(weighings), one.relevant)

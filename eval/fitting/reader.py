@@ -1,4 +1,4 @@
-"""Train the network that reads questions and statements together: `python -m eval.train_reader`.
+"""Train the network that reads questions and statements together: `python -m eval.fitting.reader`.
 
 Only the upper layers change, by low-rank additions; what the lower ones give is computed once a
 text. Takes the samples of `eval/data/team/train` and, with `--data`, those of the public sets, and
@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from eval.reader_samples import Sample, Statement, public_samples, team_samples
+from eval.fitting.reader_samples import Sample, Statement, public_samples, team_samples
 from portal.embeddings.e5 import FLOAT32, E5Encoder
 from portal.embeddings.e5.encoder import weights_path
 from portal.embeddings.e5.reading import FEATURES, JOINED_FROM, WEIGHTS, Tokens, matches

@@ -14,7 +14,7 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg.types.json import Jsonb
 
-from bench.synthesis import Outline, WrittenBlock, make_ids
+from bench.corpus.synthesis import Outline, WrittenBlock, make_ids
 from portal.database import bm25
 from portal.embeddings.calibration.background import LANGUAGES
 from portal.services import Services

@@ -17,7 +17,7 @@ from typing import Any
 from eval.sets import BadSet, read_rows
 from portal.text.characters.folding import fold
 
-SHIPPED = Path(__file__).parent / "data" / "team"
+SHIPPED = Path(__file__).parents[1] / "data" / "team"
 QUESTIONS = "questions.jsonl"
 HALVES = ("tune", "held-out")
 _SPACE_OR_MARKUP = re.compile(r"[\s\\*`]")

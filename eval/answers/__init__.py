@@ -1,0 +1,1 @@
+"""Quality of answers: `./run eval --answers`."""

@@ -1,0 +1,1 @@
+"""Fit the constants and weights that the portal ships."""

@@ -1,0 +1,20 @@
+"""Errors and their messages, by capability.
+
+A message says what happened, why, and what to do. It is an English template with ``%(name)s``
+places. Each surface (page, JSON, command line) translates it and fills the places, so that the
+same error reads well in the reader's language.
+"""
+
+from __future__ import annotations
+
+from portal.errors.base import *
+from portal.errors.documents import *
+from portal.errors.files import *
+from portal.errors.messages import *
+from portal.errors.operations import *
+from portal.errors.people import *
+from portal.errors.requests import *
+from portal.errors.search import *
+
+MESSAGES = {error.code: error.message for error in tree(PortalError)}
+"""The template of each code, for stored failures."""

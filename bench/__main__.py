@@ -144,46 +144,44 @@ def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any
     )
 
     # Plain lines, because a spinner would use the processor while contenders are timed.
-    def tell(message: str) -> None:
+    def log(message: str) -> None:
         print(f"{size}: {message}", file=sys.stderr, flush=True)
 
-    with open_corpus(size, options.data_dir, tell=tell, stale_ok=options.stale_ok) as corpus:
+    with open_corpus(size, options.data_dir, log=log, stale_ok=options.stale_ok) as corpus:
         figures["machine"] = machine(corpus)
-        figures["sizes"][str(size)] = measure(corpus, options.data_dir.resolve(), plan, tell=tell)
+        figures["sizes"][str(size)] = measure(corpus, options.data_dir.resolve(), plan, log=log)
 
 
 def _measure_ingest(options: argparse.Namespace, _figures: dict[str, Any]) -> dict[str, Any]:
-    def tell(message: str) -> None:
+    def log(message: str) -> None:
         print(f"ingest: {message}", file=sys.stderr, flush=True)
 
     scale = QUICK if options.quick else WHOLE
-    return measure_ingest(options.data_dir.resolve(), scale, tell=tell)
+    return measure_ingest(options.data_dir.resolve(), scale, log=log)
 
 
 def _measure_promises(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
-    def tell(message: str) -> None:
+    def log(message: str) -> None:
         print(f"/v1: {message}", file=sys.stderr, flush=True)
 
     scale = promises.QUICK if options.quick else promises.WHOLE
     size = DOCUMENTS // 10 if options.quick else DOCUMENTS
     with open_corpus(
-        size, options.data_dir, tell=tell, stale_ok=options.stale_ok, mean_chunks=1
+        size, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
     ) as corpus:
         figures.setdefault("machine", machine(corpus))
-        return measure_promises(corpus, options.data_dir.resolve(), scale, tell=tell)
+        return measure_promises(corpus, options.data_dir.resolve(), scale, log=log)
 
 
 def _measure_folders(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
-    def tell(message: str) -> None:
+    def log(message: str) -> None:
         print(f"folders: {message}", file=sys.stderr, flush=True)
 
     with open_corpus(
-        DOCUMENTS, options.data_dir, tell=tell, stale_ok=options.stale_ok, mean_chunks=1
+        DOCUMENTS, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
     ) as corpus:
         figures.setdefault("machine", machine(corpus))
-        return measure_folders(
-            corpus, options.data_dir.resolve(), seconds=options.seconds, tell=tell
-        )
+        return measure_folders(corpus, options.data_dir.resolve(), seconds=options.seconds, log=log)
 
 
 # The parts beside the searches of the sizes, by the option that selects them.

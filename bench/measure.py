@@ -51,7 +51,7 @@ class _Key:
 
 
 def measure(
-    corpus: Corpus, data_dir: Path, plan: Plan, *, tell: Callable[[str], None]
+    corpus: Corpus, data_dir: Path, plan: Plan, *, log: Callable[[str], None]
 ) -> dict[str, Any]:
     """Figures of one corpus, ready for JSON."""
     profiles = [one for one in corpus.profiles if one.percent in plan.percents]
@@ -59,10 +59,10 @@ def measure(
     with ExitStack() as stack:
         peers: list[Peer] = []
         if plan.peers:
-            tell("peers: filling them, where that was not done before")
+            log("peers: filling them, where that was not done before")
             for open_peer in PEERS:
                 peers += stack.enter_context(open_peer(corpus, data_dir))
-        tell("recall")
+        log("recall")
         questions = corpus.questions[: plan.recall_questions]
         truth = Truth(corpus, questions)
         rows = [
@@ -70,7 +70,7 @@ def measure(
             for one in profiles
         ]
         peer_rows = [_peer_row(peer, profile, questions) for peer in peers for profile in defaults]
-        tell("latency")
+        log("latency")
         contenders = _contenders(corpus, profiles, peers, stack)
         samples = alternate(contenders, corpus.questions, seconds=plan.seconds)
         for row in rows:
@@ -79,11 +79,11 @@ def measure(
                 row["switched_just_before"] = cold.as_dict()
         for row in peer_rows:
             row.update(samples[_Key(row["engine"], row["profile"])].as_dict())
-        tell("where the time goes")
+        log("where the time goes")
         for row, profile in zip(rows, profiles, strict=True):
             asked = corpus.questions[:_BREAKDOWN_QUESTIONS]
             row["breakdown"] = break_down(corpus, profile, asked)
-        tell("over HTTP")
+        log("over HTTP")
         over_http = measure_http(corpus, data_dir, defaults[0], seconds=plan.seconds)
         return {
             "documents": len(corpus.document_ids),
@@ -92,7 +92,7 @@ def measure(
             "peers": peer_rows,
             "bare": {name: samples[_Key(name)].as_dict() for name in (VECTOR_SCAN, BM25_SCAN)},
             "ratio_to_bare": _ratios(samples, defaults),
-            "load": _load(corpus, data_dir, plan, defaults, tell),
+            "load": _load(corpus, data_dir, plan, defaults, log),
         }
 
 
@@ -196,7 +196,7 @@ def _load(
     data_dir: Path,
     plan: Plan,
     profiles: Sequence[Profile],
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     filtered = tuple(one.name for one in profiles if one.percent < 100)
     groups: dict[str, tuple[str, ...]] = {one.name: (one.name,) for one in profiles}
@@ -207,7 +207,7 @@ def _load(
         pool.run(tuple(one.name for one in profiles), clients=max(plan.clients), seconds=1)
         rows = []
         for count in plan.clients:
-            tell(f"load: {count} clients")
+            log(f"load: {count} clients")
             for name, chosen in groups.items():
                 load = pool.run(chosen, clients=count, seconds=plan.seconds)
                 rows.append({"profiles": name} | asdict(load))

@@ -53,7 +53,7 @@ class _Promise:
 
 
 def measure_promises(
-    corpus: Corpus, data_dir: Path, scale: Scale, *, tell: Callable[[str], None]
+    corpus: Corpus, data_dir: Path, scale: Scale, *, log: Callable[[str], None]
 ) -> dict[str, Any]:
     """Measure one client that asks every question once, so that no vector or result is kept."""
     promises = (
@@ -74,7 +74,7 @@ def measure_promises(
                 _ask(connection, promises[0], next(asked), headers)
             rows = []
             for promise in promises:
-                tell(promise.path)
+                log(promise.path)
                 asked_of = [
                     _ask(connection, promise, next(asked), headers) for _ in range(promise.count)
                 ]

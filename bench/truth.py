@@ -115,7 +115,7 @@ class Truth:
         return _listed(places[:k])
 
     def _near(self, question: Question, places: Places, fused: Scores, fade: float) -> Places:
-        """Return the best places in the order with words that stand together."""
+        """Return the best places in the order with adjacent words."""
         how = self._fusing
         if (how.fusion, how.normalisation) != (Fusion.WEIGHTED, Normalisation.CALIBRATED):
             return places

@@ -29,7 +29,7 @@ def beacons(portal: PortalPages, folder: Path, mark: str) -> str:
 
 
 def covers(mark: Locator, words: Locator) -> bool:
-    """Tell whether a mark lies on some words, as they are shown."""
+    """Return whether a mark lies on some words, as they are shown."""
     one, other = mark.bounding_box(), words.bounding_box()
     assert one
     assert other

@@ -3,7 +3,7 @@
 Passages of a set are joined, in a fixed shuffled order, into documents of 20, which the portal's
 splitter cuts in each size; search is the engine's, in NumPy. A hit counts if it overlaps the
 passage that answers. Longer chunks overlap more easily and cost more tokens, so the last columns
-tell how much of that passage is in the first five, and in as many as fit `BUDGET_TOKENS`.
+log how much of that passage is in the first five, and in as many as fit `BUDGET_TOKENS`.
 """
 
 from __future__ import annotations

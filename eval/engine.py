@@ -95,7 +95,7 @@ class Engine:
         self._files: dict[UUID, Path] = {}
 
     def add(self, chunks: Sequence[Chunk], *, told: Callable[[], None]) -> None:
-        """Upload each passage as a file of its own and index it, in this process."""
+        """Upload each passage as its own file and index it, in this process."""
         for chunk in chunks:
             receipt = uploads.store_upload(
                 self._services,
@@ -167,7 +167,7 @@ class Engine:
 def scratch_engine(
     directory: Path, settings: Settings, wrap: Callable[[Embedder], Embedder]
 ) -> Iterator[Engine]:
-    """Open an empty portal in a database of its own, and drop it afterwards. Starts the server on
+    """Open an empty portal in its own database, and drop it afterwards. Starts the server on
     `directory` unless it runs."""
     with borrowed(directory) as server_url:
         name = f"eval_{secrets.token_hex(6)}"

@@ -299,7 +299,7 @@ class Cluster:
         self.proxy.start()
 
     def answers(self, port: int | None = None) -> bool:
-        """Tell whether the portal answers that it is ready: all of it, or on one port."""
+        """Return whether the portal answers that it is ready: all of it, or on one port."""
         ports = (*self.layout.web, self.layout.proxy) if port is None else (port,)
         for one in ports:
             connection = http.client.HTTPConnection(HOST, one, timeout=5)

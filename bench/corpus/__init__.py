@@ -148,7 +148,7 @@ def open_corpus(
     size: int,
     data_dir: Path = DEFAULT_DATA_DIR,
     *,
-    tell: Callable[[str], None] = lambda _message: None,
+    log: Callable[[str], None] = lambda _message: None,
     stale_ok: bool = False,
     mean_chunks: int = MEAN_CHUNKS,
     **overrides: Any,
@@ -158,14 +158,14 @@ def open_corpus(
     settings. The server is started, or joined where another process has it open."""
     data_dir = data_dir.resolve()
     data_dir.mkdir(parents=True, exist_ok=True)
-    with borrowed(data_dir, tell=tell) as server_url:
+    with borrowed(data_dir, report=log) as server_url:
         files = _Files(data_dir, size, mean_chunks)
         url = make_url(server_url).set(database=files.database)
         address = url.render_as_string(hide_password=False)
         with exclusive(data_dir / f"{files.name}.lock"):
             if not (files.is_current(stale_ok=stale_ok) and _exists(server_url, files.database)):
                 files.forget()
-                _make(server_url, address, files, tell, overrides)
+                _make(server_url, address, files, log, overrides)
         corpus = attach(size, data_dir, address, mean_chunks=mean_chunks, **overrides)
         try:
             for _ in setup.prepare_database(corpus.services):
@@ -214,12 +214,12 @@ def _make(
     server_url: str,
     url: str,
     files: _Files,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     overrides: dict[str, Any],
 ) -> None:
     started = time.monotonic()
     fingerprint = _fingerprint()
-    tell(f"planning {files.size} passages")
+    log(f"planning {files.size} passages")
     background = backgrounds.load(PreparedQuestions({}))
     plan = outline(files.size, _SEED, background, mean_chunks=files.mean_chunks)
     started_before = files.read_started(fingerprint)
@@ -239,15 +239,15 @@ def _make(
             files.keep_started(fingerprint, started_before)
         access = Access.draw(plan, owner=started_before[0], keeper=started_before[1])
         write = partial(write_all, plan, processes=os.cpu_count() or 1)
-        texts = load(services, plan, lambda done: write(done=done), access, tell=tell)
-        tell("who may see what")
+        texts = load(services, plan, lambda done: write(done=done), access, log=log)
+        log("who may see what")
         visible = ~(access.is_private | access.is_deleted)
         document_ids = make_ids(_SEED, DOCUMENT_IDS, plan.document_count)
         profiles = profile_store.make(services, document_ids, visible, seed=_SEED)
         files.keep(plan, texts, profiles, fingerprint)
     finally:
         services.database.dispose()
-    tell(f"made in {time.monotonic() - started:.0f} s")
+    log(f"made in {time.monotonic() - started:.0f} s")
 
 
 class _Files:
@@ -265,7 +265,7 @@ class _Files:
         self._started = directory / f"{self.name}.started.json"
 
     def is_current(self, *, stale_ok: bool) -> bool:
-        """Tell whether the files were made by this code, for this schema and analyser."""
+        """Return whether the files were made by this code, for this schema and analyser."""
         try:
             meta = self._read_meta()
         except (OSError, ValueError):

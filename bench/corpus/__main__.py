@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for size in options.size:
         with open_corpus(
-            size, options.data_dir, tell=lambda message: print(message, file=sys.stderr)
+            size, options.data_dir, log=lambda message: print(message, file=sys.stderr)
         ) as corpus:
             print(
                 f"{size} passages in {len(corpus.document_ids)} documents:",

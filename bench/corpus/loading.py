@@ -103,7 +103,7 @@ def load(
     write: Callable[[Container[int]], Iterable[WrittenBlock]],
     access: Access,
     *,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> dict[int, str]:
     """Store all of it and build the indexes; the questions' texts by their place. `write` returns
     the blocks that are not stored yet. What an interrupted call has stored is kept."""
@@ -123,8 +123,8 @@ def load(
                     _copy(connection, target, columns, getattr(rows, table)(block))
                 progress.keep(block)
             if number % _TELL_EVERY == 0:
-                tell(f"{block.documents[-1].chunks[-1].chunk + 1} of {plan.chunk_count} passages")
-        tell("jobs")
+                log(f"{block.documents[-1].chunks[-1].chunk + 1} of {plan.chunk_count} passages")
+        log("jobs")
         connection.execute(
             "UPDATE documents d SET current_job_id = j.id FROM jobs j"
             " WHERE j.document_id = d.id AND d.current_job_id IS NULL"
@@ -133,12 +133,12 @@ def load(
             id_ for id_, gone in zip(rows.ids[DOCUMENT_IDS], access.is_deleted, strict=True) if gone
         ]
         connection.execute("UPDATE documents SET deleted_at = now() WHERE id = ANY(%s)", [deleted])
-        progress.build_indexes(tell)
-        tell("keyword index")
+        progress.build_indexes(log)
+        log("keyword index")
         started = time.monotonic()
         setup.prepare_keyword_index(services)
-        tell(f"keyword index: {time.monotonic() - started:.0f} s")
-        tell("statistics")
+        log(f"keyword index: {time.monotonic() - started:.0f} s")
+        log("statistics")
         connection.execute("VACUUM (ANALYZE)")
         return progress.questions
 
@@ -168,16 +168,16 @@ class _Progress:
             "INSERT INTO bench_blocks VALUES (%s, %s)", [block.first, Jsonb(block.questions)]
         )
 
-    def build_indexes(self, tell: Callable[[str], None]) -> None:
+    def build_indexes(self, log: Callable[[str], None]) -> None:
         """Build those that are missing."""
         rows = self._connection.execute(
             "SELECT name, definition FROM bench_indexes WHERE to_regclass(name) IS NULL"
         )
         for name, definition in rows.fetchall():
-            tell(f"index {name}")
+            log(f"index {name}")
             started = time.monotonic()
             self._connection.execute(definition.encode())
-            tell(f"index {name}: {time.monotonic() - started:.0f} s")
+            log(f"index {name}: {time.monotonic() - started:.0f} s")
 
 
 class _Rows:

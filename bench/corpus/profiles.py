@@ -38,7 +38,7 @@ class Profile:
 
     @property
     def is_default(self) -> bool:
-        """Tell whether it comes from a person's switches of documents."""
+        """Return whether it comes from a person's switches of documents."""
         return self.name == name_of(self.percent)
 
     def request(self, query: str, **options: Any) -> SearchRequest:

@@ -82,20 +82,20 @@ class Client:
 
 
 def measure_folders(
-    corpus: Corpus, data_dir: Path, *, seconds: float, tell: Callable[[str], None]
+    corpus: Corpus, data_dir: Path, *, seconds: float, log: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return the times of both copies of the corpus, ready for JSON."""
-    tell("copies")
+    log("copies")
     with filed_copies(corpus, data_dir) as copies:
         flat, filed = ((Client(one, "owner"), Client(one, "files 100 %")) for one in copies)
-        tell("reads")
+        log("reads")
         reads = _measure_reads(corpus, flat, filed, Client(copies[1], "member 1"), seconds)
         rows = []
         for name, body in _CHANGES.items():
-            tell(f"{name} of {CHANGED} documents")
+            log(f"{name} of {CHANGED} documents")
             sides = {"filed": filed} if name == "move" else {"flat": flat, "filed": filed}
             rows.append({"change": name} | {at: _change(one[0], body) for at, one in sides.items()})
-        tell("searches during moves")
+        log("searches during moves")
         meanwhile = _measure_meanwhile(corpus, filed, seconds)
     return {
         "documents": len(corpus.document_ids),

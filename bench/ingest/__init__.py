@@ -1,6 +1,6 @@
 """Ingest: files, pages and passages a second through the whole pipeline, and where the time goes.
 
-Each run has a database of its own and does what a portal does: files are stored as `portal import`
+Each run has its own database and does what a portal does: files are stored as `portal import`
 stores them, and a worker takes them from the queue, reads, cuts, embeds, analyses and writes them,
 with the bundled model.
 """
@@ -107,7 +107,7 @@ class Watch:
         return run
 
 
-def measure_ingest(data_dir: Path, scale: Scale, *, tell: Callable[[str], None]) -> dict[str, Any]:
+def measure_ingest(data_dir: Path, scale: Scale, *, log: Callable[[str], None]) -> dict[str, Any]:
     """Figures, ready for JSON: `pipeline` and `model` rows, and `parts` of the portal as it is."""
     load = round(psutil.getloadavg()[0], 2)
     chosen = sheets(scale.files)
@@ -115,12 +115,12 @@ def measure_ingest(data_dir: Path, scale: Scale, *, tell: Callable[[str], None])
     runs: dict[str, list[dict[str, Any]]] = {one.name: [] for one in variants}
     with tempfile.TemporaryDirectory(prefix="portal-bench-") as folder:
         files = [sheet.write(Path(folder)) for sheet in chosen]
-        with borrowed((data_dir / "ingest").resolve(), tell=tell) as server_url:
+        with borrowed((data_dir / "ingest").resolve(), report=log) as server_url:
             for number in range(scale.rounds):
                 for variant in variants[:: 1 if number % 2 == 0 else -1]:
-                    tell(f"round {number + 1} of {scale.rounds}: {variant.name}")
+                    log(f"round {number + 1} of {scale.rounds}: {variant.name}")
                     runs[variant.name].append(_run(server_url, data_dir, variant, chosen, files))
-    tell("the model alone")
+    log("the model alone")
     texts = [chunk for sheet in chosen for chunk in sheet.chunks]
     return {
         "files": len(chosen),

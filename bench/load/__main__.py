@@ -70,7 +70,7 @@ def _measure(options: argparse.Namespace) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     load_before = psutil.getloadavg()[0]
     with open_corpus(
-        options.documents, data_dir, tell=_tell, stale_ok=options.stale_ok, mean_chunks=1
+        options.documents, data_dir, log=_log, stale_ok=options.stale_ok, mean_chunks=1
     ) as corpus:
         machinery.make_accounts(corpus, options.accounts)
         plan = _plan(options, [one.text for one in corpus.questions])
@@ -81,7 +81,7 @@ def _measure(options: argparse.Namespace) -> str:
                 Idle(machinery.HOST, portal.port, options.idle) as idle,
                 Watch(portal.url, portal.trees, [idle]) as watch,
             ):
-                _tell(f"{options.users} people, {options.idle} idle connections")
+                _log(f"{options.users} people, {options.idle} idle connections")
                 status = machinery.run_locust(portal.port, plan_file, record)
             sizes = machinery.sizes(corpus)
     if status not in {0, 1}:  # 1: some request failed, as the tables say.
@@ -115,7 +115,7 @@ def _plan(options: argparse.Namespace, questions: list[str]) -> dict[str, Any]:
     }
 
 
-def _tell(message: str) -> None:
+def _log(message: str) -> None:
     print(f"load: {message}", file=sys.stderr, flush=True)
 
 

@@ -21,7 +21,7 @@ _TABLE = "passages"
 
 
 class LangchainPostgres:
-    """PGVectorStore with HybridSearchConfig on the same server, in a database of its own."""
+    """PGVectorStore with HybridSearchConfig on the same server, in its own database."""
 
     kind = "hybrid"
 

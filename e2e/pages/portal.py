@@ -40,7 +40,7 @@ class PortalPages:
             send.click()
 
     def has_javascript(self) -> bool:
-        """Tell whether the page's own scripts ran."""
+        """Return whether the page's own scripts ran."""
         return self.page.locator("html[data-js], html.js").count() > 0
 
     def row(self, title: str) -> Locator:

@@ -1,6 +1,6 @@
 """How good the portal's answers are on documents of a team's kind: `./run eval --answers`.
 
-Every question is asked in a conversation of its own, of a portal that holds the documents of its
+Every question is asked in its own conversation, of a portal that holds the documents of its
 set: what is measured is what a user reads. Failures of the held-out half are counted and not
 shown, so that they are not tuned on.
 """

@@ -31,14 +31,15 @@ def words(text: str) -> str:
 
 
 def is_heading(quoted: str, known: frozenset[str]) -> bool:
-    """Tell whether a quotation is nothing but headings, or a question as FAQs have them."""
+    """Return whether a quotation is nothing but headings, or a question as FAQs have them."""
     lines = [found for line in quoted.splitlines() if (found := words(line))]
     is_known = words(quoted) in known or all(line in known for line in lines)
     return is_known or quoted.rstrip().endswith(("?", "？"))
 
 
 def is_half(text: str, start: int, end: int) -> bool:
-    """Tell whether characters `start` to `end` begin or end inside a sentence, a cell or a line."""
+    """Return whether characters `start` to `end` begin or end inside a sentence, a cell or a
+    line."""
     before = text[text.rfind("\n", 0, start) + 1 : start]
     after = text[end:].split("\n", 1)[0]
     begins = any(

@@ -66,7 +66,7 @@ def by_words(evidence: Evidence, _best: float) -> tuple[float, ...]:
 
 
 def is_right(question: AnswerQuestion, source: Source, candidate: Candidate) -> bool:
-    """Tell whether a statement has gold words: all, or for lists and two parts any."""
+    """Return whether a statement has gold words: all, or for lists and two parts any."""
     statement = candidate.statement
     share = question.share_of_gold(source.text[statement.start : statement.end])
     return bool(question.gold) and (share == 1 or (question.kind in {"list", "two"} and share > 0))

@@ -82,7 +82,7 @@ class Probe:
 
     @property
     def is_exact(self) -> bool:
-        """Tell whether the index counts exactly the rows that exist."""
+        """Return whether the index counts exactly the rows that exist."""
         return self.counted is None or self.row_count <= self.counted <= self.all_rows
 
     @property
@@ -263,7 +263,7 @@ def _savepoint(connection: Connection) -> AbstractContextManager[object]:
 
 
 def _is_usable(connection: Connection, index: Bm25Index) -> bool:
-    """Tell whether the index exists and is valid: after an interrupted build it is not."""
+    """Return whether the index exists and is valid: after an interrupted build it is not."""
     query = text(
         """
         SELECT i.indisvalid AND a.amname = 'bm25'
@@ -295,7 +295,7 @@ def _create(
 
 
 def _is_available(connection: Connection) -> bool:
-    """Tell whether the server has the extension, or can install it in this database."""
+    """Return whether the server has the extension, or can install it in this database."""
     return read_extensions(connection)["pg_textsearch"].available is not None
 
 

@@ -51,26 +51,26 @@ _LOG_MAX_BYTES = 10 * 1024 * 1024
 # Maximum length of a socket's path: 104 bytes on macOS, 108 on Linux, including the final NUL.
 _SOCKET_PATH_MAX_BYTES = 103
 # libpq splits a host at commas, and pid files and settings have limited quoting: with any other
-# character the socket gets a directory of its own.
+# character the socket gets its own directory.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
 
 log = structlog.get_logger(__name__)
 
 
 class EmbeddedPostgres:
-    """A server on DATA_DIR/postgres. `tell` is called with a message before slow steps."""
+    """A server on DATA_DIR/postgres. `report` is called with a message before slow steps."""
 
     def __init__(
         self,
         data_dir: Path,
         *,
         extra_settings: Mapping[str, str] | None = None,
-        tell: Callable[[str], None] = lambda _message: None,
+        report: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self.data_dir = data_dir.expanduser().resolve()
         self.cluster = self.data_dir / files.CLUSTER
         self._extra_settings = dict(extra_settings or {})
-        self._tell = tell
+        self._report = report
         self._prefix = installation()
         self._users: UserCount | None = None
 
@@ -140,7 +140,7 @@ class EmbeddedPostgres:
             open_installation_for(user, libraries)
         postmaster = running_postmaster(self.cluster)
         if postmaster is None:
-            clear_leftovers(self.cluster, self._tell)
+            clear_leftovers(self.cluster, self._report)
             if not (self.cluster / "PG_VERSION").exists():
                 self._initialise(user)
             postmaster = self._launch(user)
@@ -163,7 +163,7 @@ class EmbeddedPostgres:
 
     def _initialise(self, user: pwd.struct_passwd) -> None:
         """Create the cluster beside its place and move it there, so that a kill leaves no part."""
-        self._tell("making the database")
+        self._report("making the database")
         new = self.cluster.with_name("postgres.new")
         shutil.rmtree(new, ignore_errors=True)
         if self.cluster.is_dir() and not any(self.cluster.iterdir()):
@@ -186,7 +186,7 @@ class EmbeddedPostgres:
         new.rename(self.cluster)
 
     def _launch(self, user: pwd.struct_passwd) -> Postmaster:
-        self._tell("starting the database")
+        self._report("starting the database")
         textsearch = files.pg_textsearch_prefix()
         socket_dir = self._socket_dir(user)
         self._write_configuration(user, socket_dir, textsearch)
@@ -222,7 +222,7 @@ class EmbeddedPostgres:
             if postmaster.is_ready:
                 return postmaster
             if not told:
-                self._tell("the database is still recovering from a crash")
+                self._report("the database is still recovering from a crash")
                 told = True
             time.sleep(0.1)
         raise self._failure("is still not ready", self._log_tail())
@@ -324,11 +324,11 @@ def borrowed(
     data_dir: Path,
     *,
     extra_settings: Mapping[str, str] | None = None,
-    tell: Callable[[str], None] = lambda _message: None,
+    report: Callable[[str], None] = lambda _message: None,
 ) -> Iterator[str]:
     """Yield the database's URL for a command. Several may run at once, also beside a serving
     portal: the first starts the server, the last stops it."""
-    server = EmbeddedPostgres(data_dir, extra_settings=extra_settings, tell=tell)
+    server = EmbeddedPostgres(data_dir, extra_settings=extra_settings, report=report)
     url = server.start()
     try:
         yield url

@@ -60,7 +60,7 @@ class ServerReport:
 
     @property
     def is_fit(self) -> bool:
-        """Tell whether the portal can use this server."""
+        """Return whether the portal can use this server."""
         return not any(lack.is_fatal for lack in self.lacks)
 
 

@@ -48,7 +48,7 @@ def running_postmaster(cluster: Path) -> Postmaster | None:
 
 
 def _serves(process: psutil.Process, cluster: Path) -> bool:
-    """Tell whether a process works inside the cluster's directory, as PostgreSQL's do."""
+    """Return whether a process works inside the cluster's directory, as PostgreSQL's do."""
     try:
         if not process.name().startswith("postgres"):
             return False
@@ -60,7 +60,7 @@ def _serves(process: psutil.Process, cluster: Path) -> bool:
         return True
 
 
-def clear_leftovers(cluster: Path, tell: Callable[[str], None]) -> None:
+def clear_leftovers(cluster: Path, report: Callable[[str], None]) -> None:
     """Prepare a cluster whose server was killed for a new one.
 
     A killed server's sessions may live on for a moment; a new server beside them would damage the
@@ -75,7 +75,7 @@ def clear_leftovers(cluster: Path, tell: Callable[[str], None]) -> None:
         return
     orphans = [p for p in psutil.process_iter() if _is_visible_server(p, cluster)]
     if orphans:
-        tell("waiting for sessions of a killed database server to end")
+        report("waiting for sessions of a killed database server to end")
         _, alive = psutil.wait_procs(orphans, timeout=_ORPHANS_WAIT_S)
         if alive:
             pids = ", ".join(str(process.pid) for process in alive)

@@ -22,7 +22,7 @@ DISTANCES: tuple[Distance, ...] = ("cosine", "l2", "ip")
 @dataclass(frozen=True, slots=True)
 class NewRecord:
     """A record to store under `id`. `vector` is (dimensions,) float32; None keeps the stored one.
-    Records with the same `document` belong to one document; None: a document of its own."""
+    Records with the same `document` belong to one document; None: its own document."""
 
     id: str
     content: str

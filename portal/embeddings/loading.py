@@ -80,7 +80,7 @@ class BackgroundLoad(Generic[T]):
 
     @property
     def has_begun(self) -> bool:
-        """Tell whether anything is loaded or being loaded."""
+        """Return whether anything is loaded or being loaded."""
         return self._attempt is not None
 
     def get(self, *, wait_s: float | None = None) -> T:

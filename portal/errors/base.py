@@ -18,7 +18,7 @@ Existing = TypeVar("Existing")
 class PortalError(Exception):
     """An expected failure. `params` fill the places in `message`.
 
-    A subclass with a message of its own has a `code` of its own: its name in snake case, unless
+    A subclass with its own message has its own `code`: its name in snake case, unless
     it says otherwise. Codes are for programs and must not change.
     """
 

@@ -31,7 +31,7 @@ def current_client() -> Client:
 
 
 def identify_browser(response: Response) -> Client:
-    """Return this browser, with an id of its own that it keeps from now on."""
+    """Return this browser, with its own id that it keeps from now on."""
     known = cookies.get_cookie(cookies.BROWSER) or ""
     browser_id = known[:_MAX_BROWSER_ID_CHARACTERS] or secrets.token_urlsafe(24)
     cookies.set_cookie(response, cookies.BROWSER, browser_id, max_age=_BROWSER_LIFE_S)

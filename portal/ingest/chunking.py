@@ -54,7 +54,7 @@ class _Unit:
 
     @property
     def has_words(self) -> bool:
-        """Tell whether the unit has content of its own, without what follows."""
+        """Return whether the unit has content of its own, without what follows."""
         return self.kind is _Kind.TEXT or self.kind is _Kind.PART
 
 
@@ -194,7 +194,7 @@ def _spans(
 
 
 def _is_long(text: str, start: int, end: int, target: int) -> bool:
-    """Tell whether a row or an item is heavier than a chunk, and splits into its sentences."""
+    """Return whether a row or an item is heavier than a chunk, and splits into its sentences."""
     # A character weighs less than two tokens.
     piece = text[start : min(end, start + _MAX_PIECE_LENGTH)] if 2 * (end - start) > target else ""
     return token_weight(piece) > target
@@ -349,7 +349,7 @@ def _pieces(text: str, units: Sequence[_Unit], target: int) -> Iterator[Sequence
         for part in [piece] if fits else [[unit] for unit in piece]:
             room = cap - _weight(lead)
             if room < _SMALL_REST * target:
-                # A list of titles, which are its words, or a header that is a chunk of its own.
+                # A list of titles, which are its words, or a header that is its own chunk.
                 yield from ([replace(unit, kind=_Kind.TEXT)] for unit in lead)
                 lead = []
             elif _weight(part) > room:

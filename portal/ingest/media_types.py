@@ -295,7 +295,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def _is_utf_16(head: bytes) -> bool:
-    """Tell whether data reads as UTF-16 without a byte order mark.
+    """Return whether data reads as UTF-16 without a byte order mark.
 
     One byte of each pair is mostly zero, or nearly all of it is Chinese characters, punctuation and
     ASCII.

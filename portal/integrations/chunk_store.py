@@ -27,7 +27,7 @@ CONTENT_TYPE = "content_type"
 """The metadata key that `content_type` of a search is compared with."""
 
 DOCUMENT_KEY = "document_id"
-"""The metadata key of a chunk's document; without it, the chunk is a document of its own."""
+"""The metadata key of a chunk's document; without it, the chunk is its own document."""
 
 
 class SemanticChunkStore:

@@ -3,7 +3,7 @@
 Three counts, because each alone can be circumvented: an address at a name, an address at all names,
 and a name from all addresses. A name under attack is closed to new clients for a while, which would
 lock out its owner as well. So a browser in which the name has signed in carries a signed cookie and
-has a count of its own (OWASP's device cookies), and so has an address from which the name has
+has its own count (OWASP's device cookies), and so has an address from which the name has
 signed in, for programs, which keep no cookies.
 """
 

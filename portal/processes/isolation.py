@@ -1,4 +1,4 @@
-"""A job in a process of its own, so that a file that crashes its reader crashes nothing else.
+"""A job in its own process, so that a file that crashes its reader crashes nothing else.
 
 A dead worker leaves no reason. After two deaths in a row the third attempt runs here: if this
 process is killed while the worker lives, the file was the cause. Any other end says nothing about
@@ -31,7 +31,7 @@ _processes = multiprocessing.get_context("spawn")
 
 
 def index_alone(services: Services, job_id: UUID, *, should_stop: Callable[[], bool]) -> None:
-    """Run `indexing.index_document` in a process of its own."""
+    """Run `indexing.index_document` in its own process."""
     url = services.database.url
     settings = services.settings.model_copy(update={"database_url": url})
     process = _processes.Process(target=_index, args=(settings, job_id))

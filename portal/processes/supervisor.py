@@ -161,7 +161,7 @@ def serve(
             kept: list[KeptDatabase | Child] = []
             url = settings.database_url
             if url is None:
-                server = EmbeddedPostgres(data_dir, tell=lambda message: say(f"  {message} …"))
+                server = EmbeddedPostgres(data_dir, report=lambda message: say(f"  {message} …"))
                 # Registered first: an interrupted start may have got as far as a running server.
                 stack.callback(server.stop)
                 url = server.start()

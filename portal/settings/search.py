@@ -162,5 +162,5 @@ class SearchSettings(Section):
 
 
 def uses_bm25(settings: SearchSettings) -> bool:
-    """Tell whether the settings let BM25 rank words."""
+    """Return whether the settings let BM25 rank words."""
     return settings.keyword_backend in {"auto", "pg_textsearch"}

@@ -63,21 +63,21 @@ def _names_user(cause: BaseException | None) -> bool:
 
 
 def _passes(state: str) -> bool:
-    """Tell whether a retry may succeed, for example after a shortage of memory or connections."""
+    """Return whether a retry may succeed, for example after a shortage of memory or connections."""
     return state in (_QUERY_CANCELED, _LOCK_NOT_AVAILABLE) or state.startswith(
         (_ROLLED_BACK, _NO_RESOURCES)
     )
 
 
 def is_lock_timeout(error: DatabaseUnavailable) -> bool:
-    """Tell whether a session failed because a lock was not granted within its `lock_timeout`."""
+    """Return whether a session failed because a lock was not granted within its `lock_timeout`."""
     cause = error.__cause__
     driver = _of_driver(cause) if isinstance(cause, (DBAPIError, psycopg.Error)) else None
     return isinstance(driver, psycopg.Error) and driver.sqlstate == _LOCK_NOT_AVAILABLE
 
 
 def _is_out_of_room(cause: BaseException | None) -> bool:
-    """Tell whether the server could not write a file."""
+    """Return whether the server could not write a file."""
     # A disk quota, or a limit on the size of files, is an internal error to the server, and only
     # the operating system's message identifies it.
     said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
@@ -85,7 +85,7 @@ def _is_out_of_room(cause: BaseException | None) -> bool:
 
 
 def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
-    """Tell whether the server is gone, as opposed to an error that it reported."""
+    """Return whether the server is gone, as opposed to an error that it reported."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     cause = _of_driver(error)

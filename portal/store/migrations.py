@@ -69,7 +69,7 @@ def _await_turn(connection: Connection) -> None:
 
 
 def _leads_back(current: str | None, revision: str) -> bool:
-    """Tell whether `revision` comes before the `current` one."""
+    """Return whether `revision` comes before the `current` one."""
     known = known_revisions()
     if current is not None and current not in known:
         raise ServerSetup(
@@ -104,7 +104,7 @@ def newest_revision() -> str | None:
 
 @cache
 def serves_schema(revision: str | None) -> bool:
-    """Tell whether this code can serve a database at `revision`: its own, or that of a newer
+    """Return whether this code can serve a database at `revision`: its own, or that of a newer
     portal, whose migrations remove nothing that the portal before it uses. So old processes go on
     while new ones start. An older schema has to be migrated first."""
     return revision is not None and (
@@ -117,13 +117,13 @@ def _scripts() -> ScriptDirectory:
 
 
 def is_portal_relation(name: str) -> bool:
-    """Tell whether a table or a type is the portal's or its job queue's."""
+    """Return whether a table or a type is the portal's or its job queue's."""
     ours = ("procrastinate_", "chunk_embeddings_")
     return name in metadata.tables or name == "alembic_version" or name.startswith(ours)
 
 
 def is_ours(name: str | None, kind: str) -> bool:
-    """Tell whether Alembic should compare this object. The job queue's tables belong to
+    """Return whether Alembic should compare this object. The job queue's tables belong to
     procrastinate; partitions and the typed indexes on them are created with a model, not by a
     migration."""
     name = name or ""

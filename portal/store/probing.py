@@ -31,7 +31,7 @@ _CONNECT_TIMEOUT_S = 2
 
 
 class Prober:
-    """Runs read-only work in a thread and on a connection of its own. Thread-safe."""
+    """Runs read-only work in a thread and on its own connection. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._engine = create_engine(

@@ -68,7 +68,7 @@ class RedisStore:
 
     @property
     def is_up(self) -> bool:
-        """Tell whether Redis answered the last time."""
+        """Return whether Redis answered the last time."""
         return self._is_up
 
     def attempt(self, action: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:

@@ -102,7 +102,7 @@ class Watched(Generic[S]):
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether the server failed, or owes an answer for too long. A server that has not
+        """Return whether the server failed, or owes an answer for too long. A server that has not
         been asked for long is not lost: this process may have been busy."""
         asked_at = self._asked_at
         is_silent = asked_at is not None and time.monotonic() - asked_at > self._silent_after_s

@@ -45,7 +45,7 @@ class Database:
         outage_s: float = 3600.0,
     ) -> None:
         """Connect lazily. After `statement_timeout_s` a session's statement ends in
-        DatabaseUnavailable, unless it sets a timeout of its own. With `shares_connections` each
+        DatabaseUnavailable, unless it sets its own timeout. With `shares_connections` each
         transaction may run on another connection to the server, as behind PgBouncer in transaction
         mode: nothing is prepared or set for longer than a transaction. `replica_wait_s` and
         `outage_s` are those of `Replicas`."""
@@ -132,13 +132,13 @@ class Database:
 
     @property
     def is_primary_lost(self) -> bool:
-        """Tell whether there are replicas and the primary does not answer: nothing can be
+        """Return whether there are replicas and the primary does not answer: nothing can be
         written."""
         return self._replicas is not None and self._replicas.is_primary_lost
 
     @property
     def can_write(self) -> bool:
-        """Tell whether the current request may write: not while it reads from a replica, or the
+        """Return whether the current request may write: not while it reads from a replica, or the
         primary is lost."""
         return self._chosen.get() is None and not self.is_primary_lost
 
@@ -149,7 +149,7 @@ class Database:
 
     @property
     def replicates_bm25(self) -> bool:
-        """Tell whether replicas have the keyword index that ranks by BM25."""
+        """Return whether replicas have the keyword index that ranks by BM25."""
         return self._replicas is not None and self._replicas.replicates_bm25
 
     def _stand_in(self) -> Server | None:
@@ -219,7 +219,7 @@ class Database:
         """Try to take the advisory lock of this name, held until the end; yield whether it was
         free.
 
-        On a connection of its own, outside the pool: a lock that is held for long must not use up
+        On its own connection, outside the pool: a lock that is held for long must not use up
         the pool's connections. The server releases it when the process dies. Raises
         DatabaseUnavailable.
         """
@@ -235,7 +235,7 @@ class Database:
             yield bool(row and row[0])
 
     def answers(self) -> bool:
-        """Tell whether the server answers a trivial query."""
+        """Return whether the server answers a trivial query."""
         try:
             with self.engine.connect() as connection:
                 return connection.execute(text("SELECT 1")).scalar() == 1
@@ -257,7 +257,7 @@ class Database:
 
 
 def _lacks_cores() -> bool:
-    """Tell whether as many processes as there are cores ran during the last minute."""
+    """Return whether as many processes as there are cores ran during the last minute."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] >= (os.cpu_count() or 1)
 
 

@@ -49,7 +49,7 @@ class Command:
         return time.monotonic() - began
 
     def kill(self, after_s: float) -> bool:
-        """Kill it after this time; tell whether it was still at work."""
+        """Kill it after this time; return whether it was still at work."""
         with subprocess.Popen(
             self._arguments, env=self._environment, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -133,7 +133,7 @@ def _import(
 
 
 def _goes_on(world: World, kind: str, begun: int) -> bool:
-    """Tell whether the web process answers, and a worker has begun another job if one died."""
+    """Return whether the web process answers, and a worker has begun another job if one died."""
     is_at_work = "worker" not in KINDS[kind] or world.attempts() > begun
     return world.is_ready() and (is_at_work or world.unfinished() == 0)
 

@@ -18,7 +18,7 @@ from portal.domain.search import NO_PARTS, Fusion, Normalisation, Parts, Weights
 
 RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
 
-# The weight of words that stand together as a share of the weight of words, and how many of the
+# The weight of adjacent words as a share of the weight of words, and how many of the
 # best are compared by it, however many are wanted (docs/retrieval-quality.md).
 PROXIMITY = 2 / 3
 MAX_COMPARED_BY_PROXIMITY = 20
@@ -203,13 +203,13 @@ def _in_order(
     ]
 
 
-# --- words that stand together --------------------------------------------------------------------
+# --- adjacent words --------------------------------------------------------------------
 
 
 def add_proximity(
     ranked: Sequence[Ranked], closeness: Sequence[float], ranking: Ranking, fade: float
 ) -> list[Ranked]:
-    """Return the order after words that stand together were added to the scores of the best, with
+    """Return the order after adjacent words were added to the scores of the best, with
     the `fading` of words; `closeness` has values in [0, 1] of the first ones. Scores remain in
     [0, 1]."""
     weight = PROXIMITY * ranking.weights.text

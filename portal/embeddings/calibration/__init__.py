@@ -105,11 +105,11 @@ class Calibration:
 
     @property
     def ready(self) -> bool:
-        """Tell whether the model's background is known."""
+        """Return whether the model's background is known."""
         return self._background is not None
 
     def _knows_length(self, dimensions: int) -> bool:
-        """Tell whether the background has vectors of this length.
+        """Return whether the background has vectors of this length.
 
         An endpoint may have returned others when it was embedded.
         """
@@ -151,7 +151,7 @@ class Calibration:
 
     @property
     def fitted(self) -> bool:
-        """Tell whether the constants were fitted for this very model, on question sets."""
+        """Return whether the constants were fitted for this very model, on question sets."""
         return self.source == "fitted"
 
     @staticmethod

@@ -146,7 +146,7 @@ def coverage(terms: Sequence[str], chunk_terms: str) -> float:
 
 
 def lacks_code(terms: Sequence[str], chunk_terms: str) -> bool:
-    """Tell whether a question names codes and a chunk has none of them, not even by number.
+    """Return whether a question names codes and a chunk has none of them, not even by number.
 
     Codes are such as `PO-4711`, `v0.8`, `B12`; the chunk is given as it is indexed. Neighbouring
     codes in a list are similar in every other way.

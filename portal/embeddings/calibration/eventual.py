@@ -84,7 +84,7 @@ class EventualCalibration(Calibration):
             self._trying.release()
 
     def _is_kept(self) -> bool:
-        """Tell whether the background is available without loading the model."""
+        """Return whether the background is available without loading the model."""
         name = backgrounds.file_name(self._embedder)
         folders = [backgrounds.SHIPPED, *([self._cache_dir] if self._cache_dir else [])]
         return any((folder / name).is_file() for folder in folders)

@@ -135,7 +135,7 @@ def _centred(vectors: Matrix, centre: Matrix) -> Matrix:
 
 
 def _is_text(tokens: Tokens) -> NDArray[np.bool_]:
-    """Tell which tokens are neither the start, the prefix nor an end."""
+    """Return which tokens are neither the start, the prefix nor an end."""
     places = np.arange(len(tokens.pieces))
     ends = (places == len(places) - 1) | (places == tokens.statement_start - 1)
     inside: NDArray[np.bool_] = ~ends & (places >= _BEFORE_TEXT)

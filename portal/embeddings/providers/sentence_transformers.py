@@ -141,7 +141,8 @@ def _reason(model: str, error: Exception) -> Message:
 
 
 def _is_path(model: str) -> bool:
-    """Tell whether a name is a directory, existing or not: names on the hub are ``owner/model``."""
+    """Return whether a name is a directory, existing or not: names on the hub are
+    ``owner/model``."""
     path = Path(model).expanduser()
     return path.is_dir() or path.is_absolute() or model.startswith(".")
 

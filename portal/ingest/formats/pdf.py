@@ -108,7 +108,7 @@ def extract(file: FileToRead) -> ExtractedText:
 
 
 def is_encrypted_pdf(path: Path) -> bool:
-    """Tell whether a PDF needs a password: quick enough to check at upload.
+    """Return whether a PDF needs a password: quick enough to check at upload.
 
     Files with an empty user password, which anyone can open, do not count.
     """
@@ -128,7 +128,7 @@ def is_encrypted_pdf(path: Path) -> bool:
 
 
 def mentions_encryption(blocks: Iterable[bytes]) -> bool:
-    """Tell whether these bytes may be from a PDF with a password; nearly all are not."""
+    """Return whether these bytes may be from a PDF with a password; nearly all are not."""
     tail = b""
     for block in blocks:
         if b"/Encrypt" in tail + block:

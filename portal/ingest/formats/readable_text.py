@@ -75,7 +75,7 @@ class ReadableText:
 
     @property
     def has_words(self) -> bool:
-        """Tell whether there is anything but headings."""
+        """Return whether there is anything but headings."""
         return self._length > sum(len(heading.title) + 2 for heading in self.headings)
 
     @property
@@ -248,7 +248,7 @@ def _joined_header(rows: list[list[str]]) -> list[str]:
 
 
 def is_caption(text: str) -> bool:
-    """Tell whether a paragraph reads as the caption of a table: "Table 3: …"."""
+    """Return whether a paragraph reads as the caption of a table: "Table 3: …"."""
     return len(text) <= _MAX_CAPTION_LENGTH and "\n" not in text and bool(_CAPTION.match(text))
 
 

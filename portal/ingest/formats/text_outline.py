@@ -109,7 +109,7 @@ def _underlined(text: str, match: re.Match[str]) -> _Line | None:
 
 
 def _are_neighbours(text: str, above: _Line | None, below: _Line | None) -> bool:
-    """Tell whether two lines of one kind have nothing between them, as items of a list."""
+    """Return whether two lines of one kind have nothing between them, as items of a list."""
     return bool(above and below and above.kind == below.kind and _adjoin(text, above, below))
 
 
@@ -118,7 +118,8 @@ def _adjoin(text: str, above: _Line, below: _Line) -> bool:
 
 
 def _is_alone(text: str, line: _Line) -> bool:
-    """Tell whether a line does not continue the one above, nor, with hashes, leads to the next."""
+    """Return whether a line does not continue the one above, nor, with hashes, leads to the
+    next."""
     begin = text.rfind("\n", 0, line.start) + 1
     above = text[max(begin - _MAX_HEADING_LINE, 0) : max(begin - 1, 0)].rpartition("\n")[2].strip()
     if line.kind.startswith("hashes"):

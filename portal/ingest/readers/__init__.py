@@ -1,4 +1,4 @@
-"""Parsers of untrusted files: each reader runs in a process of its own, with limits.
+"""Parsers of untrusted files: each reader runs in its own process, with limits.
 
 A reader is a file with `read(file, **options)`, which yields records that JSON can hold, or one
 `{"error": …}`: `encrypted`, `no_pages`, `pages`, `characters`, `broken`, `memory` (perhaps with

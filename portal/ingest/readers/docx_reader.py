@@ -100,7 +100,7 @@ def _as_heading(line: re.Match[str]) -> str:
 
 
 def _has_headers(source: BinaryIO, html: str) -> bool:
-    """Tell whether a header or footer holds more than a page number and text of the document."""
+    """Return whether a header or footer holds more than a page number and text of the document."""
     with zipfile.ZipFile(source) as archive:
         for part in archive.infolist():
             if not _HEADER_PART.fullmatch(part.filename):

@@ -62,7 +62,7 @@ _ENDS_WITHIN = _BEGINS_WITHIN | dict.fromkeys(("li", "term"), _IN_LIST)
 
 
 def has_crowded_tag(html: str) -> bool:
-    """Tell whether some tag has more than `MAX_ATTRIBUTES`.
+    """Return whether some tag has more than `MAX_ATTRIBUTES`.
 
     The parser compares each attribute of a tag with all before it: a million take it an hour.
     """

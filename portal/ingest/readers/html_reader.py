@@ -198,7 +198,7 @@ def _is_unseen(node: LexborNode, around: frozenset[int] | None) -> bool:
 
 
 def _is_named_unseen(node: LexborNode, names: str) -> bool:
-    """Tell whether an element's classes hide it; a table of contents leads into the page."""
+    """Return whether an element's classes hide it; a table of contents leads into the page."""
     if not names:
         return False
     if _CONTENTS_CLASS.search(names):
@@ -208,7 +208,8 @@ def _is_named_unseen(node: LexborNode, names: str) -> bool:
 
 
 def _is_beside_content(link: LexborNode) -> bool:
-    """Tell whether a link leads to its heading, past a menu, or to the page in another language."""
+    """Return whether a link leads to its heading, past a menu, or to the page in another
+    language."""
     attributes = link.attributes
     if not (attributes.get("href") or "").startswith("#"):
         return "hreflang" in attributes and "lang" in attributes

@@ -68,7 +68,7 @@ def load(**_options: object) -> None:
 
 
 def has_html(source: str) -> bool:
-    """Tell whether a text may hold HTML with headings, lists, tables or code."""
+    """Return whether a text may hold HTML with headings, lists, tables or code."""
     return _STRUCTURE.search(source) is not None
 
 
@@ -213,7 +213,7 @@ def _parts(children: Sequence[Token]) -> list[Event]:
 
 
 def _is_element(tag: str) -> bool:
-    """Tell whether this is an HTML element's name, standard or, with a hyphen, custom."""
+    """Return whether this is an HTML element's name, standard or, with a hyphen, custom."""
     name = tag.removeprefix("/")
     return name in _ELEMENTS or "-" in name
 

@@ -53,7 +53,7 @@ class _Row:
     cells: list[_Cell] = field(default_factory=list)
 
     def goes_on(self, cell: _Cell, baseline: float, size: float) -> bool:
-        """Tell whether a word that follows in the file stands further right on the same line."""
+        """Return whether a word that follows in the file stands further right on the same line."""
         is_level = abs(self.baseline - baseline) <= _MAX_SHIFT * size
         return is_level and cell.left >= self.cells[-1].right - size
 
@@ -206,7 +206,7 @@ def _has_word(cell: _Cell) -> bool:
 
 
 def _are_contents(columns: Sequence[Sequence[_Cell]]) -> bool:
-    """Tell whether the last column has the pages of numbered sections, or of titles alone."""
+    """Return whether the last column has the pages of numbered sections, or of titles alone."""
     if any(_TITLE_AND_PAGE.search(cell.text) for column in columns for cell in column):
         return True
     pages = [int(cell.text) for cell in columns[-1] if cell.text.isdecimal()]
@@ -230,7 +230,7 @@ def _is_aligned(column: Sequence[_Cell]) -> bool:
 
 
 def _is_text(column: Sequence[_Cell]) -> bool:
-    """Tell whether most lines of a column are as wide as it is."""
+    """Return whether most lines of a column are as wide as it is."""
     width = max(cell.right for cell in column) - min(cell.left for cell in column)
     full = [
         cell.right - cell.left >= _FULL_LINE * width and len(cell.text) > _MIN_LINE

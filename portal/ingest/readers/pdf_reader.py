@@ -105,7 +105,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
 
 
 def _has_pictures(page: Any) -> bool:
-    """Tell whether a page has more than text and a few rules."""
+    """Return whether a page has more than text and a few rules."""
     count = pdfium.FPDFPage_CountObjects(page)
     return count > _MAX_RULES or not all(
         _is_text_or_rule(pdfium.FPDFPage_GetObject(page, index)) for index in range(count)
@@ -186,7 +186,7 @@ def _measured(characters: Characters, line: re.Match[str]) -> list[Any]:
     visible = _VISIBLE.search(line.string, *line.span())
     first, end = visible.span() if visible else (line.start(), line.start() + 1)
     left, right, baseline = characters.place(first, end - 1)
-    # A bullet may be in a type of its own.
+    # A bullet may be in its own type.
     lead = _BULLET.match(line.string, first, end)
     size, style = characters.type(min(lead.end(), end - 1) if lead else first)
     if style == "bold" and end - 1 > first and characters.type(end - 1)[1] != "bold":

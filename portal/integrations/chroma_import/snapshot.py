@@ -50,7 +50,7 @@ def check_directory(directory: Path) -> None:
 
 @contextmanager
 def snapshot(directory: Path, data_dir: Path) -> Iterator[Path]:
-    """Copy a Chroma directory into a folder of its own in `data_dir` while the block runs. Copies
+    """Copy a Chroma directory into its own folder in `data_dir` while the block runs. Copies
     left behind by killed imports are deleted first.
 
     Raises ServerSetup if the directory cannot be read, keeps changing, holds no database of

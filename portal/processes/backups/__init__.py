@@ -86,7 +86,7 @@ def put_back(
             path.expanduser().absolute(),
             replace=replace,
             key=key,
-            tell=_tell,
+            report=_report,
             note=pace.note,
         )
     click.echo(
@@ -103,7 +103,7 @@ def _words(manifest: Manifest) -> str:
     )
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     click.echo(f"  {line} …", err=True)
 
 

@@ -26,7 +26,7 @@ from portal.store import migrations
 from portal.store.documents import vocabulary
 from portal.store.session import Database
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 Note = Callable[[int], None]
 
 # Tables with data that a user would miss. The first administrator alone is created by every start.
@@ -41,7 +41,7 @@ def restore(
     *,
     replace: bool,
     key: Key | None = None,
-    tell: Tell = lambda _line: None,
+    report: Report = lambda _line: None,
     note: Note = lambda _bytes: None,
 ) -> Manifest:
     """Restore the portal's state at the time of the backup, and return the backup's contents. With
@@ -53,20 +53,20 @@ def restore(
     """
     with opened(path, key) as backup, ExitStack() as stack:
         manifest = backup.manifest
-        tell("checking the backup")
+        report("checking the backup")
         backup.verify(note=note)
         _refuse_unknown_schema(manifest)
         stack.enter_context(_alone(settings.data_dir))
         url = settings.database_url
         if url is None:
-            url = stack.enter_context(borrowed(settings.data_dir, tell=tell))
+            url = stack.enter_context(borrowed(settings.data_dir, report=report))
         database = Database(url)
         with database.engine.connect() as connection:
             extensions.ensure_extensions(connection)
         database.dispose()
-        _refill(settings, database.conninfo, backup, replace=replace, tell=tell, note=note)
+        _refill(settings, database.conninfo, backup, replace=replace, report=report, note=note)
         for line in _prepare(settings, url):
-            tell(line)
+            report(line)
         recording.record(url, AuditEvent.BACKUP_RESTORED, path, manifest)
         return manifest
 
@@ -100,7 +100,7 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 
 def _refill(
-    settings: Settings, conninfo: str, backup: Backup, *, replace: bool, tell: Tell, note: Note
+    settings: Settings, conninfo: str, backup: Backup, *, replace: bool, report: Report, note: Note
 ) -> None:
     """Restore everything up to the commit, with the signing key of the committed data."""
     manifest = backup.manifest
@@ -110,7 +110,7 @@ def _refill(
         refilling.refuse_others(connection)
         schema = refilling.schema_of(connection)
         _refuse_target(connection, schema, manifest, replace=replace)
-        tell("restoring the database")
+        report("restoring the database")
         with backup.open(DATABASE) as dump:
             contents = client_programs.contents_of(program, dump, left_out=_CREATED_BY_SERVER)
         try:
@@ -121,14 +121,14 @@ def _refill(
                 is_ours=migrations.is_portal_relation,
                 functions=client_programs.functions_in(contents, schema),
             )
-            _run_dump(connection, program, backup, contents, tell=tell, note=note)
+            _run_dump(connection, program, backup, contents, report=report, note=note)
             _compare(connection, schema, manifest)
         except psycopg.Error as error:
             raise _failed(error, manifest, connection) from error
         # Before the commit: if interrupted here, existing tokens are void and everything else is
         # unchanged, and the restore can be repeated. Restored tokens without their key would be
         # void for good.
-        with _key_in_place(settings, backup.secret_key(), tell):
+        with _key_in_place(settings, backup.secret_key(), report):
             connection.commit()
 
 
@@ -163,7 +163,7 @@ def _run_dump(
     backup: Backup,
     contents: str,
     *,
-    tell: Tell,
+    report: Report,
     note: Note,
 ) -> None:
     """Run the part of a dump that is listed in `contents`."""
@@ -173,7 +173,7 @@ def _run_dump(
         for section in ("pre-data", "data", "post-data"):
             if section == "post-data":
                 refilling.renew_versions(connection, backup.manifest.schema)
-                tell("building indexes")
+                report("building indexes")
             with (
                 backup.open(DATABASE) as dump,
                 client_programs.script_of(
@@ -212,12 +212,12 @@ def _failed(
 
 
 @contextmanager
-def _key_in_place(settings: Settings, key: str | None, tell: Tell) -> Iterator[None]:
+def _key_in_place(settings: Settings, key: str | None, report: Report) -> Iterator[None]:
     """Put the backup's signing key in place, and restore the previous one if `with` fails."""
     path = settings.data_dir / "secret_key"
     if key is None or settings.secret_key is not None:
         yield
-        _say_whose_tokens_hold(settings, key, tell)
+        _report_unusable_tokens(settings, key, report)
         return
     before = path.read_bytes() if path.exists() else None
     try:
@@ -231,16 +231,16 @@ def _key_in_place(settings: Settings, key: str | None, tell: Tell) -> Iterator[N
         raise
 
 
-def _say_whose_tokens_hold(settings: Settings, key: str | None, tell: Tell) -> None:
+def _report_unusable_tokens(settings: Settings, key: str | None, report: Report) -> None:
     if settings.secret_key is None:
-        tell(
+        report(
             "the backup has no signing key: set PORTAL_SECRET_KEY to what it was then, or users "
             "have to sign in again"
         )
     elif key is not None and key not in {
         kept.get_secret_value() for kept in (settings.secret_key, settings.secret_key_old) if kept
     }:
-        tell("PORTAL_SECRET_KEY is not the backup's key: users have to sign in again")
+        report("PORTAL_SECRET_KEY is not the backup's key: users have to sign in again")
 
 
 def _write_key(path: Path, key: bytes) -> None:

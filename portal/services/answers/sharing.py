@@ -137,7 +137,7 @@ def _may_tell_of_hidden(message: Message, *, was_hidden: bool) -> bool:
 
 
 def _is_hidden(citation: Citation) -> bool:
-    """Tell whether the reader may not see a source; of an erased one nothing is left to see."""
+    """Return whether the reader may not see a source; of an erased one nothing is left to see."""
     return citation.state is SourceState.GONE and citation.gone_at is None
 
 

@@ -88,7 +88,7 @@ def answer(
 
 
 def is_answered(services: Services, user: User, question: str, *, language: str) -> bool:
-    """Tell whether the best chunks answer a question, as a new conversation would search for it.
+    """Return whether the best chunks answer a question, as a new conversation would search for it.
 
     Raises the errors of `engine.search`, and ChatUnavailable.
     """

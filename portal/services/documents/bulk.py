@@ -29,7 +29,7 @@ from portal.store.documents.ingestion import queue
 from portal.store.session import Session
 from portal.text.titles import check_domain, check_tags
 
-# Another document may have their file by now: each is checked in a transaction of its own.
+# Another document may have their file by now: each is checked in its own transaction.
 MAX_FAILED_READ_AGAIN = 1000
 _LIFE = timedelta(days=1)
 

@@ -80,7 +80,7 @@ def list_news(
 
 
 def is_empty(services: Services, user: User) -> bool:
-    """Tell whether the user sees no document at all."""
+    """Return whether the user sees no document at all."""
     return not list_documents(services, user, limit=1).items
 
 

@@ -62,5 +62,5 @@ def list_reads(services: Services, user: User, document_id: UUID) -> list[AuditE
 
 
 def may_see_reads(user: User, summary: DocumentSummary) -> bool:
-    """Tell whether a user sees what administrators read of a document."""
+    """Return whether a user sees what administrators read of a document."""
     return summary.owner_id == user.id or (summary.can_edit and not user.is_admin)

@@ -14,7 +14,7 @@ from portal.services.documents.library import StoredFile
 
 _LIMITS = ExtractionLimits(timeout_s=10, memory_mb=512)
 _PATIENCE_S = 5
-# Each is a process of its own.
+# Each is its own process.
 _running = threading.BoundedSemaphore(2)
 
 

@@ -69,7 +69,7 @@ class ShownPage:
 
 
 def has_pages(media_type: MediaType) -> bool:
-    """Tell whether documents of this type can be shown as pages."""
+    """Return whether documents of this type can be shown as pages."""
     return media_type is MediaType.PDF
 
 

@@ -75,7 +75,7 @@ def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
 
 
 def _is_configured(services: Services, registered: RegisteredModel) -> bool:
-    """Tell whether the settings name this model, so that it is in memory already."""
+    """Return whether the settings name this model, so that it is in memory already."""
     embedder, configured = services.embedder, services.settings.embedding
     if registered.name != embedder.name or moved.is_refused(registered, configured):
         return False

@@ -63,7 +63,7 @@ def _has_moved(registered: RegisteredModel, source: ModelSource) -> bool:
 
 
 def is_unchanged(registered: RegisteredModel, source: ModelSource) -> bool:
-    """Tell whether `source` is what a registration has already."""
+    """Return whether `source` is what a registration has already."""
     options = {name: value for name, value in registered.options.items() if name != _REFUSED}
     same = (registered.provider, registered.dimensions, options)
     return same == (source.provider, source.dimensions, source.options)
@@ -78,7 +78,7 @@ def with_refused(registered: RegisteredModel, source: ModelSource) -> ModelSourc
 
 
 def is_refused(registered: RegisteredModel, configured: EmbeddingSettings) -> bool:
-    """Tell whether the configured directory was found to hold another model of the same name."""
+    """Return whether the configured directory was found to hold another model of the same name."""
     refused = registered.options.get(_REFUSED)
     if refused is None or configured.provider != _IN_DIRECTORIES or not configured.model:
         return False

@@ -23,7 +23,7 @@ class VectorRounds:
         self._after: UUID | None = None
 
     def find_missing(self, session: Session, model: RegisteredModel) -> bool:
-        """Tell whether some of the next chunks have no vector by this model. After the last chunk
+        """Return whether some of the next chunks have no vector by this model. After the last chunk
         the next call starts over."""
         with self._lock:
             found = build_store.check_missing(session, model, after=self._after, limit=self._chunks)

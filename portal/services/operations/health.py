@@ -195,7 +195,7 @@ def _status(found: dict[str, Any], wanted: str) -> str:
 
 
 def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bool:
-    """Tell whether the serving model, which may differ from the configured one, gave vectors at
+    """Return whether the serving model, which may differ from the configured one, gave vectors at
     its last use. Starts a probe when that was long ago."""
     if not services.settings.vector_store_enabled:
         return True

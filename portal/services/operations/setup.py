@@ -92,7 +92,7 @@ def prepare_keyword_index(services: Services) -> None:
 
 
 def wants_bm25(services: Services) -> bool:
-    """Tell whether the settings let BM25 rank words."""
+    """Return whether the settings let BM25 rank words."""
     return _wanted_backend(services) in {"auto", KeywordBackend.PG_TEXTSEARCH}
 
 

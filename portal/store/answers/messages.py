@@ -154,7 +154,7 @@ def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> N
 
 
 def has_any(session: Session, conversation_id: UUID) -> bool:
-    """Tell whether anything was asked in a conversation, shown or not."""
+    """Return whether anything was asked in a conversation, shown or not."""
     asked = exists().where(MessageRow.conversation_id == conversation_id)
     return bool(session.scalar(select(asked)))
 

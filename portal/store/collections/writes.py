@@ -1,6 +1,6 @@
 """Write and delete records of programs' collections.
 
-A record is a chunk with an id of its own, a vector and a document. Ids of documents derive from the
+A record is a chunk with its own id, a vector and a document. Ids of documents derive from the
 collection's id and the document's name there, so that none has to be looked up.
 """
 

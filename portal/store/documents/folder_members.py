@@ -99,7 +99,7 @@ def set_member(
 
 
 def remove_member(session: Session, folder_id: UUID, member_id: UUID) -> bool:
-    """Tell whether there was such a member."""
+    """Return whether there was such a member."""
     removed = session.execute(
         delete(FolderMemberRow)
         .filter_by(folder_id=folder_id, member_id=member_id)

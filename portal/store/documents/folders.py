@@ -280,7 +280,7 @@ def height_of(session: Session, folder_id: UUID) -> int:
 
 
 def is_below(session: Session, folder_id: UUID, other_id: UUID) -> bool:
-    """Tell whether a folder is `other_id` or lies below it."""
+    """Return whether a folder is `other_id` or lies below it."""
     chain = _ids_above(folder_id)
     return session.scalar(select(chain.c.id).where(chain.c.id == other_id)) is not None
 

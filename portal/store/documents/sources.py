@@ -114,7 +114,7 @@ def set_source(
 
 
 def set_due(session: Session, folder_id: UUID) -> bool:
-    """Let a source be read now; tell whether there is one."""
+    """Let a source be read now; return whether there is one."""
     changed = session.execute(
         update(FolderSourceRow)
         .where(FolderSourceRow.folder_id == folder_id)
@@ -125,7 +125,7 @@ def set_due(session: Session, folder_id: UUID) -> bool:
 
 
 def remove_source(session: Session, folder_id: UUID) -> bool:
-    """Untie a folder; tell whether it was tied."""
+    """Untie a folder; return whether it was tied."""
     removed = session.execute(
         delete(FolderSourceRow)
         .where(FolderSourceRow.folder_id == folder_id)
@@ -177,7 +177,7 @@ def find_claim(session: Session, document_id: UUID) -> tuple[UUID, str] | None:
 
 
 def lies_below(session: Session, document_id: UUID, folder_id: UUID) -> bool:
-    """Tell whether a document lies in a folder or below it."""
+    """Return whether a document lies in a folder or below it."""
     place = session.scalar(select(DocumentRow.folder_id).where(DocumentRow.id == document_id))
     return place is not None and folder_store.is_below(session, place, folder_id)
 

@@ -247,7 +247,7 @@ def check_missing(
 
 
 def has_failed_lately(session: Session, model: RegisteredModel, *, within_s: float) -> bool:
-    """Tell whether the last build of a model failed, and recently."""
+    """Return whether the last build of a model failed, and recently."""
     query = (
         "SELECT stage = 'failed' AND noted_at > now() - make_interval(secs => :within_s)"
         " FROM embedding_models WHERE id = :id"
@@ -290,7 +290,7 @@ def read_build(session: Session, model: RegisteredModel) -> BuildState:
 
 
 def is_queued(session: Session, model: RegisteredModel) -> bool:
-    """Tell whether the queue has a build of this model that a worker will run or is running."""
+    """Return whether the queue has a build of this model that a worker will run or is running."""
     return _has_entry(session, model, ["todo", "doing"])
 
 

@@ -91,7 +91,8 @@ def _definition(call: str, along: str, part: Vector) -> str:
 
 
 def _is_of(session: Session, name: str, axis: Vector) -> bool:
-    """Tell whether functions have this axis: stretched along it, it is longer by 1 / SHARE_LEFT."""
+    """Return whether functions have this axis: stretched along it, it is longer by 1 /
+    SHARE_LEFT."""
     length = session.scalar(
         text(f"SELECT -({stretched(name, 'CAST(:axis AS vector)')} <#> CAST(:axis AS vector))"),
         {"axis": _literal(axis)},

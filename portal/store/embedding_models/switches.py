@@ -126,7 +126,7 @@ def drop_model(session: Session, model: RegisteredModel) -> None:
 
 
 def is_untried(session: Session, model: RegisteredModel) -> bool:
-    """Tell whether a model is active only because it was the first, and has embedded nothing
+    """Return whether a model is active only because it was the first, and has embedded nothing
     yet."""
     switched_to = session.scalar(
         select(EmbeddingModelRow.activated_at > EmbeddingModelRow.created_at).where(

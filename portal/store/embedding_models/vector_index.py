@@ -103,7 +103,7 @@ def shape_for(search: SearchSettings, dimensions: int, axis: str | None = None) 
 
 
 def wants_index(search: SearchSettings) -> bool:
-    """Tell whether vectors have an index at all."""
+    """Return whether vectors have an index at all."""
     return search.index != "hnsw" or search.hnsw.enabled
 
 
@@ -199,7 +199,7 @@ def _read(reloptions: list[str] | None) -> dict[str, int]:
 def is_current(
     index: StandingIndex, partition: str, shape: IndexShape, search: SearchSettings, rows: int
 ) -> bool:
-    """Tell whether an index matches the settings. What it stores of a vector is in the registry,
+    """Return whether an index matches the settings. What it stores of a vector is in the registry,
     which changes in the same transaction."""
     if not index.is_valid or index.name != index_name(partition, shape.method):
         return False

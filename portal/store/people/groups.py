@@ -91,7 +91,7 @@ def add_member(session: Session, group_id: UUID, user_id: UUID) -> None:
 
 
 def remove_member(session: Session, group_id: UUID, user_id: UUID) -> bool:
-    """Tell whether the user was a member."""
+    """Return whether the user was a member."""
     removed = session.execute(
         delete(GroupMemberRow)
         .filter_by(group_id=group_id, user_id=user_id)

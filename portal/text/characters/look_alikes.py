@@ -27,7 +27,7 @@ _INVISIBLE = frozenset(
 
 
 def is_invisible(character: str) -> bool:
-    """Tell whether a character displays nothing, or only space."""
+    """Return whether a character displays nothing, or only space."""
     return unicodedata.category(character)[0] in "CZ" or ord(character) in _INVISIBLE
 
 

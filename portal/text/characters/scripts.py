@@ -31,10 +31,10 @@ _WRITTEN = {"\u200c", "\u200d"}
 
 
 def is_invisible(character: str) -> bool:
-    """Tell whether a character shows nothing: controls, direction marks, zero-width spaces."""
+    """Return whether a character shows nothing: controls, direction marks, zero-width spaces."""
     return category(character) in {"Cc", "Cf", "Cs"} and character not in _WRITTEN
 
 
 def has_visible_text(text: str) -> bool:
-    """Tell whether anything in `text` is visible."""
+    """Return whether anything in `text` is visible."""
     return any(not (c.isspace() or c in _WRITTEN or is_invisible(c)) for c in text)

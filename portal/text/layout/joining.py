@@ -22,7 +22,8 @@ class Fragment:
 
     @property
     def is_exact(self) -> bool:
-        """Tell whether the range matches the text, which is not certain for chunks added by API."""
+        """Return whether the range matches the text, which is not certain for chunks added by
+        API."""
         return len(self.text) == self.end - self.start
 
 

@@ -98,7 +98,7 @@ def _dot_ends_sentence(text: str, at: int, end: int) -> bool:
 
 
 def _wraps(text: str, line_start: int, line_end: int) -> bool:
-    """Tell whether a sentence continues after this line end."""
+    """Return whether a sentence continues after this line end."""
     line = text[max(line_start, line_end - 200) : line_end].rstrip()
     following = text[line_end : line_end + 40]
     if not line or not following.strip() or LIST_ITEM.match(following):

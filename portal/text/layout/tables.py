@@ -76,7 +76,7 @@ def header_count(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _is_name(cell: str) -> bool:
-    """Tell whether a cell may name a column."""
+    """Return whether a cell may name a column."""
     return (
         len(cell) <= _MAX_HEADER_CELL
         and not cell.endswith((":", "："))

@@ -76,7 +76,7 @@ def differences(old: str, new: str) -> list[Piece]:
 
 
 def has_more_units(texts: Iterable[str], *, than: int) -> bool:
-    """Tell whether texts have more than `than` lines and sentences, which determine the cost."""
+    """Return whether texts have more than `than` lines and sentences, which determine the cost."""
     units = chain.from_iterable(map(_units, texts))
     return next(islice(units, than, None), None) is not None
 
@@ -147,7 +147,7 @@ def _by_words(old: str, new: str, budget: _Budget) -> list[Piece]:
 
 
 def _is_slight(same: str) -> bool:
-    """Tell whether an equal run is shorter than a word and thus likely a coincidence."""
+    """Return whether an equal run is shorter than a word and thus likely a coincidence."""
     return _letters(same) <= 1 and "\n" not in same
 
 

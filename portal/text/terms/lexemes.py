@@ -79,7 +79,7 @@ _SPELLINGS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th", "ð"
 
 
 def _is_optional_mark(character: str) -> bool:
-    """Tell whether a mark is optional: accents, and vowel points of Hebrew and Arabic."""
+    """Return whether a mark is optional: accents, and vowel points of Hebrew and Arabic."""
     return (
         "\u0300" <= character <= "\u036f"
         or "\u0591" <= character <= "\u05c7"

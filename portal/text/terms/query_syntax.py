@@ -101,12 +101,12 @@ class ParsedQuery:
 
     @property
     def has_filters(self) -> bool:
-        """Tell whether the query has filters."""
+        """Return whether the query has filters."""
         return bool(self.phrases or self.excluded or self.titles or self.media_types)
 
     @property
     def is_of_titles(self) -> bool:
-        """Tell whether the query names only titles, which are then its text."""
+        """Return whether the query names only titles, which are then its text."""
         return bool(self.titles) and self.text == " ".join(self.titles)
 
 

@@ -1,6 +1,6 @@
 """What a question is about, in its form: chips above the field, and the search that finds them.
 
-Scripts complete names after "@"; without them the form has a field and a button of its own.
+Scripts complete names after "@"; without them the form has a field and its own button.
 """
 
 from __future__ import annotations

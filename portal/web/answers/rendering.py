@@ -102,12 +102,12 @@ def outcome_of(message: Message) -> str | None:
 
 
 def shows_chunks(message: Message) -> bool:
-    """Tell whether what was found stands beneath an answer."""
+    """Return whether what was found stands beneath an answer."""
     return message.status in SHOWS_CHUNKS and outcome_of(message) != Outcome.REPLY
 
 
 def lacks_documents(message: Message) -> bool:
-    """Tell whether there was no document to answer from, and the reply says so."""
+    """Return whether there was no document to answer from, and the reply says so."""
     is_reply = outcome_of(message) == Outcome.REPLY
     return is_reply and message.replay is not None and not message.replay.enabled_count
 

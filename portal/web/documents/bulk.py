@@ -40,7 +40,7 @@ _QUESTIONS = {
 
 @blueprint.post("/ask")
 def ask() -> Answer:
-    """Ask what an action needs to know, in the dialog or on a page of its own."""
+    """Ask what an action needs to know, in the dialog or on its own page."""
     return _ask(_action(), _target(), chosen=request.form.get("value", ""))
 
 

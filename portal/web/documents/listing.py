@@ -232,7 +232,7 @@ def index() -> Answer:
 
 @blueprint.get("/documents/progress")
 def progress() -> Answer:
-    """Show changed rows, progress, and the bell when a job ended; tell whether to poll again."""
+    """Show changed rows, progress, and the bell when a job ended; return whether to poll again."""
     watched = dict(_watched())
     found = library.list_summaries(*context.caller(), list(watched))
     documents = {document.id: document for document in found}

@@ -155,7 +155,7 @@ def _sent(drawn: Picture, version: str) -> Response:
 
 
 def wants_pages(detail: DocumentDetail, focus: Focus) -> bool:
-    """Tell whether the address asks for the pages of a document, or leaves it open and it has
+    """Return whether the address asks for the pages of a document, or leaves it open and it has
     some. Text that is not in the file, or no longer, is shown as text."""
     if not showing.has_pages(detail.summary.media_type):
         return False

@@ -1,4 +1,4 @@
-"""`portal mcp` as a process of its own, and the SDK's own client on it."""
+"""`portal mcp` as its own process, and the SDK's own client on it."""
 
 from __future__ import annotations
 

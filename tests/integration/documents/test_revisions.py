@@ -146,7 +146,7 @@ def test_same_bytes_and_other_documents_are_said(portal: Portal) -> None:
     assert send(portal, document.id, SECOND).is_duplicate  # It is already waiting.
     with pytest.raises(AlreadyElsewhere, match="“Other”"):
         send(portal, document.id, "Another matter altogether.")
-    # Uploading the waiting file as a document of its own finds the same document.
+    # Uploading the waiting file as its own document finds the same document.
     assert portal.add(SECOND).id == document.id
     with pytest.raises(EmptyFile):
         send(portal, document.id, "")

@@ -175,7 +175,7 @@ def killed(web: Web, before: Series) -> Series:
 
 
 def is_counting(web: Web) -> bool:
-    """Tell whether every worker has answered a request."""
+    """Return whether every worker has answered a request."""
     data_dir = web.process.environ()["PORTAL_DATA_DIR"]
     names = {path.name.split("-")[0] for path in Path(data_dir, "metrics").glob("*.alive")}
     return {str(pid) for pid in web.workers()} <= names

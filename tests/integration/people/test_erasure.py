@@ -23,7 +23,7 @@ from tests.factories.browser import Browser
 from tests.factories.uploads import run_apart
 
 NAME, TITLE = "quixadaname", "Quixtitle"
-# In a document, in a question and in a saved search; each a word of its own.
+# In a document, in a question and in a saved search; each its own word.
 WORDS = ("quixword", "quixquestion", "quixsaved", "quixtag", "quixfolder", "quixdomain")
 
 

@@ -68,7 +68,7 @@ def by_form(client: FlaskClient, names: list[str], password: str) -> int:
 
 
 def is_locked(client: FlaskClient) -> bool:
-    """Tell whether the right password is refused because of too many guesses."""
+    """Return whether the right password is refused because of too many guesses."""
     return send(client, body("admin", PASSWORD), "application/json") == 429
 
 

@@ -70,7 +70,7 @@ def filled(services: Services) -> Portal:
 
 
 def is_whole(outcome: SearchOutcome) -> bool:
-    """Tell whether both legs ran and found the passage."""
+    """Return whether both legs ran and found the passage."""
     return (
         outcome.degraded == ()
         and outcome.search_method is SearchMode.HYBRID

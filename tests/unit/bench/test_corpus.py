@@ -57,8 +57,8 @@ def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPat
     write = partial(write_all, plan, processes=1)
     # The first call is interrupted after a block.
     with pytest.raises(InterruptedError):
-        loading.load(services, plan, lambda _: _interrupted(write()), access, tell=told.append)
-    texts = loading.load(services, plan, lambda done: write(done=done), access, tell=told.append)
+        loading.load(services, plan, lambda _: _interrupted(write()), access, log=told.append)
+    texts = loading.load(services, plan, lambda done: write(done=done), access, log=told.append)
     ids = make_ids(SEED, loading.DOCUMENT_IDS, plan.document_count)
     visible = ~(access.is_private | access.is_deleted)
     questions = tuple(

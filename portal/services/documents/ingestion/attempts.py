@@ -44,7 +44,7 @@ BACKOFF_S = (10.0, 40.0)
 """Delays before the second and the third attempt."""
 _POSTPONED_S = 60.0
 _MAY_PASS = (Unavailable, StorageFull)
-# After this many deaths in a row the next attempt runs in a process of its own.
+# After this many deaths in a row the next attempt runs in its own process.
 _DEATHS_OF_A_SUSPECT = MAX_ATTEMPTS - 1
 
 
@@ -149,7 +149,7 @@ def expect_wanted(services: Services, attempt: Attempt) -> None:
 
 
 def is_suspect(services: Services, job_id: UUID) -> bool:
-    """Tell whether a job's last attempts all killed their worker without making progress."""
+    """Return whether a job's last attempts all killed their worker without making progress."""
     with services.database.begin() as session:
         job = job_store.find_job(session, job_id)
         if job is None:
@@ -159,7 +159,7 @@ def is_suspect(services: Services, job_id: UUID) -> bool:
 
 
 def others_wait(services: Services, job_id: UUID) -> bool:
-    """Tell whether another user's document could be read while this job makes room."""
+    """Return whether another user's document could be read while this job makes room."""
     with services.database.begin() as session:
         job = job_store.find_job(session, job_id)
         return job is not None and queue.others_wait(session, job.document_id)

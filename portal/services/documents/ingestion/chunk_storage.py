@@ -76,7 +76,7 @@ def store(
 
 
 def _is_embedded(model: RegisteredModel, vectors: ModelVectors) -> bool:
-    """Tell whether a model has been asked for vectors; the active one must have given them."""
+    """Return whether a model has been asked for vectors; the active one must have given them."""
     if model.status == "active":
         return vectors.get(model.id) is not None
     return model.id in vectors

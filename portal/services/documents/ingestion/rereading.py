@@ -94,7 +94,7 @@ def _checked(services: Services, user: User, document_id: UUID, encoding: str) -
 
 
 def _reads_as(encoding: str, parts: Iterable[bytes]) -> bool:
-    """Tell whether all bytes are valid in the encoding.
+    """Return whether all bytes are valid in the encoding.
 
     Applies the reader's rule; holds one part in memory.
     """

@@ -76,7 +76,7 @@ class _Found:
             self.refused.append((address, error))
 
     def _add(self, address: str, changed: str) -> bool:
-        """Add a page; tell whether there is room for more."""
+        """Add a page; return whether there is room for more."""
         try:
             url = self._check(address)
         except PageUnavailable as error:

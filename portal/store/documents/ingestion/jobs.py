@@ -67,7 +67,7 @@ def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
 
 
 def is_attempt(session: Session, job_id: UUID, attempt: int) -> bool:
-    """Tell whether this attempt is the current one of a running job."""
+    """Return whether this attempt is the current one of a running job."""
     row = session.get(JobRow, job_id)
     return row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
 

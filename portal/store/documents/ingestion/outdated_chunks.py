@@ -28,7 +28,7 @@ class OutdatedChunk:
 
 
 def is_alone(session: Session) -> bool:
-    """Tell whether this transaction holds the lock for updating terms until it ends."""
+    """Return whether this transaction holds the lock for updating terms until it ends."""
     query = text("SELECT pg_try_advisory_xact_lock(:key)")
     return bool(session.scalar(query, {"key": locks.REANALYSIS}))
 

@@ -39,7 +39,7 @@ _IS_IDLE = text(
 
 
 def is_idle(session: Session) -> bool:
-    """Tell whether no document is queued or being read."""
+    """Return whether no document is queued or being read."""
     return bool(session.scalar(_IS_IDLE))
 
 

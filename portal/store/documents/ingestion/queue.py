@@ -186,7 +186,7 @@ def _is_small(session: Session, job_id: UUID) -> bool:
 
 
 def others_wait(session: Session, document_id: UUID) -> bool:
-    """Tell whether a document of another user could be read now."""
+    """Return whether a document of another user could be read now."""
     return bool(session.scalar(_OTHERS_WAIT, {"document_id": document_id}))
 
 
@@ -216,7 +216,7 @@ def unfinished_without_queue_entry(session: Session) -> list[UUID]:
 
 
 def has_live_workers(session: Session, *, within_s: float) -> bool:
-    """Tell whether a worker has sent a heartbeat within the last `within_s` seconds."""
+    """Return whether a worker has sent a heartbeat within the last `within_s` seconds."""
     return bool(
         session.scalar(
             text(

@@ -48,7 +48,7 @@ def rewrite(theirs: Any, key: str, text: str) -> None:
     theirs.update(ids=[key], documents=[text], embeddings=[[1, 0, 0]])
 
 
-# --- a BM25 index of its own --------------------------------------------------------------------
+# --- its own BM25 index --------------------------------------------------------------------
 
 
 def test_1_1_to_1_4_collection_gets_an_index_that_chroma_fills(chroma: Chroma) -> None:

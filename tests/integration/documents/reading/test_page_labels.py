@@ -18,7 +18,7 @@ from tests.conftest import Portal
 from tests.factories import files
 from tests.factories.answers import ask, asked, saying
 
-# Each page is long enough for a chunk of its own.
+# Each page is long enough for its own chunk.
 PREFACE = ["The preface thanks everybody who lent a telescope for this book."] * 4
 CONTENTS = ["The contents name every comet and every village of the valley."] * 4
 BODY = ["The body explains how comets are counted at night without a lamp."] * 4

@@ -83,7 +83,7 @@ class Question:
         return chunk.holds(self.phrase) and self.excluded not in chunk.words
 
     def matches(self, chunk: Chunk) -> bool:
-        """Tell whether a chunk contains any of the words, or of the phrase's words."""
+        """Return whether a chunk contains any of the words, or of the phrase's words."""
         return not {*self.words, *self.phrase}.isdisjoint(chunk.words)
 
 

@@ -85,7 +85,7 @@ def allowed_hosts(settings: Settings) -> str:
 
 
 def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
-    """Tell whether an address is public, or in a network that the operator allows.
+    """Return whether an address is public, or in a network that the operator allows.
 
     IPv4 addresses inside IPv6 ones count as what they are. Link-local ones, where clouds serve the
     credentials of a machine, multicast and unspecified ones are never allowed.

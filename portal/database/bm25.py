@@ -158,14 +158,14 @@ def _refresh(connection: Connection, index: Bm25Index, parameters: Parameters | 
     return state
 
 
-def heal(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
+def repair(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
     """Repair each index if it is missing, the server has restarted or it does not answer, and
     return the state; `absent` where the server does not offer pg_textsearch. Searches go on
     meanwhile. Cheap when nothing is wrong: call it on a timer."""
-    return _worst([_heal(engine, index, parameters) for index in INDEXES])
+    return _worst([_repair(engine, index, parameters) for index in INDEXES])
 
 
-def _heal(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State:
+def _repair(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State:
     with engine.connect() as connection:
         state = _read_state(connection, index)
         if state.state != "absent" and _is_healthy(connection, index, state):

@@ -208,7 +208,7 @@ class QuotedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class AnswerBegun:
     """Question and answer are stored, and the model is asked. `search_query` differs from the
     question in a follow-up."""
 
@@ -227,22 +227,22 @@ class SearchedAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrote:
+class TextWritten:
     """More text of the answer."""
 
     pieces: tuple[MarkedText, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class AnswerPending:
     """No news: an occasion to notice that the reader has left."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class AnswerFinished:
     """The stored answer, complete or not; always the last event."""
 
     answer: Message
 
 
-AnswerEvent = Began | SearchedAgain | Wrote | Waiting | Finished
+AnswerEvent = AnswerBegun | SearchedAgain | TextWritten | AnswerPending | AnswerFinished

@@ -27,10 +27,10 @@ class ModelSource:
 
 
 @runtime_checkable
-class HeldToLength(Protocol):
+class FixedLength(Protocol):
     """A model whose vectors must have the registered length."""
 
-    def hold_to(self, dimensions: int) -> None:
+    def fix_length(self, dimensions: int) -> None:
         """Reject vectors of any other length from now on, with InvalidEmbedding."""
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from cachetools import LRUCache
 
-from portal.domain.embedding import Embedder, HeldToLength, Vector
+from portal.domain.embedding import Embedder, FixedLength, Vector
 from portal.domain.health import HealthSample
 from portal.embeddings.shared import SharedVectors
 from portal.embeddings.validation import reading, require_shape
@@ -63,7 +63,7 @@ class CachedQueries:
     def dimensions(self) -> int:
         return self._embedder.dimensions
 
-    def hold_to(self, dimensions: int) -> None:
+    def fix_length(self, dimensions: int) -> None:
         """Accept only vectors of the model's registered length.
 
         An endpoint may serve another model under the same name. Cheap when that is set already.
@@ -71,8 +71,8 @@ class CachedQueries:
         if self._length == dimensions:
             return
         self._length = dimensions
-        if isinstance(self._embedder, HeldToLength):
-            self._embedder.hold_to(dimensions)
+        if isinstance(self._embedder, FixedLength):
+            self._embedder.fix_length(dimensions)
 
     def embed_query(self, text: str) -> Vector:
         with self._lock:
@@ -135,7 +135,7 @@ class CachedQueries:
         self._health = HealthSample(ok=True)
 
 
-def hold_to(embedder: Embedder, dimensions: int) -> None:
+def fix_length(embedder: Embedder, dimensions: int) -> None:
     """Have a model reject vectors of any length but its registered one."""
-    if isinstance(embedder, HeldToLength):
-        embedder.hold_to(dimensions)
+    if isinstance(embedder, FixedLength):
+        embedder.fix_length(dimensions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.domain.embedding import Embedder, HeldToLength, Vector
+from portal.domain.embedding import Embedder, FixedLength, Vector
 from portal.embeddings.validation import reading
 from portal.observability import metrics
 
@@ -24,9 +24,9 @@ class MeasuredEmbedder:
     def dimensions(self) -> int:
         return self._embedder.dimensions
 
-    def hold_to(self, dimensions: int) -> None:
-        if isinstance(self._embedder, HeldToLength):
-            self._embedder.hold_to(dimensions)
+    def fix_length(self, dimensions: int) -> None:
+        if isinstance(self._embedder, FixedLength):
+            self._embedder.fix_length(dimensions)
 
     def embed_query(self, text: str) -> Vector:
         with metrics.embedding(self._provider, texts=1, is_query=True):

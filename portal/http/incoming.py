@@ -21,7 +21,7 @@ from werkzeug.datastructures import FileStorage
 
 from portal.errors import N_, MalformedRequest, Message, TooLarge
 from portal.http import context
-from portal.services.documents.intake.disk_space import Room, temporary_dir
+from portal.services.documents.intake.disk_space import ReservedSpace, temporary_dir
 from portal.services.documents.intake.uploads import Place, clean_file_name
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def form_place() -> Place:
 class Spool:
     """Keep all files of a request in one file."""
 
-    def __init__(self, directory: Path, room: Room) -> None:
+    def __init__(self, directory: Path, room: ReservedSpace) -> None:
         """Reserve space in `room` as far as the request says how much it brings."""
         self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 - of the request
         self._room, self._ask_at = room, _ASK_EVERY_BYTES
@@ -148,7 +148,7 @@ class Request(FlaskRequest):
     """A request whose files go to a spool, if there is room for all that it announces."""
 
     _spool: Spool | None = None
-    _room: Room | None = None
+    _room: ReservedSpace | None = None
 
     def _get_file_stream(
         self,
@@ -159,7 +159,7 @@ class Request(FlaskRequest):
     ) -> IO[bytes]:
         settings = context.services().settings
         if self._room is None:
-            self._room = Room(settings)
+            self._room = ReservedSpace(settings)
         if self._spool is None:
             self._room.take(self.content_length or 0)
             self._spool = Spool(temporary_dir(settings), self._room)

@@ -8,7 +8,7 @@ from typing import Any
 from flask_babel import gettext
 
 from portal.domain.documents import Failure
-from portal.domain.search.explaining import Absence, WhyNot
+from portal.domain.search.explaining import MissingReason, WhyNot
 from portal.errors import MESSAGES, N_, Message, PortalError
 
 
@@ -38,41 +38,41 @@ def _filled(template: str, params: Mapping[str, Any]) -> str:
 
 
 ABSENCES = {
-    Absence.IN_TRASH: N_("“%(title)s” is in the trash. Restore it to make it searchable."),
-    Absence.NOT_READY: N_(
+    MissingReason.IN_TRASH: N_("“%(title)s” is in the trash. Restore it to make it searchable."),
+    MissingReason.NOT_READY: N_(
         "“%(title)s” is still being processed. It becomes searchable when it is ready."
     ),
-    Absence.OFF_IN_CONVERSATION: N_(
+    MissingReason.OFF_IN_CONVERSATION: N_(
         "“%(title)s” is turned off in this conversation. Turn it on there to search it."
     ),
-    Absence.OFF_BY_DEFAULT: N_("You turned “%(title)s” off. Turn it on to search it."),
-    Absence.NO_WORDS: N_(
+    MissingReason.OFF_BY_DEFAULT: N_("You turned “%(title)s” off. Turn it on to search it."),
+    MissingReason.NO_WORDS: N_(
         "Nothing was searched: the query has filters but no words to search for. Add a word."
     ),
-    Absence.KEYWORD_UNAVAILABLE: N_(
+    MissingReason.KEYWORD_UNAVAILABLE: N_(
         "“%(title)s” was not searched: keyword search is not available on this server. "
         "Search by meaning instead."
     ),
-    Absence.NO_EMBEDDING_YET: N_(
+    MissingReason.NO_EMBEDDING_YET: N_(
         "“%(title)s” has not been embedded by the current model yet. This happens in the "
         "background; until then only keyword search finds it."
     ),
-    Absence.BELOW_THRESHOLD: N_(
+    MissingReason.BELOW_THRESHOLD: N_(
         "The best passage of “%(title)s” scores %(score)s, below the threshold of "
         "%(threshold)s. Lower the threshold to see it."
     ),
-    Absence.DUPLICATE_OF: N_(
+    MissingReason.DUPLICATE_OF: N_(
         "“%(title)s” nearly duplicates “%(other)s”, which is shown as result %(rank)s."
     ),
-    Absence.RANKED: N_(
+    MissingReason.RANKED: N_(
         "The best passage of “%(title)s” ranks %(rank)s, but only the first %(shown)s "
         "are shown. Show more, or make the question more specific."
     ),
-    Absence.NO_WORD_IN_COMMON: N_(
+    MissingReason.NO_WORD_IN_COMMON: N_(
         "“%(title)s” contains none of the words in the query. Use other words, or search "
         "by meaning too."
     ),
-    Absence.IN_RESULTS: N_("“%(title)s” is in the results, ranked %(rank)s."),
+    MissingReason.IN_RESULTS: N_("“%(title)s” is in the results, ranked %(rank)s."),
 }
 FAILED_FILTERS = {
     "domain": N_(
@@ -92,7 +92,7 @@ RANKED_BEYOND = N_(
 )
 
 
-def absence_message(why: WhyNot) -> str:
+def missing_message(why: WhyNot) -> str:
     """Return why a document is not among the results and what to do."""
     words: dict[str, Any] = {"title": why.title, "rank": why.rank, "shown": why.shown_count}
     template = ABSENCES.get(why.reason, RANKED_BEYOND)
@@ -101,7 +101,7 @@ def absence_message(why: WhyNot) -> str:
         words["operand"] = why.failed_filter.operand
     elif why.failure is not None:
         return f"{gettext(HAS_FAILED) % words} {failure_message(why.failure)}"
-    elif why.reason is Absence.RANKED and why.rank is None:
+    elif why.reason is MissingReason.RANKED and why.rank is None:
         template, words["beyond"] = RANKED_BEYOND, why.ranked_beyond
     elif why.duplicate_of is not None:
         words["other"] = why.duplicate_of.title

@@ -13,7 +13,7 @@ from flask_limiter import Limit, Limiter, RequestLimit
 
 from portal.errors import RateLimited
 from portal.limits import bodies, endpoints, overload, signing_in
-from portal.limits.callers import who_asks
+from portal.limits.callers import caller_key
 from portal.limits.calls import seconds_until
 from portal.limits.endpoints import limited, rate_limit
 from portal.limits.signing_in import confirm_sign_in, failed_sign_ins
@@ -31,7 +31,7 @@ def init_app(app: Flask, services: Services) -> None:
     overload.init_app(app, settings.web, connections=settings.database_pool_size)
     endpoints.init_app(app, settings.rate_limits)
     limiter = Limiter(
-        who_asks,
+        caller_key,
         default_limits=[Limit(rate_limit), *signing_in.limits()],
         strategy="moving-window",
         storage_uri=f"{SCHEME}://",

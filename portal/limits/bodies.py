@@ -143,7 +143,7 @@ def _places_wanted(settings: WebSettings) -> list[tuple[str, int]]:
     if context.is_public():
         return [of_address, ("public", _MAX_PUBLIC_BODIES)]
     return [
-        (callers.who_asks(), settings.bodies_per_user),
+        (callers.caller_key(), settings.bodies_per_user),
         of_address,
         ("all", _MAX_BODIES),
     ]

@@ -19,7 +19,7 @@ from portal.services.people import accounts
 _NAME_CHARACTERS = 100
 
 
-def who_asks() -> str:
+def caller_key() -> str:
     """Return the key of the signed-in user, else of the address."""
     try:
         found = context.signed_in()

@@ -9,7 +9,7 @@ from flask import Flask, g, request
 
 from portal.errors import RateLimited
 from portal.http import context
-from portal.limits.callers import who_asks
+from portal.limits.callers import caller_key
 from portal.settings import RateLimitSettings
 
 NONE = ""
@@ -58,7 +58,7 @@ def init_app(app: Flask, settings: RateLimitSettings) -> None:
         burst = getattr(settings, f"{name}_burst")
         if not burst:
             return
-        key = (name, who_asks())
+        key = (name, caller_key())
         with lock:
             if running[key] >= burst:
                 raise RateLimited(seconds=1)

@@ -43,15 +43,15 @@ def index_alone(services: Services, job_id: UUID, *, should_stop: Callable[[], b
             attempts.hand_back(services, job_id)
             return
         process.join(_POLL_S)
-    _blame(services, job_id, process.exitcode or 0)
+    _fail_crashed_job(services, job_id, process.exitcode or 0)
 
 
-def _blame(services: Services, job_id: UUID, exit_status: int) -> None:
+def _fail_crashed_job(services: Services, job_id: UUID, exit_status: int) -> None:
     if exit_status in _ASKED_TO_END:
         attempts.hand_back(services, job_id)
     elif exit_status < 0:
         log.error("job_killed_its_process", job_id=str(job_id), exit_status=exit_status)
-        attempts.fail_as_killer(services, job_id)
+        attempts.fail_crashing_job(services, job_id)
     elif exit_status > 0:
         # Such as a database that went away: what was wrong with the file is noted in the process.
         log.error("job_process_failed", job_id=str(job_id), exit_status=exit_status)

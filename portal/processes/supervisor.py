@@ -107,14 +107,14 @@ class Child:
 
 
 @dataclass
-class KeptDatabase:
+class SupervisedDatabase:
     """The embedded server, restarted when it was killed.
 
-    `mend` runs after each restart, before a timer would notice.
+    `on_restart` runs after each restart, before a timer would notice.
     """
 
     server: EmbeddedPostgres
-    mend: Callable[[], None]
+    on_restart: Callable[[], None]
     backoff_s: float = field(default=_BACKOFF_FIRST_S, init=False)
     restart_at: float = field(default=0.0, init=False)
 
@@ -126,7 +126,7 @@ class KeptDatabase:
         self.backoff_s = min(self.backoff_s * 2, _MAX_BACKOFF_S)
         try:
             self.server.start()
-            self.mend()
+            self.on_restart()
             self.backoff_s = _BACKOFF_FIRST_S
         except Exception as error:  # noqa: BLE001 - the next round retries after any error
             log.error("the database server does not start", reason=str(error))
@@ -158,14 +158,14 @@ def serve(
             # The supervisor outlives each process that it starts, and so keeps their counts.
             stack.enter_context(metric_files.joined(data_dir))
             listener = stack.enter_context(listen(host, port))
-            kept: list[KeptDatabase | Child] = []
+            kept: list[SupervisedDatabase | Child] = []
             url = settings.database_url
             if url is None:
                 server = EmbeddedPostgres(data_dir, report=lambda message: say(f"  {message} …"))
                 # Registered first: an interrupted start may have got as far as a running server.
                 stack.callback(server.stop)
                 url = server.start()
-                kept.append(KeptDatabase(server, lambda: _rebuild_keyword_index(settings)))
+                kept.append(SupervisedDatabase(server, lambda: _rebuild_keyword_index(settings)))
             settings = settings.model_copy(update={"database_url": url, "data_dir": data_dir})
             administrator = _prepare(settings)
             children = _children(settings, listener, workers)
@@ -178,7 +178,7 @@ def serve(
             return 0
         lock.announce(address)
         starting = False
-        _greet(address, administrator, settings)
+        _print_address(address, administrator, settings)
         while not stopping.wait(_WATCH_INTERVAL_S):
             for one in kept:
                 one.keep_alive()
@@ -257,7 +257,7 @@ def _rebuild_keyword_index(settings: Settings) -> None:
 
     services = build_services(settings)
     try:
-        setup.heal_keyword_index(services)
+        setup.repair_keyword_index(services)
     finally:
         services.database.dispose()
 
@@ -339,7 +339,7 @@ def _answers(listener: socket.socket) -> bool:
         connection.close()
 
 
-def _greet(address: str, administrator: tuple[str, str] | None, settings: Settings) -> None:
+def _print_address(address: str, administrator: tuple[str, str] | None, settings: Settings) -> None:
     say(f"\nThe portal is ready: {address}")
     if administrator is not None:
         name, password = administrator

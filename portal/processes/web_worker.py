@@ -211,7 +211,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             except OSError as error:
                 if error.errno not in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
                     raise
-                if not self._make_way(None):
+                if not self._close_least_active(None):
                     time.sleep(0.05)  # Nothing can be accepted until a request ends.
                 return
             client = ClientSocket(
@@ -226,10 +226,10 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         max_connections = self.connections_per_address
         is_full = bool(max_connections and conn.network) and len(of_network) >= max_connections
         # One below the bound of gunicorn's own loop, which would stop accepting there.
-        if (is_full and not self._make_way(conn.network)) or (
-            self.nr_conns >= self.worker_connections - 1 and not self._make_way(None)
+        if (is_full and not self._close_least_active(conn.network)) or (
+            self.nr_conns >= self.worker_connections - 1 and not self._close_least_active(None)
         ):
-            self._forget_empty(conn.network)
+            self._drop_empty(conn.network)
             _refuse(conn.sock)
             return
         self.nr_conns += 1
@@ -239,7 +239,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         if conn in self.waiting:
             self._read(conn)
 
-    def _make_way(self, network: str | None) -> bool:
+    def _close_least_active(self, network: str | None) -> bool:
         """Close the least active connection of a network, by default of the network with the most.
 
         Return False if requests are running on all of them.
@@ -256,11 +256,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
     def _close(self, conn: Connection) -> None:
         self._stop_waiting(conn)
         self.by_network[conn.network].pop(conn, None)
-        self._forget_empty(conn.network)
+        self._drop_empty(conn.network)
         self.nr_conns -= 1
         conn.close()
 
-    def _forget_empty(self, network: str) -> None:
+    def _drop_empty(self, network: str) -> None:
         if not self.by_network[network]:
             del self.by_network[network]
 
@@ -388,7 +388,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             seconds = allowed_seconds(self.settings, len(conn.sock.unsent))
             self._wait(conn, State.WRITING, seconds)
         else:
-            self._go_on(conn)
+            self._resume(conn)
 
     def _start_next(self, network: str) -> None:
         self.busy[network] -= 1
@@ -405,9 +405,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._close(conn)
             return
         if not conn.sock.unsent:
-            self._go_on(conn)
+            self._resume(conn)
 
-    def _go_on(self, conn: Connection) -> None:
+    def _resume(self, conn: Connection) -> None:
         if conn.keeps_open:
             self._await_request(conn)
         else:

@@ -48,7 +48,7 @@ class Prober:
         ends_at = time.monotonic() + timeout_s
         if not self._places.acquire(timeout=timeout_s):
             raise DatabaseUnavailable
-        look = _Look(self._engine, work, timeout_s, self._places.release)
+        look = _ProbeThread(self._engine, work, timeout_s, self._places.release)
         look.start()
         return look.result(max(0.0, ends_at - time.monotonic()))
 
@@ -57,12 +57,12 @@ def _connect(dialect: Any, _record: Any, arguments: Any, named: Any) -> Any:
     # Recorded as soon as it opens: SQLAlchemy queries the server before it returns a connection.
     driver = dialect.connect(*arguments, **named)
     look = threading.current_thread()
-    if isinstance(look, _Look):
+    if isinstance(look, _ProbeThread):
         look.hold(driver)
     return driver
 
 
-class _Look(threading.Thread, Generic[T]):
+class _ProbeThread(threading.Thread, Generic[T]):
     def __init__(
         self,
         engine: Engine,

@@ -72,7 +72,7 @@ class Source(Protocol):
         """Ask the server on a pooled connection. Raises DatabaseUnavailable."""
         ...
 
-    def forget_connections(self) -> None: ...
+    def discard_connections(self) -> None: ...
 
 
 S = TypeVar("S", bound=Source)
@@ -84,7 +84,7 @@ def read_sample(execute: Callable[[str], Any]) -> Sample:
     return Sample(time.monotonic(), is_replica, position, timeline, replicates_bm25)
 
 
-class Watched(Generic[S]):
+class WatchedServer(Generic[S]):
     """A server with its latest sample, kept up to date by a thread."""
 
     def __init__(self, source: S, *, silent_after_s: float) -> None:
@@ -120,7 +120,7 @@ class Watched(Generic[S]):
         if not self._has_failed:
             self._has_failed = True
             # What is left in the pool leads to a server that is gone, or is no primary any more.
-            self.source.forget_connections()
+            self.source.discard_connections()
 
     def start(self) -> None:
         threading.Thread(target=self._watch, name="database watch", daemon=True).start()
@@ -167,8 +167,8 @@ class Replicas(Generic[S]):
     ) -> None:
         """A request waits up to `wait_s` for a replica, and without the primary replicas are read
         for `outage_s`."""
-        self._primary = Watched(primary, silent_after_s=_PRIMARY_SILENT_S)
-        self._replicas = [Watched(one, silent_after_s=_REPLICA_SILENT_S) for one in replicas]
+        self._primary = WatchedServer(primary, silent_after_s=_PRIMARY_SILENT_S)
+        self._replicas = [WatchedServer(one, silent_after_s=_REPLICA_SILENT_S) for one in replicas]
         self._wait_s = wait_s
         self._outage_s = outage_s
         self._lock = threading.Lock()
@@ -231,7 +231,7 @@ class Replicas(Generic[S]):
                 return one.source
         return None
 
-    def _catches_up(self, one: Watched[S], wanted: Sample) -> bool:
+    def _catches_up(self, one: WatchedServer[S], wanted: Sample) -> bool:
         """Wait until a replica has replayed up to `wanted`, for a limited time."""
         if one.latest is None or one.latest.position < one.missed:
             return False
@@ -283,7 +283,7 @@ class Replicas(Generic[S]):
         return [_state(one, primary) for one in self._replicas]
 
 
-def _follows(one: Watched[S], primary: Sample) -> bool:
+def _follows(one: WatchedServer[S], primary: Sample) -> bool:
     latest = one.latest
     return (
         latest is not None
@@ -293,7 +293,7 @@ def _follows(one: Watched[S], primary: Sample) -> bool:
     )
 
 
-def _state(one: Watched[S], primary: Sample | None) -> tuple[State, int | None]:
+def _state(one: WatchedServer[S], primary: Sample | None) -> tuple[State, int | None]:
     if one.latest is None or one.is_lost:
         return "unavailable", None
     if primary is None or (not one.latest.is_replica and one.latest.timeline == primary.timeline):

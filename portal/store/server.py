@@ -100,7 +100,7 @@ class Server:
         event.listen(self.engine, "checkout", _check_alive)
         event.listen(self.engine, "checkout", _count_taken)
         event.listen(self.engine, "reset", _end_autocommit)
-        event.listen(self.engine, "checkin", _count_given_back)
+        event.listen(self.engine, "checkin", _count_returned)
         # Fewer than the pool has, so that threads that wait for a second one cannot hold all.
         self.pool_size = pool_size
         self.spare = Semaphore(min(os.cpu_count() or 1, pool_size) // 2)
@@ -134,7 +134,7 @@ class Server:
         with portal_errors(), self.driver() as connection:
             return read_sample(lambda statement: connection.execute(statement).fetchone())
 
-    def forget_connections(self) -> None:
+    def discard_connections(self) -> None:
         self.engine.dispose()
 
 
@@ -163,7 +163,7 @@ def _count_taken(_driver: Any, record: Any, _fairy: Any) -> None:
     metrics.connection_taken(1)
 
 
-def _count_given_back(_driver: Any, record: Any) -> None:
+def _count_returned(_driver: Any, record: Any) -> None:
     # A connection that could not be opened is returned to the pool without having been taken.
     if record.record_info.pop("is_counted", False):
         metrics.connection_taken(-1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from portal.domain.answering import ChatEvent, ChatRequest, TextDelta
-from portal.domain.conversations import AnswerEvent, Finished, Message
+from portal.domain.conversations import AnswerEvent, AnswerFinished, Message
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import answering
@@ -66,5 +66,5 @@ def ask(
 
 def answer_of(events: Iterable[AnswerEvent]) -> Message:
     *_, last = events
-    assert isinstance(last, Finished)
+    assert isinstance(last, AnswerFinished)
     return last.answer

@@ -25,7 +25,7 @@ from portal.answering.writing.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
 from portal.errors import N_, ChatUnavailable, Message
 from portal.event_loop import EventLoop
-from portal.text.likeness.echo import without_echo
+from portal.text.likeness.echo import strip_echo
 
 DEFAULT_MODEL = "gpt-4o-mini"
 DEFAULT_API_BASE = "https://api.openai.com/v1"
@@ -298,7 +298,7 @@ class OpenAIChatModel:
         # Some endpoints repeat both.
         sent = [request.system, request.question, *(turn.content for turn in request.turns)]
         sent += [str(turn.get("content", "")) for turn in request.tool_turns]
-        line = without_echo(storable(text), sent)
+        line = strip_echo(storable(text), sent)
         return (line.replace(self._key, "…") if self._key else line)[:_MAX_SAID_LENGTH]
 
 

@@ -10,13 +10,13 @@ from flask import Response
 from portal.api.answers.conversation_schemas import message_model
 from portal.domain.answering import MarkedText
 from portal.domain.conversations import (
+    AnswerBegun,
     AnswerEvent,
-    Began,
-    Finished,
+    AnswerFinished,
     Message,
     MessageStatus,
     SearchedAgain,
-    Wrote,
+    TextWritten,
 )
 from portal.errors import PortalError
 from portal.http.event_streams import NOTHING_NEW, encode, respond
@@ -27,7 +27,7 @@ from portal.services.answers.streaming import AnswerStream
 def last_message(stream: AnswerStream) -> Message:
     """Return the complete answer."""
     for event in stream:
-        if isinstance(event, Finished):
+        if isinstance(event, AnswerFinished):
             return event.answer
     raise PortalError
 
@@ -42,7 +42,7 @@ def _failure(error: PortalError) -> str:
 
 
 def _lines(event: AnswerEvent) -> Iterator[str]:
-    if isinstance(event, Began):
+    if isinstance(event, AnswerBegun):
         yield encode(
             "start",
             {
@@ -54,10 +54,10 @@ def _lines(event: AnswerEvent) -> Iterator[str]:
         )
     elif isinstance(event, SearchedAgain):
         yield encode("search", {"query": event.query, "source_count": event.source_count})
-    elif isinstance(event, Wrote):
+    elif isinstance(event, TextWritten):
         for piece in event.pieces:
             yield encode("delta", _delta(piece))
-    elif isinstance(event, Finished):
+    elif isinstance(event, AnswerFinished):
         yield from _end(event.answer)
     else:
         yield NOTHING_NEW

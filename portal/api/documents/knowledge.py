@@ -21,7 +21,7 @@ from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.incoming import form_place, sent_files
-from portal.http.messages import absence_message, translated
+from portal.http.messages import missing_message, translated
 from portal.limits.bodies import accepts_files
 from portal.services.documents import folders, library
 from portal.services.documents.ingestion import jobs, rereading
@@ -105,7 +105,7 @@ def why_not(query_data: schemas.WhyQuery) -> schemas.WhyResponse:
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(*context.caller(), SearchRequest(**wishes), query_data.document_id)
-    return schemas.WhyResponse.of(answer, message=absence_message(answer))
+    return schemas.WhyResponse.of(answer, message=missing_message(answer))
 
 
 def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:

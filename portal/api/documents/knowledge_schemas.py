@@ -31,7 +31,7 @@ from portal.domain.search import (
     Normalisation,
     SearchMode,
 )
-from portal.domain.search.explaining import Absence
+from portal.domain.search.explaining import MissingReason
 from portal.ingest.decoding import ENCODINGS
 from portal.text.titles import MAX_TAG_CHARACTERS, MAX_TAGS
 
@@ -200,9 +200,9 @@ class OtherDocumentModel(ResponseModel):
 class WhyResponse(ResponseModel):
     document_id: UUID
     title: str
-    reason: Absence = Field(
+    reason: MissingReason = Field(
         description="`in_results`: it is among them, at `rank`",
-        examples=[Absence.IN_RESULTS],
+        examples=[MissingReason.IN_RESULTS],
     )
     message: str = Field(description="the reason and what to do, in the reader's language")
     rank: int | None = Field(description="place of its best passage among all, from 1")

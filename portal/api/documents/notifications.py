@@ -12,7 +12,7 @@ from portal.api.documents.knowledge import TAG
 from portal.api.schemas import PageQuery, RequestModel, ResponseModel
 from portal.domain.documents.notifications import (
     MAX_UNREAD_COUNTED,
-    Beside,
+    FailedUpdate,
     Notification,
     NotificationKind,
 )
@@ -59,7 +59,7 @@ class NotificationModel(ResponseModel):
     conversation_id: UUID | None = Field(
         description="of `shared`: the conversation that another user shares", examples=[None]
     )
-    beside: Beside | None = Field(
+    beside: FailedUpdate | None = Field(
         description="of one that failed: what failed beside a text that is still searched, a new "
         "`version` of the document or a `reread`; null: there is no text",
         examples=[None],

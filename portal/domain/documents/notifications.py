@@ -36,7 +36,7 @@ OF_ACCOUNT = (NotificationKind.NEW_DEVICE, NotificationKind.RECOVERY_CODE)
 """These are about the account, not about a document."""
 
 
-class Beside(StrEnum):
+class FailedUpdate(StrEnum):
     """What failed while an earlier text is still searched: a new version, or reading the file
     again."""
 
@@ -60,7 +60,7 @@ class Notification:
     job_id: UUID | None
     title: str | None
     failure: Failure | None
-    beside: Beside | None
+    beside: FailedUpdate | None
     warnings: tuple[str, ...]
     created_at: datetime
     read_at: datetime | None

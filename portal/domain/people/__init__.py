@@ -32,7 +32,7 @@ SCOPES = tuple(Scope)
 """From the least to the most."""
 
 
-def with_lesser(scopes: Iterable[Scope]) -> frozenset[Scope]:
+def with_implied(scopes: Iterable[Scope]) -> frozenset[Scope]:
     """Return these scopes with the lesser ones: write includes read, admin includes both."""
     highest = max(map(SCOPES.index, scopes), default=-1)
     return frozenset(SCOPES[: highest + 1])

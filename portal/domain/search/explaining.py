@@ -9,7 +9,7 @@ from uuid import UUID
 from portal.domain.documents import DocumentStatus, Failure
 
 
-class Absence(StrEnum):
+class MissingReason(StrEnum):
     """The reasons in order: the first that holds is given."""
 
     IN_TRASH = "in_trash"
@@ -59,7 +59,7 @@ class WhyNot:
 
     document_id: UUID
     title: str
-    reason: Absence
+    reason: MissingReason
     rank: int | None = None
     ranked_beyond: int | None = None
     shown_count: int | None = None

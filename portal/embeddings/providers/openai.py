@@ -20,7 +20,7 @@ from portal.embeddings.providers.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, Message
 from portal.text.characters.normalise import clean
-from portal.text.likeness.echo import without_echo
+from portal.text.likeness.echo import strip_echo
 
 DEFAULT_MODEL = "text-embedding-3-small"
 DEFAULT_API_BASE = "https://api.openai.com/v1"
@@ -88,7 +88,7 @@ class OpenAIEmbedder:
         """
         return self._dimensions or len(self.embed_query("dimensions"))
 
-    def hold_to(self, dimensions: int) -> None:
+    def fix_length(self, dimensions: int) -> None:
         """Require this length instead of that of earlier answers.
 
         It is not sent in requests: many endpoints reject the parameter.
@@ -123,7 +123,7 @@ class OpenAIEmbedder:
         vectors: list[Any] = []
         for start in range(0, len(texts), _BATCH):
             batch = [_capped(self._chunk, text) for text in texts[start : start + _BATCH]]
-            vectors += self._patiently(batch)
+            vectors += self._request_with_retries(batch)
         return self._checked(vectors, len(texts))
 
     def close(self) -> None:
@@ -141,11 +141,11 @@ class OpenAIEmbedder:
         self._dimensions = dimensions
         return checked
 
-    def _patiently(self, texts: list[str]) -> list[Any]:
+    def _request_with_retries(self, texts: list[str]) -> list[Any]:
         for attempt in range(self._max_retries + 1):
             try:
                 return self._request(texts, _CHUNKS_TIMEOUT_S)
-            except _WorthRetrying as error:
+            except _RetryableError as error:
                 if attempt == self._max_retries:
                     raise
                 pause_s = error.pause_s or min(_MAX_WAIT_S, 2.0**attempt)
@@ -166,7 +166,7 @@ class OpenAIEmbedder:
         try:
             return self._endpoint.post("embeddings", body, timeout_s=timeout_s, max_bytes=max_bytes)
         except TimeoutError as error:
-            raise _WorthRetrying(
+            raise _RetryableError(
                 N_(
                     "its endpoint did not answer within %(seconds)s seconds",
                     seconds=f"{timeout_s:g}",
@@ -187,18 +187,18 @@ class OpenAIEmbedder:
                 )
             ) from error
         except httpx.HTTPError as error:
-            raise _WorthRetrying(
+            raise _RetryableError(
                 N_(
                     "its endpoint %(address)s cannot be reached (%(error)s). Check "
                     "PORTAL_EMBEDDING__API_BASE",
                     address=str(httpx.URL(address)),
-                    error=without_echo(str(error), body["input"]),
+                    error=strip_echo(str(error), body["input"]),
                 )
             ) from error
 
     def _require_success(self, answer: Answer, texts: list[str]) -> None:
         if answer.status in _RETRIED:
-            raise _WorthRetrying(
+            raise _RetryableError(
                 N_("its endpoint answered %(status)s", status=answer.status),
                 pause_s=_seconds(answer.headers.get("retry-after", "")),
             )
@@ -211,7 +211,7 @@ class OpenAIEmbedder:
                 )
             )
         if not httpx.codes.is_success(answer.status):
-            said = without_echo(answer.text[:_MAX_LOOKED_AT], texts)
+            said = strip_echo(answer.text[:_MAX_LOOKED_AT], texts)
             said = (said.replace(self._key, "…") if self._key else said)[:_MAX_SAID_LENGTH]
             raise EmbedderUnavailable(
                 reason=N_(
@@ -223,7 +223,7 @@ class OpenAIEmbedder:
             )
 
 
-class _WorthRetrying(EmbedderUnavailable):
+class _RetryableError(EmbedderUnavailable):
     """A failure that may be temporary."""
 
     def __init__(self, reason: Message, *, pause_s: float = 0.0) -> None:

@@ -94,7 +94,7 @@ def confine() -> list[str]:
     process needs before calling this.
     """
     layers = {
-        "user": _become_nobody,
+        "user": _drop_root,
         "no_new_privs": _renounce_privileges,
         "landlock": _restrict_by_landlock,
         "limits": _forbid_new_resources,
@@ -119,7 +119,7 @@ def _system_call(libc: ctypes.CDLL, *arguments: int | bytes | None) -> int:
     return int(libc.syscall(*wide))
 
 
-def _become_nobody() -> bool:
+def _drop_root() -> bool:
     """Switch from root to a user who owns nothing; other users stay as they are."""
     if os.geteuid() != 0:
         return False

@@ -125,7 +125,7 @@ class Reader:
     _readable: int = field(default=0, init=False)
 
     def count(self) -> int:
-        with _chromas_errors():
+        with _translate_errors():
             return self.source.count()
 
     def ids(self) -> Iterator[list[str]]:
@@ -164,12 +164,12 @@ class Reader:
             raise BrokenIndex(f"Chroma reads none of its vectors: {error}") from error
 
     def _get(self, **asked: Any) -> Any:
-        with _chromas_errors():
+        with _translate_errors():
             return self.source.get(**asked)
 
 
 @contextmanager
-def _chromas_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise Unreadable for any error: Chroma's have no common class but Exception."""
     try:
         yield

@@ -87,13 +87,13 @@ async def _input_lines() -> AsyncIterator[str]:
     """Yield lines of standard input, read by a daemon thread: no signal would wake it."""
     sending, receiving = anyio.create_memory_object_stream[str]()
     arguments = (sending, current_token())
-    threading.Thread(target=_hand_over_input, args=arguments, daemon=True).start()
+    threading.Thread(target=_forward_input, args=arguments, daemon=True).start()
     async with receiving:
         async for line in receiving:
             yield line
 
 
-def _hand_over_input(sending: MemoryObjectSendStream[str], loop: EventLoopToken) -> None:
+def _forward_input(sending: MemoryObjectSendStream[str], loop: EventLoopToken) -> None:
     # A file of our own: at exit Python waits for the lock of sys.stdin.
     with (
         suppress(anyio.BrokenResourceError, RuntimeError),

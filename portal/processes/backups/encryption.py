@@ -149,7 +149,7 @@ class _BoundedBuffer(io.BytesIO):
         return super().write(content)
 
 
-class _Remembering:
+class _ErrorKeepingFile:
     """A wrapper that keeps the error of a failed write: pyrage passes on its text alone."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -177,7 +177,7 @@ def _encrypting_stream(
 ) -> Iterator[IO[bytes]]:
     """Encrypt in a thread."""
     # Signals raise in the main thread, where pyrage would swallow the exception.
-    target = _Remembering(file)
+    target = _ErrorKeepingFile(file)
     source, sink = _pipe()
     failure: list[Exception] = []
 

@@ -115,7 +115,7 @@ class _Import:
             if self._stop.is_set():
                 return
             if follow:
-                self._follow_now_and_then()
+                self._poll()
             self._display.renew(is_whole=self._is_whole)
         for file in gone:
             self._take(file)
@@ -141,7 +141,7 @@ class _Import:
                 return
             self._stop.wait(_POLL_S)
 
-    def _follow_now_and_then(self) -> None:
+    def _poll(self) -> None:
         if time.monotonic() >= self._followed_at + _POLL_S:
             self._follow()
 

@@ -60,7 +60,7 @@ class Display:
         self._reading.note(tally.read)
         self._chunks.note(tally.chunks)
         if self._progress is None:
-            self._say_now_and_then(is_whole=is_whole)
+            self._print_line(is_whole=is_whole)
             return
         storing, *reading = self._progress.task_ids
         total = tally.found if is_whole else None
@@ -88,7 +88,7 @@ class Display:
         words = (f"{speed:.1f} files/s", f"{chunks:.1f} passages/s", _remaining(left, speed))
         return ", ".join(filter(None, words))
 
-    def _say_now_and_then(self, *, is_whole: bool) -> None:
+    def _print_line(self, *, is_whole: bool) -> None:
         now, tally = time.monotonic(), self._tally
         if now < self._line_at + _LINE_EVERY_S:
             return

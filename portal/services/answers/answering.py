@@ -133,7 +133,7 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
     with services.database.begin() as session:
         alive = citation_store.hold_documents(session, draft.cited)
         conversation = conversation_store.lock_own(session, asked.conversation_id, asked.user.id)
-        message_store.give_way(session, asked.conversation_id, since=place.since)
+        message_store.supersede_messages(session, asked.conversation_id, since=place.since)
         question = _store_question(session, asked, place)
         message_store.add_message(
             session,

@@ -126,7 +126,7 @@ def delete(services: Services, user: User, conversation_id: UUID) -> None:
     NotFound."""
     with services.database.begin() as session:
         row = conversation_store.lock_own(session, conversation_id, user.id)
-        message_store.give_way(session, conversation_id, since=None)
+        message_store.supersede_messages(session, conversation_id, since=None)
         row.deleted_at = datetime.now(UTC)
 
 

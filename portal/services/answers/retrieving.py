@@ -164,7 +164,7 @@ def _search_and_read(
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
     with services.database.begin() as session:
-        source_store.see_one_moment(session)
+        source_store.use_one_snapshot(session)
         stored = source_store.read_sources(
             session, asked.user, asked.conversation_id,
             [*outlined, *(hit.chunk_id for hit in hits)],

@@ -107,7 +107,7 @@ def _for_reader(messages: Iterable[Message]) -> Iterator[SharedMessage]:
             yield SharedMessage(message)
             continue
         is_hidden = any(map(_is_hidden, message.citations))
-        is_withheld = _may_tell_of_hidden(message, was_hidden=was_hidden)
+        is_withheld = _may_reveal_hidden(message, was_hidden=was_hidden)
         # A language model reads earlier answers, and may repeat them.
         was_hidden = was_hidden or is_hidden
         shown = replace(
@@ -121,7 +121,7 @@ def _for_reader(messages: Iterable[Message]) -> Iterator[SharedMessage]:
         yield SharedMessage(shown, is_withheld=is_withheld)
 
 
-def _may_tell_of_hidden(message: Message, *, was_hidden: bool) -> bool:
+def _may_reveal_hidden(message: Message, *, was_hidden: bool) -> bool:
     replay = message.replay
     if replay is None:
         return True

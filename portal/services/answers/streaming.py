@@ -27,15 +27,15 @@ from portal.domain.answering import (
     Turn,
 )
 from portal.domain.conversations import (
+    AnswerBegun,
     AnswerEvent,
-    Began,
-    Finished,
+    AnswerFinished,
+    AnswerPending,
     Message,
     MessageStatus,
     Role,
     SearchedAgain,
-    Waiting,
-    Wrote,
+    TextWritten,
 )
 from portal.errors import N_, ChatUnavailable, PortalError
 from portal.services import Services
@@ -62,10 +62,10 @@ class Answering:
 
 
 class AnswerStream(Iterator[AnswerEvent]):
-    """The events while an answer is written: `Began` first, `Finished` last. Closing the stream
-    stops the answer and keeps its text so far. In between, a failure of the endpoint is not an
-    error: the answer is then `unavailable`. Raises NotFound where the conversation is deleted
-    meanwhile, and DatabaseUnavailable."""
+    """The events while an answer is written: `AnswerBegun` first, `AnswerFinished` last. Closing
+    the stream stops the answer and keeps its text so far. A failure of the endpoint is no error:
+    the answer is then `unavailable`. Raises NotFound if the conversation is deleted meanwhile, and
+    DatabaseUnavailable."""
 
     def __init__(self, services: Services, answering: Answering, slot: Slot) -> None:
         self._services = services
@@ -95,7 +95,7 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _run(self) -> Generator[AnswerEvent, None, None]:
         answering = self._answering
         try:
-            yield Began(
+            yield AnswerBegun(
                 question=answering.question,
                 answer_id=self._draft.message_id,
                 search_query=answering.retrieved.search_query,
@@ -103,8 +103,8 @@ class AnswerStream(Iterator[AnswerEvent]):
             )
             status = yield from self._write()
             if rest := self._draft.close():
-                yield Wrote(rest)
-            finished = Finished(self._draft.finish(status))
+                yield TextWritten(rest)
+            finished = AnswerFinished(self._draft.finish(status))
             # A reader that has the last event may not ask for the end of the stream.
             self._slot.release()
             yield finished
@@ -201,7 +201,7 @@ class AnswerStream(Iterator[AnswerEvent]):
                 for event in events:
                     if isinstance(event, TextDelta):
                         written.append(event.text)
-                    yield Waiting()
+                    yield AnswerPending()
                     if not self._is_wanted():
                         return None
             notes.append("".join(written))
@@ -221,9 +221,9 @@ class AnswerStream(Iterator[AnswerEvent]):
                 if isinstance(event, TextDelta) and event.quoted:
                     self._draft.quote(event.quoted)
                 if isinstance(event, Heartbeat):
-                    yield Waiting()
+                    yield AnswerPending()
                 elif pieces := self._draft.feed(event.text):
-                    yield Wrote(pieces)
+                    yield TextWritten(pieces)
                 if isinstance(event, Abstained):
                     self._draft.abstain(event)
                     return MessageStatus.ABSTAINED
@@ -241,7 +241,7 @@ class AnswerStream(Iterator[AnswerEvent]):
                 if isinstance(event, TextDelta):
                     if event.quoted:
                         self._draft.quote(event.quoted)
-                    yield Wrote(self._draft.feed(event.text))
+                    yield TextWritten(self._draft.feed(event.text))
 
     def _is_wanted(self) -> bool:
         """Store the text from time to time; return whether to continue."""

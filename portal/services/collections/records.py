@@ -37,7 +37,7 @@ from portal.store.collections import rows as collection_store
 from portal.store.collections.rows import VectorCollection
 from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.embedding_models.switches import patiently
+from portal.store.embedding_models.switches import with_lock_retries
 from portal.store.session import Database, Session
 
 _MAX_NAME_LENGTH = 512
@@ -102,7 +102,7 @@ class Collections:
         def erase(session: Session) -> None:
             collection_store.drop(session, _locked(session, collection_id))
 
-        patiently(self.database, erase)
+        with_lock_retries(self.database, erase)
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Collections:
                 collection_store.give_partition(session, collection, dimensions)
             return _locked(session, collection_id).model
 
-        model = model or patiently(self.database, make)
+        model = model or with_lock_retries(self.database, make)
         if model is not None and dimensions is not None:
             require_dimensions(model, dimensions)
 

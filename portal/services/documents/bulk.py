@@ -88,10 +88,10 @@ def undo(services: Services, user: User, change_id: UUID) -> int:
         return bulk_store.undo(session, user, change)
 
 
-def forget_old(services: Services) -> None:
+def delete_expired(services: Services) -> None:
     """Drop changes that can no longer be undone."""
     with services.database.begin() as session:
-        bulk_store.forget(session, life=_LIFE)
+        bulk_store.delete_expired(session, life=_LIFE)
 
 
 def _check_place(session: Session, user: User, folder_id: UUID | None) -> None:

@@ -305,11 +305,11 @@ def restore_document(services: Services, user: User, document_id: UUID) -> None:
     """
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=True)
-        _refuse_twice(session, document)
+        _refuse_duplicate(session, document)
         document_store.set_deleted(session, document_id, deleted=False)
 
 
-def _refuse_twice(session: Session, document: DocumentRow) -> None:
+def _refuse_duplicate(session: Session, document: DocumentRow) -> None:
     """Raise UploadedAgain if the searched or pending file of a document exists elsewhere."""
     if document.status == DocumentStatus.FAILED:
         return

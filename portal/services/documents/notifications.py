@@ -97,7 +97,7 @@ def mark_read(
         notification_store.mark_read(session, user, ids, until=until)
 
 
-def forget_old(services: Services) -> None:
+def delete_expired(services: Services) -> None:
     """Delete notifications older than PORTAL_NOTIFICATION_DAYS."""
     before = datetime.now(UTC) - timedelta(days=services.settings.notification_days)
     with services.database.begin() as session:

@@ -22,7 +22,7 @@ def purged_at(services: Services, deleted_at: datetime) -> datetime | None:
     return deleted_at + timedelta(days=days) if days else None
 
 
-def purge_forgotten(services: Services, *, seconds: float, now: datetime | None = None) -> int:
+def purge_expired(services: Services, *, seconds: float, now: datetime | None = None) -> int:
     """Purge expired documents and return their number.
 
     Purges what was deleted `trash_days` ago, one transaction each, until none is left or `seconds`
@@ -37,9 +37,7 @@ def purge_forgotten(services: Services, *, seconds: float, now: datetime | None 
         document_id: UUID | None = None
         try:
             with services.database.begin() as session:
-                document_id = document_store.lock_forgotten(
-                    session, before=before, other_than=failed
-                )
+                document_id = document_store.lock_expired(session, before=before, other_than=failed)
                 if document_id is None:
                     return count
                 erase(session, document_id)

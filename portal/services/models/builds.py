@@ -78,7 +78,7 @@ def build(
         try:
             yield from _fill(services, model, batch_size, should_stop)
             yield Progress("indexing", *_note(services, model, "indexing"))
-            build_store.bring_index_up_to_date(
+            build_store.update_index(
                 services.database,
                 connection,
                 model,

@@ -53,7 +53,7 @@ def fit_model(services: Services, registered: RegisteredModel) -> bool:
     if constants is None:
         return False
     with services.database.begin() as session:
-        samples.keep_constants(session, registered, constants | {"stored": stored})
+        samples.save_constants(session, registered, constants | {"stored": stored})
     calibration.adopt(constants)
     log.info("model_fitted", model=registered.name, chunks=constants["passages"])
     return True

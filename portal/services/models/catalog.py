@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from portal.domain.embedding import Embedder, ModelSource, Vector
 from portal.embeddings import PROVIDERS, create_embedder
-from portal.embeddings.cached import hold_to
+from portal.embeddings.cached import fix_length
 from portal.embeddings.calibration.eventual import PATIENCE_S
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import (
@@ -60,7 +60,7 @@ def loaded(
             patience_s=0.0 if is_urgent else PATIENCE_S,
         )
     # Checked before use: an endpoint may give other vectors than when the model was built.
-    hold_to(found.embedder, registered.dimensions)
+    fix_length(found.embedder, registered.dimensions)
     found.calibration.adopt(registered.calibration)
     return found
 
@@ -178,7 +178,9 @@ def ensure_serving(services: Services) -> RegisteredModel:
         if active is not None and not _gives_way(session, services, active):
             return active
     source = source_of(services.settings.embedding, services.embedder)
-    return switches.patiently(services.database, lambda session: _adopt(session, services, source))
+    return switches.with_lock_retries(
+        services.database, lambda session: _adopt(session, services, source)
+    )
 
 
 def _gives_way(session: Session, services: Services, active: RegisteredModel) -> bool:
@@ -230,7 +232,7 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
         moved.require_same(services, known, source, services.embedder)
         if source.dimensions != known.dimensions:
             name, length = known.name, known.dimensions
-            raise _registered_otherwise(name, length)
+            raise _dimensions_conflict(name, length)
     except Conflict as error:
         # The portal stays with the model of its vectors.
         log.warning("configured_model_is_another", reason=error.params["reason"])
@@ -264,9 +266,9 @@ def register(services: Services, spec: str) -> RegisteredModel:
             return registry.ensure_model(session, source, services.settings.search)
         except ValueError as error:
             registered = require(session, source.name).dimensions
-            raise _registered_otherwise(source.name, registered) from error
+            raise _dimensions_conflict(source.name, registered) from error
 
-    return switches.patiently(services.database, add)
+    return switches.with_lock_retries(services.database, add)
 
 
 def embed_for_all(
@@ -330,7 +332,7 @@ def built_elsewhere(name: str) -> Conflict:
     )
 
 
-def _registered_otherwise(name: str, dimensions: int) -> Conflict:
+def _dimensions_conflict(name: str, dimensions: int) -> Conflict:
     return Conflict(
         reason=N_(
             "“%(name)s” is registered with %(dimensions)s dimensions; drop it first",

@@ -168,5 +168,5 @@ def drop(services: Services, name: str, *, actor: User | None = None) -> None:
             subject = Subject(SubjectKind.MODEL, dropped.id, name)
             audit.record(session, AuditEvent.MODEL_DROPPED, actor=actor, subject=subject)
 
-        switches.patiently(services.database, erase)
+        switches.with_lock_retries(services.database, erase)
     log.info("model_dropped", model=name)

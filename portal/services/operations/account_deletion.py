@@ -69,7 +69,7 @@ def _delete(
     # Uploads of this user wait for the lock, since they reference the row: earlier ones are among
     # the documents below, later ones find no account.
     refuse_last_admin(session, row)
-    heir = _find_heir(session, row, actor, documents, heir_name)
+    heir = _find_new_owner(session, row, actor, documents, heir_name)
     counts = {"transferred": 0, "trashed": 0, "purged": 0}
     for document in document_store.lock_documents_of(session, row.id):
         is_private = document.visibility == Visibility.PRIVATE
@@ -103,7 +103,7 @@ def _delete(
     account_store.delete_user(session, row.id)
 
 
-def _find_heir(
+def _find_new_owner(
     session: Session,
     row: UserRow,
     actor: User | None,

@@ -35,7 +35,7 @@ _PURGE_S = 5.0
 def run(services: Services) -> None:
     """Heal the keyword index, requeue lost jobs and builds, delete what has expired, calibrate a
     new model, redo a share of what an older analyser or reader made, and purge old trash."""
-    setup.heal_keyword_index(services)
+    setup.repair_keyword_index(services)
     builds.requeue_lost(services)
     _requeue_lost(services)
     with services.database.begin() as session:
@@ -45,24 +45,24 @@ def run(services: Services) -> None:
             sessions_before=datetime.now(UTC),
             devices_before=datetime.now(UTC) - _DEVICE_MEMORY,
         )
-    second_factors.forget_old(services)
-    oidc_sign_ins.forget_old(services)
-    idempotency.forget_old(services)
-    bulk.forget_old(services)
-    notifications.forget_old(services)
+    second_factors.delete_expired(services)
+    oidc_sign_ins.delete_expired(services)
+    idempotency.delete_expired(services)
+    bulk.delete_expired(services)
+    notifications.delete_expired(services)
     conversations.erase_old(services)
     audit_log.delete_expired(services)
-    disk_space.clear_left_behind(services.settings)
+    disk_space.delete_leftovers(services.settings)
     calibrating.fit_if_due(services)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
     rereading.reread_outdated(services)
-    trash.purge_forgotten(services, seconds=_PURGE_S)
+    trash.purge_expired(services, seconds=_PURGE_S)
 
 
 def _requeue_lost(services: Services) -> None:
     """Queue unfinished jobs that have no entry in the queue, in one worker at a time."""
     with services.database.begin() as session:
-        if not queue.hold_lost_jobs(session):
+        if not queue.lock_requeueing(session):
             return
         for job_id in queue.unfinished_without_queue_entry(session):
             # It may have been cancelled since it was read.

@@ -23,8 +23,8 @@ from portal.services.documents import library
 from portal.store.operations import questions as question_store
 from portal.store.operations.questions import (
     CitedDocument,
-    KeptQuestion,
     ReportedQuestion,
+    SavedQuestion,
     Week,
 )
 
@@ -51,7 +51,7 @@ class Report:
     weeks: Sequence[Week]
     questions: Sequence[ReportedQuestion]
     documents: Sequence[CitedDocument]
-    kept: Sequence[KeptQuestion]
+    kept: Sequence[SavedQuestion]
 
 
 def show(services: Services, user: User, *, days: int, problem: Problem | None) -> Report:
@@ -63,7 +63,7 @@ def show(services: Services, user: User, *, days: int, problem: Problem | None) 
             question_store.count_by_week(session, days=days),
             question_store.list_questions(session, days=days, problem=problem or ""),
             question_store.list_cited(session, days=days),
-            question_store.list_kept(session),
+            question_store.list_saved_questions(session),
         )
 
 
@@ -76,7 +76,7 @@ def keep(services: Services, user: User, message_id: UUID, gold: str) -> None:
     require_admin(user)
     with services.database.begin() as session:
         found = existing(question_store.find_question(session, message_id, days=max(PERIODS)))
-        question_store.keep_question(session, message_id, found.question, _words(gold))
+        question_store.save_question(session, message_id, found.question, _words(gold))
 
 
 def _words(gold: str) -> list[str]:
@@ -97,7 +97,7 @@ def export(services: Services, user: User) -> IO[bytes]:
     unpacked: the questions, and the documents that were found for them. Administrators only."""
     require_admin(user)
     with services.database.begin() as session:
-        kept = question_store.list_kept(session)
+        kept = question_store.list_saved_questions(session)
     file = TemporaryFile()  # noqa: SIM115 - the caller closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("questions.jsonl", "".join(map(_line, kept)))
@@ -108,7 +108,7 @@ def export(services: Services, user: User) -> IO[bytes]:
     return file
 
 
-def _line(kept: KeptQuestion) -> str:
+def _line(kept: SavedQuestion) -> str:
     values = {"id": str(kept.message_id), "kind": "fact", "question": kept.question}
     row = values | ({"gold": list(kept.gold)} if kept.gold else {"kind": "absent"})
     return json.dumps(row, ensure_ascii=False) + "\n"

@@ -10,7 +10,7 @@ from typing import Any
 from portal.database import bm25, corruption, extensions
 from portal.database import health as server_health
 from portal.domain.search import KeywordBackend
-from portal.embeddings.cached import hold_to
+from portal.embeddings.cached import fix_length
 from portal.errors import (
     EmbedderUnavailable,
     InvalidEmbedding,
@@ -116,10 +116,10 @@ def prepare_vocabulary(services: Services) -> None:
         vocabulary.ensure_trigram_index(connection)
 
 
-def heal_keyword_index(services: Services) -> None:
+def repair_keyword_index(services: Services) -> None:
     """Create the BM25 index if it is missing, and rebuild it concurrently if it does not answer."""
     if wants_bm25(services):
-        bm25.heal(services.database.engine, _bm25_parameters(services))
+        bm25.repair(services.database.engine, _bm25_parameters(services))
 
 
 def register_model(services: Services) -> None:
@@ -277,7 +277,7 @@ def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
 
 def _hold_to_registered_length(services: Services) -> None:
     with suppress(NoSuchModel):
-        hold_to(services.embedder, catalog.find(services, services.embedder.name).dimensions)
+        fix_length(services.embedder, catalog.find(services, services.embedder.name).dimensions)
 
 
 def report_lines(report: dict[str, Any]) -> Iterator[str]:

@@ -136,4 +136,4 @@ def _set_password(session: Session, row: UserRow, password_hash: str) -> None:
     row.password_hash = password_hash
     session.flush()
     token_store.revoke_all(session, row.id)
-    reset_store.forget(session, row.id)
+    reset_store.delete_for_user(session, row.id)

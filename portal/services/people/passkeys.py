@@ -204,7 +204,7 @@ def remove(services: Services, user: User, passkey_id: UUID) -> None:
         audit.record_own(
             session, AuditEvent.SECOND_FACTOR_REMOVED, user, method="passkey", name=name
         )
-        recovery_codes.drop_if_useless(session, user.id)
+        recovery_codes.delete_if_unneeded(session, user.id)
 
 
 def _challenge(user_id: UUID | None) -> Challenge:

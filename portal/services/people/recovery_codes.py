@@ -38,7 +38,7 @@ def ensure(session: Session, user_id: UUID) -> tuple[str, ...]:
     return make(session, user_id)
 
 
-def drop_if_useless(session: Session, user_id: UUID) -> None:
+def delete_if_unneeded(session: Session, user_id: UUID) -> None:
     """Delete the codes of a user whose last second factor was removed."""
     if not factor_store.has_second_factor(session, user_id):
         factor_store.delete_recovery_codes(session, user_id)

@@ -197,7 +197,7 @@ def must_enrol(services: Services, signed_in: SignedIn) -> bool:
         return not factor_store.has_second_factor(session, signed_in.user.id)
 
 
-def forget_old(services: Services) -> None:
+def delete_expired(services: Services) -> None:
     """Delete failures that no longer count, and challenges that have expired."""
     with services.database.begin() as session:
         factor_store.delete_old(session, failures_before=datetime.now(UTC) - _MAX_WINDOW_LENGTH)

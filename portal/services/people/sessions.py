@@ -22,7 +22,7 @@ from portal.domain.people import (
     User,
     VerifiedUser,
     require_admin,
-    with_lesser,
+    with_implied,
 )
 from portal.domain.people.devices import parse_device
 from portal.errors import (
@@ -268,7 +268,7 @@ def create_personal_token(
 ) -> tuple[PersonalToken, str]:
     """Create a token for scripts and return it with its secret, which is never stored. `scopes`
     include the lesser ones. Raises InvalidInput, Forbidden, TooManyTokens."""
-    name, scopes, token_id = check_name(name), with_lesser(scopes), uuid4()
+    name, scopes, token_id = check_name(name), with_implied(scopes), uuid4()
     if Scope.ADMIN in scopes and not user.is_admin:
         raise Forbidden
     with services.database.begin() as session:

@@ -144,7 +144,7 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
     signed_in = _signed_in(found)
     if second_factors.must_enrol(services, signed_in):
         signed_in = replace(signed_in, must_enrol=True)
-    if _used_long_ago(found.last_used_at) and services.database.can_write:
+    if _is_stale_use(found.last_used_at) and services.database.can_write:
         with services.database.begin() as session:
             _note_use(session, signed_in, address=address)
     return signed_in
@@ -156,7 +156,7 @@ def _authenticate_outside(services: Services, token: str, *, create_accounts: bo
     with services.database.begin() as session:
         found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
         signed_in = _signed_in(found, is_admin=claims.is_admin)
-        if _used_long_ago(found.last_used_at) and services.database.can_write:
+        if _is_stale_use(found.last_used_at) and services.database.can_write:
             _note_use(session, signed_in)
         return signed_in
 
@@ -198,7 +198,7 @@ def _signed_in(found: LiveToken, *, is_admin: bool | None = None) -> SignedIn:
     )
 
 
-def _used_long_ago(last_used_at: datetime | None) -> bool:
+def _is_stale_use(last_used_at: datetime | None) -> bool:
     # Once a minute is enough to show last use, and keeps reading requests from writing.
     return last_used_at is None or datetime.now(UTC) - last_used_at > timedelta(minutes=1)
 

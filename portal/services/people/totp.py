@@ -99,4 +99,4 @@ def remove(services: Services, user: User) -> None:
         if not factor_store.delete_totp(session, user.id):
             raise NotFound
         audit.record_own(session, AuditEvent.SECOND_FACTOR_REMOVED, user, method="totp")
-        recovery_codes.drop_if_useless(session, user.id)
+        recovery_codes.delete_if_unneeded(session, user.id)

@@ -15,7 +15,7 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
-from portal.domain.search.explaining import Absence, FailedFilter, OtherDocument, WhyNot
+from portal.domain.search.explaining import FailedFilter, MissingReason, OtherDocument, WhyNot
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.search import engine
@@ -53,13 +53,13 @@ def why_not(services: Services, user: User, request: SearchRequest, document_id:
         return answer
     shown = engine.search(services, user, replace(request, explain=False))
     if (place := _place_of(document_id, shown)) is not None:
-        return _ranked(state, place, shown, reason=Absence.IN_RESULTS)
+        return _ranked(state, place, shown, reason=MissingReason.IN_RESULTS)
     if (unasked := _unasked(shown)) is not None:
         return _because(state, unasked)
     if (failed := _failed_filter(services, state, request, shown)) is not None:
-        return replace(_because(state, Absence.EXCLUDED_BY_FILTER), failed_filter=failed)
+        return replace(_because(state, MissingReason.EXCLUDED_BY_FILTER), failed_filter=failed)
     if not _is_embedded(services, state, request):
-        return _because(state, Absence.NO_EMBEDDING_YET)
+        return _because(state, MissingReason.NO_EMBEDDING_YET)
     return _outranked(services, user, request, state, shown)
 
 
@@ -84,24 +84,26 @@ def _kept_out(state: DocumentState) -> WhyNot | None:
     """Return what excludes a document from every search, for any query."""
     summary = state.summary
     if summary.deleted_at is not None:
-        return _because(state, Absence.IN_TRASH)
+        return _because(state, MissingReason.IN_TRASH)
     if not state.has_text:
         return replace(
-            _because(state, Absence.NOT_READY), status=summary.status, failure=summary.failure
+            _because(state, MissingReason.NOT_READY), status=summary.status, failure=summary.failure
         )
     if state.switch is None or state.switch.enabled:
         return None
     is_here = state.switch.source is SelectionSource.CONVERSATION
-    return _because(state, Absence.OFF_IN_CONVERSATION if is_here else Absence.OFF_BY_DEFAULT)
+    return _because(
+        state, MissingReason.OFF_IN_CONVERSATION if is_here else MissingReason.OFF_BY_DEFAULT
+    )
 
 
-def _unasked(shown: SearchOutcome) -> Absence | None:
+def _unasked(shown: SearchOutcome) -> MissingReason | None:
     """Return the reason why nothing was searched at all."""
     if engine.NO_WORDS in shown.degraded:
-        return Absence.NO_WORDS
+        return MissingReason.NO_WORDS
     is_by_words = shown.search_method is SearchMode.KEYWORD
     if is_by_words and engine.KEYWORD_UNAVAILABLE in shown.degraded:
-        return Absence.KEYWORD_UNAVAILABLE
+        return MissingReason.KEYWORD_UNAVAILABLE
     return None
 
 
@@ -162,7 +164,9 @@ def _outranked(
     twin = _duplicate_of(services, state, found)
     if twin is not None and _place_of(twin.hit.document_id, shown) is not None:
         other = OtherDocument(twin.hit.document_id, twin.hit.title, twin.rank)
-        return replace(_ranked(state, twin, shown, reason=Absence.DUPLICATE_OF), duplicate_of=other)
+        return replace(
+            _ranked(state, twin, shown, reason=MissingReason.DUPLICATE_OF), duplicate_of=other
+        )
     place = twin or _place_of(state.summary.id, found)
     if place is None and len(found.hits) >= MAX_RESULTS:
         found = engine.search(services, user, replace(wide, top_n=FARTHEST_RANK))
@@ -173,17 +177,17 @@ def _outranked(
     is_by_words = request.mode is SearchMode.KEYWORD
     cut = place.hit.score if is_by_words else place.hit.confidence
     if cut < threshold:
-        below = _ranked(state, place, shown, reason=Absence.BELOW_THRESHOLD)
+        below = _ranked(state, place, shown, reason=MissingReason.BELOW_THRESHOLD)
         return replace(below, score=cut, threshold=threshold)
-    return _ranked(state, place, shown, reason=Absence.RANKED)
+    return _ranked(state, place, shown, reason=MissingReason.RANKED)
 
 
 def _not_found_at_all(state: DocumentState, found: SearchOutcome, shown: SearchOutcome) -> WhyNot:
     is_complete = len(found.hits) < FARTHEST_RANK
     if is_complete and found.search_method is SearchMode.KEYWORD:
-        return _because(state, Absence.NO_WORD_IN_COMMON)
+        return _because(state, MissingReason.NO_WORD_IN_COMMON)
     return replace(
-        _because(state, Absence.RANKED),
+        _because(state, MissingReason.RANKED),
         ranked_beyond=len(found.hits) if is_complete else FARTHEST_RANK,
         shown_count=len(shown.hits),
     )
@@ -215,12 +219,12 @@ def _place_of(document_id: UUID, outcome: SearchOutcome) -> _Place | None:
     return None
 
 
-def _because(state: DocumentState, reason: Absence) -> WhyNot:
+def _because(state: DocumentState, reason: MissingReason) -> WhyNot:
     return WhyNot(state.summary.id, state.summary.title, reason)
 
 
 def _ranked(
-    state: DocumentState, place: _Place, shown: SearchOutcome, *, reason: Absence
+    state: DocumentState, place: _Place, shown: SearchOutcome, *, reason: MissingReason
 ) -> WhyNot:
     return replace(
         _because(state, reason),

@@ -26,7 +26,7 @@ from portal.text.terms.spelling import (
     Suspect,
     Word,
     edits,
-    in_the_manner_of,
+    in_case_of,
     likeness,
     lookup_keys,
     max_edits,
@@ -336,4 +336,4 @@ def _apart(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
 def _written(question: str, typed: str, suspect: Suspect, word: Word) -> str:
     if suspect.is_han:
         return in_script_of(question, word.surface)
-    return in_the_manner_of(typed, word.surface)
+    return in_case_of(typed, word.surface)

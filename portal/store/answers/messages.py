@@ -140,7 +140,7 @@ def question_of(session: Session, answer: MessageRow) -> MessageRow:
     )
 
 
-def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> None:
+def supersede_messages(session: Session, conversation_id: UUID, *, since: int | None) -> None:
     """Stop unfinished answers in this conversation, because the reader has gone on, and hide the
     messages from position `since` on."""
     shown = (MessageRow.conversation_id == conversation_id) & MessageRow.superseded_at.is_(None)

@@ -106,7 +106,7 @@ _PAST = text(
 )
 
 
-def see_one_moment(session: Session) -> None:
+def use_one_snapshot(session: Session) -> None:
     """Have all statements of this transaction see one snapshot. Must be its first."""
     session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
 

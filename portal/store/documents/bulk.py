@@ -404,6 +404,6 @@ def list_of_change(session: Session, change_id: UUID) -> list[tuple[UUID, str, A
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-def forget(session: Session, *, life: timedelta) -> None:
+def delete_expired(session: Session, *, life: timedelta) -> None:
     """Delete what is older than `life`."""
     session.execute(delete(BulkChangeRow).where(BulkChangeRow.created_at < func.now() - life))

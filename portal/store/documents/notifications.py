@@ -39,7 +39,7 @@ from portal.domain.documents.notifications import (
     OF_ACCOUNT,
     Batch,
     BatchPage,
-    Beside,
+    FailedUpdate,
     Notification,
     NotificationKind,
     NotificationPage,
@@ -114,8 +114,8 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     current = aliased(JobRow)
     beside = case(
         (current.id.is_(None), None),
-        (current.file_id == JobRow.file_id, Beside.REREAD.value),
-        else_=Beside.VERSION.value,
+        (current.file_id == JobRow.file_id, FailedUpdate.REREAD.value),
+        else_=FailedUpdate.VERSION.value,
     )
     payload = func.jsonb_build_object(
         "error",
@@ -418,7 +418,7 @@ def _to_notification(row: Any) -> Notification:
         job_id=row.job_id,
         title=row.title,
         failure=Failure.stored(row.payload.get("error")),
-        beside=Beside(beside) if (beside := row.payload.get("beside")) else None,
+        beside=FailedUpdate(beside) if (beside := row.payload.get("beside")) else None,
         warnings=tuple(map(Message.stored, row.payload.get("warnings", ()))),
         created_at=row.created_at,
         read_at=row.read_at,

@@ -203,7 +203,7 @@ def delete_unread(session: Session, document: DocumentRow) -> None:
     job_ids = [row.id for row in rows]
     terms = vocabulary.terms_of_other_jobs(session, document.id, document.current_job_id)
     session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.job_id.in_(job_ids)))
-    vocabulary.forget_unused(session, terms)
+    vocabulary.delete_unused(session, terms)
     session.execute(delete(JobRow).where(JobRow.id.in_(job_ids)))
     session.execute(
         delete(DocumentRevisionRow).where(

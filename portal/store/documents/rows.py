@@ -313,10 +313,10 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
             DocumentChunkRow.document_id == document_id, DocumentChunkRow.job_id != job_id
         )
     )
-    vocabulary.forget_unused(session, terms)
+    vocabulary.delete_unused(session, terms)
 
 
-def lock_forgotten(
+def lock_expired(
     session: Session, *, before: datetime, other_than: Collection[UUID] = ()
 ) -> UUID | None:
     """Lock the document that has been in the trash longest, since before then at least.
@@ -347,7 +347,7 @@ def purge(session: Session, document_id: UUID) -> None:
     files.delete_files_of(session, document_id)
     session.execute(delete(JobRow).where(JobRow.document_id == document_id))
     session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.document_id == document_id))
-    vocabulary.forget_unused(session, terms)
+    vocabulary.delete_unused(session, terms)
     session.execute(
         delete(DocumentRevisionRow).where(DocumentRevisionRow.document_id == document_id)
     )

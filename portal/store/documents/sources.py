@@ -155,7 +155,7 @@ def list_items(session: Session, folder_id: UUID) -> dict[str, KnownItem]:
     return {path: KnownItem(stamp, document_id) for path, stamp, document_id in rows}
 
 
-def keep_item(session: Session, folder_id: UUID, item: SourceItem, document_id: UUID) -> None:
+def save_item(session: Session, folder_id: UUID, item: SourceItem, document_id: UUID) -> None:
     """Remember a file that is in the portal, unless the folder was untied meanwhile."""
     tied = select(FolderSourceRow.folder_id).where(FolderSourceRow.folder_id == folder_id)
     if session.scalar(tied.with_for_update(read=True)) is None:
@@ -165,7 +165,7 @@ def keep_item(session: Session, folder_id: UUID, item: SourceItem, document_id: 
     session.execute(row.on_conflict_do_update(index_elements=["folder_id", "path"], set_=values))
 
 
-def forget_item(session: Session, folder_id: UUID, path: str) -> None:
+def delete_item(session: Session, folder_id: UUID, path: str) -> None:
     session.execute(delete(SourceItemRow).filter_by(folder_id=folder_id, path=path))
 
 

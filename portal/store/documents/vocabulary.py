@@ -72,7 +72,7 @@ def add_words(session: Session, texts: Iterable[str]) -> None:
 def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None) -> list[str]:
     """Return the terms of a document's chunks outside one job.
 
-    Pass them to `forget_unused` once those chunks are gone.
+    Pass them to `delete_unused` once those chunks are gone.
     """
     query = """
         SELECT DISTINCT unnest(tsvector_to_array(terms_vector)) FROM document_chunks
@@ -81,7 +81,7 @@ def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None
     return list(session.scalars(text(query), {"document_id": document_id, "job_id": job_id}))
 
 
-def forget_unused(session: Session, terms: Sequence[str]) -> None:
+def delete_unused(session: Session, terms: Sequence[str]) -> None:
     """Delete words of these terms that no chunk has any more. Nothing of an erased text stays."""
     if not terms:
         return

@@ -21,7 +21,12 @@ from portal.store.documents.ingestion import queue
 from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry
-from portal.store.embedding_models.switches import IS_MISSING, PORTAL_CHUNKS, patiently, read_size
+from portal.store.embedding_models.switches import (
+    IS_MISSING,
+    PORTAL_CHUNKS,
+    read_size,
+    with_lock_retries,
+)
 from portal.store.embedding_models.vector_index import (
     build_aside,
     described,
@@ -130,7 +135,7 @@ def building(engine: Engine, model: RegisteredModel) -> Iterator[Connection | No
                     connection.execute(text("SELECT pg_advisory_unlock(:lock, :model)"), key)
 
 
-def bring_index_up_to_date(
+def update_index(
     database: Database,
     connection: Connection,
     model: RegisteredModel,
@@ -175,7 +180,7 @@ def bring_index_up_to_date(
             )
         )
 
-    patiently(database, put_in_place)
+    with_lock_retries(database, put_in_place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def read_constants(session: Session, model: RegisteredModel) -> dict[str, Any] |
     return found
 
 
-def keep_constants(session: Session, model: RegisteredModel, constants: Mapping[str, Any]) -> None:
+def save_constants(session: Session, model: RegisteredModel, constants: Mapping[str, Any]) -> None:
     session.execute(
         text("UPDATE embedding_models SET calibration = CAST(:made AS jsonb) WHERE id = :id"),
         {"made": json.dumps(constants), "id": model.id},

@@ -40,7 +40,7 @@ class Coverage:
     missing: int
 
 
-def patiently(database: Database, action: Callable[[Session], Result]) -> Result:
+def with_lock_retries(database: Database, action: Callable[[Session], Result]) -> Result:
     """Run a transaction that needs exclusive locks on tables for a moment. A lock that is not
     granted at once is given up and retried, because a waiting lock blocks every search behind it.
     Raises DatabaseUnavailable when it is never granted."""

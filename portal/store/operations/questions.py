@@ -160,7 +160,7 @@ class CitedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptQuestion:
+class SavedQuestion:
     """A question of the evaluation set: without `gold` the documents do not answer it."""
 
     message_id: UUID
@@ -199,7 +199,7 @@ def list_cited(session: Session, *, days: int, limit: int = 20) -> list[CitedDoc
     return [CitedDocument(**row) for row in rows]
 
 
-def keep_question(session: Session, message_id: UUID, question: str, gold: Sequence[str]) -> None:
+def save_question(session: Session, message_id: UUID, question: str, gold: Sequence[str]) -> None:
     """Add a question to the evaluation set, or replace its gold words."""
     statement = insert(EvaluationQuestionRow).values(
         message_id=message_id, question=question, gold=list(gold)
@@ -221,6 +221,6 @@ def remove_question(session: Session, message_id: UUID) -> bool:
     return is_there
 
 
-def list_kept(session: Session) -> list[KeptQuestion]:
+def list_saved_questions(session: Session) -> list[SavedQuestion]:
     """Return the evaluation set, the oldest question first."""
-    return [KeptQuestion(**row) for row in session.execute(_KEPT).mappings()]
+    return [SavedQuestion(**row) for row in session.execute(_KEPT).mappings()]

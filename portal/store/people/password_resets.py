@@ -13,7 +13,7 @@ from portal.store.models import PasswordResetRow, UserRow
 
 def replace(session: Session, *, user_id: UUID, secret_sha256: bytes, expires_at: datetime) -> None:
     """Add a link; an earlier one for the same user no longer counts."""
-    forget(session, user_id)
+    delete_for_user(session, user_id)
     session.add(
         PasswordResetRow(user_id=user_id, secret_sha256=secret_sha256, expires_at=expires_at)
     )
@@ -38,5 +38,5 @@ def use(session: Session, *, secret_sha256: bytes) -> bool:
     return session.scalar(used.returning(PasswordResetRow.user_id)) is not None
 
 
-def forget(session: Session, user_id: UUID) -> None:
+def delete_for_user(session: Session, user_id: UUID) -> None:
     session.execute(delete(PasswordResetRow).where(PasswordResetRow.user_id == user_id))

@@ -18,7 +18,7 @@ _HAN = re.compile(f"[{HAN}]")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-def without_echo(said: str, sent: Iterable[str]) -> str:
+def strip_echo(said: str, sent: Iterable[str]) -> str:
     """Return the server's message on one line, or a note that it only repeated the input."""
     line = _plain(said)
     is_echo = any(_repeats(line, _plain(text)) for text in sent)

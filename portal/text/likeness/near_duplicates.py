@@ -159,7 +159,7 @@ class _Comparison:
     def _numbers_of(self, index: int) -> frozenset[str]:
         if index not in self._numbers:
             found = _NUMBER.findall(self._texts[index])
-            self._numbers[index] = frozenset(map(_spelt_one_way, found))
+            self._numbers[index] = frozenset(map(_canonical_number, found))
         return self._numbers[index]
 
 
@@ -170,5 +170,5 @@ def _each_once(hashes: _Hashes) -> _Hashes:
 
 
 @lru_cache(maxsize=4096)
-def _spelt_one_way(number: str) -> str:
+def _canonical_number(number: str) -> str:
     return clean(number).translate(_SPELLINGS)

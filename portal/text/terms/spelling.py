@@ -247,7 +247,7 @@ def likeness(one: str, other: str) -> float:
     return 1 - edits(one, other, max_distance) / max_distance
 
 
-def in_the_manner_of(typed: str, surface: str) -> str:
+def in_case_of(typed: str, surface: str) -> str:
     """Return a word in the case in which its misspelling was typed."""
     if typed.isupper() and len(typed) > 1:
         return surface.upper()

@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response
 from portal.domain.conversations import (
     MAX_MESSAGE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
-    Began,
+    AnswerBegun,
     Citation,
     Message,
 )
@@ -162,7 +162,7 @@ def run(stream: AnswerStream) -> UUID | None:
     answer_id = None
     with closing(stream):
         for event in stream:
-            answer_id = event.answer_id if isinstance(event, Began) else answer_id
+            answer_id = event.answer_id if isinstance(event, AnswerBegun) else answer_id
     return answer_id
 
 

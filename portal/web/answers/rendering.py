@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from portal.domain.answering import Outcome, SentenceSupport
 from portal.domain.conversations import (
-    Began,
+    AnswerBegun,
     Citation,
     FeedbackReason,
     Message,
@@ -122,7 +122,7 @@ def searched_for(message: Message, question: str | None) -> str | None:
     return query if query and question is not None and query.strip() != question.strip() else None
 
 
-def begun(began: Began) -> Message:
+def begun(began: AnswerBegun) -> Message:
     """Return the empty answer that is about to be written."""
     return replace(
         began.question,

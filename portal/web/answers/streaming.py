@@ -22,13 +22,13 @@ from markupsafe import Markup
 
 from portal.domain.answering import MarkedText
 from portal.domain.conversations import (
+    AnswerBegun,
     AnswerEvent,
-    Began,
-    Finished,
+    AnswerFinished,
+    AnswerPending,
     Message,
     SearchedAgain,
-    Waiting,
-    Wrote,
+    TextWritten,
 )
 from portal.errors import PortalError
 from portal.http import context, event_streams
@@ -58,18 +58,18 @@ class _Writer:
         self._rendered_at = 0.0
 
     def written(self, event: AnswerEvent) -> Iterator[str]:
-        if isinstance(event, Wrote):
+        if isinstance(event, TextWritten):
             yield self._wrote(event.pieces)
-        elif isinstance(event, Waiting):
+        elif isinstance(event, AnswerPending):
             yield NOTHING_NEW
-        elif isinstance(event, Began):
+        elif isinstance(event, AnswerBegun):
             yield self._began(event)
         elif isinstance(event, SearchedAgain):
             yield _event("searched", html=_fragment("_searched_again", query=event.query))
         else:
             yield self._finished(event)
 
-    def _began(self, event: Began) -> str:
+    def _began(self, event: AnswerBegun) -> str:
         self._question = event.question
         asked = event.question.content.strip()
         query = event.search_query if event.search_query.strip() != asked else None
@@ -90,7 +90,7 @@ class _Writer:
         html = to_html(self._content, markers=self._markers, marker_html=_pending_marker)
         return _event("html", html=html)
 
-    def _finished(self, event: Finished) -> str:
+    def _finished(self, event: AnswerFinished) -> str:
         question = self._question.content if self._question else None
         html = _fragment("_answer", message=event.answer, question_text=question)
         return _event("done", html=html, title=_title(event.answer))

@@ -27,7 +27,7 @@ from portal.services.people.federation import oidc_accounts
 from portal.web.i18n import language
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people import preferences
-from portal.web.people.sign_in import PasswordsDiffer, go_on, provider_label
+from portal.web.people.sign_in import PasswordsDiffer, continue_sign_in, provider_label
 from portal.web.people.users import FATE_WORDS, read_fate
 
 DAY_S = 24 * 3600
@@ -74,7 +74,9 @@ def change_password() -> Answer:
     # A changed password ends every token, this browser's too: it gets a fresh one.
     signed_in = context.signed_in()
     known = signed_in.session.methods if signed_in and signed_in.session else ()
-    return go_on(verified, methods=known or [SignInMethod.PASSWORD], after=url_for("account.show"))
+    return continue_sign_in(
+        verified, methods=known or [SignInMethod.PASSWORD], after=url_for("account.show")
+    )
 
 
 @blueprint.post("/preferences")

@@ -16,7 +16,7 @@ from portal.domain.documents import Failure
 from portal.domain.documents.notifications import (
     MAX_NAMED,
     OF_ACCOUNT,
-    Beside,
+    FailedUpdate,
     Notification,
     NotificationKind,
     NotificationState,
@@ -217,13 +217,13 @@ def notification_words(item: Notification) -> str:
         words = gettext("%(name)s shares a conversation with you.", name=owner)
     elif item.kind is NotificationKind.READY:
         words = gettext("“%(title)s” is ready and can be searched.", title=title)
-    elif item.beside is Beside.VERSION:
+    elif item.beside is FailedUpdate.VERSION:
         words = gettext(
             "The new version of “%(title)s” could not be read. The previous text is "
             "still searchable.",
             title=title,
         )
-    elif item.beside is Beside.REREAD:
+    elif item.beside is FailedUpdate.REREAD:
         words = gettext(
             "Re-reading “%(title)s” failed. The previous text is still searchable.", title=title
         )

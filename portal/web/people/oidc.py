@@ -121,7 +121,7 @@ def _end_sign_in(flow: Flow, claims: OidcClaims) -> Response:
     services = context.services()
     user = oidc_accounts.admit(services, claims)
     oidc_flow.begin_attaching(oidc_sign_ins.remember(services, user, claims))
-    return sign_in.go_on(user, methods=[_method(claims)], after=flow.after)
+    return sign_in.continue_sign_in(user, methods=[_method(claims)], after=flow.after)
 
 
 def _end_link(flow: Flow, claims: OidcClaims) -> Response:

@@ -27,7 +27,7 @@ from portal.services.people import accounts, administration, invitations, pendin
 from portal.services.people.federation import oidc_sign_ins
 from portal.web.layout import Answer, remember, see_other, viewer, wants_fragment
 from portal.web.people import oidc_flow, passkey_forms
-from portal.web.security import csrf_token, forget_csrf, next_path
+from portal.web.security import clear_csrf, csrf_token, next_path
 
 blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
 
@@ -169,7 +169,7 @@ def start_session(
         oidc_flow.attach(started.id, user.id)
     cookies.delete_cookie(response, cookies.PENDING_SIGN_IN)
     cookies.delete_cookie(response, cookies.OIDC)
-    forget_csrf()
+    clear_csrf()
 
 
 def finish_sign_in(
@@ -182,7 +182,7 @@ def finish_sign_in(
     return response
 
 
-def keep_pending(
+def store_pending(
     response: Response, user: VerifiedUser, *, methods: Sequence[SignInMethod]
 ) -> None:
     """Let this browser, and no other, go on with a sign-in that needs a second factor."""
@@ -224,17 +224,19 @@ def _enter(given: Credentials, after: str | None) -> Response:
     if not given.name or not given.password:
         raise WrongCredentials
     user = accounts.verify_password(context.services(), given.name, given.password)
-    return go_on(user, methods=[SignInMethod.PASSWORD], after=after)
+    return continue_sign_in(user, methods=[SignInMethod.PASSWORD], after=after)
 
 
-def go_on(user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None) -> Response:
+def continue_sign_in(
+    user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None
+) -> Response:
     """Sign this browser in, or ask for the second factor first where the account has one. Raises
     WrongCredentials."""
     try:
         return finish_sign_in(user, methods=methods, after=after)
     except SecondFactorRequired:
         response = see_other(url_for("second_step.show", next=after))
-        keep_pending(response, user, methods=methods)
+        store_pending(response, user, methods=methods)
         return response
 
 

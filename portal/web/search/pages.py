@@ -24,7 +24,7 @@ from portal.domain.search import (
 from portal.domain.search.explaining import WhyNot
 from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context
-from portal.http.messages import absence_message, error_message
+from portal.http.messages import error_message, missing_message
 from portal.services.documents import folders, library
 from portal.services.search import engine, explaining, saved
 from portal.text.terms.highlight import whole_words
@@ -211,7 +211,7 @@ def _absentee(query: SearchQuery) -> Absentee:
         raise
     except PortalError as problem:
         return Absentee(title, error=error_message(problem))
-    return Absentee(title or why.title, why=why, message=absence_message(why))
+    return Absentee(title or why.title, why=why, message=missing_message(why))
 
 
 def _titled(title: str) -> tuple[DocumentSummary, ...]:

@@ -19,13 +19,13 @@ from portal.domain.answering import (
     TextDelta,
 )
 from portal.domain.conversations import (
-    Began,
-    Finished,
+    AnswerBegun,
+    AnswerFinished,
+    AnswerPending,
     MessageStatus,
     Role,
     SearchedAgain,
-    Waiting,
-    Wrote,
+    TextWritten,
 )
 from portal.errors import ChatUnavailable, InvalidInput, NotFound, TooManyAnswers
 from portal.services.answers import answering, conversations, drafts, streaming
@@ -74,13 +74,13 @@ def test_numbers_follow_first_use_and_consulted_come_after(portal: Portal, talk)
 def test_events_begin_and_end_as_promised(portal: Portal, talk) -> None:
     services = saying(portal.services, ["Fif", Heartbeat(), "teen [", "1", "]."])
     events = list(answering.ask(services, portal.admin, talk, QUESTION))
-    assert isinstance(events[0], Began)
+    assert isinstance(events[0], AnswerBegun)
     assert events[0].question.content == events[0].search_query == QUESTION
-    assert any(isinstance(event, Waiting) for event in events)
-    pieces = [piece for event in events if isinstance(event, Wrote) for piece in event.pieces]
+    assert any(isinstance(event, AnswerPending) for event in events)
+    pieces = [piece for event in events if isinstance(event, TextWritten) for piece in event.pieces]
     assert "".join(piece.text for piece in pieces) == "Fifteen [1]."
     assert [piece.marker for piece in pieces if piece.marker] == [1]
-    assert isinstance(events[-1], Finished)
+    assert isinstance(events[-1], AnswerFinished)
     assert events[-1].answer.id == events[0].answer_id
 
 
@@ -274,7 +274,7 @@ def test_abstaining_shows_the_nearest_passages(portal: Portal, talk) -> None:
 def test_closing_stops_and_keeps_what_is_there(portal: Portal, talk) -> None:
     services = saying(portal.services, ["Fifteen days [1]", " and more."])
     stream = answering.ask(services, portal.admin, talk, QUESTION)
-    while not isinstance(next(stream), Wrote):
+    while not isinstance(next(stream), TextWritten):
         pass
     stream.close()
     stream.close()
@@ -305,7 +305,7 @@ def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
     services = saying(portal.services, ["Fifteen days [1]. ", "More."])
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     if is_left:
-        assert [type(next(stream)) for _ in range(3)] == [Began, Wrote, Wrote]
+        assert [type(next(stream)) for _ in range(3)] == [AnswerBegun, TextWritten, TextWritten]
         stream.close()
     else:
         with pytest.raises(ZeroDivisionError):
@@ -324,8 +324,8 @@ def test_stop_is_heard_in_another_process(
     services, other = saying(portal.services, ["One ", "two ", "three"]), make_services()
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     began = next(stream)
-    assert isinstance(began, Began)
-    assert isinstance(next(stream), Wrote)
+    assert isinstance(began, AnswerBegun)
+    assert isinstance(next(stream), TextWritten)
     stopped = answering.stop(other, portal.admin, began.answer_id)
     assert stopped.status is MessageStatus.STOPPED
     answer = answer_of(stream)

@@ -124,8 +124,8 @@ def test_processes_that_start_together_rebuild_once(
 
 
 def test_a_healthy_index_is_left_alone(engine: Engine) -> None:
-    before = bm25.heal(engine)
-    assert bm25.heal(engine).rebuilt_at == before.rebuilt_at
+    before = bm25.repair(engine)
+    assert bm25.repair(engine).rebuilt_at == before.rebuilt_at
 
 
 def test_a_crashed_session_is_noticed_and_healed(engine: Engine) -> None:
@@ -139,7 +139,7 @@ def test_a_crashed_session_is_noticed_and_healed(engine: Engine) -> None:
         pass
     with engine.connect() as connection:
         assert bm25.read_state(connection).state == "stale"
-    assert bm25.heal(engine).state == "ready"
+    assert bm25.repair(engine).state == "ready"
     assert search(engine, "罕见") == before
 
 
@@ -156,7 +156,7 @@ def test_the_probe_notices_passages_that_are_not_counted(
     own_server: EmbeddedPostgres, engine: Engine
 ) -> None:
     """After a build the old chunks still match; only the count shows that new ones are missing."""
-    bm25.heal(engine)
+    bm25.repair(engine)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f"REINDEX INDEX {INDEX}"))
     add(engine, range(300, 600))
@@ -166,7 +166,7 @@ def test_the_probe_notices_passages_that_are_not_counted(
         if pg_textsearch_version(connection) < FIRST_DURABLE_PG_TEXTSEARCH:
             probe = bm25.probe(connection)
             assert (probe.row_count, probe.counted, probe.answers) == (600, 300, False)
-    bm25.heal(engine)
+    bm25.repair(engine)
     assert answers(engine)
 
 
@@ -211,10 +211,10 @@ def test_broken_index_is_rebuilt(engine: Engine, how: str) -> None:
         connection.execute(text(BROKEN[how]))
     with engine.connect() as connection:
         assert bm25.read_state(connection).state == "absent"
-    state = bm25.heal(engine, bm25.DEFAULTS)
+    state = bm25.repair(engine, bm25.DEFAULTS)
     assert state.state == "ready"
     assert search(engine, "罕见") == before
-    assert bm25.heal(engine).rebuilt_at == state.rebuilt_at
+    assert bm25.repair(engine).rebuilt_at == state.rebuilt_at
 
 
 def test_a_damaged_index_is_rebuilt(own_server: EmbeddedPostgres, engine: Engine) -> None:
@@ -229,12 +229,12 @@ def test_a_damaged_index_is_rebuilt(own_server: EmbeddedPostgres, engine: Engine
     file = Path(path)
     file.write_bytes(b"\x5a" * file.stat().st_size)
     own_server.start()
-    assert bm25.heal(engine).state == "ready"
+    assert bm25.repair(engine).state == "ready"
     assert search(engine, "罕见") == before
 
 
 def test_inserts_that_were_rolled_back_are_noticed_at_the_next_start(engine: Engine) -> None:
-    bm25.heal(engine)
+    bm25.repair(engine)
     with engine.connect() as connection:
         connection.execute(
             text(

@@ -133,11 +133,11 @@ def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
 
     with database.begin() as holder:
         holder.execute(text("LOCK TABLE users"))
-        assert switches.patiently(database, lock) == "done"
+        assert switches.with_lock_retries(database, lock) == "done"
     with database.begin() as holder:
         holder.execute(text("LOCK TABLE users"))
         with pytest.raises(DatabaseUnavailable):
-            switches.patiently(database, lock)
+            switches.with_lock_retries(database, lock)
     assert asked == 6
 
     def deadlock(session: Session) -> None:
@@ -146,7 +146,7 @@ def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
         session.execute(text(OTHERS_IN_THE_WAY[0]))
 
     with pytest.raises(DatabaseUnavailable):
-        switches.patiently(database, deadlock)
+        switches.with_lock_retries(database, deadlock)
     assert asked == 7
 
 

@@ -387,15 +387,15 @@ def test_trash_is_purged_after_its_days_and_says_when(
     maintenance.run(services)
     assert left() == ["young", "old"]
     for_ever = make_services(trash_days=0)
-    assert trash.purge_forgotten(for_ever, seconds=60, now=now + timedelta(days=9999)) == 0
-    assert trash.purge_forgotten(services, seconds=60, now=now + timedelta(days=1, hours=1)) == 1
+    assert trash.purge_expired(for_ever, seconds=60, now=now + timedelta(days=9999)) == 0
+    assert trash.purge_expired(services, seconds=60, now=now + timedelta(days=1, hours=1)) == 1
     assert left() == ["young"]
     with pytest.raises(NotFound):
         library.restore_document(services, portal.admin, old.id)
     assert tombstone(old.id) == ("old", True)
     assert rows(portal, "document_revisions") == rows(portal, "stored_files") == 2
     # Each round purges at least one document, even without time left.
-    assert trash.purge_forgotten(services, seconds=0, now=now + timedelta(days=31)) == 1
+    assert trash.purge_expired(services, seconds=0, now=now + timedelta(days=31)) == 1
     assert left() == []
     assert library.get_summary(services, portal.admin, kept.id).status is DocumentStatus.READY
     # A purge by hand keeps the time of the deletion, too.
@@ -588,10 +588,10 @@ def test_document_that_cannot_be_purged_keeps_no_other_from_it(
     later = datetime.now(UTC) + timedelta(days=31)
     with monkeypatch.context() as patch:
         patch.setattr(trash, "erase", erase)
-        assert trash.purge_forgotten(services, seconds=60, now=later) == 1
+        assert trash.purge_expired(services, seconds=60, now=later) == 1
     left = library.list_trash(services, portal.admin).items
     assert [one.title for one in left] == ["stuck"]
-    assert trash.purge_forgotten(services, seconds=60, now=later) == 1
+    assert trash.purge_expired(services, seconds=60, now=later) == 1
 
 
 def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:

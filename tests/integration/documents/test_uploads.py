@@ -29,7 +29,7 @@ from portal.services.documents import library
 from portal.services.documents.ingestion import indexing, jobs
 from portal.services.documents.ingestion.attempts import BACKOFF_S
 from portal.services.documents.intake import idempotency, quotas, uploads
-from portal.services.documents.intake.disk_space import Room
+from portal.services.documents.intake.disk_space import ReservedSpace
 from portal.services.people import accounts, sessions
 from tests.conftest import Portal
 from tests.factories.uploads import upload
@@ -209,7 +209,7 @@ def test_uploads_stop_before_the_embedded_database_has_no_room(
     answer = file.post(client, headers)
     assert (answer.status_code, answer.json["error"]["code"]) == (507, "storage_full")
     assert file.read_bytes < MB
-    assert not Room._all_bytes
+    assert not ReservedSpace._all_bytes
 
 
 def test_job_waits_for_room_and_loses_no_attempt(
@@ -482,5 +482,5 @@ def test_idempotency_key_belongs_to_a_user_and_lives_a_day(
         assert post(client, mine | key, (b"another", "b.txt")).status_code == status
     # Cleanup deletes the other user's key, which is a day old; this user's was renewed.
     assert post(client, mine | key, (b"mine", "a.txt")).status_code == 409
-    idempotency.forget_old(portal.services)
+    idempotency.delete_expired(portal.services)
     assert rows_of(portal, "idempotency_keys") == 1

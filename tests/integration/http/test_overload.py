@@ -110,7 +110,7 @@ def test_every_end_of_a_request_frees_its_place(
     assert client.get("/documents", headers=headers).status_code == 200
 
 
-class Watched:
+class WatchedServer:
     """A request body that records when it is first read."""
 
     def __init__(self, body: Any, is_read: threading.Event) -> None:
@@ -129,7 +129,7 @@ def test_who_sends_slowly_holds_no_place(make_services: Callable[..., Services])
     inner = app.wsgi_app
 
     def watched(environ: Any, start_response: Any) -> Any:
-        environ["wsgi.input"] = Watched(environ["wsgi.input"], is_read)
+        environ["wsgi.input"] = WatchedServer(environ["wsgi.input"], is_read)
         return inner(environ, start_response)
 
     app.wsgi_app = watched  # type: ignore[method-assign]

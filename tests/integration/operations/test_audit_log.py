@@ -170,7 +170,7 @@ def test_purge_by_a_worker_is_the_workers(make_services, portal: Portal) -> None
     audit.set_origin(Origin(Source.WORKER))
     try:
         later = datetime.now(UTC) + timedelta(days=60)
-        trash.purge_forgotten(make_services(trash_days=30), seconds=5, now=later)
+        trash.purge_expired(make_services(trash_days=30), seconds=5, now=later)
     finally:
         audit.set_origin(None)
     found = rows(portal.services)[-1]

@@ -55,7 +55,7 @@ def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path:
     assert not list(tmp_path.glob(".*"))
     with borrowed(new, extra_settings=SERVER) as url:
         services = build_services(make_settings(new, url, secret_key=None))
-        setup.heal_keyword_index(services)  # As every start does.
+        setup.repair_keyword_index(services)  # As every start does.
         assert sessions.sign_in(services, name="admin", password=PASSWORD)
         admin = accounts.find_user(services, "admin")
         assert tokens.authenticate(services, token).user == admin

@@ -120,7 +120,7 @@ def titles(services: Services, name: str, query: str, mode: SearchMode) -> list[
 def everything_seen(services: Services) -> list[Any]:
     """Return the results of searches, and the originals byte for byte."""
     # An index counts deleted rows until it is rebuilt; a restored index is new.
-    setup.heal_keyword_index(services)
+    setup.repair_keyword_index(services)
     found: list[Any] = []
     for name in ("admin", "ada"):
         user = accounts.find_user(services, name)
@@ -355,7 +355,7 @@ def test_failed_restore_changes_nothing(
         done = run("restore", backup, "--replace")
         assert done.exit_code == status, done.stderr
         with services_on(database_url, tmp_path) as here:
-            setup.heal_keyword_index(here)  # As every start does, and workers regularly.
+            setup.repair_keyword_index(here)  # As every start does, and workers regularly.
             assert everything_seen(here) == before
             assert read_secret_key(here.settings) == younger
         return str(done.stderr.splitlines()[-1])

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from portal.domain.documents import DocumentSummary
 from portal.domain.documents.notifications import (
     MANY_IN_WORK,
-    Beside,
+    FailedUpdate,
     Notification,
     NotificationKind,
 )
@@ -142,8 +142,8 @@ def test_failed_version_is_named_as_such_and_unseen_notes_stay_unread(
     assert besides == [
         (FAILED, None),
         (READY, None),
-        (FAILED, Beside.REREAD),
-        (FAILED, Beside.VERSION),
+        (FAILED, FailedUpdate.REREAD),
+        (FAILED, FailedUpdate.VERSION),
     ]
     headers = portal.headers()
     page = client.get("/notifications", headers=headers).get_data(as_text=True)

@@ -116,7 +116,7 @@ def test_search_goes_on_in_the_same_process_when_the_server_was_restarted(
     assert titles(at_once)[:1] == ["leave"]
     assert set(at_once.degraded) <= {KEYWORDS}
 
-    setup.heal_keyword_index(portal.services)
+    setup.repair_keyword_index(portal.services)
     after = ask(portal)
     assert is_whole(after)
     assert [hit.score for hit in after.hits] == pytest.approx([hit.score for hit in before.hits])
@@ -144,7 +144,7 @@ def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
 
     at_once = ask(portal)
     assert titles(at_once)[:1] == ["leave"]
-    setup.heal_keyword_index(portal.services)
+    setup.repair_keyword_index(portal.services)
     assert is_whole(ask(portal))
 
 
@@ -179,7 +179,7 @@ def test_search_without_the_keyword_index_goes_by_meaning_says_so_and_heals(
     assert broken.search_method is SearchMode.VECTOR
     assert ask(filled, mode=SearchMode.VECTOR).degraded == ()
 
-    setup.heal_keyword_index(filled.services)
+    setup.repair_keyword_index(filled.services)
     assert is_whole(ask(filled))
 
 
@@ -191,7 +191,7 @@ def test_index_that_is_invalid_costs_no_result_and_is_made_anew(filled: Portal) 
         f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass",
     )
     assert titles(ask(filled))[:1] == ["leave"]
-    setup.heal_keyword_index(filled.services)
+    setup.repair_keyword_index(filled.services)
     assert is_whole(ask(filled))
     assert execute(
         filled,
@@ -216,7 +216,7 @@ def test_index_that_forgot_passages_is_noticed_and_rebuilt(filled: Portal) -> No
         assert bm25.read_state(connection).state == "stale"
     assert titles(ask(filled))[:1] == ["leave"]
 
-    setup.heal_keyword_index(filled.services)
+    setup.repair_keyword_index(filled.services)
     with filled.services.database.engine.connect() as connection:
         assert bm25.read_state(connection).state == "ready"
     assert is_whole(ask(filled))

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
-from portal.domain.search.explaining import Absence, FailedFilter, WhyNot
+from portal.domain.search.explaining import FailedFilter, MissingReason, WhyNot
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.documents import library
@@ -73,7 +73,7 @@ def office(portal: Portal) -> UUID:
 
 def test_result_is_said_to_be_there_with_its_place(portal: Portal, office: UUID) -> None:
     answer = why(portal, "When does the office close?", office)
-    assert (answer.reason, answer.rank, answer.title) == (Absence.IN_RESULTS, 1, "handbook")
+    assert (answer.reason, answer.rank, answer.title) == (MissingReason.IN_RESULTS, 1, "handbook")
 
 
 def test_foreign_document_answers_as_a_missing_one(portal: Portal) -> None:
@@ -92,7 +92,7 @@ def test_trash_is_told_to_those_who_may_restore_and_hidden_from_others(
 ) -> None:
     other = portal.user("other")
     library.delete_document(portal.services, portal.admin, office)
-    assert why(portal, "office", office).reason is Absence.IN_TRASH
+    assert why(portal, "office", office).reason is MissingReason.IN_TRASH
     with pytest.raises(NotFound):
         why(portal, "office", office, other)
     library.purge_document(portal.services, portal.admin, office)
@@ -103,7 +103,7 @@ def test_trash_is_told_to_those_who_may_restore_and_hidden_from_others(
 def test_failed_document_tells_its_failure(portal: Portal) -> None:
     broken = portal.add(b"%PDF-1.4 this is no PDF", name="broken.pdf")
     answer = why(portal, "office", broken.id)
-    assert answer.reason is Absence.NOT_READY
+    assert answer.reason is MissingReason.NOT_READY
     assert answer.failure is not None
     assert answer.status == broken.status == "failed"
 
@@ -114,15 +114,15 @@ def test_switches_are_told_apart_and_the_conversation_comes_first(
     user = portal.user("reader")
     on = converse(portal, user, office, on=True)
     off = converse(portal, user, office, on=False)
-    assert why(portal, "office", office, user).reason is Absence.IN_RESULTS
+    assert why(portal, "office", office, user).reason is MissingReason.IN_RESULTS
     answer = why(portal, "office", office, user, conversation_id=off)
-    assert answer.reason is Absence.OFF_IN_CONVERSATION
+    assert answer.reason is MissingReason.OFF_IN_CONVERSATION
     switch(portal, user, office, on=False)
-    assert why(portal, "office", office, user).reason is Absence.OFF_BY_DEFAULT
+    assert why(portal, "office", office, user).reason is MissingReason.OFF_BY_DEFAULT
     answer = why(portal, "office", office, user, conversation_id=off)
-    assert answer.reason is Absence.OFF_IN_CONVERSATION
+    assert answer.reason is MissingReason.OFF_IN_CONVERSATION
     answer = why(portal, "office", office, user, conversation_id=on)
-    assert answer.reason is Absence.IN_RESULTS
+    assert answer.reason is MissingReason.IN_RESULTS
     with pytest.raises(NotFound):
         why(portal, "office", office, conversation_id=on)  # Another user's conversation.
 
@@ -141,14 +141,14 @@ def test_filter_that_excludes_is_named(
     portal: Portal, office: UUID, query: str, domain: str | None, failed: FailedFilter
 ) -> None:
     answer = why(portal, query, office, domain=domain)
-    assert (answer.reason, answer.failed_filter) == (Absence.EXCLUDED_BY_FILTER, failed)
+    assert (answer.reason, answer.failed_filter) == (MissingReason.EXCLUDED_BY_FILTER, failed)
 
 
 def test_phrase_that_the_search_went_on_without_excludes_nothing(
     portal: Portal, office: UUID
 ) -> None:
     answer = why(portal, 'office "closes at seven"', office)
-    assert answer.reason is Absence.IN_RESULTS
+    assert answer.reason is MissingReason.IN_RESULTS
 
 
 def test_copy_is_stood_for_by_the_result_that_says_the_same(portal: Portal, office: UUID) -> None:
@@ -157,7 +157,7 @@ def test_copy_is_stood_for_by_the_result_that_says_the_same(portal: Portal, offi
     standing = next(hit for hit in shown if hit.duplicate_count == 1)
     hidden = copy.id if standing.document_id == office else office
     answer = why(portal, "office", hidden)
-    assert answer.reason is Absence.DUPLICATE_OF
+    assert answer.reason is MissingReason.DUPLICATE_OF
     assert answer.duplicate_of is not None
     assert (answer.duplicate_of.id, answer.duplicate_of.rank) == (standing.document_id, 1)
 
@@ -166,7 +166,7 @@ def test_filters_that_no_one_passage_meets_are_named_together(portal: Portal) ->
     between = "The river runs on between its banks. " * 100
     document = portal.add(f"A grey heron stands here. {between} A brown otter swims there.")
     answer = why(portal, '"grey heron" -otter', document.id)
-    assert answer.reason is Absence.IN_RESULTS
+    assert answer.reason is MissingReason.IN_RESULTS
     portal.add("A grey heron met a brown otter.", name="both.txt")
     answer = why(portal, '"grey heron" "brown otter"', document.id)
     assert answer.failed_filter is not None
@@ -175,16 +175,18 @@ def test_filters_that_no_one_passage_meets_are_named_together(portal: Portal) ->
 
 def test_document_without_vectors_waits_for_them(portal: Portal, office: UUID) -> None:
     execute(portal, "DELETE FROM chunk_embeddings WHERE document_id = :d", d=office)
-    assert why(portal, "年假", office, mode=SearchMode.VECTOR).reason is Absence.NO_EMBEDDING_YET
+    assert (
+        why(portal, "年假", office, mode=SearchMode.VECTOR).reason is MissingReason.NO_EMBEDDING_YET
+    )
     # Keywords find it without a vector.
-    assert why(portal, "office", office).reason is Absence.IN_RESULTS
+    assert why(portal, "office", office).reason is MissingReason.IN_RESULTS
     answer = why(portal, "office", office, mode=SearchMode.KEYWORD)
-    assert answer.reason is Absence.IN_RESULTS
+    assert answer.reason is MissingReason.IN_RESULTS
 
 
 def test_score_below_the_threshold_is_told(portal: Portal, office: UUID) -> None:
     answer = why(portal, "年假", office, threshold=0.99)
-    assert answer.reason is Absence.BELOW_THRESHOLD
+    assert answer.reason is MissingReason.BELOW_THRESHOLD
     assert answer.score is not None
     assert answer.score < 0.99 == answer.threshold
 
@@ -193,7 +195,7 @@ def test_document_without_any_word_of_a_search_by_words_says_so(
     portal: Portal, office: UUID
 ) -> None:
     answer = why(portal, "年假", office, mode=SearchMode.KEYWORD)
-    assert answer.reason is Absence.NO_WORD_IN_COMMON
+    assert answer.reason is MissingReason.NO_WORD_IN_COMMON
 
 
 @pytest.mark.parametrize("query", ["type:txt", "-draft", "type:pdf", "-office"])
@@ -202,7 +204,7 @@ def test_question_of_conditions_alone_was_not_searched(
 ) -> None:
     found = engine.search(portal.services, portal.admin, SearchRequest(query))
     assert (found.hits, found.degraded) == ((), ("no_words",))
-    assert why(portal, query, office).reason is Absence.NO_WORDS
+    assert why(portal, query, office).reason is MissingReason.NO_WORDS
 
 
 def test_search_by_words_alone_without_their_index_found_no_one_wanting(
@@ -211,8 +213,8 @@ def test_search_by_words_alone_without_their_index_found_no_one_wanting(
     services = make_services(search={"keyword_backend": "off"})
     without = replace(portal, services=services)
     answer = why(without, "office", office, mode=SearchMode.KEYWORD)
-    assert answer.reason is Absence.KEYWORD_UNAVAILABLE
-    assert why(without, "office", office).reason is Absence.IN_RESULTS
+    assert answer.reason is MissingReason.KEYWORD_UNAVAILABLE
+    assert why(without, "office", office).reason is MissingReason.IN_RESULTS
 
 
 @pytest.mark.parametrize("mode", list(SearchMode))
@@ -224,7 +226,7 @@ def test_rank_is_the_place_in_the_search_itself(portal: Portal, mode: SearchMode
     hits = engine.search(portal.services, portal.admin, request).hits
     last = hits[-1]
     answer = why(portal, "budget", last.document_id, mode=mode, top_n=3)
-    assert answer.reason is Absence.RANKED
+    assert answer.reason is MissingReason.RANKED
     first = [hit.document_id for hit in hits].index(last.document_id) + 1
     assert (answer.rank, answer.shown_count) == (first, 3)
 
@@ -238,7 +240,7 @@ def test_rank_counts_far_beyond_what_a_search_gives(portal: Portal) -> None:
     portal.add(best, name="budget.txt")
     last = portal.add("A long walk along the river " * 20 + " and a budget.", name="walk.txt")
     answer = why(portal, "budget", last.id, mode=SearchMode.KEYWORD, top_n=5)
-    assert answer.reason is Absence.RANKED
+    assert answer.reason is MissingReason.RANKED
     assert answer.rank is not None
     assert answer.rank > 100
 

@@ -64,7 +64,7 @@ def test_keyword_index_that_is_gone_is_told_at_once_and_its_return_too(
         "degraded", "tsvector", False,
     )  # fmt: skip
     assert body["keyword_index"]["state"] == "absent"
-    setup.heal_keyword_index(portal.services)
+    setup.repair_keyword_index(portal.services)
     body = look(portal.services)
     assert (body["status"], body["keyword_backend"]) == ("ok", "pg_textsearch")
     assert body["keyword_index"]["state"] == "ready"

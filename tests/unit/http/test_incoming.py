@@ -13,7 +13,7 @@ import pytest
 from portal.database.cluster_files import CLUSTER
 from portal.errors import StorageFull, TooLarge
 from portal.http.incoming import Spool
-from portal.services.documents.intake.disk_space import Room
+from portal.services.documents.intake.disk_space import ReservedSpace
 from portal.settings import Settings, load_settings
 
 MB = 1024 * 1024
@@ -26,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def spool(settings: Settings, tmp_path: Path) -> Iterator[Spool]:
-    made = Spool(tmp_path, Room(settings))
+    made = Spool(tmp_path, ReservedSpace(settings))
     yield made
     made.close()
 
@@ -74,7 +74,7 @@ def test_what_goes_beyond_the_limit_is_refused_or_counted_and_not_kept(spool: Sp
 
 
 def test_what_is_free_is_promised_once(settings: Settings, disk: Any) -> None:
-    first, second = Room(settings), Room(settings)
+    first, second = ReservedSpace(settings), ReservedSpace(settings)
     first.take(6 * MB)
     with pytest.raises(StorageFull):
         second.take(6 * MB)
@@ -93,7 +93,7 @@ def test_what_is_free_is_promised_once(settings: Settings, disk: Any) -> None:
 def test_file_of_unknown_length_ends_where_the_reserve_begins(
     settings: Settings, disk: Any, tmp_path: Path
 ) -> None:
-    spool = Spool(tmp_path, Room(settings))
+    spool = Spool(tmp_path, ReservedSpace(settings))
     file = spool.begin(limit_bytes=1024 * MB, refuse=None)
     for _ in range(16):
         file.write(bytes(MB))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from portal.errors import DatabaseUnavailable
-from portal.store.replicas import Replicas, Sample, Watched
+from portal.store.replicas import Replicas, Sample, WatchedServer
 
 WAIT_S = 0.05
 
@@ -32,7 +32,7 @@ class Server:
         )
         return self.says
 
-    def forget_connections(self) -> None:
+    def discard_connections(self) -> None:
         self.forgot += 1
 
 
@@ -47,7 +47,7 @@ class World:
         self.watched = {id(w.source): w for w in self.replicas._replicas}
         self.look()
 
-    def of(self, server: Server) -> Watched[Server]:
+    def of(self, server: Server) -> WatchedServer[Server]:
         return self.watched[id(server)]
 
     def look(self) -> None:

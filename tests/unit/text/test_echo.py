@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from portal.text.likeness.echo import without_echo
+from portal.text.likeness.echo import strip_echo
 
 PASSAGE = "The mauve elephant of the third archive was never catalogued by anybody at all."
 
@@ -20,7 +20,7 @@ PASSAGE = "The mauve elephant of the third archive was never catalogued by anybo
     ],
 )
 def test_what_repeats_the_input_is_left_out(said, sent):
-    told = without_echo(said, ["something else entirely", sent])
+    told = strip_echo(said, ["something else entirely", sent])
     assert "left out" in told
     for word in ("refund", "mauve", "退款", "档案馆", "\\u"):
         assert word not in told.lower()
@@ -36,4 +36,4 @@ def test_what_repeats_the_input_is_left_out(said, sent):
     ],
 )
 def test_message_without_echo_is_kept_on_one_line(said):
-    assert without_echo(f" {said}\n", ["退款", "a", "", PASSAGE, "context"[:3] + "!"]) == said
+    assert strip_echo(f" {said}\n", ["退款", "a", "", PASSAGE, "context"[:3] + "!"]) == said

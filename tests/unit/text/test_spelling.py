@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from portal.text.characters.folding import in_script_of
 from portal.text.terms.spelling import (
     edits,
-    in_the_manner_of,
+    in_case_of,
     lookup_keys,
     stored_keys,
     suspects_of,
@@ -85,9 +85,9 @@ def test_suspects_lie_in_the_text(text: str) -> None:
 
 
 def test_corrections_keep_case_and_script() -> None:
-    assert in_the_manner_of("MACHNE", "machine") == "MACHINE"
-    assert in_the_manner_of("Machne", "machine") == "Machine"
-    assert in_the_manner_of("machne", "machine") == "machine"
+    assert in_case_of("MACHNE", "machine") == "MACHINE"
+    assert in_case_of("Machne", "machine") == "Machine"
+    assert in_case_of("machne", "machine") == "machine"
     assert in_script_of("機器血習", "机器学习") == "機器學習"
     assert in_script_of("机器血习", "机器学习") == "机器学习"
     assert in_script_of("machne", "机器") == "机器"

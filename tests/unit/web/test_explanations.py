@@ -9,9 +9,9 @@ from flask import Flask
 from flask_babel import force_locale
 
 from portal.domain.search import SearchMode
-from portal.domain.search.explaining import Absence, FailedFilter, OtherDocument, WhyNot
+from portal.domain.search.explaining import FailedFilter, MissingReason, OtherDocument, WhyNot
 from portal.embeddings.calibration.confidence import Source
-from portal.http.messages import ABSENCES, FAILED_FILTERS, absence_message
+from portal.http.messages import ABSENCES, FAILED_FILTERS, missing_message
 from portal.web.operations import search_settings
 from portal.web.search import explanations
 
@@ -88,33 +88,33 @@ def test_search_by_words_alone_found_nothing_by_meaning(app: Flask) -> None:
 @pytest.mark.parametrize("locale", ["en", "zh_Hans_CN"])
 def test_every_reason_has_its_words(app: Flask, locale: str) -> None:
     details = {
-        Absence.EXCLUDED_BY_FILTER: {"failed_filter": FailedFilter("word", "草案")},
-        Absence.DUPLICATE_OF: {"duplicate_of": OtherDocument(DOCUMENT, "副本", 2)},
-        Absence.BELOW_THRESHOLD: {"score": 0.314, "threshold": 0.5},
+        MissingReason.EXCLUDED_BY_FILTER: {"failed_filter": FailedFilter("word", "草案")},
+        MissingReason.DUPLICATE_OF: {"duplicate_of": OtherDocument(DOCUMENT, "副本", 2)},
+        MissingReason.BELOW_THRESHOLD: {"score": 0.314, "threshold": 0.5},
     }
     messages = set()
     with app.test_request_context(), force_locale(locale):
-        for reason in Absence:
+        for reason in MissingReason:
             why = WhyNot(
                 DOCUMENT, "100% 合同", reason, rank=57, shown_count=10, **details.get(reason, {})
             )
-            messages.add(absence_message(why))
+            messages.add(missing_message(why))
         messages |= {
-            absence_message(
+            missing_message(
                 WhyNot(
                     DOCUMENT,
                     "合同",
-                    Absence.EXCLUDED_BY_FILTER,
+                    MissingReason.EXCLUDED_BY_FILTER,
                     failed_filter=FailedFilter(kind, "x"),
                 )
             )
             for kind in FAILED_FILTERS
         }
-        beyond = absence_message(WhyNot(DOCUMENT, "合同", Absence.RANKED, ranked_beyond=1000))
+        beyond = missing_message(WhyNot(DOCUMENT, "合同", MissingReason.RANKED, ranked_beyond=1000))
     assert "1000" in beyond
-    assert len(messages) == len(Absence) + len(FAILED_FILTERS)
+    assert len(messages) == len(MissingReason) + len(FAILED_FILTERS)
     assert all("%(" not in message for message in messages)
-    assert set(ABSENCES) | {Absence.EXCLUDED_BY_FILTER} == set(Absence)
+    assert set(ABSENCES) | {MissingReason.EXCLUDED_BY_FILTER} == set(MissingReason)
 
 
 def test_every_search_setting_has_its_words() -> None:

@@ -140,7 +140,7 @@ def note(
             raise JobGone
 
 
-def expect_wanted(services: Services, attempt: Attempt) -> None:
+def require_wanted(services: Services, attempt: Attempt) -> None:
     """Raise JobGone as `held` does, without waiting for locks."""
     with services.database.read() as session:
         is_current = job_store.is_attempt(session, attempt.job_id, attempt.number)
@@ -191,7 +191,7 @@ def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
         job = _in_hand(session, attempt.job_id, attempt.number)
         if job is not None:
             job.attempts -= 1
-            _try_later(session, job, Failure(error.code, error.params), wait_s=_POSTPONED_S)
+            _schedule_retry(session, job, Failure(error.code, error.params), wait_s=_POSTPONED_S)
 
 
 def fail(
@@ -211,7 +211,7 @@ def fail(
         job.failed_attempts += 1
         session.flush()
         if isinstance(error, _MAY_PASS) and job.failed_attempts < MAX_ATTEMPTS:
-            _try_later(session, job, failure, wait_s=BACKOFF_S[job.failed_attempts - 1])
+            _schedule_retry(session, job, failure, wait_s=BACKOFF_S[job.failed_attempts - 1])
             return
         document = document_store.get_document(session, job.document_id)
         if document is not None:
@@ -225,7 +225,7 @@ def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | Non
     return job if job is not None and job.status == JobStatus.PROCESSING else None
 
 
-def _try_later(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
+def _schedule_retry(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
     job.error = failure.as_json()
     session.flush()
     queue.enqueue(session, job.id, wait_s=wait_s, goes_on=True)
@@ -234,7 +234,7 @@ def _try_later(session: Session, job: JobRow, failure: Failure, *, wait_s: float
         document_store.set_status(session, document.id, DocumentStatus.QUEUED)
 
 
-def fail_as_killer(services: Services, job_id: UUID) -> None:
+def fail_crashing_job(services: Services, job_id: UUID) -> None:
     """Fail a job whose file killed a reading process in which nothing else ran."""
     with services.database.begin() as session:
         original = file_store.find_original_of_job(session, job_id)

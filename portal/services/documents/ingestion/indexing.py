@@ -92,7 +92,7 @@ class _Reading:
 
     def note_page(self, done: int, total: int) -> None:
         """Record progress about once a second. Raises _Interrupted, JobGone."""
-        self._expect_to_go_on()
+        self._check_interruption()
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + _TELL_EVERY_S
             stage = JobStage.READING
@@ -100,12 +100,12 @@ class _Reading:
 
     def check(self) -> None:
         """Raise _Interrupted, or JobGone when the text is no longer wanted."""
-        self._expect_to_go_on()
+        self._check_interruption()
         # A short database outage is no reason to read the file again.
         with suppress(DatabaseUnavailable):
-            attempts.expect_wanted(self._services, self._attempt)
+            attempts.require_wanted(self._services, self._attempt)
 
-    def _expect_to_go_on(self) -> None:
+    def _check_interruption(self) -> None:
         if self._should_quit():
             raise _Interrupted
         if self._should_stop():
@@ -132,7 +132,7 @@ def index_document(
     if attempt is None:
         return
     try:
-        disk_space.expect_room_to_work(services)
+        disk_space.require_disk_space(services)
     except StorageFull as error:
         attempts.postpone(services, attempt, error)
         return

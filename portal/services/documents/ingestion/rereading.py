@@ -63,7 +63,7 @@ def reread_outdated(services: Services) -> int:
     Return their number. Where the text is the same its revision is kept, and so are its citations.
     """
     with services.database.begin() as session:
-        if not outdated_texts.is_idle(session) or not queue.hold_lost_jobs(session):
+        if not outdated_texts.is_idle(session) or not queue.lock_requeueing(session):
             return 0
         versions = {media_type: each.reader_version for media_type, each in FORMATS.items()}
         rows = outdated_texts.lock_outdated(session, versions, limit=_OUTDATED_AT_ONCE)

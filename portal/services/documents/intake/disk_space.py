@@ -25,7 +25,7 @@ _WRITINGS = 2
 _LEFT_BEHIND_AFTER_S = 2 * 24 * 3600
 
 
-class Room:
+class ReservedSpace:
     """Disk space reserved for pending writes, until they are written or it is closed.
 
     Keeps concurrent uploads of this process from counting the same free space twice. Thread-safe.
@@ -43,16 +43,16 @@ class Room:
 
         Raises StorageFull when that would cut into PORTAL_DISK_RESERVE_MB.
         """
-        with Room._lock:
-            _expect(self._settings, Room._all_bytes + size_bytes, reserve_share=1)
-            Room._all_bytes += size_bytes
+        with ReservedSpace._lock:
+            _expect(self._settings, ReservedSpace._all_bytes + size_bytes, reserve_share=1)
+            ReservedSpace._all_bytes += size_bytes
             self._left_bytes += size_bytes
 
     def fill(self, size_bytes: int) -> None:
         """Release bytes that are written: the disk itself now counts them as used."""
-        with Room._lock:
+        with ReservedSpace._lock:
             filled = min(size_bytes, self._left_bytes)
-            Room._all_bytes -= filled
+            ReservedSpace._all_bytes -= filled
             self._left_bytes -= filled
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ def room_for(services: Services, size_bytes: int) -> Iterator[None]:
 
     Raises StorageFull when that would cut into PORTAL_DISK_RESERVE_MB.
     """
-    room = Room(services.settings)
+    room = ReservedSpace(services.settings)
     room.take(_WRITINGS * size_bytes)
     try:
         yield
@@ -73,7 +73,7 @@ def room_for(services: Services, size_bytes: int) -> Iterator[None]:
         room.close()
 
 
-def expect_room_to_work(services: Services) -> None:
+def require_disk_space(services: Services) -> None:
     """Raise StorageFull when half of the reserve is used up.
 
     The other half is for files accepted earlier, whose text and chunks need space too.
@@ -96,7 +96,7 @@ def temporary_dir(settings: Settings) -> Path:
     return path
 
 
-def clear_left_behind(settings: Settings) -> None:
+def delete_leftovers(settings: Settings) -> None:
     """Remove old temporary files that killed processes left behind."""
     before = time.time() - _LEFT_BEHIND_AFTER_S
     with suppress(OSError):

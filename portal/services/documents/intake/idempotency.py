@@ -55,10 +55,10 @@ def once(
         return _answer(services, user, key, action)
 
 
-def forget_old(services: Services) -> None:
+def delete_expired(services: Services) -> None:
     """Drop what is past its life."""
     with services.database.begin() as session:
-        idempotency_store.forget(session, life=_LIFE)
+        idempotency_store.delete_expired(session, life=_LIFE)
 
 
 def _answer(services: Services, user: User, key: str, action: Callable[[], Answer]) -> Answer:

@@ -181,7 +181,7 @@ def _store(
         services, session, user.id, name=file.file_name, size_bytes=file.size_bytes
     )
     with room:
-        file_id = keep_original(session, user, file)
+        file_id = store_original(session, user, file)
         session.add(
             DocumentRow(
                 id=document_id,
@@ -203,7 +203,7 @@ def _store(
     return UploadReceipt(seen(session, user, document_id), is_duplicate=False)
 
 
-def keep_original(session: Session, user: User, file: CheckedFile) -> UUID:
+def store_original(session: Session, user: User, file: CheckedFile) -> UUID:
     """Store an accepted file; return its id."""
     return file_store.add_file(
         session,

@@ -257,8 +257,8 @@ class _Run:
 
     def _keep(self, item: SourceItem, document_id: UUID) -> None:
         with self.services.database.begin() as session:
-            source_store.keep_item(session, self.tie.folder_id, item, document_id)
+            source_store.save_item(session, self.tie.folder_id, item, document_id)
 
     def _forget(self, path: str) -> None:
         with self.services.database.begin() as session:
-            source_store.forget_item(session, self.tie.folder_id, path)
+            source_store.delete_item(session, self.tie.folder_id, path)

@@ -28,7 +28,7 @@ _PIECE_CHARACTERS = 100
 Pieces = tuple[Piece, ...]
 
 
-def expect_short(characters: int) -> None:
+def require_comparable_length(characters: int) -> None:
     """Raise TextsTooLong if two texts exceed the limit for comparison."""
     if characters > MAX_CHARACTERS:
         raise TextsTooLong(characters=characters, limit=MAX_CHARACTERS)
@@ -36,7 +36,7 @@ def expect_short(characters: int) -> None:
 
 def compared(old: str, new: str) -> Pieces:
     """Return the differences between two texts. Raises TextsTooLong, TooManyLines."""
-    expect_short(len(old) + len(new))
+    require_comparable_length(len(old) + len(new))
     if has_more_units((old, new), than=MAX_UNITS):
         raise TooManyLines(limit=MAX_UNITS)
     return tuple(differences(old, new))

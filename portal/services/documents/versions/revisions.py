@@ -22,7 +22,7 @@ from portal.services.documents.ingestion.adopting import adopt
 from portal.services.documents.intake import disk_space, quotas, uploads
 from portal.services.documents.intake.uploads import CheckedFile, Upload, UploadReceipt
 from portal.services.documents.library import StoredFile, editable, refuse_elsewhere
-from portal.services.documents.versions.comparisons import expect_short
+from portal.services.documents.versions.comparisons import require_comparable_length
 from portal.store.documents import revisions as revision_store
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import jobs as job_store
@@ -103,7 +103,7 @@ def _store(
         return job_store.add_job(
             session,
             document_id=document.id,
-            file_id=uploads.keep_original(session, user, file),
+            file_id=uploads.store_original(session, user, file),
         )
 
 
@@ -204,7 +204,7 @@ def compare(
         if against is None:
             against = existing(new.previous)
         old = _revision(session, user, document_id, against)
-    expect_short(old.character_count + new.character_count)
+    require_comparable_length(old.character_count + new.character_count)
     private_reads.record(services, user, [document_id], found=False)
     # Outside of the transaction, since it may take seconds.
     pieces = services.comparisons.find(old.id, new.id, lambda: _texts(services, old, new))

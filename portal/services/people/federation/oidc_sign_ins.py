@@ -100,7 +100,7 @@ def end_sessions(
         )
 
 
-def forget_old(services: Services) -> None:
+def delete_expired(services: Services) -> None:
     """Forget sign-ins that led nowhere or whose session has ended."""
     begun_before = datetime.now(UTC) - timedelta(seconds=2 * LIFE_S)
     with services.database.begin() as session:

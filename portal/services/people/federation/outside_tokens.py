@@ -10,7 +10,7 @@ from uuid import UUID
 
 import jwt
 
-from portal.domain.people import SCOPES, Scope, with_lesser
+from portal.domain.people import SCOPES, Scope, with_implied
 from portal.errors import InvalidToken
 from portal.services import Services
 from portal.services.people.federation.signed_claims import UNREADABLE, check_subject, verify
@@ -90,7 +90,7 @@ def _scopes(claims: dict[str, Any]) -> frozenset[Scope]:
     if given is None:
         return frozenset(SCOPES)
     named = given.split() if isinstance(given, str) else given
-    return with_lesser(scope for scope in SCOPES if scope.value in named)
+    return with_implied(scope for scope in SCOPES if scope.value in named)
 
 
 def _is_admin(claims: dict[str, Any], outside: OutsideIssuerSettings) -> bool | None:

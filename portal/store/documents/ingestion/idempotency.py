@@ -55,7 +55,7 @@ def release(session: Session, *, user_id: UUID, key: str) -> None:
     )
 
 
-def forget(session: Session, *, life: timedelta) -> None:
+def delete_expired(session: Session, *, life: timedelta) -> None:
     """Delete keys older than `life`."""
     born_before = func.now() - life
     session.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < born_before))

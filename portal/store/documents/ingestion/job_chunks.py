@@ -176,7 +176,7 @@ def delete_chunks(
         deleted.returning(func.tsvector_to_array(DocumentChunkRow.terms_vector))
     ).scalars()
     terms = [list(one) for one in rows]
-    vocabulary.forget_unused(session, sorted({term for one in terms for term in one}))
+    vocabulary.delete_unused(session, sorted({term for one in terms for term in one}))
     return len(terms)
 
 

@@ -190,7 +190,7 @@ def others_wait(session: Session, document_id: UUID) -> bool:
     return bool(session.scalar(_OTHERS_WAIT, {"document_id": document_id}))
 
 
-def hold_lost_jobs(session: Session) -> bool:
+def lock_requeueing(session: Session) -> bool:
     """Lock the requeueing of lost jobs until the transaction ends; False if another has it."""
     return bool(
         session.scalar(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": locks.LOST_JOBS})

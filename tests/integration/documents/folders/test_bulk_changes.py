@@ -348,5 +348,5 @@ def test_old_changes_are_forgotten(shelf: Shelf) -> None:
     done = shelf.apply(shelf.ada, "domain", "a", domain="law")
     with shelf.portal.services.database.begin() as session:
         session.execute(text("UPDATE bulk_changes SET created_at = now() - interval '25 hours'"))
-    bulk.forget_old(shelf.portal.services)
+    bulk.delete_expired(shelf.portal.services)
     assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404

@@ -433,7 +433,7 @@ def test_lost_jobs_are_queued_once_and_not_after_they_were_cancelled(
     with portal.services.database.begin() as session:
         session.execute(text("DELETE FROM procrastinate_jobs"))
     with portal.services.database.begin() as session:
-        assert queue.hold_lost_jobs(session)  # As another worker does.
+        assert queue.lock_requeueing(session)  # As another worker does.
         maintenance.run(portal.services)
         assert rows(portal, entries) == []
     look = queue.unfinished_without_queue_entry

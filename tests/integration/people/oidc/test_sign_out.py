@@ -147,11 +147,11 @@ def test_used_values_are_forgotten_in_time(portal: Portal, liar: LyingProvider) 
     with portal.services.database.begin() as session:
         assert session.scalar(text("SELECT count(*) FROM oidc_used_values")) == 1
         session.execute(text("UPDATE oidc_used_values SET expires_at = now() - interval '1 s'"))
-    oidc_sign_ins.forget_old(portal.services)
+    oidc_sign_ins.delete_expired(portal.services)
     with portal.services.database.begin() as session:
         assert session.scalar(text("SELECT count(*) FROM oidc_used_values")) == 0
         assert session.scalar(text("SELECT count(*) FROM oidc_sign_ins")) == 1
     browser.post("/logout")
-    oidc_sign_ins.forget_old(portal.services)
+    oidc_sign_ins.delete_expired(portal.services)
     with portal.services.database.begin() as session:
         assert session.scalar(text("SELECT count(*) FROM oidc_sign_ins")) == 0

@@ -9,7 +9,7 @@ import pytest
 
 from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
-from portal.domain.search.explaining import Absence
+from portal.domain.search.explaining import MissingReason
 from portal.services import Services
 from portal.services.search import engine, explaining, spelling
 from tests.conftest import Portal
@@ -148,7 +148,7 @@ def test_why_reads_the_corrected_question(library: Portal) -> None:
     document = library.add("Nothing of interest stands here.", name="other.txt")
     request = SearchRequest('"anual leave"', fuzzy=True)
     answer = explaining.why_not(library.services, library.admin, request, document.id)
-    assert answer.reason is Absence.EXCLUDED_BY_FILTER
+    assert answer.reason is MissingReason.EXCLUDED_BY_FILTER
     assert answer.failed_filter is not None
     assert answer.failed_filter.operand == "annual leave"
 

@@ -104,7 +104,7 @@ def test_a_lost_index_is_told_once_and_its_return_too(
     with capture_logs() as logs:
         for _ in range(3):
             assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
-        setup.heal_keyword_index(portal.services)
+        setup.repair_keyword_index(portal.services)
         for _ in range(3):
             assert not ask(portal, "office").degraded
     told = [entry["event"] for entry in logs if entry["event"].startswith("hybrid search")]

@@ -1,4 +1,4 @@
-"""A portal on several machines, all of them this one, as `docs/operations.md` describes it.
+"""A portal on several machines, all of them this one, as `docs/cluster.md` describes it.
 
     ./run cluster
 

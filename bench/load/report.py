@@ -157,7 +157,7 @@ def _percentile(found: Sequence[dict[str, Any]], percent: float) -> float:
 
 
 def page_text(run: Run) -> str:
-    """Return what goes between the marks of docs/operations.md."""
+    """Return what goes between the marks of docs/limits.md."""
     stages = {name: seconds for name, seconds, _ in run.settings["stages"]}
     users = run.settings["users"]
     head = (

@@ -92,7 +92,7 @@ class Server:
         # Registered per engine: an engine copies the types that are registered globally when it is
         # made.
         event.listen(self.engine, "connect", lambda driver, _record: send_binary(driver))
-        # The pooler has to set the timeout (docs/operations.md): it may give each statement another
+        # The pooler has to set the timeout (docs/cluster.md): it may give each statement another
         # connection.
         if statement_timeout_s is not None and not shares_connections:
             limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"

@@ -48,7 +48,7 @@ def known(portal: Portal) -> dict[str, tuple[str, set[str]]]:
 def test_the_page_lists_every_metric_with_its_labels(
     known: dict[str, tuple[str, set[str]]],
 ) -> None:
-    page = (DOCS / "operations.md").read_text(encoding="utf-8")
+    page = (DOCS / "monitoring.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(portal_\w+)` \| (\w+) \|([^|]*)\|", page, re.MULTILINE)
     listed = {name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
     assert listed == known

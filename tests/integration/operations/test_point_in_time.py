@@ -1,4 +1,4 @@
-"""A base backup and archived WAL bring a portal back to any moment, as docs/operations.md tells."""
+"""A base backup and archived WAL bring a portal back to any moment, as docs/backups.md describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A base backup and archived WAL bring a portal back to any moment, as docs/backups.md describes."""
+"""A base backup and archived WAL bring a portal back to any moment (docs/backups.md)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from portal.services.search.plan import SearchPlan
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.found_chunks import StoredChunk, load_chunks
+from portal.store.search.found_chunks import FoundChunk, load_chunks
 from portal.store.search.legs import Offers, Trace, find_enabled, find_offers
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.likeness.near_duplicates import group_near_duplicates
@@ -52,7 +52,7 @@ class ModelGone(Exception):
 class Candidate:
     """A chunk that was found, with the offers of the legs and the parts of its score."""
 
-    chunk: StoredChunk
+    chunk: FoundChunk
     ranked: Ranked
 
     @property
@@ -197,7 +197,7 @@ def _best_offers(services: Services, plan: SearchPlan, offered: Offers) -> _Best
 
 
 def _found(
-    plan: SearchPlan, offers: _BestOffers, chunks: Mapping[str, StoredChunk], enabled: EnabledSet
+    plan: SearchPlan, offers: _BestOffers, chunks: Mapping[str, FoundChunk], enabled: EnabledSet
 ) -> Found:
     """Order the best offers once more by their chunks, and group near-duplicates."""
     ranked = offers.ranked
@@ -233,7 +233,7 @@ def _candidates(
     plan: SearchPlan,
     ranked: Sequence[Ranked],
     best: Sequence[Ranked],
-    chunks: Mapping[str, StoredChunk],
+    chunks: Mapping[str, FoundChunk],
 ) -> list[Candidate]:
     """Return the best offers with their chunks, the preferred domain ahead of near-equal scores."""
     if domain := plan.preferred_domain:

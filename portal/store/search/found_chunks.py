@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import args_row, scalar_row
 from sqlalchemy import TextClause, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
@@ -28,8 +28,7 @@ from portal.store.search.statement import VERSION
 from portal.store.statements import Reader, under
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
+class FoundChunk(NamedTuple):
     """A chunk with data of its document; `document_chunks` counts those of the document,
     `documents_version` is the collection's."""
 
@@ -73,7 +72,7 @@ def _chunks(*, in_conversation: bool) -> TextClause:
 
 def load_chunks(
     reader: Reader, legs: Legs, chunk_ids: Sequence[str]
-) -> tuple[dict[str, StoredChunk], int]:
+) -> tuple[dict[str, FoundChunk], int]:
     """Return those of these chunks that count for a user, by id, and the documents' version.
 
     The server cancels the statement at the deadline of the search.
@@ -84,7 +83,7 @@ def load_chunks(
     clause = _chunks(in_conversation=legs.scope.conversation_id is not None)
     with under(reader, {"statement_timeout": legs.deadline.milliseconds}) as statements:
         found = (
-            statements.send(clause, binds, class_row(StoredChunk), keeps_plan=True).fetchall()
+            statements.send(clause, binds, args_row(FoundChunk), keeps_plan=True).fetchall()
             if chunk_ids
             else []
         )

@@ -1,14 +1,14 @@
 """Positions of given terms in a text, without analysing all of it.
 
 A result shows a few words of a chunk; analysing hundreds of other words to find them would cost
-more than the search. Chinese terms are searched literally. For other scripts a pattern finds the
-words that begin like a term, and only these are analysed.
+more than the search. Chinese terms are searched literally. For other scripts only words that begin
+like a term are analysed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -20,7 +20,8 @@ from portal.text.terms.analyser import Token, analyse, folded_terms
 _HAN_ONLY = re.compile(f"[{HAN}]+")
 _PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
 # Characters inside a word or number that its term lacks: e-mail, U.S., 1,234.
-_INSIDE = "[-'.,]?"
+_JOINT = re.compile(r"[-'.,](?<=[a-z0-9].)(?=[a-z0-9])")
+_WITHOUT_JOINTS = str.maketrans("", "", "-'.,")
 _RUN_END = re.compile(f"[\\s{HAN}]")
 # Longer strings are no words that a user searches for.
 _MAX_RUN_LENGTH = 200
@@ -49,13 +50,13 @@ def find_terms(text: str, terms: Collection[str]) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """Chinese words, single characters and other terms to find, and a pattern for where words with
-    the latter may begin."""
+    """Chinese words, single characters and other terms to find, and how words with the latter
+    begin."""
 
     han_words: tuple[str, ...]
     han_characters: frozenset[str]
     plain: frozenset[str]
-    beginnings: re.Pattern[str] | None
+    beginnings: tuple[str, ...]
 
 
 @lru_cache(maxsize=512)
@@ -86,17 +87,38 @@ def _han(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
 
 
 def _others(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
-    if sought.beginnings is None:
-        return
     done = 0
-    for match in sought.beginnings.finditer(text):
-        if match.start() < done:
+    for place in _places(text, sought.beginnings):
+        if place < done:
             continue
-        start, done = _run(text, match.start(), min_start=done)
+        start, done = _run(text, place, min_start=done)
         run = text[start:done]
-        for term, first, last in _terms_of(run):
-            if term in sought.plain:
-                yield term, start + first, start + last
+        joined = run.translate(_WITHOUT_JOINTS)
+        if any(map(joined.__contains__, sought.beginnings)):
+            for term, first, last in _terms_of(run):
+                if term in sought.plain:
+                    yield term, start + first, start + last
+
+
+def _places(text: str, beginnings: Collection[str]) -> list[int]:
+    """Return where a word may stand that begins like one of these, in order."""
+    if not beginnings:
+        return []
+    places = [match.start() for match in _JOINT.finditer(text)]
+    for beginning in beginnings:
+        place = text.find(beginning)
+        while place >= 0:
+            if not (place and _is_inside_word(text[place - 1], beginning[0])):
+                places.append(place)
+            place = text.find(beginning, place + 1)
+    return sorted(places)
+
+
+def _is_inside_word(before: str, first: str) -> bool:
+    """Tell whether a letter follows a letter, or a digit a digit."""
+    return before.isascii() and (
+        (first.isalpha() and before.isalpha()) or (first.isdigit() and before.isdigit())
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -113,21 +135,9 @@ def _run(text: str, place: int, *, min_start: int) -> tuple[int, int]:
     return start, min(end.start() if end else len(text), place + _MAX_RUN_LENGTH)
 
 
-def _beginnings(terms: frozenset[str]) -> re.Pattern[str] | None:
-    """Return a pattern for the beginnings of words with these terms.
+def _beginnings(terms: Iterable[str]) -> tuple[str, ...]:
+    """Return the beginnings of words with these terms.
 
     Stemming may change a word's last letter (happy, happi), so a term's last letter is ignored.
     """
-    if not terms:
-        return None
-    rests: dict[str, set[str]] = {}
-    for term in terms:
-        beginning = term[: max(1, len(term) - 1)].partition("zz")[0] or term[0]
-        rests.setdefault(beginning[0], set()).add(_INSIDE.join(["", *beginning[1:]]))
-    # One class of first characters, then the rest: the regex engine skips all other positions
-    # quickly. No digit may precede a number, and no letter a word.
-    firsts = "".join(sorted(rests))
-    others = "|".join(
-        f"(?<={first})(?:{'|'.join(sorted(options))})" for first, options in sorted(rests.items())
-    )
-    return re.compile(f"[{firsts}](?<![0-9][0-9])(?<![a-z][a-z])(?:{others})")
+    return tuple({term[: max(1, len(term) - 1)].partition("zz")[0] or term[0] for term in terms})

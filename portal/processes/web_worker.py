@@ -17,28 +17,27 @@ import socket
 import sys
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
 from concurrent.futures import Future
-from enum import IntEnum
-from functools import partial
 from typing import Any
 
-from gunicorn import http, util
-from gunicorn.workers.gthread import TConn, ThreadWorker
+from gunicorn import util
+from gunicorn.workers.gthread import ThreadWorker
 
-from portal.domain.addresses import client_network
 from portal.errors import InvalidSetting
+from portal.processes.client_connections import (
+    BLOCK_BYTES,
+    ClientSocket,
+    Connection,
+    State,
+    allowed_seconds,
+)
 from portal.settings import WebSettings, load_settings
 
 # Longer bodies are read by the thread that works on the request, at the pace of its client.
 MAX_BUFFERED_BODY_BYTES = 256 * 1024
 MAX_HEAD_BYTES = 64 * 1024
-# What a response may leave to the loop; the thread that writes a longer one waits for its reader.
-MAX_UNSENT_BYTES = 256 * 1024
 
-_BLOCK_BYTES = 64 * 1024
 _LINGER_S = 5.0
-_MAX_TRANSFER_S = 3600.0  # Of a body or a response, at any rate.
 _SWEEP_INTERVAL_S = 0.5
 _ACCEPTED_AT_ONCE = 64
 # Files, pipes and connections to the database.
@@ -52,113 +51,6 @@ _BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
 )
-
-
-class State(IntEnum):
-    """What a connection waits for. The lower, the sooner it is closed to admit a new one."""
-
-    CLOSING = 0
-    IDLE = 1
-    HEAD = 2
-    BODY = 3
-    WRITING = 4
-
-
-class TooSlow(TimeoutError):
-    """The client sends or reads below the minimum rate."""
-
-    def __init__(self) -> None:
-        # The number of a reset connection: gunicorn does not log those as errors.
-        super().__init__(errno.ECONNRESET, "the client is too slow")
-
-
-class ClientSocket(socket.socket):
-    """A socket that waits for its client only as long as the client keeps a minimum rate.
-
-    Only time spent waiting counts, so that a client does not pay for a busy server.
-    """
-
-    settings = WebSettings()
-
-    def start_request(self) -> None:
-        """Reset the counters, and wait for nothing until `may_wait` is set."""
-        self.may_wait = False
-        self.unsent = bytearray()
-        self._waited_s = {"receive": 0.0, "send": 0.0}
-        self._moved_bytes = {"receive": 0, "send": 0}
-
-    def recv(self, size: int, flags: int = 0, /) -> bytes:
-        received: bytes = self._paced("receive", lambda: socket.socket.recv(self, size, flags), len)
-        return received
-
-    def shutdown(self, how: int, /) -> None:
-        # Gunicorn reads what is left before it closes: only what has come already.
-        self.may_wait = False
-        super().shutdown(how)
-
-    def sendall(self, data: Any, flags: int = 0, /) -> None:
-        """Send what the client takes at once, and wait only for what exceeds the buffer."""
-        self.unsent += data
-        self.flush(flags)
-        while len(self.unsent) > MAX_UNSENT_BYTES:
-            block = memoryview(self.unsent)[:_BLOCK_BYTES]
-            try:
-                sent = self._paced("send", partial(socket.socket.send, self, block, flags), int)
-            finally:
-                block.release()
-            del self.unsent[:sent]
-
-    def flush(self, flags: int = 0) -> None:
-        """Send what can be sent without waiting. Raises OSError when the client has left."""
-        self.settimeout(0)
-        while self.unsent:
-            block = memoryview(self.unsent)[:_BLOCK_BYTES]
-            try:
-                sent = self.send(block, flags)
-            except BlockingIOError:
-                return
-            finally:
-                block.release()
-            del self.unsent[:sent]
-
-    def _paced(self, what: str, action: Callable[[], Any], size: Callable[[Any], int]) -> Any:
-        left_s = 0.0
-        if self.may_wait:
-            allowed_s = allowed_seconds(self.settings, self._moved_bytes[what])
-            left_s = max(0.0, allowed_s - self._waited_s[what])
-        self.settimeout(left_s)
-        started = time.monotonic()
-        try:
-            result = action()
-        except (TimeoutError, BlockingIOError):
-            raise TooSlow from None
-        finally:
-            self._waited_s[what] += time.monotonic() - started
-        self._moved_bytes[what] += size(result)
-        return result
-
-
-def allowed_seconds(settings: WebSettings, size_bytes: int) -> float:
-    """Return the time allowed for moving this many bytes."""
-    at_rate = settings.client_patience_s + size_bytes / (settings.min_rate_kb_s * 1024)
-    return min(_MAX_TRANSFER_S, at_rate)
-
-
-class Connection(TConn):  # type: ignore[misc]  # Gunicorn ships no types.
-    """A client's connection, and the progress of its next request."""
-
-    def __init__(self, cfg: Any, sock: ClientSocket, client: Any, server: Any) -> None:
-        super().__init__(cfg, sock, client, server)
-        self.network = client_network(client[0]) if isinstance(client, tuple) else ""
-        self.parser = http.get_parser(cfg, sock, client)
-        # The parser exists, and what reaches a thread is a request.
-        self.initialized = self.data_ready = True
-        self.received = bytearray()
-        self.needed_bytes: int | None = None
-        self.searched_bytes = 0
-        self.state = State.IDLE
-        self.keeps_open = False
-        self.deadline = 0.0
 
 
 class WebWorker(ThreadWorker):  # type: ignore[misc]
@@ -296,7 +188,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
 
     def _read(self, conn: Connection) -> None:
         try:
-            received = socket.socket.recv(conn.sock, _BLOCK_BYTES)
+            received = socket.socket.recv(conn.sock, BLOCK_BYTES)
         except BlockingIOError:
             return
         except OSError:

@@ -14,6 +14,7 @@ from portal.api.documents import knowledge_schemas as schemas
 from portal.api.documents.job_schemas import JobModel, failure_model
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc, read_scope
+from portal.api.search import knowledge_search_schemas as search_schemas
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
 from portal.domain.documents.jobs import Job
@@ -35,8 +36,8 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 
 
 @blueprint.post("/search")
-@blueprint.input(schemas.SearchBody, location="json")
-@blueprint.output(schemas.SearchResponse)
+@blueprint.input(search_schemas.SearchBody, location="json")
+@blueprint.output(search_schemas.SearchResponse)
 @blueprint.doc(
     summary="Search by meaning and keywords",
     description="`threshold` cuts `confidence` in hybrid and vector mode and `score` in keyword "
@@ -46,7 +47,7 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
     responses=error_responses(404),
 )
 @context.reads
-def search(json_data: schemas.SearchBody) -> schemas.SearchResponse:
+def search(json_data: search_schemas.SearchBody) -> search_schemas.SearchResponse:
     if not json_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     weights = json_data.weights
@@ -69,21 +70,23 @@ def search(json_data: schemas.SearchBody) -> schemas.SearchResponse:
             explain=json_data.explain,
         ),
     )
-    return schemas.SearchResponse(
+    return search_schemas.SearchResponse(
         query=outcome.query,
         results=[_result(hit, outcome.query, json_data.explain) for hit in outcome.hits],
         total_count=outcome.total_count,
         search_method=outcome.search_method,
         degraded=list(outcome.degraded),
-        correction=schemas.CorrectionModel.of(outcome.correction) if outcome.correction else None,
+        correction=search_schemas.CorrectionModel.of(outcome.correction)
+        if outcome.correction
+        else None,
         off_topic=outcome.off_topic,
         explanation=outcome.explanation,
-        used=schemas.SearchParametersModel.of(outcome.used) if outcome.used else None,
+        used=search_schemas.SearchParametersModel.of(outcome.used) if outcome.used else None,
     )
 
 
-def _result(hit: SearchHit, query: str, is_explained: bool) -> schemas.ResultModel:
-    return schemas.ResultModel.of(
+def _result(hit: SearchHit, query: str, is_explained: bool) -> search_schemas.ResultModel:
+    return search_schemas.ResultModel.of(
         hit,
         highlights=[[span.start, span.end] for span in hit.highlights],
         parts=hit.parts if is_explained else None,
@@ -92,20 +95,20 @@ def _result(hit: SearchHit, query: str, is_explained: bool) -> schemas.ResultMod
 
 
 @blueprint.get("/search/why")
-@blueprint.input(schemas.WhyQuery, location="query")
-@blueprint.output(schemas.WhyResponse)
+@blueprint.input(search_schemas.WhyQuery, location="query")
+@blueprint.output(search_schemas.WhyResponse)
 @blueprint.doc(
     summary="Explain why a document is missing from the results",
     description="The one reason, and the real rank of a document that is searched. Takes what "
     "the search takes; a document that one may not see is not found.",
     responses=error_responses(404),
 )
-def why_not(query_data: schemas.WhyQuery) -> schemas.WhyResponse:
+def why_not(query_data: search_schemas.WhyQuery) -> search_schemas.WhyResponse:
     if not query_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(*context.caller(), SearchRequest(**wishes), query_data.document_id)
-    return schemas.WhyResponse.of(answer, message=missing_message(answer))
+    return search_schemas.WhyResponse.of(answer, message=missing_message(answer))
 
 
 def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:

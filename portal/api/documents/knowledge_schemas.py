@@ -1,4 +1,4 @@
-"""Bodies of the knowledge API."""
+"""Bodies of documents in the knowledge API."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from portal.api.documents.job_schemas import FailureModel, JobModel
 from portal.api.schemas import (
     TEXT_CURSOR,
     CleanText,
-    PageLabel,
     RequestModel,
     ResponseModel,
-    ScopeBody,
     cursor_field,
 )
 from portal.domain.documents import (
@@ -24,200 +22,12 @@ from portal.domain.documents import (
     MediaType,
     Visibility,
 )
-from portal.domain.search import (
-    MAX_QUERY_CHARACTERS,
-    MAX_RESULTS,
-    Fusion,
-    Normalisation,
-    SearchMode,
-)
-from portal.domain.search.explaining import MissingReason
 from portal.ingest.decoding import ENCODINGS
 from portal.text.titles import MAX_TAG_CHARACTERS, MAX_TAGS
 
 
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
-
-
-Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class WeightsModel(RequestModel):
-    vector: Weight = 0.7
-    text: Weight = 0.3
-
-
-class SearchBody(RequestModel):
-    query: CleanText = Field(
-        min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["年假有多少天？"]
-    )
-    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="unset: the configured 5")
-    mode: SearchMode = Field(SearchMode.HYBRID, description="by meaning, by words, or both")
-    fusion: Fusion | None = Field(None, description="unset: the configured one")
-    normalisation: Normalisation | None = Field(
-        None, description="how weighted fusion brings both scores to one scale; unset: configured"
-    )
-    weights: WeightsModel | None = Field(None, description="unset: the configured 0.7 and 0.3")
-    domain: CleanText | None = Field(None, max_length=100, description="only this domain")
-    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
-    scope: ScopeBody | None = Field(None, description="only these, of what is switched on")
-    threshold: float | None = Field(
-        None,
-        ge=0,
-        le=1,
-        allow_inf_nan=False,
-        description="cuts `confidence` in hybrid and vector mode and `score` in keyword mode; "
-        "where fewer than `top_n` passages reach it, the best by words fill up, with `source` "
-        "`keyword`",
-    )
-    fuzzy: bool = Field(
-        False, description="search for likely spellings of words that stand in no document"
-    )
-    explain: bool = Field(
-        False, description="say which plan ran, how long each leg took, and the parts of each score"
-    )
-
-
-class PartsModel(ResponseModel):
-    """The addends of a score."""
-
-    vector: float = Field(description="what meaning added", examples=[0.42])
-    text: float = Field(description="what words added", examples=[0.3])
-    domain: float = Field(description="what the preferred domain added", examples=[0.0])
-    proximity: float = Field(description="what words that stand together added", examples=[0.1])
-
-
-class ResultModel(ResponseModel):
-    document_id: UUID
-    chunk_id: UUID
-    title: str
-    excerpt: str
-    highlights: list[list[int]] = Field(
-        description="[start, end] in characters of the excerpt", examples=[[[0, 2]]]
-    )
-    page: int | None
-    page_label: PageLabel
-    heading: str | None
-    score: float = Field(
-        description="orders the results; its scale is the fusion's. In keyword mode the best has 1"
-    )
-    parts: PartsModel | None = Field(
-        description="with `explain`: what was added up to `score`", examples=[None]
-    )
-    vector_score: float | None = Field(description="cosine similarity")
-    text_score: float = Field(description="BM25 as a share of the best passage's, in [0, 1]")
-    bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
-    confidence: float = Field(description="calibrated probability that the passage is relevant")
-    low_confidence: bool
-    source: SearchMode
-    vector_rank: int | None = Field(description="place by meaning, from 1; null: not found by it")
-    text_rank: int | None = Field(description="place by words, from 1; null: not found by them")
-    rerank_score: float | None = Field(description="of the re-ranking model, where one ran")
-    matched_words: list[str] = Field(
-        description="words of the question as the passage has them", examples=[["年假"]]
-    )
-    duplicate_count: int = Field(description="number of near-identical passages it represents")
-    url: str = Field(description="opens the document at the passage")
-
-
-class CorrectionModel(ResponseModel):
-    query: str = Field(description="the whole question as it would read")
-    replaced: list[tuple[str, str]] = Field(
-        description="[as asked, as corrected]", examples=[[["anual", "annual"]]]
-    )
-    is_applied: bool = Field(description="true: applied; false: a suggestion")
-
-
-class SearchParametersModel(ResponseModel):
-    """The parameters of a search, from the request or the configuration."""
-
-    top_n: int = Field(examples=[5])
-    fusion: Fusion
-    normalisation: Normalisation
-    weights: LegSharesModel
-    rrf_k: int = Field(examples=[60])
-
-
-class LegSharesModel(ResponseModel):
-    """Shares: their sum is 1."""
-
-    vector: float = Field(examples=[0.7])
-    text: float = Field(examples=[0.3])
-
-
-class SearchResponse(ResponseModel):
-    query: str
-    results: list[ResultModel]
-    total_count: int
-    search_method: SearchMode
-    degraded: list[str] = Field(
-        description="unavailable parts of the search, as codes", examples=[[]]
-    )
-    correction: CorrectionModel | None = Field(
-        None, description="another spelling of the query", examples=[None]
-    )
-    off_topic: bool = Field(description="no result looks like an answer")
-    explanation: dict[str, Any] | None = Field(
-        None, description="with `explain`: plan and times", examples=[None]
-    )
-    used: SearchParametersModel | None = Field(
-        None, description="the parameters used; null: nothing was searched"
-    )
-
-
-class WhyQuery(RequestModel):
-    query: CleanText = Field(
-        min_length=1,
-        max_length=MAX_QUERY_CHARACTERS,
-        description="the question of the search",
-        examples=["年假有多少天？"],
-    )
-    document_id: UUID = Field(description="the document that is missed")
-    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
-    mode: SearchMode = Field(SearchMode.HYBRID, description="as in the search")
-    fusion: Fusion | None = Field(None, description="as in the search")
-    normalisation: Normalisation | None = Field(None, description="as in the search")
-    domain: CleanText | None = Field(None, max_length=100, description="as in the search")
-    threshold: float | None = Field(
-        None, ge=0, le=1, allow_inf_nan=False, description="as in the search"
-    )
-    fuzzy: bool = Field(False, description="as in the search")
-    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="as in the search")
-
-
-class FailedFilterModel(ResponseModel):
-    kind: Literal["domain", "type", "title", "phrase", "word", "together"]
-    operand: str = Field(examples=["年假"])
-
-
-class OtherDocumentModel(ResponseModel):
-    id: UUID
-    title: str
-    rank: int
-
-
-class WhyResponse(ResponseModel):
-    document_id: UUID
-    title: str
-    reason: MissingReason = Field(
-        description="`in_results`: it is among them, at `rank`",
-        examples=[MissingReason.IN_RESULTS],
-    )
-    message: str = Field(description="the reason and what to do, in the reader's language")
-    rank: int | None = Field(description="place of its best passage among all, from 1")
-    ranked_beyond: int | None = Field(description="with `ranked`, it comes after so many")
-    shown_count: int | None = Field(description="how many results the search gives")
-    score: float | None
-    threshold: float | None
-    chunk_id: UUID | None = Field(description="its best passage, where it is ranked")
-    status: DocumentStatus | None = Field(description="with `not_ready`")
-    failed_filter: FailedFilterModel | None = Field(
-        description="with `excluded_by_filter`", examples=[None]
-    )
-    duplicate_of: OtherDocumentModel | None = Field(
-        description="the result that says the same", examples=[None]
-    )
 
 
 class DocumentModel(ResponseModel):

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 
-from portal.api.documents.knowledge_schemas import CorrectionModel
 from portal.api.schemas import error_responses, read_scope
 from portal.api.search import chunk_search_schemas as schemas
+from portal.api.search.knowledge_search_schemas import CorrectionModel
 from portal.domain.search import Fusion
 from portal.domain.search.chunk_search import (
     FoundChunk,

@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 
 from portal.api.documents.chunk_schemas import ChunkModel, Envelope
-from portal.api.documents.knowledge_schemas import CorrectionModel, PartsModel
 from portal.api.schemas import SCOPE, CleanText, RequestModel, ResponseModel, ScopeBody
+from portal.api.search.knowledge_search_schemas import CorrectionModel, PartsModel
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
 from portal.domain.search.chunk_search import MAX_QUERIES, FusionMethod
 from portal.domain.search.metadata_filter import (

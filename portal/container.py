@@ -1,4 +1,4 @@
-"""Build the services from the settings: the one place where the parts are put together."""
+"""Build the services from the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event loop of its own, for requests that have to end wherever they hang.
+"""A background event loop for requests that must be abortable wherever they hang.
 
 A blocking client notices that its reader has left only when the next byte comes. A task in a loop
 can be cancelled at any moment, and closes its connection when it is.

@@ -1,4 +1,4 @@
-"""What all JSON bodies share."""
+"""Base classes and fields of JSON bodies."""
 
 from __future__ import annotations
 

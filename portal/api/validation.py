@@ -1,4 +1,4 @@
-"""Say what is wrong with a body or query string, and what would be right."""
+"""Messages for invalid bodies and query strings."""
 
 from __future__ import annotations
 

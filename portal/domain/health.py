@@ -1,4 +1,4 @@
-"""The last known health of something that others depend on."""
+"""The last known health of a dependency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What administrators see of the portal at a glance."""
+"""The overview that administrators see."""
 
 from __future__ import annotations
 

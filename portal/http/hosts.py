@@ -1,4 +1,4 @@
-"""Host names that this portal answers to, and the address that links out of it begin with.
+"""Accepted host names, and the public address that links begin with.
 
 A client chooses the Host header. One that the portal does not know is refused, so that no link or
 cache carries a name that a client chose, and no web site reads a portal on a private network

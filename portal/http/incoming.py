@@ -1,4 +1,4 @@
-"""Files on their way in, written to the data directory's disk as they come.
+"""Uploaded files, spooled to the data directory while they arrive.
 
 All files of a request are parts of one file without a name: a request has one descriptor open and
 a block in memory, whether it brings a thousand small files or one of a gigabyte, and of a process

@@ -1,4 +1,4 @@
-"""Counts and times requests, around everything else that answers them."""
+"""Middleware that counts and times requests."""
 
 from __future__ import annotations
 

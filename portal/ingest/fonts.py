@@ -1,4 +1,4 @@
-"""Fonts of this machine that stand in for those that a PDF names but does not carry."""
+"""System fonts that replace those a PDF names but does not embed."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
-"""The portal's store for programs of others. Nothing of the portal itself imports this, so that
+"""The portal's store for other programs. Nothing of the portal itself imports this, so that
 serving needs none of their libraries."""

@@ -1,4 +1,4 @@
-"""Keep chunks in a program's collection of the portal's database."""
+"""Store chunks in a program's collection in the portal's database."""
 
 from __future__ import annotations
 

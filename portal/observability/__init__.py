@@ -1,1 +1,1 @@
-"""Logs, metrics and traces, and what never goes into them."""
+"""Logs, metrics and traces, and their redaction."""

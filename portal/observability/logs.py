@@ -1,4 +1,4 @@
-"""Logs: one event a line, with the request's id and trace, and nothing in them that is secret."""
+"""Logs: one event a line, with the request's id and trace, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portal counts and times, and the only place where its metrics have names.
+"""All metrics of the portal, defined in this module only.
 
 Callers use the functions here; only this module knows of Prometheus. Every metric has labels, and
 every label takes few values: the name of an endpoint, never an address; a code, never a message.

@@ -1,4 +1,4 @@
-"""The gunicorn worker that serves the portal: a thread only ever works on a whole request.
+"""The gunicorn worker that serves the portal: threads work on complete requests only.
 
 Gunicorn's own `gthread` gives a thread to each connection that sends a byte, and the thread then
 waits for the rest: as many slow clients as there are threads stop every answer. Here the event loop

@@ -1,4 +1,4 @@
-"""A reranker that answers in time or not at all."""
+"""A reranker with a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording audit events, in the transaction of what they tell about.
+"""Record audit events, in the transaction of the event itself.
 
 Every use case that changes who may do what calls `record` before it commits, so that an event is
 in the log exactly when its change is in the database.

@@ -1,4 +1,4 @@
-"""Static files under addresses that change with their content, so that browsers keep them.
+"""Static files under addresses that change with their content, so that browsers cache them.
 
 One digest stands for all files: a style sheet that names an image then finds it under the same
 digest without a build step. Style sheets and scripts of all pages are one bundle each. htmx and

@@ -1,4 +1,4 @@
-"""Go anywhere: pages, documents and conversations by name, and what is done often. And the keys."""
+"""The command palette: pages, documents, conversations and common actions. And the list of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language and the clock of the reader.
+"""The language and time zone of the user.
 
 The account's language comes first, then the choice of the language switch (kept in a cookie for
 those who are not signed in), then what the browser accepts.

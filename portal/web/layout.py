@@ -1,4 +1,4 @@
-"""What every page has around its content: user, language, theme, navigation."""
+"""The layout around every page: user, language, theme, navigation."""
 
 from __future__ import annotations
 

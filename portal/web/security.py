@@ -1,4 +1,4 @@
-"""Headers on every response, and proof that a form is ours.
+"""Security headers and CSRF protection.
 
 The content security policy forbids inline script and style and any evaluation of text as script,
 so a document's text that slipped through escaping still could not run.

@@ -1,4 +1,4 @@
-"""Translations, kept as .po files and compiled in memory when the portal starts.
+"""Translations, stored as .po files and compiled in memory when the portal starts.
 
 `python -m portal.web.translations --update` brings the .po files up to date with the messages in
 the code and the templates; ``--check`` fails when one is missing, obsolete or fuzzy.

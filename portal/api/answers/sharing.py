@@ -1,4 +1,4 @@
-"""Serve conversations that are shown to other users: to their owners, and to these."""
+"""Serve shared conversations, to their owners and to their readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of folders: what a folder is kept in step with."""
+"""Sources that folders are synchronised with."""
 
 from __future__ import annotations
 

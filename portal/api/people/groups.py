@@ -1,4 +1,4 @@
-"""Groups of users, which administrators keep and folders are opened to."""
+"""Groups of users, managed by administrators, to share folders with."""
 
 from __future__ import annotations
 

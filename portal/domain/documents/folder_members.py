@@ -1,4 +1,4 @@
-"""The members of folders, and the users who gain or lose sight of documents."""
+"""Members of folders, and the users who gain or lose access to documents."""
 
 from __future__ import annotations
 

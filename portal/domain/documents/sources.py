@@ -1,4 +1,4 @@
-"""Sources outside of the portal that folders are kept in step with."""
+"""External sources that folders are synchronised with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""General texts, and how a model places them.
+"""General texts, and their vectors by a model.
 
 A cosine alone means little: multilingual-e5 gives unrelated texts .7 to .85, more in Chinese than
 in English, and most between texts of one language. So every question is measured against 64 chunks

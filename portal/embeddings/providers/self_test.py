@@ -1,4 +1,4 @@
-"""Choice of how the bundled model computes, by a self-test on this machine whose result is kept.
+"""Choice of how the bundled model computes, by a cached self-test on this machine.
 
 Kernels differ by processor: eight bits are fast on most and clipped on some, where seven are not. A
 precision that gives other vectors than the package itself is not used.

@@ -1,4 +1,4 @@
-"""Keys of the images that a file carries: they name an image in the text, without its bytes."""
+"""Keys of the images in a file: they name an image in the text, without its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of a file that stays, and shows the images that it carries on demand.
+"""Long-running reader of a file that returns its embedded images on demand.
 
 Its input is the file, `size` bytes, and then commands, one JSON list a line:
 

@@ -1,4 +1,4 @@
-"""Fonts for text whose font a PDF does not carry, and the characters that have none.
+"""Fonts for text whose font a PDF does not embed, and characters without any.
 
 Opened before a reader gives up its rights, which then cannot open others.
 """

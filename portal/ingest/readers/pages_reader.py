@@ -1,4 +1,4 @@
-"""Reader of a PDF that stays, and shows pages on demand: sizes, characters, pictures.
+"""Long-running reader of a PDF that returns pages on demand: sizes, characters, pictures.
 
 Its input is the file, `size` bytes, and then commands, one JSON list a line:
 

@@ -1,4 +1,4 @@
-"""Keep chunks in a collection of Chroma's. Needs the extra `chroma`."""
+"""Store chunks in a Chroma collection. Needs the extra `chroma`."""
 
 from __future__ import annotations
 

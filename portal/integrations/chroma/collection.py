@@ -1,4 +1,4 @@
-"""Open a collection of Chroma's, with a native BM25 index where Chroma has one."""
+"""Open a Chroma collection, with a native BM25 index where Chroma has one."""
 
 from __future__ import annotations
 

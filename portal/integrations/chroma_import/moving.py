@@ -1,4 +1,4 @@
-"""Copy a collection of Chroma's, batch by batch.
+"""Copy a Chroma collection, batch by batch.
 
 Records that are stored already are not written again, so a repeated import changes nothing and an
 interrupted one continues.

@@ -1,4 +1,4 @@
-"""Convert records of Chroma's to the store's types."""
+"""Convert Chroma records to the store's types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations that their owners show to other users, who read them with their own eyes.
+"""Conversations that their owners show to other users, who see what their own rights allow.
 
 A reader sees the documents by their own rights, not by those of the owner. An answer is shown whole
 or withheld whole (docs/adr/0058-shared-conversations.md).

@@ -1,1 +1,1 @@
-"""Collections that programs keep."""
+"""Collections of programs."""

@@ -1,4 +1,4 @@
-"""Manage collections that programs keep, one transaction a call.
+"""Manage collections of programs, one transaction per call.
 
 These use cases need a database and the search settings only, so that a program can use them without
 the rest of the portal.

@@ -1,4 +1,4 @@
-"""Who may see a folder and what lies in it, and who gains or loses sight by a move."""
+"""Members of folders, and previews of who gains or loses access by a move."""
 
 from __future__ import annotations
 

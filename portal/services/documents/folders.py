@@ -1,4 +1,4 @@
-"""Folders: looking into them, and changing the tree."""
+"""Folders: read and change the tree."""
 
 from __future__ import annotations
 

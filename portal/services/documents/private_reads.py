@@ -1,4 +1,4 @@
-"""Documents that administrators read as such: in the audit log, for owners and keepers to see.
+"""Audited reads of private documents by administrators, which owners and keepers can see.
 
 They are others' private documents, and those in folders for members whom the administrator is not
 among.

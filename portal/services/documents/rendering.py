@@ -1,4 +1,4 @@
-"""Markdown files as the pages that their authors mean."""
+"""Markdown files rendered as pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process logs about search at its start: what the server has, not what was configured."""
+"""Log at start what search can do on this server, which may differ from the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What someone who helps an operator needs to know, and nothing that users wrote."""
+"""The support bundle: the state of a portal, without anything that users wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of users, which administrators keep. All but `list_groups` is for them alone."""
+"""Groups of users, managed by administrators. Only `list_groups` is open to all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invitations: the way into a portal that is not open to everyone."""
+"""Invitations to portals without open registration."""
 
 from __future__ import annotations
 

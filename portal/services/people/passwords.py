@@ -1,4 +1,4 @@
-"""Which new passwords are good enough: not short, common, like a name, or known from a breach.
+"""Checks of new passwords: not short, common, like a name, or known from a breach.
 
 zxcvbn estimates how many guesses a password takes. It gets the first characters alone, since its
 time grows with the square of the length and with every sign that may stand for a letter; argon2

@@ -1,4 +1,4 @@
-"""Sign-ins that are half done: the password was right, a second factor is still missing.
+"""Pending sign-ins: the password was right, the second factor is still missing.
 
 The state is signed, good for some minutes, and no session: it opens nothing. The browser keeps it
 in a cookie that scripts cannot read, so a second factor counts only in the browser that sent the

@@ -1,4 +1,4 @@
-"""Users whom owners show conversations to."""
+"""Readers of shared conversations."""
 
 from __future__ import annotations
 

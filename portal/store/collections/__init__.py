@@ -1,1 +1,1 @@
-"""SQL of collections that programs keep."""
+"""SQL of collections of programs."""

@@ -1,4 +1,4 @@
-"""Store collections that programs keep. Each has its own partition of vectors, created with the
+"""Store collections of programs. Each has its own partition of vectors, created with the
 first vector, which sets their length."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What questions can be suggested from: the newest documents that count for a user."""
+"""Texts to suggest questions from: the newest documents of a user's selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question is about: documents, folders and tags, as a user sees them."""
+"""Scopes of questions: documents, folders and tags, as a user sees them."""
 
 from __future__ import annotations
 

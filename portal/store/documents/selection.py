@@ -1,4 +1,4 @@
-"""The documents that count for a user: visible, not deleted, and enabled.
+"""The effective selection of a user: documents that are visible, not deleted, and enabled.
 
 The one definition of the rule that every search and list obeys. A document is visible to its owner
 and to administrators; if it is shared, also to the members of its gate, the nearest folder above it

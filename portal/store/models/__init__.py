@@ -1,4 +1,4 @@
-"""The tables. Import `metadata` from here: it knows all of them."""
+"""The tables. Import `metadata` from here: it includes all of them."""
 
 from __future__ import annotations
 

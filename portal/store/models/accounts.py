@@ -1,4 +1,4 @@
-"""Accounts: users, the invitations that make them, the tokens that speak for them."""
+"""Accounts: users, their invitations and their tokens."""
 
 from __future__ import annotations
 

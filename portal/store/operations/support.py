@@ -1,4 +1,4 @@
-"""What a support bundle says of the database: names of the schema, numbers, codes and times.
+"""The database part of a support bundle: names of the schema, numbers, codes and times.
 
 Nothing that a user wrote is read: no titles, no names, no parameters of errors.
 """

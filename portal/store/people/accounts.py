@@ -1,4 +1,4 @@
-"""Users and the invitations that let them in."""
+"""Users and invitations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom an outside issuer means by the subjects of its tokens."""
+"""Accounts linked to the subjects of an external token issuer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows behind our JWTs: a token counts while its row lives."""
+"""Rows of JWTs: a token is valid while its row exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How closely the words of a query stand together in a text."""
+"""How close the words of a query are to each other in a text."""
 
 from __future__ import annotations
 

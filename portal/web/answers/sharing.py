@@ -1,4 +1,4 @@
-"""Conversations that are shown to other users: by their owners, and as these see them."""
+"""Shared conversations: for their owners, and as their readers see them."""
 
 from __future__ import annotations
 

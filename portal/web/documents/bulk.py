@@ -1,4 +1,4 @@
-"""Selected documents: the question what is to be done, doing it, and undoing it."""
+"""Bulk changes of selected documents: confirm, apply, undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of users: the pages on which administrators keep them."""
+"""Pages on which administrators manage groups of users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a browser keeps while it signs in at the provider: signed, short-lived, used once.
+"""The state of a sign-in at the provider, in a cookie: signed, short-lived, used once.
 
 A sign-in can end only in the browser in which it began, and one that began for a session, to link
 an account, only in that session.

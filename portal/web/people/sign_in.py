@@ -1,4 +1,4 @@
-"""Coming in and going out: sign-in, sign-out, and making an account from an invitation."""
+"""Sign-in, sign-out, and accounts from invitations."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Folders that are kept in step with sources outside: one module a kind, and a registry."""
+"""Folders synchronised with external sources: one module per kind, and a registry."""

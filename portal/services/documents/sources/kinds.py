@@ -1,4 +1,4 @@
-"""What a kind of source has to say of itself to be in the registry."""
+"""The registry entry of a kind of source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping folders in step with their sources, one run after the other in any worker.
+"""Synchronise folders with their sources, one run after the other in any worker.
 
 A run may end at any moment: each file is stored by itself, and the next run goes on from there.
 """

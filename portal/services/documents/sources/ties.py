@@ -1,4 +1,4 @@
-"""Which source a folder is tied to: for those who may change the folder."""
+"""The source of a folder: read, set and remove it. For users who may change the folder."""
 
 from __future__ import annotations
 

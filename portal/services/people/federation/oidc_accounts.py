@@ -1,4 +1,4 @@
-"""Whose account a sign-in at the OpenID Connect provider opens, and with which role.
+"""The account and role of a sign-in at the OpenID Connect provider.
 
 Accounts are linked to an issuer and a subject, as for bearer tokens of an outside issuer. A name
 decides nothing: “admin” at the provider is not “admin” here.

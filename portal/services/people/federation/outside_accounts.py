@@ -1,4 +1,4 @@
-"""Whom tokens of an outside issuer speak for.
+"""Accounts that tokens of an external issuer belong to.
 
 An account is linked to an issuer and a subject, by an administrator or when it was made for that
 subject. Names decide nothing: “admin” elsewhere is not “admin” here.

@@ -1,4 +1,4 @@
-"""Tokens of the outside issuer that the settings name: whether they are good, and what they say."""
+"""Verify tokens of the external issuer in the settings, and read their claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an identity provider publishes: fetched with bounds, cached, refreshed in the background."""
+"""Documents of an identity provider: fetched with limits, cached, refreshed in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses sources on the web may have, and connections to those only.
+"""Allowed addresses of web sources, and connections to those only.
 
 An address is checked where the connection is made: the name is resolved once, each of its addresses
 is checked, and the connection goes to one of these. A name that resolves differently a moment later

@@ -35,7 +35,7 @@ def create_app(services: Services | None = None) -> APIFlask:
         SECRET_KEY=services.secret_key,
         SECRET_KEY_FALLBACKS=services.secret_keys[:-1],
         WTF_CSRF_SECRET_KEY=services.secret_keys,
-        # Views that take more, such as files, say so (`limits.bodies`).
+        # Views that take more, such as files, report it (`limits.bodies`).
         MAX_CONTENT_LENGTH=256 * 1024,
         MAX_FORM_MEMORY_SIZE=1024 * 1024,
     )

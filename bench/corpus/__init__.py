@@ -345,7 +345,7 @@ def _fingerprint() -> str:
     sources = [here / name for name in _SOURCES] + sorted(
         (MIGRATIONS_DIR / "versions").glob("*.py")
     )
-    # Hash the analyser's output, not only its version, so that changes under way count.
+    # Hash the analyser's output, not only its version, so that changes in progress count.
     sample = "\n".join(backgrounds.texts("zh", "passages") + backgrounds.texts("en", "passages"))
     digest = hashlib.sha256(f"{_SEED} {ANALYSER_VERSION} {index_terms(sample)}".encode())
     for path in sources:

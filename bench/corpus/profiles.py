@@ -104,7 +104,7 @@ def make(
             enabled = visible & folders.switch(connection, filer.id, percent)
             profiles.append(Profile(name + BY_FOLDERS, percent, filer, None, enabled))
     with psycopg.connect(services.database.conninfo, autocommit=True) as connection:
-        # As autovacuum does within a minute of so many changes.
+        # As autovacuum does within a minute of that many changes.
         connection.execute(
             "VACUUM (ANALYZE) user_document_defaults, conversation_document_overrides, "
             "folder_states, folders, documents"

@@ -74,8 +74,8 @@ QUICK, WHOLE = Scale(files=10, texts=6, rounds=1), Scale(files=24, texts=12, rou
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to run the pipeline. `at_once` are documents in hand; `reuses` the vectors of the same
-    words."""
+    """A way to run the pipeline. `at_once` are documents in progress; `reuses` the vectors of the
+    same words."""
 
     name: str
     embedder: Callable[[], Embedder]

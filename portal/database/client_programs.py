@@ -160,7 +160,7 @@ def _feed(source: IO[bytes], process: subprocess.Popen[bytes]) -> None:
         shutil.copyfileobj(source, target, BLOCK_BYTES)
     except (OSError, ValueError, BackupRefused):
         # It closed its input, either because it had enough or because it cannot read the file; in
-        # that case its exit status and message say so.
+        # that case its exit status and message report it.
         pass
     finally:
         with suppress(OSError):

@@ -296,7 +296,7 @@ def _require_sign_in() -> None:
         administrator()
     else:
         _require_scope(scope)
-    # From here on, who asks and what they may do is settled, by what is true now.
+    # From here on, who sent the request and what they may do is settled, by what is true now.
     is_reading = request.method in _SAFE_METHODS or getattr(wanted, "scope", None) is Scope.READ
     if is_reading and not getattr(wanted, "writes", False):
         services().database.enter_reading()

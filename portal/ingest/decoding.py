@@ -112,7 +112,7 @@ def known_encoding(name: str) -> str | None:
 
 
 def full_of_nul(nul_count: int, character_count: int) -> bool:
-    """Return whether so many NULs mean that the encoding is wrong or the file is not text."""
+    """Return whether that many NULs mean that the encoding is wrong or the file is not text."""
     return nul_count > _MAX_NUL_SHARE * character_count
 
 

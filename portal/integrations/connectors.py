@@ -181,7 +181,7 @@ class VectorStoreManager(_Connected):
             self._open().reset_collection()
 
     def fetch_collection(self) -> PostgresVectorStore | PortalVectorStore:
-        """Return the collection, with the methods of Chroma's collections that callers use."""
+        """Return the collection, with the methods of Chroma collections that callers use."""
         return self._open()
 
     def update_vectorstore(self) -> None:

@@ -2,7 +2,7 @@
 
 A view takes 256 kB unless marked with `accepts` or `accepts_files`. A body is read before its
 request takes a place (`overload`), so that slow clients block no others; each user and address may
-send only so many long bodies at once.
+send only that many long bodies at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_VALUES = 10_000
 MAX_FIELDS = 1000
 # A name and a password, a token, an invitation.
 _MAX_PUBLIC_BODY_BYTES = 64 * 1024
-# Longer ones need a valid token, and a user sends only so many at once.
+# Longer ones need a valid token, and a user sends only that many at once.
 _SHORT_BODY_BYTES = 64 * 1024
 # Long bodies that a process reads at once; there are more threads than that.
 _MAX_BODIES = 64

@@ -71,7 +71,7 @@ def begin(request_id: str, traceparent: str = "", tracestate: str = "") -> None:
 
 
 def end() -> None:
-    """Forget the request: what this thread logs until the next one has no request's id."""
+    """Delete the request: what this thread logs until the next one has no request's id."""
     _current.set(None)
     structlog.contextvars.clear_contextvars()
 

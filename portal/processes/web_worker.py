@@ -157,7 +157,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             del self.by_network[network]
 
     def _wait(self, conn: Connection, state: State, seconds: float) -> None:
-        """Have the loop watch a connection, for at most this long."""
+        """Make the loop watch a connection, for at most this long."""
         wanted = selectors.EVENT_WRITE if state is State.WRITING else selectors.EVENT_READ
         action = self._write if state is State.WRITING else self._read
         conn.sock.settimeout(0)

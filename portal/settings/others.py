@@ -73,7 +73,7 @@ class UploadSettings(Section):
 
 
 class SourceSettings(Section):
-    """What folders may be kept in step with."""
+    """What folders may be synchronised with."""
 
     directories: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),

@@ -173,7 +173,7 @@ def _bind_csrf(signed_in: SignedIn | None) -> None:
 
 
 def clear_csrf() -> None:
-    """Forget the CSRF secret: one that was planted before a sign-in is worth nothing after it."""
+    """Delete the CSRF secret: one that was planted before a sign-in is worth nothing after it."""
     session.pop(_CSRF_SECRET, None)
     g.pop(_CSRF_SECRET, None)
     g.pop(_MASKED, None)

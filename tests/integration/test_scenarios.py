@@ -109,7 +109,8 @@ def test_chunk_search_gives_ten_results_unless_told_otherwise(
 def test_words_step_in_where_meaning_finds_nothing_near(
     garden: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """001: with too few hits above the threshold, keyword search steps in, and results say so."""
+    """001: with too few hits above the threshold, keyword search steps in, and results report
+    it."""
     embedder = HashingEmbedder()
     elsewhere = embedder.embed_query("glacier violin copper")
     monkeypatch.setattr(garden.services.embedder, "embed_query", lambda _query: elsewhere)

@@ -27,7 +27,7 @@ class FolderMember:
 
 @dataclass(frozen=True, slots=True)
 class SightChange:
-    """Who gains and loses sight of documents by a move. `opens` and `closes` tell that it is all
+    """Who gains and loses access to documents by a move. `opens` and `closes` tell that it is all
     users; else the names of users and groups are listed."""
 
     document_count: int

@@ -17,7 +17,7 @@ MAX_HELD_S = 300.0
 FEW_HELD_S = 15.0
 """The same where few documents are unfinished: most end within it."""
 MAX_NAMED = 2
-"""Documents of a batch that are named one by one. More are told as one, by their counts."""
+"""Documents of a batch that are named one by one. More are reported as one, by their counts."""
 MAX_UNREAD_COUNTED = 100
 """Above it, the exact number does not matter."""
 

@@ -60,7 +60,7 @@ class Opened:
 
 
 class Source(Protocol):
-    """What a folder is kept in step with."""
+    """What a folder is synchronised with."""
 
     def list_items(self) -> Listing:
         """Return all files. Raises SourceUnavailable."""

@@ -21,7 +21,7 @@ Client = Any
 
 
 def open_directory(directory: Path | str, *, create: bool = True) -> Client:
-    """Open a directory of Chroma's, creating it unless `create` is false.
+    """Open a directory of Chroma, creating it unless `create` is false.
 
     Raises ServerSetup without the extra, for a directory that cannot be opened, and for one that
     this process has opened with other settings; pass that client instead.

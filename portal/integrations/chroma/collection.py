@@ -101,7 +101,7 @@ def plain_errors() -> Iterator[None]:
 def chunks_of(
     result: Mapping[str, Any], hidden_keys: frozenset[str], query_index: int | None = None
 ) -> list[SemanticChunk]:
-    """Convert a result of Chroma's, a list per field; of a nested one the lists of query
+    """Convert a result of Chroma, a list per field; of a nested one the lists of query
     `query_index`."""
 
     def values(field: str) -> Sequence[Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from portal.store.search.term_postings import Bm25Shape, indexed_length
 from portal.text.terms.analyser import index_terms, query_terms
 
-# What changed is counted apart from the rest until it is so many texts and such a part of it.
+# What changed is counted apart from the rest until it is that many texts and such a part of it.
 _MAX_CHANGED = 500
 _MAX_PART = 0.25
 

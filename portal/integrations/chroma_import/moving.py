@@ -89,7 +89,7 @@ class Tally:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether every record of Chroma's is here, or would be."""
+        """Return whether every record of Chroma is here, or would be."""
         is_told = self.refused is not None or self.skipped or self.missing.count
         return not is_told and self.seen == self.in_chroma
 

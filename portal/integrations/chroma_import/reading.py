@@ -25,7 +25,7 @@ _INCLUDED = ["metadatas", "documents", "embeddings", "uris"]
 
 @dataclass(frozen=True, slots=True)
 class ChromaRecord:
-    """A record of Chroma's; `vector` is None if it has none that can be read."""
+    """A record of Chroma; `vector` is None if it has none that can be read."""
 
     id: str
     document: str | None = None

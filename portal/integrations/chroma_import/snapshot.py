@@ -29,7 +29,7 @@ _BEFORE_0_4 = ("chroma-collections.parquet", "chroma.duckdb", "index")
 
 
 def check_directory(directory: Path) -> None:
-    """Raise ServerSetup with the reason if this is no readable directory of Chroma's."""
+    """Raise ServerSetup with the reason if this is no readable directory of Chroma."""
     try:
         if not directory.exists():
             raise _refused(directory, "there is no such directory")

@@ -83,7 +83,7 @@ class CollectionStore(VectorStore):
 
     @property
     def _collection(self) -> Collection:
-        """The collection with the methods of Chroma's. Raises ValueError once it is deleted."""
+        """The collection with the methods of Chroma. Raises ValueError once it is deleted."""
         if self._opened is None:
             raise ValueError(
                 "Chroma collection not initialized. "

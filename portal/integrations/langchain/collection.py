@@ -1,4 +1,4 @@
-"""A collection with the methods of Chroma's, for code written for it."""
+"""A collection with the methods of Chroma, for code written for it."""
 
 from __future__ import annotations
 

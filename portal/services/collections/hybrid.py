@@ -28,7 +28,7 @@ from portal.store.search.term_postings import Bm25Shape
 from portal.store.session import Session
 from portal.text.terms.analyser import query_terms
 
-# Each leg offers at least so many, and so many times what is wanted.
+# Each leg offers at least that many, and that many times what is wanted.
 _MIN_OFFERED = 100
 _OFFERED_FACTOR = 5
 

@@ -21,7 +21,7 @@ from portal.store.search.enabled_sets import EnabledSet
 from portal.store.session import Session
 
 COMPARED_ONE_BY_ONE = 5_000
-"""Up to so many records that could be found a search compares all; above it asks an index, which
+"""Up to that many records that could be found a search compares all; above it asks an index, which
 may miss a few."""
 
 NEVER_INDEXED = 2**62

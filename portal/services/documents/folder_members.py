@@ -65,7 +65,7 @@ def remove_member(services: Services, user: User, folder_id: UUID, member_id: UU
 def preview_move(
     services: Services, user: User, target: BulkTarget, folder_id: UUID | None
 ) -> SightChange:
-    """Return who gains and loses sight of the shared documents of a target that move to a folder.
+    """Return who gains and loses access to the shared documents of a target that move to a folder.
 
     Raises NotFound for the folder.
     """
@@ -78,8 +78,8 @@ def preview_move(
 def preview_folder_move(
     services: Services, user: User, folder_id: UUID, parent_id: UUID | None
 ) -> SightChange:
-    """Return who gains and loses sight of the shared documents in a folder that moves into another,
-    as far as the user sees them. Raises NotFound for either."""
+    """Return who gains and loses access to the shared documents in a folder that moves into
+    another, as far as the user sees them. Raises NotFound for either."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))
         to = existing(folder_store.find_folder(session, user, parent_id)) if parent_id else None
@@ -113,7 +113,7 @@ def preview_access(services: Services, user: User, folder_id: UUID) -> SightChan
 
 
 def preview_removal(services: Services, user: User, folder_id: UUID) -> SightChange:
-    """Return who gains and loses sight of the shared documents of a folder if it is deleted and
+    """Return who gains and loses access to the shared documents of a folder if it is deleted and
     they move to the folder above. Raises NotFound."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))

@@ -70,7 +70,7 @@ def take(services: Services, user: User) -> tuple[Notification, ...]:
 def open_notification(
     services: Services, user: User, notification_id: UUID
 ) -> tuple[Notification, ...]:
-    """Mark a notification read, with its batch if that is told as one; return what was marked.
+    """Mark a notification read, with its batch if that is reported as one; return what was marked.
     Raises NotFound, also for another user's."""
     with services.database.begin() as session:
         found = existing(notification_store.find(session, user, notification_id))

@@ -1,6 +1,6 @@
 """Calibration of models that have no constants of confidence of their own, on the stored chunks.
 
-Until there are enough chunks, another model's constants are used, and explanations say so.
+Until there are enough chunks, another model's constants are used, and explanations report it.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def change_group(
 
 
 def delete_group(services: Services, user: User, group_id: UUID) -> None:
-    """Delete a group; its members lose sight of what they saw by it. Raises NotFound."""
+    """Delete a group; its members lose access to what they saw by it. Raises NotFound."""
     require_admin(user)
     with services.database.begin() as session:
         row = existing(group_store.lock_group(session, group_id))

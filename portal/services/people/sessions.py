@@ -172,7 +172,7 @@ def renew_authentication(services: Services, signed_in: SignedIn, *, method: Sig
 
 
 def list_sessions(services: Services, signed_in: SignedIn) -> tuple[SessionSummary, ...]:
-    """List the live sessions of the user who asks, last used first."""
+    """List the live sessions of the user who sent the request, last used first."""
     current = signed_in.session.id if signed_in.session else None
     with services.database.read() as session:
         rows = session_store.list_sessions(session, signed_in.user.id)

@@ -237,7 +237,7 @@ class ChatSetupRow(Base):
 
 
 class EvaluationQuestionRow(Base):
-    """A question that administrators keep to measure answers with. It goes with its answer."""
+    """A question managed by administrators to measure answers with. It goes with its answer."""
 
     __tablename__ = "evaluation_questions"
 

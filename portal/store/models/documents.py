@@ -1,4 +1,4 @@
-"""Documents: the files as they came, their immutable texts, and the jobs that read them."""
+"""Documents: the original files, their immutable texts, and the jobs that read them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class FolderMemberRow(Base):
 
 
 class FolderSourceRow(Base):
-    """The source that a folder is kept in step with; `store/documents/sources` reads `last_run`."""
+    """The source that a folder is synchronised with; `store/documents/sources` reads `last_run`."""
 
     __tablename__ = "folder_sources"
 

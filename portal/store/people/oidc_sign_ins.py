@@ -48,7 +48,7 @@ def find_id_token(session: Session, *, session_id: UUID, issuer: str) -> str | N
 def take_sessions(
     session: Session, *, issuer: str, subject: str | None, sid: str | None
 ) -> list[UUID]:
-    """Forget the sign-ins of a subject, of a session at the provider, or of both together, and list
+    """Delete the sign-ins of a subject, of a session at the provider, or of both together, and list
     the live sessions that they began. One that is half done begins none any more."""
     statement = delete(OidcSignInRow).where(OidcSignInRow.issuer == issuer)
     if subject is not None:

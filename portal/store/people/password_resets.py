@@ -33,7 +33,7 @@ def find_user(session: Session, *, secret_sha256: bytes) -> UserRow | None:
 
 
 def use(session: Session, *, secret_sha256: bytes) -> bool:
-    """Take a link away; return whether it was there."""
+    """Remove a link; return whether it was there."""
     used = delete(PasswordResetRow).where(PasswordResetRow.secret_sha256 == secret_sha256)
     return session.scalar(used.returning(PasswordResetRow.user_id)) is not None
 

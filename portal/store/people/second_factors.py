@@ -210,7 +210,7 @@ def spend_challenge(session: Session, digest: bytes, *, expires_at: datetime) ->
 
 
 def delete_old(session: Session, *, failures_before: datetime) -> None:
-    """Forget failures that no longer count, and challenges that have expired."""
+    """Delete failures that no longer count, and challenges that have expired."""
     session.execute(
         delete(SecondFactorFailureRow).where(SecondFactorFailureRow.failed_at < failures_before)
     )

@@ -168,5 +168,5 @@ def revoke_personal_token(session: Session, *, user_id: UUID, token_id: UUID) ->
 
 
 def delete_expired(session: Session, *, before: datetime) -> None:
-    """Forget tokens that ended long ago: a reused refresh token must be known for a while."""
+    """Delete tokens that ended long ago: a reused refresh token must be known for a while."""
     session.execute(delete(TokenRow).where(TokenRow.expires_at < before))

@@ -45,7 +45,7 @@ def ask() -> Answer:
 
 
 def ask_to_move(document_id: UUID, folder_id: UUID | None, sight: SightChange) -> Answer:
-    """Show who gains and loses sight of a document by a move, and ask whether to move it."""
+    """Show who gains and loses access to a document by a move, and ask whether to move it."""
     after = url_for("reading.show", document_id=document_id)
     chosen = str(folder_id or "none")
     return _ask(BulkAction.MOVE, BulkTarget((document_id,)), sight, chosen=chosen, after=after)
@@ -59,7 +59,7 @@ def _ask(
     chosen: str,
     after: str | None = None,
 ) -> Answer:
-    """Show the question; with `sight`, who gains and loses sight by the move. `after` is the page
+    """Show the question; with `sight`, who gains and loses access by the move. `after` is the page
     to return to."""
     if action not in _QUESTIONS:
         raise InvalidInput(reason=N_("unknown action"))

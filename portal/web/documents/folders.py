@@ -255,7 +255,7 @@ def _form(
     sight: SightChange | None = None,
 ) -> Answer:
     """Show the form for a new folder, or for an existing one; with `sight`, who gains and loses
-    sight of its documents by the move that was asked for."""
+    access to its documents by the move that was asked for."""
     sent = request.form
     shown = {
         "name": sent.get("name", folder.name if folder else ""),

@@ -74,7 +74,7 @@ def attach(session_id: UUID, user_id: UUID) -> None:
 
 
 def finish(response: Response) -> Response:
-    """Forget the flow; keep the sign-in when a second factor is still missing."""
+    """Delete the flow; keep the sign-in when a second factor is still missing."""
     sign_in_id: UUID | None = g.pop("oidc_sign_in_id", None)
     if sign_in_id is None:
         cookies.delete_cookie(response, cookies.OIDC)

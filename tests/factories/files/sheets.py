@@ -80,7 +80,7 @@ def xlsx_bomb(path: Path) -> Path:
 
 
 def claim_size(path: Path, name: str, size: int) -> Path:
-    """Add a part to an archive that says that it has so many bytes."""
+    """Add a part to an archive that says that it has that many bytes."""
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, b" " * 1_000)
         archive.getinfo(name).file_size = size

@@ -27,7 +27,7 @@ class Authority:
         self.path.write_bytes(_pem(own.sign(self._key, hashes.SHA256())))
 
     def certificate(self, address: str, *, days: int = 1) -> ssl.SSLContext:
-        """Return the certificate of a host, which ends in so many days."""
+        """Return the certificate of a host, which ends in that many days."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test host")])
         hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])

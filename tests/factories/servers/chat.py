@@ -75,8 +75,9 @@ Step = str | Pause | Until | Die | Hangup | Raw | Call | Status | Whole
 @dataclass
 class FakeChat:
     """`scripts` are played one a request, the last again and again. `requests` are (headers, body);
-    `models` answers who asks for the models, with the headers that are kept in `listings`.
-    `sent_at` is when each piece of text left, `left` counts readers that went before the end."""
+    `models` answers who sent the request for the models, with the headers that are kept in
+    `listings`. `sent_at` is when each piece of text left, `left` counts readers that went before
+    the end."""
 
     scripts: list[Sequence[Step]]
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)

@@ -227,7 +227,7 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     told = [item.title for one in taken for item in one.result()]
     assert sorted(told) == [f"note {number}" for number in range(4)]
 
-    # What was in work together is told as one, with what was told before.
+    # What was in work together is reported as one, with what was told before.
     read(portal, store(portal, "bl<a>nk", ada, "\n \n"))
     page = client.get("/documents", headers=headers).get_data(as_text=True)
     assert 'data-unread="1"' in page

@@ -1,4 +1,4 @@
-"""Saved searches: by pages and by the API, and nobody else's."""
+"""Saved searches: by pages and by the API, and no other user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving windows in memory: so many in any stretch of that length, and bounded."""
+"""Moving windows in memory: that many in any stretch of that length, and bounded."""
 
 from __future__ import annotations
 

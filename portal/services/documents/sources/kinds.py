@@ -18,8 +18,8 @@ def _never() -> bool:
 class SourceContext:
     """What sources need of the portal.
 
-    `take_turn` reserves the next request to a host, at least so many seconds after the one before,
-    and returns how long to wait for it.
+    `take_turn` reserves the next request to a host, at least that many seconds after the one
+    before, and returns how long to wait for it.
     """
 
     settings: Settings

@@ -93,7 +93,7 @@ def is_linked(services: Services, user: User) -> bool:
 def unlink(
     services: Services, user: User, *, issuer: str, subject: str, keep: UUID | None = None
 ) -> None:
-    """Take a link away and end the sessions that began with it, but `keep`. Raises NotFound,
+    """Remove a link and end the sessions that began with it, but `keep`. Raises NotFound,
     OnlyWayIn."""
     with services.database.begin() as session:
         row = account_store.lock_user(session, user.id)

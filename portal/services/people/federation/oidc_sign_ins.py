@@ -101,7 +101,7 @@ def end_sessions(
 
 
 def delete_expired(services: Services) -> None:
-    """Forget sign-ins that led nowhere or whose session has ended."""
+    """Delete sign-ins that led nowhere or whose session has ended."""
     begun_before = datetime.now(UTC) - timedelta(seconds=2 * LIFE_S)
     with services.database.begin() as session:
         sign_in_store.delete_old(session, begun_before=begun_before)

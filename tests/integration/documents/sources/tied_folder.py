@@ -1,4 +1,4 @@
-"""A folder that is kept in step with a source, run by run."""
+"""A folder that is synchronised with a source, run by run."""
 
 from __future__ import annotations
 

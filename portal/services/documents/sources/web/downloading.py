@@ -97,7 +97,7 @@ class Downloader:
         """Get a page; yield None if it has not changed since `known`.
 
         Redirects are followed where the page itself could be got. Raises PageUnavailable, and
-        PageGone where the server says that it is gone for good.
+        PageGone where the server says that it was deleted for good.
         """
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as stream:
             url = check_url(self._settings, address)

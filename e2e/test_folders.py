@@ -121,7 +121,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     tab_to(page.get_by_test_id("delete-folder"))
     keys.press("Enter")
     expect(page.get_by_test_id("confirm-folder-dialog")).to_be_visible()
-    tab_to(page.get_by_label("stay, in no folder"))
+    tab_to(page.get_by_label("keep them outside folders"))
     keys.press("ArrowDown")
     tab_to(page.get_by_test_id("confirm-folder-delete"))
     keys.press("Enter")

@@ -115,4 +115,4 @@ class PageUnavailable(InvalidInput):
 
 
 class PageGone(PageUnavailable):
-    message = N_("The page is gone for good, says its server.")
+    message = N_("The server has removed the page permanently.")

@@ -64,7 +64,7 @@ def load_examples() -> Answer:
         example_set.load(*context.caller())
     except PortalError as error:
         return see_other(url_for("home.show"), error_message(error), kind="error")
-    words = gettext("The example documents are yours now. They are ready in a moment.")
+    words = gettext("Example documents added. They will be ready in a moment.")
     return see_other(url_for("home.show"), words)
 
 
@@ -72,7 +72,7 @@ def load_examples() -> Answer:
 def remove_examples() -> Answer:
     example_set.remove(*context.caller())
     after = next_path() or url_for("home.show")
-    return see_other(after, gettext("The example documents are removed."))
+    return see_other(after, gettext("Example documents removed."))
 
 
 def _suggestions() -> dict[str, Any]:

@@ -140,7 +140,7 @@ def delete(folder_id: UUID) -> Answer:
     opened = _opened_to_change(folder_id)
     choice = request.form.get("documents", "")
     if choice not in {"keep", "trash"}:
-        raise InvalidInput(reason=N_("choose what becomes of the documents"))
+        raise InvalidInput(reason=N_("choose what happens to the documents"))
     removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=choice == "trash")
     words = [gettext("The folder “%(name)s” was deleted.", name=opened.folder.name)]
     if removed.trashed_count:

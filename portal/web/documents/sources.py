@@ -79,7 +79,7 @@ def run(folder_id: UUID) -> Answer:
 @blueprint.post("/remove")
 def untie(folder_id: UUID) -> Answer:
     ties.remove_source(*context.caller(), folder_id)
-    return _done(folder_id, gettext("The folder is no longer tied to a source."))
+    return _done(folder_id, gettext("The folder no longer has a source."))
 
 
 def _done(folder_id: UUID, message: str) -> Answer:

@@ -138,8 +138,8 @@ def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
 
 def _known(document: DocumentSummary, wished: Visibility) -> str:
     if wished is Visibility.PRIVATE and document.visibility is Visibility.SHARED:
-        return str(gettext("It was here already, and is visible to everyone."))
-    return str(gettext("It was here already."))
+        return str(gettext("Already uploaded, and visible to everyone."))
+    return str(gettext("Already uploaded."))
 
 
 def _outcomes(files: list[FileStorage]) -> list[Outcome]:

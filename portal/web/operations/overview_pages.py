@@ -86,7 +86,7 @@ def show_components() -> str:
 def _latency(buckets: Sequence[Bucket]) -> Plot:
     return Plot(
         "latency",
-        gettext("Time of searches"),
+        gettext("Search time"),
         _searches(buckets),
         gettext("Milliseconds"),
         gettext("Searches"),
@@ -97,7 +97,7 @@ def _latency(buckets: Sequence[Bucket]) -> Plot:
 def _hits(buckets: Sequence[Bucket]) -> Plot:
     return Plot(
         "hits",
-        gettext("Results of searches"),
+        gettext("Search results"),
         _searches(buckets),
         gettext("Results"),
         gettext("Searches"),

@@ -459,7 +459,7 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
     other = send(client, headers, (b"other", "good.txt"))
     assert other.status_code == 409
     known = send(client, headers | {"Idempotency-Key": "key-2"}, (b"good", "good.txt"))
-    assert "It was here already." in known.text
+    assert "Already uploaded." in known.text
     library.delete_document(portal.services, portal.admin, UUID(found[0]))
     repeated = send(client, headers, (b"good", "good.txt"))
     assert repeated.status_code == 404

@@ -47,9 +47,9 @@ blueprint = APIBlueprint("chat", __name__, enable_openapi=False, url_prefix="/ch
 def index() -> Answer:
     values = _list_values()
     if wants_fragment("conversation-list"):
-        return render_template("fragments/chat/_conversations.html", **values)
+        return render_template("fragments/conversations/_list.html", **values)
     if wants_fragment("more-conversations"):
-        rows = render_template("fragments/chat/_conversation_rows.html", **values)
+        rows = render_template("fragments/conversations/_rows.html", **values)
         return appended(rows, len(values["page"].items))
     return render_template("pages/answers/chat.html", **values)
 
@@ -95,7 +95,7 @@ def find_about() -> str:
     """Show what a question can be about, for the list that "@" opens."""
     words = request.args.get("find", "").strip()
     found = conversations.find_for_scope(*context.caller(), words)
-    return render_template("fragments/chat/_about_options.html", found=found)
+    return render_template("fragments/conversations/_about_options.html", found=found)
 
 
 @blueprint.get("/<uuid:conversation_id>")
@@ -275,7 +275,7 @@ def _rename_form(conversation_id: UUID, **more: Any) -> str:
         "next": next_path(),
     }
     name = (
-        "fragments/chat/_rename.html"
+        "fragments/conversations/_rename.html"
         if wants_fragment()
         else "pages/answers/rename_conversation.html"
     )

@@ -74,7 +74,9 @@ def _form(conversation_id: UUID, *, error: str | None = None, name: str = "") ->
         "error": error,
         "name": name,
     }
-    template = "fragments/chat/_share.html" if wants_fragment() else "pages/answers/share.html"
+    template = (
+        "fragments/conversations/_share.html" if wants_fragment() else "pages/answers/share.html"
+    )
     return render_template(template, **values)
 
 

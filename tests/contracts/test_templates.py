@@ -45,3 +45,10 @@ def test_attributes_on_lines_of_their_own_do_not_run_together(path: Path) -> Non
     # on two lines would come out as `requiredautofocus`.
     source = path.read_text(encoding="utf-8")
     assert not re.search(r"[a-z]\{% endif %\}\n *\{%-? if", source)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_templates_that_it_names_exist(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    for other in re.findall(r"\{% (?:extends|include|from|import) \"([^\"]+)\"", source):
+        assert (TEMPLATES / other).is_file(), other

@@ -152,7 +152,7 @@ def test_answer_is_read_while_it_is_written_and_its_markers_become_links(
     expect(chat.follow(source)).to_contain_text(words.begins)
 
 
-def test_model_that_searches_again_says_so_on_the_page(portal_with: OpenPortal) -> None:
+def test_model_that_searches_again_shows_it_on_the_page(portal_with: OpenPortal) -> None:
     rest = Until()
     portal = portal_with([Call("visitors front desk")], [f"{EN.goes_on} [1]. ", rest, "So it is."])
     chat = ChatPage(portal.open_window().page)
@@ -231,7 +231,7 @@ def test_what_is_no_protocol_ends_the_answer_and_shows_the_hits(
 # --- an endpoint that lies ------------------------------------------------------------------------
 
 
-def test_false_markers_and_addresses_reach_nobody(portal_with: OpenPortal) -> None:
+def test_false_markers_and_addresses_reach_no_one(portal_with: OpenPortal) -> None:
     with fake_chat() as evil:
         address = f"http://127.0.0.1:{evil.port}/secret"
         rest = Until()

@@ -59,7 +59,7 @@ def wait_until_failed(plain: PortalPages, title: str) -> None:
     expect(plain.row(title)).to_have_attribute("data-status", "failed")
 
 
-def test_one_is_told_once_on_whatever_page_one_is_and_also_later(
+def test_one_is_reported_once_on_whatever_page_one_is_and_also_later(
     open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
 ) -> None:
     name, good, blank = "told once", tmp_path / "潮汐表 tide table.txt", tmp_path / "blank.txt"

@@ -139,7 +139,7 @@ def write_texts(folder: Path, name: str, count: int) -> list[Path]:
     return paths
 
 
-def test_ended_session_asks_for_the_password_and_the_files_go_on(
+def test_ended_session_asks_for_the_password_and_the_files_continue(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()
@@ -231,7 +231,7 @@ def test_list_of_many_files_is_fetched_when_all_are_sent_and_leaves_no_history(
     expect(portal.row("after 00")).to_be_visible()
 
 
-def test_answer_of_somebody_between_is_no_upload(open_portal: OpenPortal, tmp_path: Path) -> None:
+def test_answer_of_someone_between_is_no_upload(open_portal: OpenPortal, tmp_path: Path) -> None:
     portal = open_portal()
     portal.sign_in("admin", PASSWORD)
     page = portal.page

@@ -455,7 +455,7 @@ def test_everyone_whom_a_row_lets_in_gets_in(world: World) -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def test_ordinary_people_are_no_administrators(world: World) -> None:
+def test_ordinary_users_are_no_administrators(world: World) -> None:
     wrong = []
     for rule, row in rows_of(world.app):
         if row.who is ADMINS:

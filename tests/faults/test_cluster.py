@@ -270,7 +270,7 @@ class Readers:
                 self._done.release()
 
 
-def test_without_the_primary_reading_goes_on_and_after_a_promotion_writing(
+def test_without_the_primary_reading_continues_and_after_a_promotion_writing(
     cluster: Cluster, admin: httpx.Client, counts: dict[str, int], tally: Tally
 ) -> None:
     for _ in range(counts["promotion"]):

@@ -102,7 +102,7 @@ def serving(world: World) -> psutil.Process:
     return psutil.Process(world.web.pid).children()[0]
 
 
-def test_a_full_disk_of_database_and_log_loses_nothing_and_uploads_go_on(
+def test_a_full_disk_of_database_and_log_loses_nothing_and_uploads_continue(
     run_dir: Path, tally: Tally
 ) -> None:
     with mounted(run_dir / "full", "-o", "size=500m,mode=755") as folder:
@@ -147,7 +147,7 @@ def test_a_data_directory_that_is_read_only_does_not_stop_reading(
         world.stop()
 
 
-def test_a_process_without_descriptors_refuses_and_goes_on(world: World, tally: Tally) -> None:
+def test_a_process_without_descriptors_refuses_and_continues(world: World, tally: Tally) -> None:
     check_works(world, "before")
     for number in range(5):
         process = serving(world)
@@ -167,7 +167,7 @@ def test_a_process_without_descriptors_refuses_and_goes_on(world: World, tally: 
         tally.note("no file descriptors left", recovery_s=recovery_s)
 
 
-def test_a_process_without_memory_refuses_or_ends_and_goes_on(world: World, tally: Tally) -> None:
+def test_a_process_without_memory_refuses_or_ends_and_continues(world: World, tally: Tally) -> None:
     check_works(world, "before")
     for number in range(5):
         process = serving(world)

@@ -68,7 +68,7 @@ def moment(rng: random.Random, usual_s: float) -> float:
 
 
 @pytest.mark.slow
-def test_killed_migrations_go_on_and_lose_nothing(
+def test_killed_migrations_continue_and_lose_nothing(
     portal: Portal, database_url: str, rng: random.Random, counts: dict[str, int], tally: Tally
 ) -> None:
     portal.add("The heron keeps the lighthouse lamp.\n\n" * 50, title="Heron")

@@ -74,7 +74,7 @@ def test_keyword_index_is_made_with_the_configured_parameters(
     assert "b='0.5'" in other
 
 
-def test_search_gives_five_results_unless_told_otherwise(
+def test_search_gives_five_results_unless_requested_otherwise(
     garden: Portal, client: FlaskClient
 ) -> None:
     """001: the top N results, configurable, 5 by default."""
@@ -91,7 +91,7 @@ def test_search_gives_five_results_unless_told_otherwise(
     assert count() == 8
 
 
-def test_chunk_search_gives_ten_results_unless_told_otherwise(
+def test_chunk_search_gives_ten_results_unless_requested_otherwise(
     garden: Portal, client: FlaskClient
 ) -> None:
     """002: default_top_k 10, at most 100."""

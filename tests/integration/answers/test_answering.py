@@ -224,7 +224,7 @@ def test_prompt_keeps_to_the_configured_budget(portal: Portal, talk) -> None:
     assert answer.replay.context_tokens <= 900
 
 
-def test_smallest_budget_still_holds_the_best_passage(portal: Portal, talk) -> None:
+def test_smallest_budget_still_holds_the_best_chunk(portal: Portal, talk) -> None:
     portal.add("Glaciers melt at forty degrees. " + "Their ice carries stones. " * 40)
     services = saying(portal.services, "Forty [1].")
     for refused in (100, 300):
@@ -261,7 +261,7 @@ def test_model_that_breaks_or_says_nothing_is_unavailable(portal: Portal, talk, 
     assert answer.citations
 
 
-def test_abstaining_shows_the_nearest_passages(portal: Portal, talk) -> None:
+def test_abstaining_shows_the_nearest_chunks(portal: Portal, talk) -> None:
     services = saying(portal.services, [Abstained("Nothing here answers that.")])
     answer = ask(services, portal.admin, talk, "Who invented the zeppelin?")
     assert answer.status is MessageStatus.ABSTAINED

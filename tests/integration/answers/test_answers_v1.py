@@ -100,7 +100,7 @@ def test_answer_without_markers_cites_nothing(portal: Portal, ids: dict[str, str
     assert (given["citations"], given["status"]) == ([], "done")
 
 
-def test_prompt_holds_titles_and_passages_of_the_hits_as_data(
+def test_prompt_holds_titles_and_chunks_of_the_hits_as_data(
     portal: Portal, ids: dict[str, str]
 ) -> None:
     services = saying(portal.services, "Well.")
@@ -116,7 +116,7 @@ def test_prompt_holds_titles_and_passages_of_the_hits_as_data(
     assert request.can_search is False
 
 
-def test_nothing_found_is_said_and_cites_nothing(portal: Portal) -> None:
+def test_nothing_found_is_reported_and_cites_nothing(portal: Portal) -> None:
     given = answer(portal, portal.services, "zebra crossing")
     assert (given["status"], given["citations"], given["hits"]) == ("abstained", [], [])
     assert given["answer"].startswith("Nothing about this was found")

@@ -141,7 +141,7 @@ def test_source_of_another_conversation_is_missing(chat: Chat) -> None:
     assert chat.get(elsewhere, **PANE).status_code == 404
 
 
-def test_source_that_was_purged_is_told_beside_the_conversation(
+def test_source_that_was_purged_is_reported_beside_the_conversation(
     chat: Chat, portal: Portal, office: DocumentSummary
 ) -> None:
     address = chat.begin()
@@ -202,7 +202,7 @@ def test_answer_unavailable_shows_what_was_found(chat: Chat, script: SaysWhatIsW
     assert 'data-testid="near-source"' in page.get_data(as_text=True)
 
 
-def test_abstention_shows_the_nearest_passages(chat: Chat, script: SaysWhatIsWritten) -> None:
+def test_abstention_shows_the_nearest_chunks(chat: Chat, script: SaysWhatIsWritten) -> None:
     script.scripts = [[Abstained("Nothing in your documents answers this.")]]
     address = chat.begin()
     chat.ask(address)

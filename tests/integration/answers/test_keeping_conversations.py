@@ -119,7 +119,7 @@ def test_pinned_conversations_are_listed_apart_and_bounded(
     assert ids(portal, pinned=True) == [other]
 
 
-def test_api_pins_and_says_so(client: FlaskClient, portal: Portal) -> None:
+def test_api_pins_and_reports_it(client: FlaskClient, portal: Portal) -> None:
     headers = portal.headers()
     made = client.post("/api/conversations", headers=headers, json={"title": "Leave"}).json
     assert made["pinned"] is False

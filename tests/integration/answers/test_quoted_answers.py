@@ -84,7 +84,7 @@ def test_part_without_an_answer_is_named(handbook: Portal) -> None:
 
 
 @pytest.mark.parametrize("question", ["年假由谁审批？", "报销款由谁发放？", "病假工资怎么算？"])
-def test_subject_without_what_is_asked_is_said_to_be_just_that(
+def test_subject_without_what_is_asked_is_reported_to_be_just_that(
     handbook: Portal, question: str
 ) -> None:
     answer = answer_to(handbook, question)
@@ -137,7 +137,7 @@ def test_documents_are_listed_and_outlined(handbook: Portal) -> None:
     assert "出差住宿凭发票报销" in outline.content
 
 
-def test_portal_without_documents_says_so(portal: Portal) -> None:
+def test_portal_without_documents_reports_it(portal: Portal) -> None:
     assert "还没有文档" in answer_to(portal, "年假有几天？").content
 
 

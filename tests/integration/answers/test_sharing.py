@@ -205,7 +205,7 @@ def test_word_file_has_the_table_and_the_sources(portal: Portal) -> None:
     assert any(one.startswith("[1] leave") for one in words)
 
 
-def test_reader_is_told_once_and_no_longer_when_it_is_not_shared(
+def test_reader_is_reported_once_and_no_longer_when_it_is_not_shared(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:
     client = create_app(portal.services).test_client()

@@ -123,7 +123,7 @@ def test_processes_that_start_together_rebuild_once(
     assert len({state.rebuilt_at for state in states}) == 1
 
 
-def test_a_healthy_index_is_left_alone(engine: Engine) -> None:
+def test_a_healthy_index_is_not_changed(engine: Engine) -> None:
     before = bm25.repair(engine)
     assert bm25.repair(engine).rebuilt_at == before.rebuilt_at
 
@@ -152,7 +152,7 @@ def accepts_connections(engine: Engine) -> bool:
         return False
 
 
-def test_the_probe_notices_passages_that_are_not_counted(
+def test_the_probe_notices_chunks_that_are_not_counted(
     own_server: EmbeddedPostgres, engine: Engine
 ) -> None:
     """After a build the old chunks still match; only the count shows that new ones are missing."""

@@ -45,7 +45,7 @@ def test_a_damaged_page_of_an_index_is_found_and_the_index_rebuilt(
     assert not any(one.is_damaged for one in corruption.check(database.engine) or ())
 
 
-def test_a_damaged_table_is_named_and_left_alone(portal: Portal, run_dir: Path) -> None:
+def test_a_damaged_table_is_named_and_unchanged(portal: Portal, run_dir: Path) -> None:
     portal.add("The heron keeps the lighthouse lamp.")
     damage(portal.services.database, run_dir, "notifications")
     ill = [line for line in setup.check_deeply(portal.services) if not line.is_well]

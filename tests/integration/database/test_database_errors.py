@@ -106,7 +106,7 @@ def test_statement_that_takes_too_long_is_no_answer(database: Database, send: Se
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_server_that_is_full_or_short_or_held_up_says_so(database: Database, send: Send) -> None:
+def test_server_that_is_full_or_short_or_held_up_reports_it(database: Database, send: Send) -> None:
     for full in (DISK_FULL, QUOTA_OF_THE_SYSTEM):
         with pytest.raises(StorageFull), database.read() as session:
             send(session, full)

@@ -93,7 +93,7 @@ def assert_envelope(answer: Any, status: int, code: str | None = None) -> None:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def test_passage_tells_all_of_itself(api: Api, document: DocumentSummary) -> None:
+def test_chunk_tells_all_of_itself(api: Api, document: DocumentSummary) -> None:
     first = api.get().json["data"]["chunks"][0]
     assert set(first) == {
         "id", "job_id", "document_id", "chunk_index", "content", "metadata", "page", "heading",
@@ -108,7 +108,7 @@ def test_passage_tells_all_of_itself(api: Api, document: DocumentSummary) -> Non
     assert api.get(f"/{first['id']}").json == {"success": True, "data": first, "error": None}
 
 
-def test_pages_hold_every_passage_once(api: Api) -> None:
+def test_pages_hold_every_chunk_once(api: Api) -> None:
     everything = api.get("?limit=100").json["data"]
     total = everything["pagination"]["total"]
     assert total > 4
@@ -162,7 +162,7 @@ def test_foreign_missing_and_trashed_are_all_the_same_404(
     assert own.get(f"/{chunk}").status_code == 200
 
 
-def test_passage_of_another_job_is_not_under_this_one(
+def test_chunk_of_another_job_is_not_under_this_one(
     client: FlaskClient, portal: Portal, api: Api
 ) -> None:
     other = portal.add("another", name="o.txt")
@@ -174,7 +174,7 @@ def test_passage_of_another_job_is_not_under_this_one(
 # --- adding ---------------------------------------------------------------------------------------
 
 
-def test_added_passage_is_found_at_once_by_words_and_by_meaning(
+def test_added_chunk_is_found_at_once_by_words_and_by_meaning(
     portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     before = library.get_summary(portal.services, portal.admin, document.id).chunk_count
@@ -243,7 +243,7 @@ def test_all_are_added_or_none(portal: Portal, api: Api) -> None:
         {"chunks": [{"content": "x"}, {"content": " "}]},
     ],
 )
-def test_what_cannot_be_a_passage_is_422(api: Api, body: Any) -> None:
+def test_what_cannot_be_a_chunk_is_422(api: Api, body: Any) -> None:
     before = api.get().json["data"]["pagination"]
     assert_envelope(api.post(body), 422)
     assert api.get().json["data"]["pagination"] == before
@@ -332,7 +332,7 @@ def test_writers_at_the_same_moment_get_different_places(
 # --- deleting -------------------------------------------------------------------------------------
 
 
-def test_deleted_passage_is_found_no_more_and_leaves_no_word(
+def test_deleted_chunk_is_found_no_more_and_leaves_no_word(
     portal: Portal, api: Api, make_services: Callable[..., Services]
 ) -> None:
     chunk = api.add()
@@ -379,7 +379,7 @@ def cite(portal: Portal) -> Citation:
     return answer.citations[0]
 
 
-def test_added_passage_is_cited_opened_and_verified(
+def test_added_chunk_is_cited_opened_and_verified(
     client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     chunk = api.add(f"Of airships. {ADDED} So it is.", chunk_index=500)
@@ -402,7 +402,7 @@ def test_added_passage_is_cited_opened_and_verified(
     assert "Added via API" in page
 
 
-def test_citation_outlives_the_passage_that_a_program_took_away(
+def test_citation_outlives_the_chunk_that_a_program_took_away(
     client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     chunk = api.add()
@@ -417,7 +417,7 @@ def test_citation_outlives_the_passage_that_a_program_took_away(
         assert ADDED in answer.get_data(as_text=True)
 
 
-def test_citation_of_the_text_stands_when_its_passage_is_deleted(
+def test_citation_of_the_text_stands_when_its_chunk_is_deleted(
     client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     talk = conversations.create(portal.services, portal.admin)
@@ -441,7 +441,7 @@ def test_neighbours_of_the_text_are_not_joined_with_what_a_program_added(
             assert not ("short last" in hit.excerpt and "Zeppelin" in hit.excerpt)
 
 
-def test_passages_far_behind_gaps_are_shown_where_they_are(
+def test_chunks_far_behind_gaps_are_shown_where_they_are(
     client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     chunk = api.add(chunk_index=1_000_000)

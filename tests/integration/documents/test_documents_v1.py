@@ -242,7 +242,7 @@ def of(services: Services) -> Portal:
 # --- one hit a document -------------------------------------------------------------------------
 
 
-def test_document_is_shown_once_by_its_best_passage(
+def test_document_is_shown_once_by_its_best_chunk(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(ingest={"chunk_tokens": 50})

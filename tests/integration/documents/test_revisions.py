@@ -139,7 +139,7 @@ def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
     assert rows(portal, "stored_files") == rows(portal, "document_revisions") == 0
 
 
-def test_same_bytes_and_other_documents_are_said(portal: Portal) -> None:
+def test_same_bytes_and_other_documents_are_reported(portal: Portal) -> None:
     document, other = portal.add(FIRST), portal.add("Another matter altogether.", title="Other")
     assert send(portal, document.id, FIRST).is_duplicate
     assert not send(portal, document.id, SECOND).is_duplicate
@@ -508,7 +508,7 @@ def test_retried_read_again_or_restored_a_file_is_one_document(portal: Portal) -
     assert jobs.retry_failed(services, admin) == 0
 
 
-def test_what_became_of_a_file_is_said(portal: Portal, client: FlaskClient) -> None:
+def test_outcome_of_a_file_is_reported(portal: Portal, client: FlaskClient) -> None:
     headers = portal.headers() | {"Accept-Language": "en"}
     document = portal.add(FIRST)
 

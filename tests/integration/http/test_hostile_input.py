@@ -73,7 +73,7 @@ def test_json_body_is_limited_and_an_upload_only_by_the_setting(
 # --- filters of metadata --------------------------------------------------------------------------
 
 
-def test_conditions_on_passages_take_no_longer_than_a_search_may(
+def test_conditions_on_chunks_take_no_longer_than_a_search_may(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     job_id = portal.add("Annual leave is fifteen days.").job_id

@@ -162,7 +162,7 @@ def test_endpoint_allows_its_limit_and_says_how_much_is_left(open_portal) -> Non
     assert refused.headers["Retry-After"] in refused.json["error"]["message"]
 
 
-def test_people_and_endpoints_are_counted_apart(open_portal) -> None:
+def test_users_and_endpoints_are_counted_apart(open_portal) -> None:
     portal, client = open_portal(rate_limits=ON | {"search_semantic": "2 per minute"})
     ann = portal.headers(portal.user("ann"))
     assert [client.get(PROBE, headers=ann).status_code for _ in range(3)] == [200, 200, 429]

@@ -153,7 +153,7 @@ def test_document_of_any_length_is_found_once(portal: Portal, environment: dict[
     go(Door(environment), reading_token(portal), visit)
 
 
-def test_of_a_long_document_the_part_around_the_passage_is_read(
+def test_of_a_long_document_the_part_around_the_chunk_is_read(
     portal: Portal, environment: dict[str, str]
 ) -> None:
     filling = [f"Paragraph {n} tells of nothing in particular.\n\n" for n in range(400)]
@@ -427,7 +427,7 @@ def test_stdio_does_not_start_without_a_good_token(
         assert (status, output, words) == (1, "", f"portal: {InvalidToken()}")
 
 
-def test_a_port_that_is_taken_is_said_in_a_line(
+def test_a_port_that_is_taken_is_reported_in_a_line(
     portal: Portal, environment: dict[str, str], http_url: str
 ) -> None:
     port = http_url.rsplit(":", 1)[1].removesuffix("/mcp")

@@ -68,7 +68,7 @@ def test_first_search_after_a_switch_is_answered_by_words_while_the_model_loads(
     assert found.degraded == ()
 
 
-def test_web_worker_loads_the_model_that_serves_before_anybody_asks(
+def test_web_worker_loads_the_model_that_serves_before_anyone_asks(
     make_services: Callable[..., Services], portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portal.add("Divers must not touch the coral.", name="coral.txt")

@@ -203,7 +203,7 @@ for step in builds.build(services, sys.argv[1], batch_size=5):
 """
 
 
-def test_build_that_is_killed_goes_on_where_it_was(
+def test_build_that_is_killed_continues_where_it_was(
     filled: Portal, database_url: str, tmp_path: object
 ) -> None:
     catalog.register(filled.services, f"hashing:{NEW}@64")

@@ -319,7 +319,7 @@ def test_comparison_finds_what_a_set_calls_by_ids_of_its_own(
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"title": "coral"}'])
-def test_passages_of_a_set_that_cannot_be_read_are_named(
+def test_chunks_of_a_set_that_cannot_be_read_are_named(
     filled: Portal, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "mine.docs.jsonl").write_text(f"\n{line}", encoding="utf-8")
@@ -384,7 +384,7 @@ def test_worker_builds_what_a_page_asked_for(filled: Portal) -> None:
     ]
 
 
-def test_build_that_its_owner_gives_up_is_not_gone_on_with(filled: Portal) -> None:
+def test_build_that_its_owner_gives_up_does_not_continue(filled: Portal) -> None:
     catalog.register(filled.services, "hashing:hashing-64@64")
     steps = builds.build(filled.services, NEW, batch_size=1)
     next(steps)
@@ -459,6 +459,6 @@ def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_
 
 
 @pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere", "~/nowhere/model"])
-def test_directory_that_is_not_there_is_said_so(portal: Portal, path: str) -> None:
+def test_directory_that_is_not_there_is_reported(portal: Portal, path: str) -> None:
     with pytest.raises(InvalidInput, match="there is no directory"):
         catalog.register(portal.services, path)

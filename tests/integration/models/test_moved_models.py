@@ -73,7 +73,7 @@ def test_another_model_in_a_directory_of_the_same_name_is_refused(
     assert path_of(built) == str(tmp_path / "a" / NAME)
 
 
-def test_model_whose_directory_moved_goes_on_working(built: Portal, tmp_path: Path) -> None:
+def test_model_whose_directory_moved_continues_working(built: Portal, tmp_path: Path) -> None:
     moved = directory(tmp_path, "b", "one")
     assert catalog.register(built.services, str(moved)).name == NAME
     assert path_of(built) == str(moved)

@@ -86,7 +86,7 @@ def test_questions_have_their_vectors_again_once_the_endpoint_gives_the_right_le
         assert found.hits[0].vector_score is not None
 
 
-def test_comparison_with_a_model_of_another_length_says_so(
+def test_comparison_with_a_model_of_another_length_reports_it(
     make_services: Callable[..., Services],
 ) -> None:
     with fake_endpoint(dimensions=REGISTERED) as endpoint:
@@ -95,7 +95,7 @@ def test_comparison_with_a_model_of_another_length_says_so(
             comparison.compare(portal.services, "hashing-384", NAME)
 
 
-def test_passages_of_another_length_name_both_lengths(
+def test_chunks_of_another_length_name_both_lengths(
     make_services: Callable[..., Services],
 ) -> None:
     with fake_endpoint(dimensions=REGISTERED) as endpoint:

@@ -98,7 +98,7 @@ def test_import_reads_folders_and_says_what_it_could_not(
     assert "0 stored, 2 already there, 0 failed" in again.stderr
 
 
-def test_import_that_was_stopped_goes_on_and_doubles_nothing(
+def test_import_that_was_stopped_continues_and_doubles_nothing(
     run, portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "folder"

@@ -46,7 +46,7 @@ def through(portal: Portal, port: int) -> str:
 @pytest.mark.parametrize(
     ("revision", "status", "schema"), [("9999", 200, "ahead"), ("0052", 503, "behind")]
 )
-def test_a_process_goes_on_when_a_newer_portal_has_migrated_and_waits_before_its_own_migration(
+def test_a_process_continues_when_a_newer_portal_has_migrated_and_waits_before_its_own_migration(
     client: FlaskClient, portal: Portal, revision: str, status: int, schema: str
 ) -> None:
     with portal.services.database.begin() as session:

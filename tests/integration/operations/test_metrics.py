@@ -209,7 +209,7 @@ def test_metrics_token_opens_the_metrics_and_nothing_else(
     assert client.get("/metrics", headers=portal.headers()).status_code == 200
 
 
-def test_programs_on_this_machine_need_no_token_where_a_setting_says_so(
+def test_programs_on_this_machine_need_no_token_where_a_setting_allows_it(
     make_services: Callable[..., Services], portal: Portal
 ) -> None:
     client = create_app(make_services(metrics={"from_this_machine": True})).test_client()

@@ -184,7 +184,7 @@ def test_a_user_has_at_most_twenty_personal_tokens(client: FlaskClient, portal: 
     assert make() == 201
 
 
-def test_storage_is_limited_by_default_and_the_account_page_says_so(
+def test_storage_is_limited_by_default_and_the_account_page_reports_it(
     client: FlaskClient, portal: Portal
 ) -> None:
     assert Settings.model_fields["quota_mb"].default == 10 * 1024

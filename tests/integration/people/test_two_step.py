@@ -472,7 +472,7 @@ def test_requirement_for_administrators_leaves_others_alone(strict: tuple[Portal
     assert is_signed_in(browser)
 
 
-def test_personal_and_operator_tokens_go_on_working_under_the_requirement(
+def test_personal_and_operator_tokens_continue_working_under_the_requirement(
     strict: tuple[Portal, Flask],
 ) -> None:
     portal, app = strict

@@ -100,7 +100,7 @@ def on_own_server(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Port
 
 
 @pytest.mark.slow
-def test_search_goes_on_in_the_same_process_when_the_server_was_restarted(
+def test_search_continues_in_the_same_process_when_the_server_was_restarted(
     own_server: EmbeddedPostgres, on_own_server: Portal
 ) -> None:
     portal = on_own_server
@@ -169,7 +169,7 @@ BREAK_KEYWORDS = {
 
 @needs_bm25
 @pytest.mark.parametrize("fault", BREAK_KEYWORDS)
-def test_search_without_the_keyword_index_goes_by_meaning_says_so_and_heals(
+def test_search_without_the_keyword_index_uses_meaning_reports_it_and_recovers(
     filled: Portal, fault: str
 ) -> None:
     execute(filled, BREAK_KEYWORDS[fault])
@@ -184,7 +184,7 @@ def test_search_without_the_keyword_index_goes_by_meaning_says_so_and_heals(
 
 
 @needs_bm25
-def test_index_that_is_invalid_costs_no_result_and_is_made_anew(filled: Portal) -> None:
+def test_index_that_is_invalid_costs_no_result_and_is_rebuilt(filled: Portal) -> None:
     """An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index behind."""
     execute(
         filled,
@@ -209,7 +209,7 @@ def test_words_alone_without_their_index_rank_by_cover_density(filled: Portal) -
 
 
 @needs_bm25
-def test_index_that_forgot_passages_is_noticed_and_rebuilt(filled: Portal) -> None:
+def test_index_that_forgot_chunks_is_noticed_and_rebuilt(filled: Portal) -> None:
     whole = ask(filled, mode=SearchMode.KEYWORD)
     execute(filled, "UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
     with filled.services.database.engine.connect() as connection:
@@ -374,7 +374,7 @@ def test_process_starts_and_finds_words_when_its_model_cannot_be_used_any_more(
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)
-def test_first_start_with_a_model_that_cannot_be_used_says_so_and_goes_on(
+def test_first_start_with_a_model_that_cannot_be_used_reports_it_and_continues(
     make_services: Callable[..., Services], fault: str
 ) -> None:
     *_, last = setup.prepare_database(make_services(embedding=unusable(fault)))
@@ -400,7 +400,7 @@ def test_confidence_is_calibrated_when_the_endpoint_is_back_after_the_start(
 # --- the re-ranking model -----------------------------------------------------------------------
 
 
-def test_re_ranking_model_that_is_not_there_leaves_the_order_and_doctor_says_so(
+def test_re_ranking_model_that_is_not_there_leaves_the_order_and_doctor_reports_it(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(

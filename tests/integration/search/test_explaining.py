@@ -71,7 +71,7 @@ def office(portal: Portal) -> UUID:
     return portal.add(OFFICE, name="handbook.md", domain="house").id
 
 
-def test_result_is_said_to_be_there_with_its_place(portal: Portal, office: UUID) -> None:
+def test_result_is_reported_to_be_there_with_its_place(portal: Portal, office: UUID) -> None:
     answer = why(portal, "When does the office close?", office)
     assert (answer.reason, answer.rank, answer.title) == (MissingReason.IN_RESULTS, 1, "handbook")
 
@@ -87,7 +87,7 @@ def test_foreign_document_answers_as_a_missing_one(portal: Portal) -> None:
         why(portal, "office", private, other)
 
 
-def test_trash_is_told_to_those_who_may_restore_and_hidden_from_others(
+def test_trash_is_shown_to_those_who_may_restore_and_hidden_from_others(
     portal: Portal, office: UUID
 ) -> None:
     other = portal.user("other")
@@ -108,7 +108,7 @@ def test_failed_document_tells_its_failure(portal: Portal) -> None:
     assert answer.status == broken.status == "failed"
 
 
-def test_switches_are_told_apart_and_the_conversation_comes_first(
+def test_switches_are_distinguished_and_the_conversation_comes_first(
     portal: Portal, office: UUID
 ) -> None:
     user = portal.user("reader")
@@ -162,7 +162,7 @@ def test_copy_is_stood_for_by_the_result_that_says_the_same(portal: Portal, offi
     assert (answer.duplicate_of.id, answer.duplicate_of.rank) == (standing.document_id, 1)
 
 
-def test_filters_that_no_one_passage_meets_are_named_together(portal: Portal) -> None:
+def test_filters_that_no_one_chunk_meets_are_named_together(portal: Portal) -> None:
     between = "The river runs on between its banks. " * 100
     document = portal.add(f"A grey heron stands here. {between} A brown otter swims there.")
     answer = why(portal, '"grey heron" -otter', document.id)
@@ -184,14 +184,14 @@ def test_document_without_vectors_waits_for_them(portal: Portal, office: UUID) -
     assert answer.reason is MissingReason.IN_RESULTS
 
 
-def test_score_below_the_threshold_is_told(portal: Portal, office: UUID) -> None:
+def test_score_below_the_threshold_is_reported(portal: Portal, office: UUID) -> None:
     answer = why(portal, "年假", office, threshold=0.99)
     assert answer.reason is MissingReason.BELOW_THRESHOLD
     assert answer.score is not None
     assert answer.score < 0.99 == answer.threshold
 
 
-def test_document_without_any_word_of_a_search_by_words_says_so(
+def test_document_without_any_word_of_a_search_by_words_reports_it(
     portal: Portal, office: UUID
 ) -> None:
     answer = why(portal, "年假", office, mode=SearchMode.KEYWORD)

@@ -104,7 +104,7 @@ def test_parts_add_up_to_the_score_in_every_fusion(
         assert one["combined_score"] == pytest.approx(parts["vector"] + parts["text"])
 
 
-def test_every_search_goes_by_the_configuration_and_says_so(
+def test_every_search_uses_the_configuration_and_reports_it(
     handbook: Portal, search: Search
 ) -> None:
     path = "/api/v1/search/hybrid"

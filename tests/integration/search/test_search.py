@@ -46,7 +46,7 @@ def test_english_words_find_their_document_first(library_of_two: Portal) -> None
     assert ask(library_of_two, "When does the office close?")[0].title == "handbook"
 
 
-def test_private_document_never_ranks_for_another_person(portal: Portal) -> None:
+def test_private_document_never_ranks_for_another_user(portal: Portal) -> None:
     owner, other = portal.user("owner"), portal.user("other")
     portal.add(LEAVE, owner=owner, visibility=Visibility.PRIVATE)
     for mode in SearchMode:
@@ -131,7 +131,9 @@ def test_question_without_words_is_no_error(library_of_two: Portal, query: str) 
         ask(library_of_two, query, mode=mode)
 
 
-def test_tsvector_ranks_where_the_setting_says_so(make_services: Callable[..., Services]) -> None:
+def test_tsvector_ranks_where_the_setting_reports_it(
+    make_services: Callable[..., Services],
+) -> None:
     from portal.services.people import accounts
 
     services = make_services(search={"keyword_backend": "tsvector"})
@@ -145,7 +147,7 @@ def test_tsvector_ranks_where_the_setting_says_so(make_services: Callable[..., S
     assert outcome.hits[0].text_score == 1
 
 
-def test_without_keyword_search_meaning_goes_on_and_says_so(library_of_two: Portal) -> None:
+def test_without_keyword_search_meaning_continues_and_reports_it(library_of_two: Portal) -> None:
     portal = library_of_two
     with portal.services.database.begin() as session:
         session.execute(text("DROP EXTENSION IF EXISTS pg_textsearch CASCADE"))

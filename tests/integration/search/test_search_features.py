@@ -81,7 +81,7 @@ def test_copies_stand_once(portal: Portal) -> None:
     assert len(outcome.hits) == 2
 
 
-def test_short_passages_are_shown_with_their_neighbours(portal: Portal) -> None:
+def test_short_chunks_are_shown_with_their_neighbours(portal: Portal) -> None:
     sentences = [f"Door {word} is kept shut at night. " for word in ("one", "two", "three")]
     document = portal.add("".join(sentences), name="doors.txt")
     _store_apart(portal, document.id, sentences)

@@ -53,7 +53,7 @@ LOSSES = {
 
 @needs_bm25
 @pytest.mark.parametrize("loss", LOSSES)
-def test_keyword_index_that_is_gone_is_told_at_once_and_its_return_too(
+def test_keyword_index_that_is_gone_is_reported_at_once_and_its_return_too(
     portal: Portal, loss: str
 ) -> None:
     portal.add("The office closes at six.")
@@ -71,7 +71,7 @@ def test_keyword_index_that_is_gone_is_told_at_once_and_its_return_too(
 
 
 @needs_bm25
-def test_keyword_index_that_forgot_passages_is_told(portal: Portal) -> None:
+def test_keyword_index_that_forgot_chunks_is_reported(portal: Portal) -> None:
     portal.add("The office closes at six.")
     execute(portal, "UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
     body = look(portal.services)
@@ -86,7 +86,7 @@ def test_rows_of_the_keyword_index_are_those_that_it_holds_now(portal: Portal) -
 
 
 @pytest.mark.parametrize("backend", ["off", "tsvector"])
-def test_an_index_that_nobody_wants_is_neither_ready_nor_missed(
+def test_an_index_that_no_one_wants_is_neither_ready_nor_missed(
     portal: Portal, make_services: Callable[..., Services], backend: str
 ) -> None:
     body = look(make_services(search={"keyword_backend": backend}))
@@ -128,7 +128,7 @@ def switch_to_endpoint(portal: Portal, url: str) -> None:
     switching.switch(services, model.name)
 
 
-def test_dead_endpoint_of_the_model_that_serves_is_told_though_another_is_configured(
+def test_dead_endpoint_of_the_model_that_serves_is_reported_though_another_is_configured(
     portal: Portal,
 ) -> None:
     portal.add("The office closes at six.")
@@ -143,7 +143,7 @@ def test_dead_endpoint_of_the_model_that_serves_is_told_though_another_is_config
     assert (body["status"], body["embedder"]) == ("degraded", "unavailable")
 
 
-def test_dead_endpoint_is_told_by_a_process_in_which_nobody_has_searched(
+def test_dead_endpoint_is_reported_by_a_process_in_which_no_one_has_searched(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     portal.add("The office closes at six.")
@@ -156,7 +156,7 @@ def test_dead_endpoint_is_told_by_a_process_in_which_nobody_has_searched(
     )
 
 
-def test_endpoint_that_came_back_is_told_without_a_search(
+def test_endpoint_that_came_back_is_reported_without_a_search(
     make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with fake_endpoint(dimensions=DIMENSIONS) as endpoint:
@@ -187,7 +187,7 @@ def test_endpoint_that_came_back_is_told_without_a_search(
 # --- the re-ranking model -----------------------------------------------------------------------
 
 
-def test_re_ranking_model_that_is_not_there_is_told_and_its_directory_is_not(
+def test_re_ranking_model_that_is_not_there_is_reported_and_its_directory_is_not(
     make_services: Callable[..., Services],
 ) -> None:
     rerank = {"provider": "sentence-transformers", "model": "/srv/secret-place/cross-encoder"}
@@ -212,7 +212,7 @@ class Failing:
         return [0.0 for _ in chunks]
 
 
-def test_re_ranking_model_that_failed_a_search_is_told_and_its_return_too(
+def test_re_ranking_model_that_failed_a_search_is_reported_and_its_return_too(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portal.add("The office closes at six.")

@@ -69,7 +69,7 @@ def test_search_that_is_refused_says_when_to_try_again(
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_question_of_conditions_alone_is_told_to_need_a_word(
+def test_question_of_conditions_alone_is_asked_for_a_word(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     for question in ("type:md", "-draft"):
@@ -139,7 +139,7 @@ def test_trash_is_named_with_its_link(client: FlaskClient, portal: Portal, offic
 
 
 @pytest.mark.parametrize("is_applied", [True, False])
-def test_correction_is_told_and_undone_by_a_link(
+def test_correction_is_reported_and_undone_by_a_link(
     client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch, is_applied: bool
 ) -> None:
     found = Correction("<office>", ("office",), (("ofice", "<office>"),), is_applied)

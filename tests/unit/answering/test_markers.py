@@ -69,7 +69,7 @@ def test_markers_that_name_nothing_are_removed(written, shown):
     "code",
     ["`a[1]`", "``b ` [2]``", "```py\nx[1] = y[9](z)\n```\n", "~~~\n[1]\n~~~\n", "`【1】`"],
 )
-def test_code_is_left_alone(code):
+def test_code_is_not_changed(code):
     content, order, _ = read(f"{code} then [2]")
     assert content == f"{code} then [1]"
     assert order == (2,)

@@ -129,7 +129,7 @@ def test_a_question_that_was_not_prepared_is_an_error() -> None:
         PreparedQuestions({}).embed_query("never prepared")
 
 
-def test_a_corpus_is_made_anew_when_what_made_it_changed(
+def test_a_corpus_is_rebuilt_when_what_made_it_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = outline(50, SEED, background.load(PreparedQuestions({})))

@@ -45,14 +45,14 @@ def test_recovery_is_the_first_moment_at_which_searches_are_as_fast_as_before(
     assert report.seconds_until_recovered(run) == 8
 
 
-def test_no_recovery_is_said_to_be_none(run: report.Run) -> None:
+def test_no_recovery_is_reported_as_none(run: report.Run) -> None:
     never = [one | {"ms": 500.0} if one["in"] == "recovery" else one for one in run.events]
     assert (
         report.seconds_until_recovered(report.Run(never, run.samples, run.sizes, SETTINGS)) is None
     )
 
 
-def test_people_a_core_are_counted_by_the_time_of_processors(run: report.Run) -> None:
+def test_users_a_core_are_counted_by_the_time_of_processors(run: report.Run) -> None:
     rows = dict(report.capacity_rows(run)[1:])
     # A request a second by half a core: two a second and core, each of a person's ten seconds.
     assert float(rows["cores in use (web, worker, PostgreSQL)"]) == 0.5

@@ -24,7 +24,7 @@ def test_the_same_seed_plans_the_same_corpus(plan: Outline) -> None:
     assert not np.array_equal(plan.vectors, other.vectors)
 
 
-def test_a_corpus_has_just_as_many_passages_as_asked_for(plan: Outline) -> None:
+def test_a_corpus_has_just_as_many_chunks_as_asked_for(plan: Outline) -> None:
     assert plan.chunk_count == len(plan.vectors) == SIZE
     assert plan.document_of.max() == plan.document_count - 1
     assert 4 < SIZE / plan.document_count < 6
@@ -44,7 +44,7 @@ def test_vectors_have_unit_length_and_the_cosines_of_the_model_they_stand_for(
     assert among[1] == pytest.approx(0.80, abs=0.04)
 
 
-def test_a_question_is_nearer_to_its_passage_than_to_most(plan: Outline) -> None:
+def test_a_question_is_nearer_to_its_chunk_than_to_most(plan: Outline) -> None:
     cosines = plan.questions @ plan.vectors.T
     of_target = cosines[np.arange(len(plan.targets)), plan.targets]
     rank = (cosines > of_target[:, None]).sum(axis=1)
@@ -72,7 +72,7 @@ def test_terms_are_those_of_the_portals_analyser(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
-def test_a_question_shares_words_with_its_passage(language: str) -> None:
+def test_a_question_shares_words_with_its_chunk(language: str) -> None:
     rng = np.random.default_rng(1)
     chunk = texts.draft(rng, 3, language)
     asked = set(index_terms(texts.write_question(rng, chunk)).split())

@@ -26,7 +26,7 @@ def embedder():
     ("question", "answer"),
     [("When does the library close?", 0), ("图书馆几点关门？", 0), ("面团需要发酵多久？", 1)],
 )
-def test_question_in_either_language_is_nearest_to_the_passage_that_answers_it(
+def test_question_in_either_language_is_nearest_to_the_chunk_that_answers_it(
     embedder, question, answer
 ):
     chunks = embedder.embed_chunks(
@@ -107,7 +107,7 @@ def slow_embedder(monkeypatch, gate, *, timeout_s):
     return embedder
 
 
-def test_question_waits_for_a_load_no_longer_than_it_may_where_people_are_served(monkeypatch):
+def test_question_waits_for_a_load_no_longer_than_it_may_where_users_are_served(monkeypatch):
     monkeypatch.setattr(loading, "_serves", threading.Event())
     loading.begin_to_serve()
     gate = threading.Event()
@@ -122,7 +122,7 @@ def test_question_waits_for_a_load_no_longer_than_it_may_where_people_are_served
     assert embedder.embed_query("hello").shape == (384,)
 
 
-def test_question_waits_to_the_end_of_a_load_where_nobody_is_served(monkeypatch):
+def test_question_waits_to_the_end_of_a_load_where_no_one_is_served(monkeypatch):
     gate = threading.Event()
     embedder = slow_embedder(monkeypatch, gate, timeout_s=0.05)
     threading.Timer(0.5, gate.set).start()

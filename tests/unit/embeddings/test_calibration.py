@@ -62,7 +62,7 @@ def test_other_models_background_is_embedded_once_and_kept(tmp_path, monkeypatch
     assert Calibration.for_model(HashingEmbedder(), tmp_path).ready
 
 
-def test_damaged_background_is_embedded_anew(tmp_path):
+def test_damaged_background_is_embedded_again(tmp_path):
     embedder = HashingEmbedder()
     (tmp_path / backgrounds.file_name(embedder)).write_bytes(b"not a zip")
     assert Calibration.for_model(embedder, tmp_path).ready
@@ -77,7 +77,7 @@ def test_model_that_does_not_answer_leaves_the_question_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("question", ["图书馆几点关门？", "When does the library close?"])
-def test_question_finds_its_answer_among_passages_of_its_own_language(bundled, question):
+def test_question_finds_its_answer_among_chunks_of_its_own_language(bundled, question):
     """The plain cosine fails at this: it prefers any passage in the question's language."""
     embedder, calibration = bundled
     is_chinese = question.startswith("图")
@@ -123,7 +123,7 @@ def _confidences(bundled, question, chunks, words):
     return calibration.confidences(statistics, evidence, calibration.text_scale(2, len(chunks)))
 
 
-def test_first_document_of_a_corpus_is_already_told_from_an_answer_to_nothing(bundled):
+def test_first_document_of_a_corpus_is_already_reported_from_an_answer_to_nothing(bundled):
     scale = Calibration.text_scale(2, 1)
     [answered] = _confidences(bundled, "图书馆几点关门？", [ANSWER_ZH], [0.6 * scale])
     [unanswered] = _confidences(bundled, "茶壶多少钱一把？", [ANSWER_ZH], [0.0])
@@ -140,7 +140,7 @@ def test_answer_in_another_language_is_not_held_down_by_the_words_it_cannot_shar
     assert across > 5 * as_if_shared
 
 
-def test_passages_of_one_document_do_not_lower_each_other():
+def test_chunks_of_one_document_do_not_lower_each_other():
     calibration = Calibration.for_model(HashingEmbedder())
 
     def second(document):
@@ -236,11 +236,11 @@ def test_share_of_words():
         ("forty chairs", "chairs", False),
     ],
 )
-def test_codes_of_a_question_that_a_passage_lacks(question: str, chunk: str, lacks: bool) -> None:
+def test_codes_of_a_question_that_a_chunk_lacks(question: str, chunk: str, lacks: bool) -> None:
     assert lacks_code(query_terms(question), index_terms(chunk)) is lacks
 
 
-def test_a_passage_without_the_code_is_no_confident_result() -> None:
+def test_a_chunk_without_the_code_is_no_confident_result() -> None:
     calibration = Calibration(background=None, weighings=load_weighings("any"))
     both = [
         Evidence("a", "en", keyword=9.0, coverage=1.0),

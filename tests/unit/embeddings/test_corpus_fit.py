@@ -32,12 +32,12 @@ def constants(calibration):
     return corpus_fit.fit(calibration, vectors, ["en"] * len(TEXTS))
 
 
-def test_too_few_passages_say_nothing_about_a_model(calibration):
+def test_too_few_chunks_say_nothing_about_a_model(calibration):
     few = HashingEmbedder().embed_chunks(TEXTS[:49])
     assert corpus_fit.fit(calibration, few, ["en"] * 49) is None
 
 
-def test_model_without_constants_takes_those_of_the_corpus_and_says_so(calibration, constants):
+def test_model_without_constants_takes_those_of_the_corpus_and_reports_it(calibration, constants):
     assert calibration.source == "borrowed"
     calibration.adopt(constants)
     assert calibration.source == "corpus"

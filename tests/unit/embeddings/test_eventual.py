@@ -80,7 +80,7 @@ def test_slow_model_does_not_hold_up_the_start(tmp_path):
     )
 
 
-def test_folder_that_cannot_be_written_stops_nobody(tmp_path):
+def test_folder_that_cannot_be_written_stops_no_one(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     assert not EventualCalibration(Moody(), blocked / "cache").ready

@@ -82,7 +82,7 @@ def test_directory_of_a_chinese_bge_model_gets_its_instruction(model_directory, 
     assert chinese.embed_chunks(["cat"]) == pytest.approx(embedder.embed_chunks(["cat"]))
 
 
-def test_wrong_dimensions_are_said(model_directory):
+def test_wrong_dimensions_are_reported(model_directory):
     embedder = patient_embedder(model=str(model_directory), dimensions=7)
     with pytest.raises(EmbedderUnavailable, match=r"PORTAL_EMBEDDING__DIMENSIONS=384"):
         embedder.embed_query("a")

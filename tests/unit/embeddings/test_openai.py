@@ -54,7 +54,7 @@ def rows(*vectors, indexes=None):
     return {"data": [{"index": i, "embedding": v} for i, v in zip(indexes, vectors, strict=True)]}
 
 
-def test_passages_are_sent_in_batches_and_come_back_in_order(endpoint):
+def test_chunks_are_sent_in_batches_and_come_back_in_order(endpoint):
     texts = [f"word{n}" for n in range(130)]
     vectors = embedder(endpoint, api_key="secret").embed_chunks(texts)
     assert [len(body["input"]) for _, _, body in endpoint.requests] == [64, 64, 2]
@@ -73,14 +73,14 @@ def test_vectors_without_an_index_are_taken_in_their_order(endpoint):
     assert embedder(endpoint).embed_chunks(["a", "b"]).argmax(axis=1).tolist() == [0, 1]
 
 
-def test_no_passages_ask_nothing(endpoint):
+def test_no_chunks_ask_nothing(endpoint):
     client = embedder(endpoint, dimensions=None)
     assert client.embed_chunks([]).shape == (0, 0)
     assert not endpoint.requests
     assert client.embed_query("a").shape == (4,)
 
 
-def test_passages_are_tried_again_while_the_endpoint_is_busy(endpoint):
+def test_chunks_are_tried_again_while_the_endpoint_is_busy(endpoint):
     pauses = []
     endpoint.replies = [Reply(429, headers={"Retry-After": "7"}), Reply(503), Reply(502)]
     vectors = embedder(endpoint, sleep=pauses.append).embed_chunks(["a"])
@@ -184,7 +184,7 @@ def test_name_server_that_is_gone_costs_no_more_than_the_timeout(monkeypatch):
     assert asked.is_set()
 
 
-def test_name_that_is_not_known_is_said():
+def test_name_that_is_not_known_is_reported():
     client = OpenAIEmbedder(model="m", dimensions=4, api_base="http://embedder.invalid/v1")
     with pytest.raises(EmbedderUnavailable, match=r"embedder\.invalid.*cannot be reached"):
         client.embed_query("a")
@@ -245,7 +245,7 @@ def test_endpoint_that_is_down_says_where_it_was_looked_for():
 
 
 @pytest.mark.parametrize("address", ["ftp://host/v1", "localhost", "http://[::1", "http://:x/"])
-def test_address_that_is_none_is_said_at_once(address):
+def test_address_that_is_none_is_reported_at_once(address):
     client = OpenAIEmbedder(model="m", dimensions=4, api_base=address, sleep=None)
     with pytest.raises(EmbedderUnavailable, match="begins with http"):
         client.embed_chunks(["a"])
@@ -422,7 +422,7 @@ def test_questions_given_up_leave_no_threads_behind(endpoint):
     )
 
 
-def test_closed_embedder_connects_anew(endpoint):
+def test_closed_embedder_connects_again(endpoint):
     client = embedder(endpoint)
     client.embed_query("a")
     client.close()

@@ -40,7 +40,7 @@ def read(embedder: BundledEmbedder, question: str, *texts: str, title: str = "")
         ("Price of the large box?", "Box: large; Price: 9 EUR", "Box: small; Price: 5 EUR"),
     ],
 )  # fmt: skip
-def test_statement_that_answers_is_told_from_one_that_only_mentions(
+def test_statement_that_answers_is_distinguished_from_one_that_only_mentions(
     embedder: BundledEmbedder, question: str, answers: str, does_not: str
 ) -> None:
     right, wrong = read(embedder, question, answers, does_not)
@@ -106,6 +106,6 @@ def test_lengths_are_capped(embedder: BundledEmbedder) -> None:
     assert len(long.pieces) - long.statement_start == reading.MAX_STATEMENT_TOKENS + 1
 
 
-def test_model_that_gives_only_vectors_says_so() -> None:
+def test_model_that_gives_only_vectors_reports_it() -> None:
     with pytest.raises(EmbedderUnavailable):
         read(BundledEmbedder(name="multilingual-use-v3", timeout_s=60), "Why?", "Because.")

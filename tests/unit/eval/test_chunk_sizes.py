@@ -28,7 +28,7 @@ def one_set() -> QuestionSet:
     return QuestionSet("one", tuple(map(chunk, SUBJECTS)), questions)
 
 
-def test_each_passage_stands_once_where_the_corpus_says() -> None:
+def test_each_chunk_stands_once_where_the_corpus_says() -> None:
     corpus = corpus_of(one_set())
     assert corpus == corpus_of(one_set())
     assert sorted(corpus.places) == sorted(SUBJECTS)

@@ -76,12 +76,12 @@ def test_broken_set_names_the_place(tmp_path, chunks, questions, said):
         sets.load(tmp_path, "one")
 
 
-def test_folder_without_sets_is_said_so(tmp_path, capsys):
+def test_folder_without_sets_is_reported(tmp_path, capsys):
     assert main(["--data", str(tmp_path)]) == 1
     assert "there is no set in" in capsys.readouterr().err
 
 
-def test_folder_that_is_not_there_is_said_so(tmp_path, capsys):
+def test_folder_that_is_not_there_is_reported(tmp_path, capsys):
     assert main(["--data", str(tmp_path / "none")]) == 1
     assert "is no directory" in capsys.readouterr().err
 

@@ -40,7 +40,7 @@ def extracted_texts(draw: st.DrawFn) -> ExtractedText:
 
 
 @given(extracted_texts(), st.sampled_from([20, 60, 300]))
-def test_passages_are_exact_ranges_that_hold_every_visible_character(
+def test_chunks_are_exact_ranges_that_hold_every_visible_character(
     extracted: ExtractedText, target: int
 ) -> None:
     text = extracted.text
@@ -58,7 +58,7 @@ def test_passages_are_exact_ranges_that_hold_every_visible_character(
     assert split(extracted, target_tokens=target) == chunks
 
 
-def test_passages_end_with_sentences_and_are_about_as_long_as_wanted() -> None:
+def test_chunks_end_with_sentences_and_are_about_as_long_as_wanted() -> None:
     for unit in (CHINESE, ENGLISH):
         chunks = split(ExtractedText(text=unit * 60, extractor="test"))
         assert all(chunk.content[-1] in "。！？.!" for chunk in chunks)
@@ -66,7 +66,7 @@ def test_passages_end_with_sentences_and_are_about_as_long_as_wanted() -> None:
         assert all(0.5 * TARGET_TOKENS <= weight <= HARD_CAP * TARGET_TOKENS for weight in weights)
 
 
-def test_heading_path_and_page_come_from_where_a_passage_begins(tmp_path: Path) -> None:
+def test_heading_path_and_page_come_from_where_a_chunk_begins(tmp_path: Path) -> None:
     body = ENGLISH * 20
     source = f"# Guide\n\n{body}\n## Install\n\n{body}\n### Linux\n\n{body}\n## Use\n\n{body}"
     path = files.write_text(tmp_path / "a.md", source)
@@ -106,14 +106,14 @@ def test_tables_code_and_lists_stay_whole_where_they_fit(lines: list[str]) -> No
     assert len(split(ExtractedText(text=long, extractor="test"))) > 1
 
 
-def test_short_sections_share_a_passage() -> None:
+def test_short_sections_share_a_chunk() -> None:
     text = "A\n\none.\n\nB\n\ntwo."
     headings = (Heading(1, "A", 0), Heading(1, "B", 9))
     chunks = split(ExtractedText(text=text, extractor="test", headings=headings))
     assert [chunk.content for chunk in chunks] == [text]
 
 
-def test_text_without_words_has_no_passages() -> None:
+def test_text_without_words_has_no_chunks() -> None:
     assert split(ExtractedText(text=" \n\n ", extractor="test")) == []
 
 

@@ -60,7 +60,7 @@ def refuse_bomb(path: Path) -> int:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
 
-def test_five_megabytes_in_one_line_become_passages(tmp_path: Path) -> None:
+def test_five_megabytes_in_one_line_become_chunks(tmp_path: Path) -> None:
     path = tmp_path / "line.txt"
     path.write_bytes(b"word " * 1_000_000)
     assert in_a_process_of_its_own(split_line, path) < MAX_MEMORY_KB

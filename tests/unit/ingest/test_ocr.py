@@ -55,7 +55,7 @@ def test_pictures_are_read(tmp_path: Path, kind: str) -> None:
     assert ("plant was opened" in extracted.text) == (kind == "TIFF")
 
 
-def test_picture_without_text_says_so(tmp_path: Path) -> None:
+def test_picture_without_text_reports_it(tmp_path: Path) -> None:
     path = files.picture(tmp_path / "blank", [[""]], "PNG")
     with pytest.raises(NoTextInPicture, match="no text was found in the picture"):
         extract(FileToRead(path, path.name, ExtractionLimits()), MediaType.PNG)

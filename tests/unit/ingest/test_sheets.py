@@ -89,7 +89,9 @@ def test_row_labels_without_a_name_stand_in_their_own_column(tmp_path: Path) -> 
         (["a,b,a", "1,2,3"], False),
     ],
 )
-def test_header_is_told_by_its_names(tmp_path: Path, lines: list[str], is_header: bool) -> None:
+def test_header_is_recognised_by_its_names(
+    tmp_path: Path, lines: list[str], is_header: bool
+) -> None:
     (table,) = tables(read(files.write_text(tmp_path / "a.csv", "\n".join(lines))))
     assert bool(table.header) is is_header
 

@@ -48,7 +48,7 @@ def test_charts_are_tables_and_diagrams_lists(tmp_path: Path) -> None:
     assert (table.header, table.caption) == (("", "营收"), "各区营收")
 
 
-def test_book_whose_type_is_not_its_first_part_is_told_by_its_name(tmp_path: Path) -> None:
+def test_book_whose_type_is_not_its_first_part_is_recognised_by_its_name(tmp_path: Path) -> None:
     path = slides.write_epub(tmp_path / "a.epub")
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in reversed(archive.namelist())}

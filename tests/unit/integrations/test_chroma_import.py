@@ -281,7 +281,7 @@ def _broken(kind: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("no room", "needs 64 MB in .*, where 1 MB are free"),
     ],
 )
-def test_a_directory_that_cannot_be_read_is_refused_and_left_alone(
+def test_a_directory_that_cannot_be_read_is_refused_and_unchanged(
     kind: str, said: str, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = _broken(kind, directory, monkeypatch)

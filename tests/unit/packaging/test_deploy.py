@@ -27,7 +27,7 @@ def test_nginx_takes_what_the_portal_takes_and_buffers_it() -> None:
     assert re.search(r"location /metrics \{\s*deny all;", NGINX)
 
 
-def test_compose_lets_people_in_through_the_proxy_only() -> None:
+def test_compose_lets_users_in_through_the_proxy_only() -> None:
     compose = yaml.safe_load((PROJECT / "compose.yaml").read_text())
     services = compose["services"]
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]

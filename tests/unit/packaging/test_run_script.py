@@ -42,7 +42,7 @@ def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_old_pythons_can_read_it_as_far_as_what_they_are_told() -> None:
+def test_old_pythons_can_read_it_as_far_as_what_they_are_reported() -> None:
     tree = ast.parse(RUN.read_text(encoding="utf-8"), feature_version=(3, 5))
     checked_at = next(i for i, node in enumerate(tree.body) if isinstance(node, ast.If))
     before = [node for node in tree.body[:checked_at] if isinstance(node, ast.Import)]
@@ -70,7 +70,7 @@ def test_help_explains_every_command() -> None:
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["setup", "--nonsense"], ["check", "nonsense"]]
 )
-def test_wrong_use_is_told_so(arguments: list[str]) -> None:
+def test_wrong_use_is_reported(arguments: list[str]) -> None:
     done = call(*arguments)
     assert done.returncode == 2
     assert "nonsense" in done.stderr
@@ -115,7 +115,7 @@ def test_every_extra_of_the_project_has_a_lock(run: ModuleType, lock: ModuleType
     assert sources == set(run.LOCKS) == set(lock.LOCKS)
 
 
-def test_an_installation_that_was_moved_is_made_anew(
+def test_an_installation_that_was_moved_is_rebuilt(
     run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stamp = tmp_path / "stamp.json"

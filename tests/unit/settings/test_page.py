@@ -20,7 +20,7 @@ def names(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[str]:
             yield environment_name((*path, name))
 
 
-def test_page_lists_every_setting_once_and_those_that_people_set_first() -> None:
+def test_page_lists_every_setting_once_and_those_that_users_set_first() -> None:
     listed = [line.split("`")[1] for line in settings_page().splitlines() if line.startswith("| `")]
     assert Counter(listed) == Counter(names(Settings))
     assert tuple(listed[: len(EVERYDAY)]) == EVERYDAY

@@ -21,7 +21,7 @@ def at(words: str) -> int:
     return DOCUMENT.index(words)
 
 
-def test_sentences_that_the_passage_cuts_are_completed() -> None:
+def test_sentences_that_the_chunk_cuts_are_completed() -> None:
     start, end = at("front desk"), at("second")
     joined = join_neighbours(
         cut(start, end - 1), cut(0, start - 1), cut(end, len(DOCUMENT)), wanted_chars=0
@@ -30,7 +30,7 @@ def test_sentences_that_the_passage_cuts_are_completed() -> None:
     assert (joined.start, joined.end) == (at("Visitors"), at(" 员工"))
 
 
-def test_short_passage_is_filled_with_whole_sentences_first_from_what_follows() -> None:
+def test_short_chunk_is_filled_with_whole_sentences_first_from_what_follows() -> None:
     start, end = at("It closes"), at(" Visitors")
     before, after = cut(0, start - 1), cut(end + 1, len(DOCUMENT))
     joined = join_neighbours(cut(start, end), before, after, wanted_chars=95)
@@ -39,7 +39,7 @@ def test_short_passage_is_filled_with_whole_sentences_first_from_what_follows() 
     assert joined.text == DOCUMENT[:end]
 
 
-def test_long_passage_of_whole_sentences_stays_as_it_is() -> None:
+def test_long_chunk_of_whole_sentences_stays_as_it_is() -> None:
     start, end = at("It closes"), at(" Visitors")
     chunk = cut(start, end)
     around = cut(0, start - 1), cut(end + 1, len(DOCUMENT))

@@ -31,7 +31,7 @@ def test_traditional_and_simplified_spellings_are_one() -> None:
     assert group_near_duplicates([simplified, traditional]) == [0, 0]
 
 
-def test_one_word_replaced_in_a_long_passage_is_a_copy() -> None:
+def test_one_word_replaced_in_a_long_chunk_is_a_copy() -> None:
     changed = [CHINESE * 2, (CHINESE * 2).replace("应当提前", "必须提前", 1)]
     assert group_near_duplicates(changed) == [0, 0]
     assert group_near_duplicates([ENGLISH, ENGLISH.replace("consent", "approval")]) == [0, 0]
@@ -45,7 +45,7 @@ def test_one_word_replaced_in_a_long_passage_is_a_copy() -> None:
         ("Release 1.5 of the portal", "Release 15 of the portal"),
     ],
 )
-def test_another_number_is_another_passage(text: str, other: str) -> None:
+def test_another_number_is_another_chunk(text: str, other: str) -> None:
     assert group_near_duplicates([text, other]) == [0, 1]
 
 
@@ -53,17 +53,17 @@ def test_spellings_of_the_same_number_are_one() -> None:
     assert group_near_duplicates(["It costs 1,000 yuan.", "It costs １０００ yuan."]) == [0, 0]
 
 
-def test_part_of_an_earlier_passage_is_a_copy_but_not_the_other_way_round() -> None:
+def test_part_of_an_earlier_chunk_is_a_copy_but_not_the_other_way_round() -> None:
     half = ENGLISH[: len(ENGLISH) // 2]
     assert group_near_duplicates([ENGLISH, half]) == [0, 0]
     assert group_near_duplicates([half, ENGLISH]) == [0, 1]
 
 
-def test_a_heading_is_no_copy_of_the_passage_that_holds_it() -> None:
+def test_a_heading_is_no_copy_of_the_chunk_that_holds_it() -> None:
     assert group_near_duplicates([ENGLISH, "Sick leave needs a note"]) == [0, 1]
 
 
-def test_different_passages_stay_apart_and_groups_name_the_best_ranked() -> None:
+def test_different_chunks_stay_apart_and_groups_name_the_best_ranked() -> None:
     texts = [ENGLISH, CHINESE, ENGLISH + " ", "", "", "?!", CHINESE.replace("，", " ")]
     assert group_near_duplicates(texts) == [0, 1, 0, 3, 4, 5, 1]
 

@@ -31,7 +31,7 @@ def test_joined_and_normalised_words_are_found(
     assert found(stored, shown, words) == [expected]
 
 
-def test_repeated_words_are_told_apart_by_their_order() -> None:
+def test_repeated_words_are_distinguished_by_their_order() -> None:
     text = "Ask first. Then go. Ask first. Then wait."
     page = PlacedPage(text, text)
     second = text.rindex("Ask first.")

@@ -51,7 +51,7 @@ def test_clients_without_gzip_get_plain_text(app, accepts):
         Response("short", mimetype="text/plain"),
     ],
 )
-def test_streams_pictures_and_pieces_are_left_alone(app, response):
+def test_streams_pictures_and_pieces_are_not_changed(app, response):
     with app.test_request_context("/", headers=GZIP):
         assert "Content-Encoding" not in compress(response).headers
 

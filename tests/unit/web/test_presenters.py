@@ -54,7 +54,7 @@ def test_confidence_has_three_words(confidence, level):
         (9999 * 1024**3, "9,999 GB"),
     ],
 )
-def test_sizes_read_as_people_say_them(app: Flask, size_bytes, words):
+def test_sizes_read_as_users_say_them(app: Flask, size_bytes, words):
     with app.test_request_context(), force_locale("en"):
         assert presenters.file_size(size_bytes) == words
 

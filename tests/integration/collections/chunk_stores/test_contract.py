@@ -35,7 +35,7 @@ HOSTILE = "'; DROP TABLE documents; -- \" } {$where: 1} %s \\ </script> 🎉"
 
 
 @pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
-def test_passages_are_kept_got_counted_and_erased(world: World) -> None:
+def test_chunks_are_kept_got_counted_and_erased(world: World) -> None:
     store = world.filled()
     assert store.count() == len(CHUNKS)
     assert store.get() == CHUNKS
@@ -296,7 +296,7 @@ def test_8_5_question_that_is_not_embedded_is_looked_for_by_its_words(world: Wor
         store.upsert([chunk("new", "has no vector")])
 
 
-def test_both_legs_fail_and_the_search_says_so(
+def test_both_legs_fail_and_the_search_reports_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = world.filled()

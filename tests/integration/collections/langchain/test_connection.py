@@ -34,7 +34,7 @@ def test_settings_of_this_machine_are_the_default(
     assert PostgresVectorStore("default", connection=database_url).count() == 1
 
 
-def test_a_database_without_tables_is_said(database_url: str) -> None:
+def test_a_database_without_tables_is_reported(database_url: str) -> None:
     url = make_url(database_url).set(database="postgres")
     with pytest.raises(ServerSetup, match="portal migrate"):
         PostgresVectorStore(connection=url.render_as_string(hide_password=False))

@@ -123,7 +123,7 @@ def test_unusable_records_are_skipped_and_reported_and_the_rest_is_imported(
     assert (silent["documents"], silent["metadatas"]) == ([""], [{"k": "a b"}])
 
 
-def test_a_collection_that_does_not_fit_is_refused_and_left_alone(
+def test_a_collection_that_does_not_fit_is_refused_and_unchanged(
     collections: Collections, shelf: Shelf, make_store: MakeStore
 ) -> None:
     make_store("shelf", collection_metadata={"hnsw:space": "ip"})

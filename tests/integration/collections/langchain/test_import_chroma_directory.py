@@ -190,7 +190,7 @@ main()
 """
 
 
-def test_an_import_that_was_killed_goes_on_where_it_was(
+def test_an_import_that_was_killed_continues_where_it_was(
     run: Run, directory: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
     options = ["import-chroma", str(directory), "--collection", "mail", "--batch-size", "100"]

@@ -38,7 +38,7 @@ def rows(portal: Portal, statement: str) -> list[object]:
         return list(session.scalars(text(statement)))
 
 
-def test_interrupted_ingestion_is_invisible_and_goes_on(portal: Portal) -> None:
+def test_interrupted_ingestion_is_invisible_and_continues(portal: Portal) -> None:
     document = store(portal)
     batches = iter([False, False, True])
     indexing.index_document(portal.services, document.job_id, should_stop=lambda: next(batches))

@@ -323,7 +323,7 @@ def test_progress_after_a_death_makes_it_innocent_again(portal: Portal) -> None:
     assert not attempts.is_suspect(portal.services, document.job_id)
 
 
-def test_cancelled_job_stops_says_so_and_goes_on_when_tried_again(
+def test_cancelled_job_stops_reports_it_and_continues_when_tried_again(
     portal: Portal, client: FlaskClient
 ) -> None:
     headers = portal.headers()
@@ -449,7 +449,7 @@ def test_lost_jobs_are_queued_once_and_not_after_they_were_cancelled(
     assert job_of(portal, cancelled).status is JobStatus.CANCELLED
 
 
-def test_import_that_waits_goes_on_after_an_error_that_passes(
+def test_import_that_waits_continues_after_an_error_that_passes(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     document = store(portal)

@@ -43,7 +43,7 @@ def outdated(portal: Portal) -> int:
     return len(ask(portal, query, version=analyser_version()))
 
 
-def test_old_passages_are_found_again_batch_by_batch(aged: Portal) -> None:
+def test_old_chunks_are_found_again_batch_by_batch(aged: Portal) -> None:
     assert (found(aged, "员工"), found(aged, "run")) == (0, 0)
     progress = list(reanalysis.reanalyse(aged.services, batch_size=3))
     assert [(each.done, each.left) for each in progress] == [(3, 4), (6, 1), (7, 0)]
@@ -52,7 +52,7 @@ def test_old_passages_are_found_again_batch_by_batch(aged: Portal) -> None:
     assert list(reanalysis.reanalyse(aged.services)) == []
 
 
-def test_what_is_interrupted_goes_on_where_it_stopped(aged: Portal) -> None:
+def test_what_is_interrupted_continues_where_it_stopped(aged: Portal) -> None:
     next(reanalysis.reanalyse(aged.services, batch_size=2))
     assert outdated(aged) == 5
     assert found(aged, "员工") == 2

@@ -79,7 +79,7 @@ def test_note_is_read_while_a_large_file_holds_the_worker(
         wait_for(lambda: status_of(portal, large) is DocumentStatus.READY)
 
 
-def test_queue_goes_by_the_size_of_the_file(portal: Portal) -> None:
+def test_queue_uses_the_size_of_the_file(portal: Portal) -> None:
     assert queue_of(portal, store(portal, "x" * 32_768, "a.txt")) == SMALL_QUEUE
     assert queue_of(portal, store(portal, "x" * 32_769, "b.txt")) == QUEUE_NAME
 

@@ -85,7 +85,7 @@ Soup is served from eleven.
 """
 
 
-def test_page_and_heading_are_those_of_what_was_found_within_a_passage(
+def test_page_and_heading_are_those_of_what_was_found_within_a_chunk(
     portal: Portal, client: FlaskClient, tmp_path: Path
 ) -> None:
     path = files.labelled_pdf(tmp_path / "book.pdf", [PREFACE[:1], CONTENTS[:1], BODY[:1]])

@@ -139,7 +139,9 @@ def test_deleted_document_comes_back_when_its_file_changes(tied: Tied) -> None:
     assert counts(tied.run()) == (1, 0, 0, 0)
 
 
-def test_run_goes_on_after_one_that_was_killed(tied: Tied, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_continues_after_one_that_was_killed(
+    tied: Tied, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file was stored, but the note that it was is missing."""
     tied.write("leave.md", "Twelve days.")
     tied.tie()

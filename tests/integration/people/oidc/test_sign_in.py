@@ -47,7 +47,7 @@ def test_linked_user_signs_in_and_lands_where_they_were_going(
     assert "sign_in" in events(portal)
 
 
-def test_unknown_user_gets_an_account_only_if_the_settings_say_so(
+def test_unknown_user_gets_an_account_only_if_the_settings_allow_it(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     provider.set_user("new", preferred_username="grace")
@@ -121,7 +121,7 @@ def test_client_authenticates_as_the_provider_requires(
         assert query(begun)["code_challenge"] == challenge
 
 
-def test_cancelled_sign_in_says_so(provider: Provider, make_portal: MakePortal) -> None:
+def test_cancelled_sign_in_reports_it(provider: Provider, make_portal: MakePortal) -> None:
     browser = browser_of(make_portal(provider.issuer))
     address = begin(browser)
     denied = provider.deny(address)
@@ -141,7 +141,7 @@ FACTORS: tuple[tuple[dict[str, str], dict[str, Any], SignInMethod], ...] = (
 )
 
 
-def test_two_factors_count_when_the_provider_or_a_setting_says_so(
+def test_two_factors_count_when_the_provider_or_a_setting_allows_it(
     liar: LyingProvider, make_portal: MakePortal
 ) -> None:
     for settings, said, expected in FACTORS:

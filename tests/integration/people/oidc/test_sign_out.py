@@ -47,7 +47,7 @@ def tell(portal: Portal, token: str) -> int:
     return client.post("/oidc/backchannel-logout", data={"logout_token": token}).status_code
 
 
-def test_sign_out_goes_on_to_the_provider(provider: Provider, make_portal: MakePortal) -> None:
+def test_sign_out_continues_to_the_provider(provider: Provider, make_portal: MakePortal) -> None:
     portal = make_portal(provider.issuer, create_accounts=True)
     browser = browser_of(portal)
     sign_in(browser, provider, "leaver")

@@ -78,7 +78,7 @@ def test_made_up_key_names_reach_the_issuer_once_a_minute(server: JwksServer) ->
         clock.now += 61
 
 
-def test_known_keys_go_on_while_the_issuer_is_away_for_a_day_and_no_longer(
+def test_known_keys_continue_while_the_issuer_is_away_for_a_day_and_no_longer(
     server: JwksServer,
 ) -> None:
     clock = Clock()

@@ -264,7 +264,7 @@ def test_threshold_keeps_what_the_words_found(document: DocumentSummary, ask: As
         assert one["vector_rank"] or one["text_rank"]
 
 
-def test_leg_that_falls_away_is_told(
+def test_leg_that_falls_away_is_reported(
     portal: Portal, document: DocumentSummary, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ask("hybrid", query_text="xylophone")["fusion_method"] == "vector_only"
@@ -290,7 +290,7 @@ def similar(client: FlaskClient, headers: dict[str, str], chunk_id: object, quer
     return client.get(f"/api/v1/search/similar/{chunk_id}{query}", headers=headers)
 
 
-def test_similar_passages_are_the_nearest_others(
+def test_similar_chunks_are_the_nearest_others(
     client: FlaskClient, portal: Portal, document: DocumentSummary, ask: Ask
 ) -> None:
     reference = ask("text", query="fifteen days staff")["results"][0]["chunk"]
@@ -308,7 +308,7 @@ def test_similar_passages_are_the_nearest_others(
     assert few["results"] == data["results"][:2]
 
 
-def test_similar_passages_of_other_jobs_alone(
+def test_similar_chunks_of_other_jobs_alone(
     client: FlaskClient, portal: Portal, document: DocumentSummary
 ) -> None:
     for number in range(3):
@@ -333,7 +333,7 @@ def test_similar_to_what_one_may_not_see_is_404(client: FlaskClient, portal: Por
 
 
 @pytest.mark.bm25
-def test_passage_without_a_vector_is_told_so(
+def test_chunk_without_a_vector_is_reported(
     client: FlaskClient, portal: Portal, document: DocumentSummary, ask: Ask
 ) -> None:
     with portal.services.database.begin() as session:
@@ -379,7 +379,7 @@ def test_filter_that_is_none_is_422_in_words(
     assert "metadata filter" in error["message"]
 
 
-def test_filter_of_a_job_keeps_its_passages_alone(
+def test_filter_of_a_job_keeps_its_chunks_alone(
     portal: Portal, document: DocumentSummary, ask: Ask
 ) -> None:
     other = portal.add("Annual leave elsewhere.", name="other.txt")
@@ -476,7 +476,7 @@ def test_limits_are_those_of_the_seed(make_services: Callable[..., Services]) ->
     )  # fmt: skip
 
 
-def test_hybrid_search_is_limited_a_person(
+def test_hybrid_search_is_limited_a_user(
     make_services: Callable[..., Services], portal: Portal
 ) -> None:
     client = create_app(make_services(rate_limits={"enabled": True})).test_client()

@@ -97,7 +97,7 @@ def status(portal: Portal) -> Any:
 # --- requirement 1: an index of words beside the vectors ----------------------------------------
 
 
-def test_1_1_and_1_2_collection_has_a_bm25_index_of_its_passages(hybrid: Portal) -> None:
+def test_1_1_and_1_2_collection_has_a_bm25_index_of_its_chunks(hybrid: Portal) -> None:
     with hybrid.services.database.engine.connect() as connection:
         definition = connection.scalar(
             text("SELECT indexdef FROM pg_indexes WHERE indexname = :name"),
@@ -316,7 +316,7 @@ def test_6_5_no_index_of_words_is_no_error(
     assert named(log, "leg_failed") == []
 
 
-def test_only_what_counts_for_the_person_is_found_by_either_leg(hybrid: Portal) -> None:
+def test_only_what_counts_for_the_user_is_found_by_either_leg(hybrid: Portal) -> None:
     owner, other = hybrid.user("owner"), hybrid.user("other")
     hybrid.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
     selections.set_default(hybrid.services, other, of(hybrid, "leave").id, enabled=False)
@@ -409,7 +409,7 @@ def test_8_5_embedding_fails_and_words_are_searched(make_portal: Callable[..., P
     assert found["results"][0]["similarity"] is None
 
 
-def test_without_hybrid_an_embedding_that_fails_is_told_of(
+def test_without_hybrid_an_embedding_that_fails_is_reported(
     make_portal: Callable[..., Portal],
 ) -> None:
     with fake_endpoint(dimensions=DIMENSIONS) as endpoint:
@@ -433,7 +433,7 @@ def test_wrong_values_are_refused(hybrid: Portal) -> None:
         assert (answer.status_code, answer.json["error"]["code"]) == (422, "invalid"), body
 
 
-def test_vector_store_switched_off_is_told_of(
+def test_vector_store_switched_off_is_reported(
     hybrid: Portal, make_services: Callable[..., Services]
 ) -> None:
     portal = Portal(make_services(vector_store_enabled=False), hybrid.admin)

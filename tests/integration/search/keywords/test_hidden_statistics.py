@@ -338,7 +338,7 @@ def test_hidden_words_do_not_take_the_places_of_visible_suggestions(world: World
     assert suggestion(world, "marbling") == before
 
 
-def test_suggestions_are_written_as_visible_passages_write_them(world: World) -> None:
+def test_suggestions_are_written_as_visible_chunks_write_them(world: World) -> None:
     world.hide("The márbler was here first")
     world.upload({"mine.txt": "The marbler works"})
     assert "marbler" in str(suggestion(world, "marbleer"))

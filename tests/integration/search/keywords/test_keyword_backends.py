@@ -68,7 +68,7 @@ def test_words_rank_and_operators_narrow_with_every_backend(
 
 
 @pytest.mark.parametrize("backend", ["pg_textsearch", "tsvector", "off"])
-def test_foreign_passages_stay_hidden_with_every_backend(
+def test_foreign_chunks_stay_hidden_with_every_backend(
     open_portal: Callable[[str], Portal], backend: str
 ) -> None:
     portal = open_portal(backend)
@@ -92,7 +92,7 @@ def test_without_a_backend_meaning_answers_and_operators_still_narrow(
 
 
 @pytest.mark.bm25
-def test_a_lost_index_is_told_once_and_its_return_too(
+def test_a_lost_index_is_reported_once_and_its_return_too(
     open_portal: Callable[[str], Portal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())

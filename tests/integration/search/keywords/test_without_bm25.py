@@ -96,7 +96,7 @@ def test_every_search_by_words_answers(plain: Portal, query: str, title: str) ->
     assert 'data-testid="search-result"' in page
 
 
-def test_hybrid_is_semantic_and_says_so(plain: Portal) -> None:
+def test_hybrid_is_semantic_and_reports_it(plain: Portal) -> None:
     found = post(plain, "/api/knowledge/search", query="年假有几天")
     assert found["search_method"] == "vector"
     assert found["results"]

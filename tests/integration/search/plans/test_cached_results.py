@@ -264,7 +264,7 @@ def test_what_a_program_writes_changes_what_words_weigh_here_too(kept: Portal) -
     assert hits(services) == 0
 
 
-def test_an_ingestion_under_way_locks_nobody_out_of_the_version(kept: Portal) -> None:
+def test_an_ingestion_under_way_locks_no_one_out_of_the_version(kept: Portal) -> None:
     """Two transactions that write chunks wait for each other only when they commit."""
     insert = text("UPDATE document_chunks SET page = 1 WHERE id = :id")
     database = kept.services.database
@@ -278,7 +278,7 @@ def test_an_ingestion_under_way_locks_nobody_out_of_the_version(kept: Portal) ->
     assert hits(kept.services) == 0
 
 
-def test_nobody_is_given_what_another_person_found(kept: Portal) -> None:
+def test_no_one_is_given_what_another_user_found(kept: Portal) -> None:
     kept.add("My own days of leave.", name="mine.txt", visibility=Visibility.PRIVATE)
     assert "mine" in titles(kept)
     assert "mine" not in titles(kept, kept.user("ben"))

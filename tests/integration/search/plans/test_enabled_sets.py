@@ -564,7 +564,7 @@ def test_set_is_computed_once_for_its_versions(shelf: Shelf) -> None:
         assert kept.get(scope, versions_of(number), compute).document_count == expected
 
 
-def test_sets_of_different_askers_are_told_apart(shelf: Shelf) -> None:
+def test_sets_of_different_askers_are_distinguished(shelf: Shelf) -> None:
     kept = EnabledSets()
     scopes = [
         Scope(shelf.ann),

@@ -95,7 +95,7 @@ def test_a_portal_has_such_an_index_from_its_first_start(portal: Portal) -> None
         assert len(functions(session)) == 2
 
 
-def test_an_index_of_an_earlier_portal_serves_and_is_made_anew(portal: Portal) -> None:
+def test_an_index_of_an_earlier_portal_serves_and_is_rebuilt(portal: Portal) -> None:
     portal.add("Herons stand in the reeds of the lake.", name="heron.txt")
     portal.add("苍鹭站在湖边的芦苇里。", name="cang.txt")
     forget_axis(portal)
@@ -132,7 +132,7 @@ def test_functions_go_with_their_model(portal: Portal) -> None:
     assert all(f"_m{serving(portal).id}_" in one for one in left)
 
 
-def test_passages_of_both_languages_are_found_through_the_index(portal: Portal) -> None:
+def test_chunks_of_both_languages_are_found_through_the_index(portal: Portal) -> None:
     """Vectors form two clusters, as with multilingual-e5, and queries lie between them. A graph
     over plain vectors has a recall of only .6 here."""
     model, axis = serving(portal), portal.services.calibration.language_axis

@@ -79,7 +79,7 @@ def test_it_abstains_without_sources():
     assert isinstance(ask("为什么？", [], "zh")[0], Abstained)
 
 
-def test_two_passages_that_both_answer_are_both_quoted():
+def test_two_chunks_that_both_answer_are_both_quoted():
     sources = [
         LEAVE,
         source(2, "Annual leave: 25 days for all employees, 30 days of leave from 2026 on."),
@@ -144,7 +144,7 @@ def test_long_sentence_is_quoted_whole():
     assert one.text in content
 
 
-def test_other_language_goes_by_the_confidence_of_search():
+def test_other_language_uses_the_confidence_of_search():
     sure = source(1, ZH.text, confidence=0.8)
     assert isinstance(ask("How many days of annual leave?", [sure])[0], TextDelta)
     unsure = source(1, ZH.text, confidence=0.4)
@@ -160,7 +160,7 @@ def test_it_is_fast():
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_every_provider_is_a_chat_model_and_asks_nobody_when_made(provider):
+def test_every_provider_is_a_chat_model_and_asks_no_one_when_made(provider):
     settings = ChatSettings(provider=provider, api_base="http://127.0.0.1:9/v1", model="m")
     chat: ChatModel = create_chat_model(settings)
     assert chat.provider == provider

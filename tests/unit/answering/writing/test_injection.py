@@ -87,7 +87,7 @@ def test_no_document_leaves_its_place_in_the_prompt(name):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_in_a_passage_is_a_sign_of_chat_templates_or_of_ours(name):
+def test_nothing_in_a_chunk_is_a_sign_of_chat_templates_or_of_ours(name):
     data = prompt.as_data(hostile(name))
     for sign in ("<|", "<｜", "[INST]", "[/INST]", "<<SYS>>", "</s>", "<start_of_turn>"):
         assert sign not in data

@@ -93,7 +93,7 @@ def test_all_of_an_answer_has_one_time(model):
         assert time.monotonic() - began < 0.8 + SLACK_S
 
 
-def test_dead_endpoint_says_so_at_once_and_without_the_key(model):
+def test_dead_endpoint_reports_it_at_once_and_without_the_key(model):
     chat = type("Chat", (), {"url": f"http://127.0.0.1:{dead_port()}/v1"})
     began = time.monotonic()
     with pytest.raises(ChatUnavailable) as failure:
@@ -177,7 +177,7 @@ def test_server_that_does_not_stream_is_understood(model):
         assert text_of(model(chat).stream(request())) == "All at once [1]."
 
 
-def test_a_page_that_is_no_api_is_told_with_the_remedy(model):
+def test_a_page_that_is_no_api_is_reported_with_the_remedy(model):
     page = Status(200, b"<html>welcome</html>", {"Content-Type": "text/html"})
     with fake_chat([page]) as chat, pytest.raises(ChatUnavailable):
         list(model(chat).stream(request()))

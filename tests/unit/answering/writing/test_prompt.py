@@ -59,7 +59,7 @@ def test_budget_is_never_exceeded_over_a_thousand_contexts(language):
 @pytest.mark.parametrize(
     ("title", "text"), [("龘靐齉爩" * 40, "龘靐齉爩。" * 200), ("Leave " * 40, "\U0001f389" * 500)]
 )
-def test_smallest_budget_holds_the_beginning_of_the_worst_passage(language, title, text):
+def test_smallest_budget_holds_the_beginning_of_the_worst_chunk(language, title, text):
     whole = source(999, text, title=title, page=99_999, page_label="Ⅷ" * 100)
     made = prompt.build(
         [whole], language=language, token_budget=prompt.MIN_TOKEN_BUDGET, can_search=True
@@ -104,7 +104,7 @@ def test_prompt_names_the_language_and_the_numbers():
     assert "English" in prompt.build([], language="en").system
 
 
-def test_nothing_found_is_said():
+def test_nothing_found_is_reported():
     made = prompt.build([], language="en")
     assert made.sources == ()
     assert "nothing was found" in made.system

@@ -321,7 +321,9 @@ def test_host_has_limits_in_a_run(site: Website, downloads: Downloads) -> None:
     assert "1 MB from a server" in refusal(downloader, site.url("/1"))
 
 
-def test_page_that_is_gone_is_told_from_one_that_fails(site: Website, downloads: Downloads) -> None:
+def test_page_that_is_gone_is_distinguished_from_one_that_fails(
+    site: Website, downloads: Downloads
+) -> None:
     site.replies["/gone"] = Reply(status=410)
     with pytest.raises(PageGone):
         read(downloads(), site.url("/gone"))

@@ -75,7 +75,7 @@ def test_what_stands_deeper_is_in_the_key_as_well(other: SearchContext) -> None:
     assert key_of(REQUEST, PERSON, other) != key_of(REQUEST, PERSON, CONTEXT)
 
 
-def test_equal_values_have_one_key_and_types_are_told_apart() -> None:
+def test_equal_values_have_one_key_and_types_are_distinguished() -> None:
     again = replace(CONTEXT, config=dict(reversed(CONTEXT.config.items())))
     assert key_of(REQUEST, PERSON, again) == key_of(REQUEST, PERSON, CONTEXT)
     number = UUID(int=7)

@@ -124,7 +124,7 @@ def test_3_5_one_leg_fails_and_the_other_answers(
     assert failed["leg"] == ("dense" if method == "sparse" else "sparse")
 
 
-def test_both_legs_fail_and_the_search_says_so(log: list[dict[str, Any]]) -> None:
+def test_both_legs_fail_and_the_search_reports_it(log: list[dict[str, Any]]) -> None:
     broken = backend(near=RuntimeError("a"), worded=RuntimeError("b"))
     with pytest.raises(Unavailable):
         over(broken).semantic_search("q")
@@ -161,7 +161,7 @@ def test_4_5_highest_rrf_score_comes_first() -> None:
     assert ids(results) == ["both", "n1", "w1", "w2", "n3"]
 
 
-def test_passage_that_a_leg_names_twice_counts_once() -> None:
+def test_chunk_that_a_leg_names_twice_counts_once() -> None:
     (one,) = fused([chunk("a", 0.5), chunk("a", 0.5)], [])
     assert one.score == 1 / 61
 

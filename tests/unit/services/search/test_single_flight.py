@@ -19,7 +19,7 @@ def test_who_asks_while_another_does_gets_that_answer():
     assert asked == []
 
 
-def test_the_next_question_is_asked_anew():
+def test_the_next_question_is_asked_again():
     flight: SingleFlight[int] = SingleFlight()
     answers = iter((1, 2))
     assert [flight.ask(lambda: next(answers)) for _ in range(2)] == [1, 2]

@@ -264,8 +264,8 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_sight(team: Team
     team.add("user", "ben", "reader")
     members = f"/folders/{team.folder}/members"
     page = team.call(team.ann, "GET", members).text
-    assert "Gain sight: cleo" in page
-    assert "Lose sight" not in page
+    assert "Gain access: cleo" in page
+    assert "Lose access" not in page
     sight = f"/api/folders/{team.folder}/sight"
     assert team.call(team.ann, "GET", f"{sight}?change=access").json["gains"] == ["cleo"]
     assert team.call(team.ben, "GET", f"{sight}?change=access").status_code == 403
@@ -274,9 +274,9 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_sight(team: Team
     assert not team.call(team.ann, "GET", f"{sight}?change=move").json["gains"]
     team.call(team.ann, "POST", f"/folders/{team.folder}/access", data={"visibility": "shared"})
     page = team.call(team.ann, "GET", members).text
-    assert "Lose sight: cleo" in page
-    assert "Gain sight" not in page
-    assert "Lose sight" not in team.call(cleo, "GET", members).text
+    assert "Lose access: cleo" in page
+    assert "Gain access" not in page
+    assert "Lose access" not in team.call(cleo, "GET", members).text
 
 
 def test_deleting_a_closed_folder_says_who_gains_sight(team: Team) -> None:
@@ -291,7 +291,7 @@ def test_deleting_a_closed_folder_says_who_gains_sight(team: Team) -> None:
     parent = {"parent_id": outer}
     team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json=parent)
     page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
-    assert "Gain sight: ben" in page
+    assert "Gain access: ben" in page
     sight = f"/api/folders/{team.folder}/sight?change=delete"
     assert team.call(team.ann, "GET", sight).json["gains"] == ["ben"]
 

@@ -167,7 +167,7 @@ class Downloader:
         settings = self._settings
         if self._failures[host] >= _MAX_FAILURES:
             raise _unavailable(
-                N_("its server is busy or does not answer; it is tried again in the next run")
+                N_("its server is too busy or does not answer; it is tried again in the next run")
             )
         if self._bytes[host] >= settings.max_mb * _MB:
             raise _unavailable(N_("one run takes %(max)s MB from a server", max=settings.max_mb))

@@ -100,11 +100,12 @@ def _embeddings(own: Mapping[str, Any], model: Any) -> Embeddings | None:
 class _Connected:
     def __init__(
         self,
-        config: Mapping[str, Any] | None,
-        embedding_function: Embeddings | None,
-        connection: Connection | None,
-        user: str | User | None,
-        conversation: UUID | str | None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        embedding_function: Embeddings | None = None,
+        connection: Connection | None = None,
+        user: str | User | None = None,
+        conversation: UUID | str | None = None,
     ) -> None:
         self._config = _Config.of(config)
         self._embeddings = embedding_function or self._config.embeddings
@@ -138,17 +139,6 @@ class _Connected:
 class VectorstoreConnector(_Connected):
     """Connects to the collection that a configuration names."""
 
-    def __init__(
-        self,
-        config: Mapping[str, Any] | None = None,
-        *,
-        embedding_function: Embeddings | None = None,
-        connection: Connection | None = None,
-        user: str | User | None = None,
-        conversation: UUID | str | None = None,
-    ) -> None:
-        super().__init__(config, embedding_function, connection, user, conversation)
-
     def get_vectorstore(self) -> PostgresVectorStore | PortalVectorStore:
         """Return the store. Raises ValueError for the collection `portal` without a user."""
         return self._open()
@@ -172,7 +162,13 @@ class VectorStoreManager(_Connected):
         whole = dict(config or {})
         if global_config is not None:
             whole["global"] = global_config
-        super().__init__(whole, embedding_function, connection, user, conversation)
+        super().__init__(
+            whole,
+            embedding_function=embedding_function,
+            connection=connection,
+            user=user,
+            conversation=conversation,
+        )
         self.data_path = Path(data_path) if data_path is not None else self._config.data_path
 
     def delete_existing_collection_if_reset(self) -> None:

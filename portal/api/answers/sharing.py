@@ -10,7 +10,7 @@ from pydantic import Field
 from portal.api.answers.conversation_schemas import MessageModel, message_model
 from portal.api.answers.conversations import TAG
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
-from portal.domain.conversations import Reader, SharedConversation
+from portal.domain.conversations import Reader
 from portal.http import context
 from portal.services.answers import sharing
 
@@ -83,8 +83,8 @@ def remove_reader(conversation_id: UUID, user_id: UUID) -> str:
 @blueprint.output(SharedConversationListResponse)
 @blueprint.doc(summary="List conversations that others share with you")
 def list_shared() -> SharedConversationListResponse:
-    found = sharing.list_shared(*context.caller())
-    return SharedConversationListResponse(conversations=[_model(one) for one in found])
+    found = [SharedConversationModel.of(one) for one in sharing.list_shared(*context.caller())]
+    return SharedConversationListResponse(conversations=found)
 
 
 @blueprint.get("/shared-conversations/<uuid:conversation_id>")
@@ -109,7 +109,3 @@ def leave(conversation_id: UUID) -> str:
 
 def _readers(readers: tuple[Reader, ...]) -> ReaderListResponse:
     return ReaderListResponse(readers=[ReaderModel.of(one) for one in readers])
-
-
-def _model(shared: SharedConversation) -> SharedConversationModel:
-    return SharedConversationModel.of(shared)

@@ -15,7 +15,7 @@ from portal.api.schemas import (
     cursor_field,
     error_responses,
 )
-from portal.domain.documents.selection import DocumentSwitch, SelectionPage, SelectionSource
+from portal.domain.documents.selection import SelectionPage, SelectionSource
 from portal.http import context
 from portal.services.documents import selections
 
@@ -117,7 +117,7 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return DefaultList(documents=[_default(one) for one in page.items], **_counts(page))
+    return DefaultList(documents=[SwitchModel.of(one) for one in page.items], **_counts(page))
 
 
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
@@ -125,7 +125,8 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 @blueprint.output(SwitchModel)
 @blueprint.doc(summary="Switch a document on or off for all conversations")
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
-    return _default(selections.set_default(*context.caller(), document_id, json_data.enabled))
+    switch = selections.set_default(*context.caller(), document_id, json_data.enabled)
+    return SwitchModel.of(switch)
 
 
 @blueprint.delete("/user/document-defaults/<uuid:document_id>")
@@ -148,7 +149,7 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return OverrideList(documents=[_override(one) for one in page.items], **_counts(page))
+    return OverrideList(documents=[OverrideModel.of(one) for one in page.items], **_counts(page))
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")
@@ -165,9 +166,10 @@ def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
 @blueprint.output(OverrideModel)
 @blueprint.doc(summary="Switch a document on or off in a conversation")
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
-    return _override(
-        selections.set_override(*context.caller(), conversation_id, document_id, json_data.enabled)
+    switch = selections.set_override(
+        *context.caller(), conversation_id, document_id, json_data.enabled
     )
+    return OverrideModel.of(switch)
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
@@ -257,11 +259,3 @@ def _counts(page: SelectionPage) -> dict[str, int | str | None]:
         "total_count": page.total_count,
         "next_cursor": page.next_cursor,
     }
-
-
-def _default(switch: DocumentSwitch) -> SwitchModel:
-    return SwitchModel.model_validate(switch)
-
-
-def _override(switch: DocumentSwitch) -> OverrideModel:
-    return OverrideModel.model_validate(switch)

@@ -65,7 +65,7 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     prepare_vocabulary(services)
     yield f"embedding model {services.embedder.name}"
     try:
-        register_model(services)
+        catalog.refresh_registration(services)
     except (EmbedderUnavailable, InvalidEmbedding) as error:
         # It may be back before it is needed, and words are found without it.
         yield f"{error} Until then search goes by words alone and no document can be indexed"
@@ -120,11 +120,6 @@ def repair_keyword_index(services: Services) -> None:
     """Create the BM25 index if it is missing, and rebuild it concurrently if it does not answer."""
     if wants_bm25(services):
         bm25.repair(services.database.engine, _bm25_parameters(services))
-
-
-def register_model(services: Services) -> None:
-    """Create the partition of the configured embedding model if no model serves yet."""
-    catalog.refresh_registration(services)
 
 
 def schema_differences(services: Services) -> list[object]:

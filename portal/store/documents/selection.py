@@ -126,13 +126,13 @@ def visible_to(user: User) -> ColumnElement[bool]:
     return or_(is_shared, DocumentRow.owner_id == user.id)
 
 
-def editable_by(user: User, document: Any = DocumentRow) -> ColumnElement[bool]:
+def editable_by(user: User) -> ColumnElement[bool]:
     """Return the condition that a user may change a document: owners and administrators, and the
     keepers of its gate if it is shared."""
     if user.is_admin:
         return true()
-    keeps = document.gate_id.in_(gates_of(user, FolderRole.KEEPER))
-    return or_(document.owner_id == user.id, and_(document.visibility == "shared", keeps))
+    keeps = DocumentRow.gate_id.in_(gates_of(user, FolderRole.KEEPER))
+    return or_(DocumentRow.owner_id == user.id, and_(DocumentRow.visibility == "shared", keeps))
 
 
 def listed_for(user: User) -> ColumnElement[bool]:

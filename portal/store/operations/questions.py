@@ -20,6 +20,8 @@ from portal.store.models import EvaluationQuestionRow
 # An answer counts as stale when a document that it cites has another text now, or none. Replies to
 # greetings and to requests for a summary are no answers: nothing was searched, so that no model
 # embedded the question, and no chunk was consulted for them.
+_MAX_QUESTIONS = 50
+_MAX_DOCUMENTS = 20
 _ANSWERS = """
     WITH answers AS (
         SELECT a.*, cited.is_low, COALESCE(cited.is_stale, false) AS is_stale, cited.titles,
@@ -175,11 +177,9 @@ def count_by_week(session: Session, *, days: int) -> list[Week]:
     return [Week(**row) for row in session.execute(_WEEKS, {"days": days}).mappings()]
 
 
-def list_questions(
-    session: Session, *, days: int, problem: str = "", limit: int = 50
-) -> list[ReportedQuestion]:
+def list_questions(session: Session, *, days: int, problem: str = "") -> list[ReportedQuestion]:
     """Return the latest questions that need attention, of all kinds or of one."""
-    values = {"days": days, "problem": problem, "limit": limit, "message_id": None}
+    values = {"days": days, "problem": problem, "limit": _MAX_QUESTIONS, "message_id": None}
     return _reported(session, values)
 
 
@@ -193,9 +193,9 @@ def _reported(session: Session, values: dict[str, Any]) -> list[ReportedQuestion
     return [ReportedQuestion(**row) for row in session.execute(_QUESTIONS, values).mappings()]
 
 
-def list_cited(session: Session, *, days: int, limit: int = 20) -> list[CitedDocument]:
+def list_cited(session: Session, *, days: int) -> list[CitedDocument]:
     """Return the documents that most answers of the last `days` cite."""
-    rows = session.execute(_DOCUMENTS, {"days": days, "limit": limit}).mappings()
+    rows = session.execute(_DOCUMENTS, {"days": days, "limit": _MAX_DOCUMENTS}).mappings()
     return [CitedDocument(**row) for row in rows]
 
 

@@ -30,6 +30,7 @@ from portal.services.documents import folders, library, selections
 from portal.services.documents.ingestion import jobs
 from portal.web.documents.folders import tree_values
 from portal.web.documents.selection import rows_switches
+from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment
 from portal.web.people.notifications import new_bell
 from portal.web.presenters import STATUS_WORDS
@@ -127,13 +128,6 @@ def _choice(kind: type[Choice], value: str) -> Choice | None:
     return kind(value) if value in set(kind) else None
 
 
-def _identifier(value: str) -> UUID | None:
-    try:
-        return UUID(value)
-    except ValueError:
-        return None
-
-
 def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
     """Return the filters of the request, or of `values`; unknown ones are ignored."""
     given = request.values if values is None else values
@@ -143,9 +137,9 @@ def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
         status=_choice(DocumentStatus, given.get("status", "")),
         type_name=type_name if type_name in TYPES else "",
         domain=given.get("domain", "").strip(),
-        owner_id=_identifier(given.get("owner", "")),
+        owner_id=as_uuid(given.get("owner", "")),
         visibility=_choice(Visibility, given.get("visibility", "")),
-        folder_id=_identifier(given.get("folder", "")),
+        folder_id=as_uuid(given.get("folder", "")),
         is_unfiled=given.get("folder") == "none",
         tag=given.get("tag", "").strip(),
         sort=_choice(DocumentSort, given.get("sort", "")) or DocumentSort.NEWEST,

@@ -16,7 +16,7 @@ from bench.truth import Truth
 from portal.domain.search import SearchMode
 from portal.embeddings.calibration import Calibration, background
 from portal.services import Services
-from portal.services.operations import setup
+from portal.services.models import catalog
 from portal.services.people import accounts
 from portal.services.search.engine import search
 
@@ -47,7 +47,7 @@ def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(synthesis, "_BLOCK_DOCUMENTS", 15)
     plan = outline(SIZE, SEED, background.load(PreparedQuestions({})))
     services = _with_questions(make_services(), {})
-    setup.register_model(services)
+    catalog.refresh_registration(services)
     people = [
         accounts.create_user(services, name=name, password="correct horse battery").id
         for name in ("owner", "keeper")

@@ -90,28 +90,24 @@ class Original:
 def find_original(session: Session, document_id: UUID) -> Original | None:
     """Return the file of a document's searchable text, else the last uploaded one."""
     is_searched = func.coalesce(JobRow.id == DocumentRow.current_job_id, false())
-    return _first_original(session, document_id, is_searched.desc())
+    return find_newest_original(session, document_id, is_searched.desc())
 
 
-def find_newest_original(session: Session, document_id: UUID) -> Original | None:
-    """Return the last uploaded file, whether or not it could be read."""
-    return _first_original(session, document_id)
-
-
-def find_original_of_job(session: Session, job_id: UUID) -> Original | None:
-    row = session.execute(_originals().where(JobRow.id == job_id)).one_or_none()
-    return _to_original(row) if row else None
-
-
-def _first_original(
+def find_newest_original(
     session: Session, document_id: UUID, *first: ColumnElement[Any]
 ) -> Original | None:
+    """Return the last uploaded file, whether or not it could be read; `first` is sorted before."""
     row = session.execute(
         _originals()
         .where(JobRow.document_id == document_id)
         .order_by(*first, JobRow.created_at.desc(), JobRow.id)
         .limit(1)
     ).one_or_none()
+    return _to_original(row) if row else None
+
+
+def find_original_of_job(session: Session, job_id: UUID) -> Original | None:
+    row = session.execute(_originals().where(JobRow.id == job_id)).one_or_none()
     return _to_original(row) if row else None
 
 

@@ -4,7 +4,7 @@ Gunicorn's own `gthread` gives a thread to each connection that sends a byte, an
 waits for the rest: as many slow clients as there are threads stop every answer. Here the event loop
 reads each request, including a short body, and a thread starts when it is complete. What a slow
 reader has not taken yet is sent by the loop too. So an idle, slow or stalled connection costs a
-descriptor and a small buffer. `docs/adr/0035-a-worker-for-slow-clients.md` has the reasons.
+descriptor and a small buffer. `docs/adr/0035-web-worker-for-slow-clients.md` has the reasons.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A parser that a hostile file has taken over keeps the rights of its process. So 
 a byte of a file, it gives up all but its open descriptors, its memory and its processor time:
 another user if it was started as root, no new files, sockets or processes, no system calls but
 those of reading, computing and ending. The layers are independent, since a kernel may lack some of
-them. `docs/adr/0040-readers-without-rights.md` explains each.
+them. `docs/adr/0040-readers-without-privileges.md` explains each.
 
 Linux only; elsewhere the resource limits remain. Imports nothing of the portal.
 """

@@ -12,11 +12,18 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from portal.answering.quoting.conditions import (
+    Condition,
+    dated_titles,
+    find_conditions,
+    met_by,
+    without,
+)
 from portal.answering.quoting.events import lacks_event
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.questions import Word, find_dates, telling_words
@@ -32,9 +39,9 @@ from portal.text.terms.analyser import index_terms
 # Words in a statement's headings, table header or introduction count as well, but less; those of
 # the document's title less still.
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
-# The max number of statements in each language that the model reads with the question: about a
-# tenth of a second.
-_MAX_READ = 12
+# The max number of statements that the model reads with the question, in its language and in the
+# other: about a tenth of a second for twelve.
+_MAX_READ, _MAX_READ_ACROSS = 12, 24
 # The max number of statements compared with the question before that, in each language: a table of
 # short rows has hundreds.
 _MAX_COMPARED = 40
@@ -45,10 +52,6 @@ _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.3, 0.1, 0.2
 MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
-# A year or a code in the question has to match: another year's figure is not an answer.
-_MUST_MATCH = re.compile(
-    r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
-)
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
@@ -145,11 +148,13 @@ def judge(
     """Judge the sources in the question's language. If none of them answers, judge the others and
     what `search_across` finds in the other language."""
     words, wanted = telling_words(question), find_wanted(question)
+    conditions = find_conditions(question)
 
     def read(sources: Sequence[Source], *, is_foreign: bool) -> list[_ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
         found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
-        _read_together(found, question, reader)
+        asked = without(question, _apply(conditions, found) if conditions else ())
+        _read_together(found, asked, reader, _MAX_READ_ACROSS if is_foreign else _MAX_READ)
         return found
 
     own = read(sources, is_foreign=False)
@@ -161,6 +166,28 @@ def judge(
     new = (one for one in further if one.chunk_id not in known)
     foreign = read([*sources, *new], is_foreign=True)
     return [one.judged(best) for one in (*own, *foreign)]
+
+
+def _apply(conditions: Sequence[Condition], sources: Sequence[_ReadSource]) -> set[Condition]:
+    """Exclude statements that do not meet the conditions, nor the ones before. Return those that
+    titles and headings meet: what is below need not repeat them."""
+    titles = dated_titles([one.source for one in sources])
+    above = [
+        met_by(conditions, [f"{titles[one.source.document_id]} {text}" for text in one.contexts])
+        for one in sources
+    ]
+    named: set[Condition] = set().union(*chain.from_iterable(above))
+    dates = {one for one in named if one.is_date}
+    codes = {one for one in conditions if not one.is_date}
+    for one, met_above in zip(sources, above, strict=True):
+        met = list(map(set.union, met_above, met_by(conditions, one.texts)))
+        near = [before | here for before, here in pairwise([set(), *met])]
+        one.open = [
+            place
+            for place in one.open
+            if all(not any_of or any_of & near[place] for any_of in (dates, codes))
+        ]
+    return named
 
 
 def _is_foreign(source: Source, language: str) -> bool:
@@ -218,9 +245,12 @@ class _ReadSource:
         title = _lexical(words, [source.title]) * _IN_TITLE
         self.own = _means(own, weights)
         self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
-        fits = _fits(question, self.statements, self.texts, self.contexts, in_range)
         self.holding = self._holding(question, wanted)
-        self.open = [place for place, fit in enumerate(fits) if fit]
+        self.open = [
+            place
+            for place, one in enumerate(self.statements)
+            if in_range is None or one.group is None or place in in_range
+        ]
 
     def _holding(self, question: str, wanted: Wanted) -> list[bool]:
         """Tell which statements have the wanted kind of answer, about the event in question."""
@@ -282,7 +312,10 @@ class _ReadSource:
 
 
 def _read_together(
-    sources: Sequence[_ReadSource], question: str, reader: StatementReader | None
+    sources: Sequence[_ReadSource],
+    question: str,
+    reader: StatementReader | None,
+    max_read: int,
 ) -> None:
     """Have the model read the statements that promise most."""
     places = [(one, place) for one in sources for place in one.open]
@@ -293,30 +326,13 @@ def _read_together(
     texts = [(one.contexts[place], one.texts[place]) for one, place in places]
     promise = [one.promise(place) for one, place in places]
     try:
-        found = reader.read_answers(question, texts, promise, _MAX_READ)
+        found = reader.read_answers(question, texts, promise, max_read)
     except (EmbedderUnavailable, InvalidEmbedding):
         return
     for one in sources:
         one.otherwise = math.nan
     for (one, place), value in zip(places, found, strict=True):
         one.read[place] = float(value)
-
-
-def _fits(
-    question: str,
-    said: Sequence[Statement],
-    texts: Sequence[str],
-    contexts: Sequence[str],
-    in_range: frozenset[int] | None,
-) -> list[bool]:
-    """Tell which statements have the years, codes and ranges of a question."""
-    required = _MUST_MATCH.findall(fold(question).text)
-    known = [fold(f"{above} {text}").text for above, text in zip(contexts, texts, strict=True)]
-    return [
-        (not required or any(one in f"{before} {text}" for one in required))
-        and (in_range is None or said[place].group is None or place in in_range)
-        for place, (before, text) in enumerate(pairwise(["", *known]))
-    ]
 
 
 def context_of(source: Source, statement: Statement) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -218,8 +219,10 @@ class Reader:
     def __init__(self, likely: str) -> None:
         self.likely = likely
         self.compared = 0
+        self.asked = ""
 
     def read_answers(self, question, statements, promise, max_read):
+        self.asked = question
         self.compared += len(statements)
         return np.array([6.0 if self.likely in text else -9.0 for _, text in statements])
 
@@ -231,6 +234,26 @@ def test_model_that_reads_decides_what_is_quoted():
     )
     assert "> Ask your manager first. [1]" in content
     assert "25 days" not in content
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Minutes 2026-03-12", "Chair: Ada Byron"),
+        ("Minutes", "Date: 12 March 2026\n\nChair: Ada Byron"),
+    ],
+)
+def test_date_of_a_document_is_not_asked_of_its_statements(title, text):
+    reader = Reader("Chair: Ada")
+    dated = source(1, text, title=title)
+    other = replace(source(2, "Chair: Adam Smith", title="Minutes 2026-03-19"), document_id=uuid4())
+    events = list(
+        ExtractiveChatModel(reader).stream(request("Who chaired on 12 March?", [dated, other]))
+    )
+    content, order = content_of(events, [dated, other])
+    assert reader.asked == "Who chaired?"
+    assert "Ada Byron" in content
+    assert order == (1,)
 
 
 def test_other_language_answers_where_the_own_does_not():

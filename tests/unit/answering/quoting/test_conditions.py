@@ -1,0 +1,39 @@
+"""Dates and figures of a question that titles and headings may have."""
+
+import pytest
+
+from portal.answering.quoting.conditions import find_conditions, met_by, without
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("3 月 12 日的周会谁主持？", ["3-12"]),
+        ("Who chaired on 12 March 2026?", ["3-12", "2026"]),
+        ("How long do sessions last in 3.8?", ["3.8"]),
+        ("YX-220 在 2025 年卖多少钱？", ["yx-220", "2025"]),
+        ("Is 1.5% of the 3.2 万元 enough?", []),
+        ("Who chaired?", []),
+    ],
+)
+def test_dates_years_versions_and_codes_are_conditions(question, terms):
+    assert [one.term for one in find_conditions(question)] == terms
+
+
+def test_date_is_met_in_any_notation_and_language():
+    (date,) = find_conditions("Who chaired on 12 March?")
+    met = met_by([date], ["周会纪要 2026-03-12", "3 月 12 日", "2026-03-19"])
+    assert met == [{date}, {date}, set()]
+
+
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [
+        ("3 月 19 日那次周会谁主持？", "周会谁主持？"),
+        ("Where did the meeting on 12 March take place?", "Where did the meeting take place?"),
+        ("4.2 版本是哪天发布的？", " 版本是哪天发布的？"),
+        ("What does the GX200 weigh?", "What does the GX200 weigh?"),
+    ],
+)
+def test_question_without_its_numbers_is_still_a_question(question, left):
+    assert without(question, find_conditions(question)) == left

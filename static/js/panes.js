@@ -39,14 +39,14 @@ function watch(separator) {
     if (key === "ArrowLeft") resize(pane.offsetWidth - direction * STEP_PX);
     else if (key === "ArrowRight") resize(pane.offsetWidth + direction * STEP_PX);
   });
+  let origin = 0;
   separator.addEventListener("pointerdown", (event) => {
     event.preventDefault();
     separator.setPointerCapture(event.pointerId);
+    origin = event.clientX - direction * pane.offsetWidth;
   });
   separator.addEventListener("pointermove", (event) => {
-    if (!separator.hasPointerCapture(event.pointerId)) return;
-    const { left, right } = pane.getBoundingClientRect();
-    resize(direction > 0 ? event.clientX - left : right - event.clientX);
+    if (separator.hasPointerCapture(event.pointerId)) resize(direction * (event.clientX - origin));
   });
 }
 

@@ -1,0 +1,140 @@
+"""The panes of a conversation: beside each other on wide windows, sheets over it on phones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from e2e.light_portal import LightPortal, library, light_portal
+from e2e.pages.chat import ChatPage
+from tests.factories.chat import Until
+
+pytestmark = pytest.mark.e2e
+
+TITLE, FACT = "Harbour rules", "The lamp is lit at dusk"
+QUESTION = "When is the lamp lit?"
+WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def harbour(browser: Browser) -> Iterator[LightPortal]:
+    with library({f"{TITLE}.md": f"# {TITLE}\n\n{FACT}."}) as made:
+        with light_portal(made, browser) as portal:
+            yield portal
+
+
+@pytest.fixture
+def portal(harbour: LightPortal) -> Iterator[LightPortal]:
+    harbour.plays([f"{FACT} [1]."])
+    yield harbour
+    harbour.close_windows()
+    harbour.expect_nothing_to_go_on()
+    assert harbour.refused == []
+
+
+def width_of(pane: Locator) -> float:
+    box = pane.bounding_box()
+    assert box
+    return box["width"]
+
+
+def drag(page: Page, separator: Locator, by: int) -> None:
+    box = separator.bounding_box()
+    assert box
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + by, y, steps=4)
+    page.mouse.up()
+
+
+def test_panes_keep_the_widths_that_pointer_and_arrow_keys_gave_them(portal: LightPortal) -> None:
+    page = portal.open_window(viewport={"width": 1600, "height": 900}).page
+    chat = ChatPage(page)
+    chat.open_sources(chat.begin(QUESTION).get_by_test_id("citation-marker").first)
+    items, side = page.locator("#conversations"), page.locator("#chat-side")
+    of_list = page.get_by_role("separator", name="Width of the list")
+    of_side = page.get_by_role("separator", name="Width of the sources")
+    before = width_of(items), width_of(side)
+    drag(page, of_list, 60)
+    drag(page, of_side, -80)
+    assert width_of(items) == pytest.approx(before[0] + 60, abs=1)
+    assert width_of(side) == pytest.approx(before[1] + 80, abs=1)
+
+    dragged = width_of(items), width_of(side)
+    of_list.focus()
+    page.keyboard.press("ArrowLeft")
+    of_side.focus()
+    page.keyboard.press("ArrowLeft")
+    assert width_of(items) == pytest.approx(dragged[0] - 24, abs=1)
+    assert width_of(side) == pytest.approx(dragged[1] + 24, abs=1)
+    expect(of_side).to_have_attribute("aria-valuenow", str(round(width_of(side))))
+
+    drag(page, of_list, -900)
+    assert width_of(items) == 200
+    kept = width_of(side)
+    page.reload()
+    expect(chat.panel).to_be_visible()
+    assert width_of(items) == 200
+    assert width_of(side) == pytest.approx(kept, abs=1)
+
+    page.locator("[data-toggle-list]").click()
+    expect(items).to_be_hidden()
+    page.reload()
+    expect(items).to_be_hidden()
+    page.locator("[data-toggle-list]").click()
+    expect(items).to_be_visible()
+    assert width_of(items) == 200
+
+
+def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: LightPortal) -> None:
+    page = portal.open_window(viewport=PHONE).page
+    chat = ChatPage(page)
+    chat.begin(QUESTION)
+    page.reload()
+    items, side = page.locator("#conversations"), page.locator("#chat-side")
+    bar = page.get_by_test_id("chat-bar")
+    expect(bar).to_be_in_viewport()
+    sheets = {"Conversations": items, "Sources": side, "Documents": side}
+    for name, sheet in sheets.items():
+        for leave in (lambda: page.keyboard.press("Escape"), page.go_back):
+            bar.get_by_role("link", name=name).click()
+            expect(sheet).to_be_in_viewport()
+            expect(bar).to_be_in_viewport()
+            leave()
+            expect(sheet).to_be_hidden()
+            expect(chat.answers.last).to_contain_text(FACT)
+
+    # From one sheet to another, and to the conversation.
+    bar.get_by_role("link", name="Conversations").click()
+    expect(items).to_contain_text(QUESTION)
+    bar.get_by_role("link", name="Sources").click()
+    expect(side).to_contain_text(TITLE)
+    expect(items).to_be_hidden()
+    bar.get_by_role("link", name="Ask").click()
+    expect(side).to_be_hidden()
+    expect(chat.field).to_be_in_viewport()
+
+
+def test_question_waits_while_an_answer_is_being_written(portal: LightPortal) -> None:
+    rest = Until()
+    portal.plays([f"{FACT} [1].", rest], ["It burns oil [1]."])
+    page = portal.open_window(viewport=WIDE).page
+    chat = ChatPage(page)
+    answer = chat.begin_without_waiting(QUESTION)
+    expect(answer).to_contain_text(FACT)
+    chat.field.fill("What does the lamp burn?")
+    chat.field.press("Enter")
+    expect(page.locator("#chat-waiting")).to_be_visible()
+    expect(chat.field).to_have_value("What does the lamp burn?")
+    expect(chat.answers).to_have_count(1)
+    assert len(portal.chat.requests) == 1
+
+    rest.event.set()
+    expect(chat.answers).to_have_count(2)
+    expect(chat.answers.last).to_contain_text("It burns oil")
+    expect(chat.messages.nth(2)).to_contain_text("What does the lamp burn?")
+    expect(chat.field).to_have_value("")
+    expect(page.locator("#chat-waiting")).to_be_hidden()

@@ -25,7 +25,14 @@ from bench.ingest import QUICK, WHOLE, measure_ingest
 from bench.measure import Plan, measure
 from bench.plots import write_plots
 from bench.promises import DOCUMENTS, measure_promises
-from bench.report import print_folders, print_ingest, print_promises, print_tables, write_page
+from bench.report import (
+    print_folders,
+    print_ingest,
+    print_pages,
+    print_promises,
+    print_tables,
+    write_page,
+)
 
 _PEERS_UP_TO = 50_000
 _PACKAGES = (
@@ -79,6 +86,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--folders", action=argparse.BooleanOptionalAction, default=None,
         help="only lists and changes of 50,000 documents in folders, or all but those (both)",
     )  # fmt: skip
+    parser.add_argument(
+        "--pages", action=argparse.BooleanOptionalAction, default=False,
+        help="only interactions with pages of 50,000 documents, in Chromium",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="10000 passages, short, no peers")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
     parser.add_argument(
@@ -95,7 +106,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--selectivity: {sorted(unknown)} are none of {SHARES}")
     if options.quick:
         options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
-    if options.ingest or options.v1 or options.folders:
+    if options.ingest or options.v1 or options.folders or options.pages:
         # Run only the parts selected by name.
         options.sizes = ()
         for name in _PARTS:
@@ -184,11 +195,26 @@ def _measure_folders(options: argparse.Namespace, figures: dict[str, Any]) -> di
         return measure_folders(corpus, options.data_dir.resolve(), seconds=options.seconds, log=log)
 
 
+def _measure_pages(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
+    # Playwright is there for tests; the other parts do without it.
+    from bench.pages import measure_pages
+
+    def tell(message: str) -> None:
+        print(f"pages: {message}", file=sys.stderr, flush=True)
+
+    with open_corpus(
+        DOCUMENTS, options.data_dir, tell=tell, stale_ok=options.stale_ok, mean_chunks=1
+    ) as corpus:
+        figures.setdefault("machine", machine(corpus))
+        return measure_pages(corpus, options.data_dir.resolve(), tell=tell)
+
+
 # The parts beside the searches of the sizes, by the option that selects them.
 _PARTS = {
     "ingest": (_measure_ingest, print_ingest),
     "v1": (_measure_promises, print_promises),
     "folders": (_measure_folders, print_folders),
+    "pages": (_measure_pages, print_pages),
 }
 
 

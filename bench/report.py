@@ -57,6 +57,33 @@ def print_folders(console: Console, folders: dict[str, Any]) -> None:
         _print_table(console, make(folders))
 
 
+def print_pages(console: Console, pages: dict[str, Any]) -> None:
+    console.print(f"\n[bold]Pages[/bold] of {pages['documents']:,} documents")
+    _print_table(console, page_rows(pages))
+
+
+def page_rows(pages: dict[str, Any]) -> Rows:
+    """Return the times of interactions with pages."""
+    head = [
+        "interaction",
+        "count",
+        "next paint, p50 ms",
+        "p95 ms",
+        "goal",
+        "shown, p50 ms",
+        "p95 ms",
+    ]
+    names = ("paint_p50_ms", "paint_p95_ms", "shown_p50_ms", "shown_p95_ms")
+    rows = [head]
+    for one in pages["rows"]:
+        paint_p50, paint_p95, shown_p50, shown_p95 = (f"{one[name]:.0f}" for name in names)
+        goal = "met" if one["paint_p95_ms"] <= pages["goal_ms"] else "missed"
+        goal = f"≤ {pages['goal_ms']} ms, {goal}"
+        count = str(one["count"])
+        rows.append([one["interaction"], count, paint_p50, paint_p95, goal, shown_p50, shown_p95])
+    return rows
+
+
 def _print_table(console: Console, rows: Rows) -> None:
     table = Table()
     for place, name in enumerate(rows[0]):
@@ -183,6 +210,11 @@ def write_page(figures: dict[str, Any], page: Path) -> None:
     """Replace the measured sections between the page's marks and leave the rest."""
     blocks = _search_blocks(figures) | _ingest_blocks(figures) | _promise_blocks(figures)
     blocks |= _folder_blocks(figures)
+    if pages := figures.get("pages"):
+        head = (
+            f"{pages['documents']:,} documents in folders; load before it {figures['load_before']}:"
+        )
+        blocks["pages"] = f"{head}\n\n{_markdown(page_rows(pages))}"
     text = page.read_text(encoding="utf-8")
     filled = _BLOCK.sub(
         lambda match: match[1] + blocks.get(match[2], match[3]) + match[4],

@@ -20,9 +20,9 @@ WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 800}
 
 @pytest.fixture(scope="module")
 def harbour(browser: Browser) -> Iterator[LightPortal]:
-    with library({f"{TITLE}.md": f"# {TITLE}\n\n{FACT}."}) as made:
-        with light_portal(made, browser) as portal:
-            yield portal
+    text = f"# {TITLE}\n\n{FACT}."
+    with library({f"{TITLE}.md": text}) as made, light_portal(made, browser) as portal:
+        yield portal
 
 
 @pytest.fixture

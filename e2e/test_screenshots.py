@@ -32,7 +32,7 @@ from portal.services.people import accounts, groups, invitations
 from portal.web.i18n import LANGUAGES
 from portal.web.layout import THEMES
 from tests.conftest import Portal
-from tests.factories import files
+from tests.factories import files, illustrated
 from tests.factories.answers import ask
 
 pytestmark = pytest.mark.e2e
@@ -69,6 +69,40 @@ WIDTHS = (1440, 390)
 SCHEMES = tuple(theme for theme in THEMES if theme != "auto")
 QUESTION = "How many days of leave after more than 5 years?"
 
+# What a page must not have, each with where it has it. Links within sentences may be lower than 24
+# pixels, as the line is.
+FAULTS = """async () => {
+  const name = (element) => element.outerHTML.slice(0, 120);
+  const targets =
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
+  const isSmall = (element) => {
+    const { width, height } = element.getBoundingClientRect();
+    return Math.min(width, height) < 23.5;
+  };
+  const hasLabel = (element) => [...(element.labels ?? [])].some((label) => !isSmall(label));
+  const isInSentence = (element) =>
+    getComputedStyle(element).display.startsWith("inline") &&
+    element.closest("p, li")?.textContent.trim().length > element.textContent.trim().length + 3;
+  const isShown = (element) =>
+    element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) &&
+    !element.closest(".visually-hidden, .skip-link");
+  const small = [...document.querySelectorAll(targets)]
+    .filter((element) => isShown(element) && isSmall(element))
+    .filter((element) => !hasLabel(element) && !isInSentence(element));
+  const shifts = await new Promise((resolve) => {
+    const observer = new PerformanceObserver((list) => resolve(list.getEntries()));
+    observer.observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => resolve([]), 50);
+  });
+  // A header that is painted before all of it has come moves by less.
+  const moved = shifts.filter(({ value }) => value > 0.01).flatMap(({ sources }) => sources);
+  const root = document.documentElement;
+  return {
+    "is wider than the window": root.scrollWidth > window.innerWidth ? [location.pathname] : [],
+    "is smaller than 24 pixels": small.map(name),
+    "moved while the page was loaded": moved.map(({ node }) => name(node?.closest ? node : root)),
+  };
+}"""
 # By name: endpoint, values of its path, and the rest of the address.
 PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "front door": ("home.show", {}, ""),
@@ -86,6 +120,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "a document, found in": ("reading.show", {"document_id": "travel"}, "?find=报销"),
     "a PDF": ("reading.show", {"document_id": "pdf"}, ""),
     "a PDF as text": ("reading.show", {"document_id": "pdf"}, "?view=text"),
+    "a document with an image": ("reading.show", {"document_id": "illustrated"}, ""),
     "versions": ("revisions.show_all", {"document_id": "handbook"}, ""),
     "a version": ("revisions.show", {"document_id": "handbook", "number": "1"}, ""),
     "search": ("search.show", {}, ""),
@@ -181,6 +216,7 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             [["Harbour notes", "The lamp is lit at dusk."]],
         )
         harbour = portal.add(pdf.read_bytes(), name=pdf.name)
+        illustrated_notes = portal.add(illustrated.notes(illustrated.png()), name="Lamps.md")
         trashed = portal.add("A draft that was replaced.", name="Old draft.txt")
         documents.delete_document(services, admin, trashed.id)
         mei = portal.user("Mei Lin")
@@ -211,6 +247,7 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "handbook": handbook.id,
             "travel": travel.id,
             "pdf": harbour.id,
+            "illustrated": illustrated_notes.id,
             "trashed": trashed.id,
             "folder": folder,
             "conversation": begun,
@@ -269,17 +306,17 @@ def test_pages_are_accessible_and_fit(
     for name in PAGES:
         page.goto(pictured.address(app, name))
         page.wait_for_load_state("networkidle")
+        for fault, found in page.evaluate(FAULTS).items():
+            faults += [f"{name}: {fault}: {one}" for one in found]
         # Given a path, Playwright would write in a thread that outlives the portal.
         (folder / f"{name}.png").write_bytes(page.screenshot(full_page=True))
-        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
-            faults.append(f"{name}: wider than the window")
         try:
             assert_accessible(page)
         except AssertionError as error:
             faults.append(f"{name}: {error}")
     _write_index(kept)
     pictured.portal.close_windows()
-    assert faults == []
+    assert not faults, "\n".join(faults)
 
 
 def _write_index(folder: Path) -> None:

@@ -91,6 +91,12 @@ class PageProcess:
             answer = self._ask("picture", name, width)
         return Picture(str(answer["type"]), base64.b64decode(answer["data"]))
 
+    def image_size(self, key: str, width: int) -> tuple[int, int]:
+        """Return the size of what `picture` gives for an image; zeros for what is no image."""
+        with self._within_time():
+            wide, high = self._ask("size", key, width)["size"]
+        return int(wide), int(high)
+
     @property
     def has_ended(self) -> bool:
         return self._process.poll() is not None

@@ -26,8 +26,9 @@ export function watchComposing() {
   });
 }
 
-// As high as its text, up to what the style sheet allows.
+// As high as its text, for browsers whose style sheets cannot say so.
 export function grow(field) {
+  if (CSS.supports("field-sizing: content")) return;
   const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(field);
   field.rows = 1;
   const height = field.scrollHeight - parseFloat(paddingTop) - parseFloat(paddingBottom);

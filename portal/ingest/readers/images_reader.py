@@ -3,9 +3,10 @@
 Its input is the file, `size` bytes, and then commands, one JSON list a line:
 
     ["picture", "key of `image_keys`", 1400]    {"type": "image/png", "data": base64}
+    ["size", "key of `image_keys`", 1400]       {"size": [1400, 900]}
 
 First it yields `{"sizes": []}`, as `pages_reader` does. Each image is decoded and encoded again, at
-most as wide as asked for; `data` is empty for what is not there or no picture.
+most as wide as asked for; `data` is empty for what is not there or no picture, and `size` zeros.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _MAX_HEIGHT = 8_000
 _MAX_COLOURS = 256  # of drawings, which are sharper as PNG
 _JPEG_QUALITY = 82
 _MAX_PNG_SHARE = 1.5  # of the bytes of a JPEG
+_ORIENTATION, _TURNED = 0x0112, 5  # Exif: from 5 on, width and height are exchanged.
 _DATA = re.compile(rb"data:image/[\w.+-]{1,20}[\w=;.-]{0,60},[A-Za-z0-9+/=\s]{8,}", re.IGNORECASE)
 _NONE = {"type": "", "data": ""}
 
@@ -55,8 +57,12 @@ def read(file: BinaryIO, *, size: int, **_options: object) -> Iterator[dict[str,
         return
     yield {"sizes": []}
     for line in file:
-        _, key, width = json.loads(line)
-        yield _picture(found[key], width) if key in found else _NONE
+        command, key, width = json.loads(line)
+        read_bytes = found.get(key, lambda: b"")
+        if command == "size":
+            yield {"size": _size(read_bytes, width)}
+        else:
+            yield _picture(read_bytes, width)
 
 
 def _parts(content: bytes) -> dict[str, Callable[[], bytes]]:
@@ -76,11 +82,29 @@ def _data(content: bytes) -> dict[str, Callable[[], bytes]]:
     return {key: decoded(one) for one in addresses if (key := key_of(one))}
 
 
+def _size(read_bytes: Callable[[], bytes], width: int) -> tuple[int, int]:
+    """Return the size that `_picture` gives, from the beginning of the image."""
+    try:
+        image = _opened(read_bytes)
+        size = image.size[::-1] if image.getexif().get(_ORIENTATION, 1) >= _TURNED else image.size
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - any exception of a decoder means that it is no picture
+        return 0, 0
+    share = min(1, width / size[0], _MAX_HEIGHT / size[1])
+    return round(size[0] * share), round(size[1] * share)
+
+
+def _opened(read_bytes: Callable[[], bytes]) -> Image.Image:
+    image = Image.open(io.BytesIO(read_bytes()), formats=_FORMATS)
+    if image.width * image.height > _MAX_SOURCE_PIXELS:
+        raise ValueError("too large")
+    return image
+
+
 def _picture(read_bytes: Callable[[], bytes], width: int) -> dict[str, Any]:
     try:
-        image: Image.Image = Image.open(io.BytesIO(read_bytes()), formats=_FORMATS)
-        if image.width * image.height > _MAX_SOURCE_PIXELS:
-            return _NONE
+        image = _opened(read_bytes)
         image.draft("RGB", (width, _MAX_HEIGHT))
         image = ImageOps.exif_transpose(image)
         is_clear = image.has_transparency_data

@@ -83,6 +83,7 @@ class PageReaders:
         self._watch: threading.Thread | None = None
         self._closing = threading.Event()
         self._sizes: TTLCache[Any, Sizes] = TTLCache(_MAX_FILES, _KEPT_S)
+        self._image_sizes: TTLCache[Any, tuple[int, int]] = TTLCache(_MAX_TEXTS, _KEPT_S)
         self._texts: TTLCache[Any, PageText] = TTLCache(_MAX_TEXTS, _KEPT_S)
         self._pictures: TTLCache[Any, Picture] = TTLCache(
             _MAX_PICTURE_BYTES, _KEPT_S, getsizeof=lambda picture: len(picture.data)
@@ -101,6 +102,12 @@ class PageReaders:
         """Return a page or image as a picture. Raises PagesUnavailable, Overloaded."""
         return self._get(
             self._pictures, file, (name, width), lambda process: process.picture(name, width)
+        )
+
+    def image_size(self, file: FileToShow, key: str, width: int) -> tuple[int, int]:
+        """Return the size that `picture` gives an image. Raises PagesUnavailable, Overloaded."""
+        return self._get(
+            self._image_sizes, file, (key, width), lambda process: process.image_size(key, width)
         )
 
     @property

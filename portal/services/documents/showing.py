@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
 from portal.domain.documents import MediaType, Page
 from portal.domain.people import User
 from portal.domain.search import Span
-from portal.errors import NotFound, existing
+from portal.errors import NotFound, Overloaded, PagesUnavailable, existing
 from portal.ingest.page_process import PageText, Picture
 from portal.services import Services
 from portal.services.documents import library, private_reads
@@ -110,6 +111,20 @@ def document_image(
     if not image.data:
         raise NotFound
     return image, version
+
+
+def image_sizes(
+    services: Services, user: User, document_id: UUID, keys: Sequence[str]
+) -> dict[str, tuple[int, int]]:
+    """Return width and height of images that a document carries, as far as they can be had."""
+    found: dict[str, tuple[int, int]] = {}
+    if not keys:
+        return found
+    with suppress(NotFound, PagesUnavailable, Overloaded):
+        file, _ = find_file(services, user, document_id)
+        for key in keys:
+            found[key] = services.page_readers.image_size(file, key, IMAGE_WIDTH)
+    return {key: size for key, size in found.items() if all(size)}
 
 
 def page_picture(

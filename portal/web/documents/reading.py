@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from math import ceil
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from portal.domain.conversations import Citation, CitedIn, SourceState
 from portal.domain.documents import DocumentDetail, StoredChunk, Visibility
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.jobs import UNFINISHED
+from portal.domain.documents.structure import BlockKind
 from portal.domain.people.audit import AuditEntry, AuditEvent
 from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
@@ -209,7 +211,7 @@ def text_values(
         "document": detail.summary,
         "cited_in": {stored.id: _citing(stored, cited) for stored in chunks},
         "chunks": chunks,
-        "chunk_pieces": chunk_pieces,
+        "chunk_pieces": partial(chunk_pieces, image_sizes=_image_sizes(detail, chunks)),
         "start": start,
         "part": part,
         "part_size": CHUNKS_PER_PAGE,
@@ -218,6 +220,14 @@ def text_values(
         "focus_id": focus.chunk.id if focus.chunk else None,
         "focus_spans": focus.spans(chunks),
     }
+
+
+def _image_sizes(
+    detail: DocumentDetail, chunks: Iterable[StoredChunk]
+) -> dict[str, tuple[int, int]]:
+    blocks = (block for stored in chunks for block in stored.chunk.blocks)
+    keys = [block.key for block in blocks if block.kind is BlockKind.IMAGE]
+    return showing.image_sizes(*context.caller(), detail.summary.id, keys)
 
 
 def _citing(stored: StoredChunk, cited: Iterable[CitedIn]) -> list[CitedIn]:

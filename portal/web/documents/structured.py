@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from portal.domain.documents import Chunk
 from portal.domain.documents.structure import Block, BlockKind
@@ -46,9 +47,10 @@ class ListPiece:
 
 @dataclass(frozen=True, slots=True)
 class ImagePiece:
-    """An image that the file carries, by its key."""
+    """An image that the file carries, by its key, with width and height if they are known."""
 
     image: str
+    size: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,11 @@ class _Marks:
 
 
 def chunk_pieces(
-    chunk: Chunk, spans: Iterable[Span], chosen: Span | None = None
+    chunk: Chunk,
+    spans: Iterable[Span],
+    chosen: Span | None = None,
+    *,
+    image_sizes: Mapping[str, tuple[int, int]] = MappingProxyType({}),
 ) -> Iterator[TextPiece | TablePiece | ListPiece | ImagePiece]:
     """Yield the pieces of a chunk, in order; `chosen` is the mark that a link leads to, else the
     first."""
@@ -87,7 +93,10 @@ def chunk_pieces(
         if items:
             yield ListPiece(tuple(items))
             items = []
-        yield piece
+        if isinstance(piece, ImagePiece):
+            yield ImagePiece(piece.image, image_sizes.get(piece.image))
+        else:
+            yield piece
     if items:
         yield ListPiece(tuple(items))
 

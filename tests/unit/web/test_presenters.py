@@ -14,6 +14,7 @@ from portal.domain.documents import Failure
 from portal.domain.search import Span
 from portal.ingest.formats import page_recognition
 from portal.web import presenters
+from portal.web.answers.rendering import writer_words
 
 
 @given(
@@ -74,6 +75,12 @@ def test_failure_is_shown_in_the_readers_language(app: Flask):
             told = presenters.failure_message(failure)
             assert told.startswith("“合同.pdf” cannot be searched: no text on pages 3–9")
             assert told.endswith(advice)
+
+
+@pytest.mark.parametrize("model", ["", "extractive", "extractive 2"])
+def test_what_quotes_only_is_named_in_the_readers_language(app: Flask, model: str):
+    with app.test_request_context(), force_locale("zh_Hans_CN"):
+        assert writer_words("extractive", model) == "仅引用原文 · 未使用语言模型"
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_images_stand_where_the_document_has_them(
     assert "private" in sent.headers["Cache-Control"] or "no-cache" in sent.headers["Cache-Control"]
     shown = Image.open(io.BytesIO(sent.data))
     assert (shown.format, shown.size) == ("PNG", (300, 120))
+    assert re.search(rf'src="{re.escape(address)}" width="300" height="120"', page)
 
 
 def test_images_of_any_size_are_sent_small_and_embedded_ones_leave_no_text(
@@ -56,7 +57,9 @@ def test_images_of_any_size_are_sent_small_and_embedded_ones_leave_no_text(
     (address,) = IMAGE.findall(page)
     sent = client.get(address, headers=portal.headers())
     assert sent.headers["Content-Type"] == "image/jpeg"
-    assert Image.open(io.BytesIO(sent.data)).width == 1400
+    shown = Image.open(io.BytesIO(sent.data))
+    assert shown.width == 1400
+    assert f'width="{shown.width}" height="{shown.height}"' in page
     assert len(sent.data) < len(written.getvalue()) / 3
 
 

@@ -1,9 +1,10 @@
 // The field of a question: Enter asks, Shift+Enter begins a new line.
 const MAX_ROWS = 12;
+const FIELDS = "textarea[data-enter-sends]";
 
 export function watchComposing() {
   document.addEventListener("keydown", (event) => {
-    const field = event.target.closest?.("textarea[data-enter-sends]");
+    const field = event.target.closest?.(FIELDS);
     if (!field || event.key !== "Enter") return;
     // Enter that chooses among the words of an input method is not Enter. Safari has ended the
     // composition by then; only the old key code tells.
@@ -12,10 +13,8 @@ export function watchComposing() {
     event.preventDefault();
     if (field.value.trim()) field.form.requestSubmit();
   });
-  for (const field of document.querySelectorAll("textarea[data-enter-sends]")) grow(field);
-  document.addEventListener("input", (event) => {
-    if (event.target.matches?.("textarea[data-enter-sends]")) grow(event.target);
-  });
+  for (const field of document.querySelectorAll(FIELDS)) grow(field);
+  document.addEventListener("input", ({ target }) => target.matches?.(FIELDS) && grow(target));
   // A question that is to be edited has just come.
   document.addEventListener("htmx:afterSettle", (event) => {
     const field = event.target.querySelector?.(".chat-form-edit textarea");

@@ -16,10 +16,12 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import Scope, TokenKind, User
 from portal.errors import InvalidToken, NotFound, RateLimited, SecondFactorEnrolmentRequired
 from portal.services import Services
-from portal.services.documents import library, selections
+from portal.services.documents import folder_members, folders, library, selections
 from portal.services.people import accounts, sessions, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories.uploads import run_apart
@@ -194,6 +196,34 @@ def test_foreign_document_answers_like_a_missing_one(portal: Portal, door: Door)
             assert await refusal(client, "fetch", id=chunks[hidden.id]) == missing
             assert await refusal(client, "fetch", id=str(hidden.id)) == missing
         assert (await ask(client, "fetch", id=chunks[shown.id]))["title"] == "Shown"
+
+    go(door, reading_token(portal, ada), visit)
+
+
+def test_member_of_a_folder_reads_it_until_removed(portal: Portal, door: Door) -> None:
+    services, ada = portal.services, portal.user("ada")
+    found = {}
+    for name, member in (("Ours", "ada"), ("Theirs", portal.user("bob").name)):
+        document = portal.add(f"{HANDBOOK} {name}.", title=name)
+        folder = folders.create_folder(
+            services, portal.admin, name=name, visibility=FolderVisibility.MEMBERS
+        )
+        folder_members.set_member(
+            *(services, portal.admin, folder),
+            kind=MemberKind.USER, name=member, role=FolderRole.READER,
+        )  # fmt: skip
+        folders.move_document(services, portal.admin, document.id, folder)
+        found[name] = (document, folder)
+
+    async def visit(client: Client) -> None:
+        (best,) = (await ask(client, "search", query="refunds"))["results"]
+        assert best["title"] == "Ours"
+        assert (await ask(client, "fetch", id=best["id"]))["title"] == "Ours"
+        assert await refusal(client, "fetch", id=str(found["Theirs"][0].id)) == NOT_FOUND
+        folder_members.remove_member(services, portal.admin, found["Ours"][1], ada.id)
+        assert (await ask(client, "search", query="refunds"))["results"] == []
+        for identifier in (best["id"], str(found["Ours"][0].id)):
+            assert await refusal(client, "fetch", id=identifier) == NOT_FOUND
 
     go(door, reading_token(portal, ada), visit)
 

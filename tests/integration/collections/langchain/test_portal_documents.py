@@ -12,9 +12,12 @@ from flask.testing import FlaskClient
 from langchain_core.vectorstores import VectorStore
 
 from portal.domain.documents import Visibility
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import User
 from portal.integrations.connectors import VectorstoreConnector, VectorStoreManager
 from portal.integrations.langchain import PortalRetriever, PortalVectorStore, PostgresVectorStore
+from portal.services.documents import folder_members, folders
 from portal.services.people import accounts
 from tests.conftest import Portal
 
@@ -74,6 +77,32 @@ def test_only_what_the_user_may_see_is_found(world: World) -> None:
     by_id = world.store("admin").get()["ids"]
     assert len(world.store("admin").get_by_ids(by_id)) == 4
     assert len(world.store().get_by_ids([*by_id, "no id", str(uuid4())])) == 3
+
+
+@pytest.mark.parametrize("role", list(FolderRole))
+def test_member_of_a_folder_reads_it_until_removed(world: World, role: FolderRole) -> None:
+    services, admin, members = world.portal.services, world.portal.admin, FolderVisibility.MEMBERS
+    filed = {}
+    for member, document in ((world.ann, world.other), (world.bob, world.shared)):
+        folder = folders.create_folder(services, admin, name=member.name, visibility=members)
+        folder_members.set_member(
+            *(services, admin, folder), kind=MemberKind.USER, name=member.name, role=role
+        )
+        folders.move_document(services, admin, document, folder)
+        filed[member.name] = folder
+    hidden = world.store("admin").get(where={"source_file": "leave.md"})["ids"]
+    # Opened once: what a user may read is not kept.
+    store = world.store()
+    assert _ids(store.similarity_search(QUESTION, k=10)) == {world.other, world.own}
+    for found in _everywhere(world):
+        assert found == {world.other, world.own}
+    assert store.get_by_ids(hidden) == []
+    listed = store.get()["ids"]
+    folder_members.remove_member(services, admin, filed["ann"], world.ann.id)
+    assert _ids(store.similarity_search(QUESTION, k=10)) == {world.own}
+    assert len(store.get_by_ids(listed)) == store.count() == 1
+    for found in _everywhere(world):
+        assert found == {world.own}
 
 
 def test_what_is_switched_off_is_not_found(world: World, client: FlaskClient) -> None:

@@ -50,7 +50,7 @@ class ConversationRow(Base):
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     title: Mapped[str] = mapped_column(Text, server_default=text("''"))
     # What it asks about (`portal.domain.documents.selection.AskScope`); null is everything.
-    scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # Written by triggers: the transaction that last changed its switches or its scope.
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[CreatedAt]
@@ -118,7 +118,7 @@ class MessageRow(Base):
     # What the answer was made from: selection hash, models, chunks.
     retrieval: Mapped[JsonObject]
     # What a question is about, as the scope of a conversation; null is all that this reads.
-    scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # Of each sentence: [start, end, markers, is supported, likeness].
     support: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
     feedback: Mapped[str | None] = mapped_column(Text)

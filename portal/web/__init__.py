@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+from collections.abc import KeysView, MutableMapping
 from pathlib import Path
+from typing import Any
 
 from apiflask import APIFlask
+from flask.templating import Environment
 from jinja2 import FileSystemLoader, StrictUndefined
 
 from portal.web import assets, errors, go, home, i18n, layout, presenters, security
@@ -96,9 +100,22 @@ BLUEPRINTS = (
 )
 
 
+class _Globals(ChainMap[str, Any]):
+    """Global names of templates. Jinja compares their set with another one at each import."""
+
+    def keys(self) -> KeysView[str]:
+        return {name: None for one in self.maps for name in one}.keys()
+
+
+class _Environment(Environment):
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return _Globals({} if d is None else d, self.globals)
+
+
 def register(app: APIFlask) -> None:
     """Add the pages, their templates, languages, headers and error pages to `app`."""
     app.jinja_loader = FileSystemLoader(TEMPLATES)
+    app.jinja_environment = _Environment
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
     # A misspelt name in a template is an error in its test, not a gap in someone's page.

@@ -150,7 +150,7 @@ def _opened(folder_id: UUID) -> OpenedFolderModel:
         opened.folder,
         owner=opened.folder.owner_name,
         path=path,
-        document_count=opened.document_count,
+        document_count=folders.count_documents(*context.caller(), folder_id),
     )
 
 

@@ -51,11 +51,10 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class OpenedFolder:
-    """A folder, the folders above it from the top, and the number of documents below it."""
+    """A folder, and the folders above it from the top."""
 
     folder: Folder
     above: tuple[Folder, ...]
-    document_count: int
 
 
 @dataclass(frozen=True, slots=True)

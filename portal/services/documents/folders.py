@@ -39,8 +39,13 @@ def get_folder(services: Services, user: User, folder_id: UUID) -> OpenedFolder:
         return OpenedFolder(
             existing(folder_store.find_folder(session, user, folder_id)),
             folder_store.list_above(session, user, folder_id),
-            folder_store.count_documents(session, user, folder_id),
         )
+
+
+def count_documents(services: Services, user: User, folder_id: UUID) -> int:
+    """Return how many documents visible to the user lie in a folder or below it."""
+    with services.database.begin() as session:
+        return folder_store.count_documents(session, user, folder_id)
 
 
 def list_children(

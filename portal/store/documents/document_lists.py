@@ -14,7 +14,7 @@ from portal.domain.documents import DocumentFilter, DocumentPage, DocumentSort, 
 from portal.domain.people import User
 from portal.store.cursors import latest_first, make_sorted_cursor, read_sorted_cursor
 from portal.store.documents.folders import ids_below, ids_filed_for
-from portal.store.documents.rows import shown_to, to_summary
+from portal.store.documents.rows import is_shown_to, shown_to, to_summary
 from portal.store.documents.selection import listed_for
 from portal.store.models import CollectionRow, DocumentRow, UserRow
 
@@ -37,6 +37,7 @@ _KEYS: Mapping[str, _Key] = {
     "status": _Key(DocumentRow.status),
     "owner": _Key(func.lower(func.coalesce(UserRow.name, ""))),
 }
+_UNSORTED = _Key(literal(""))
 
 
 def list_documents(
@@ -52,10 +53,22 @@ def list_documents(
 
     Raises MalformedRequest on a bad cursor.
     """
-    statement = _filtered(shown_to(user), user, filters)
-    total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
-    place = read_sorted_cursor(cursor) if cursor else None
-    rows = session.execute(_page(statement, sort, place).limit(limit + 1)).all()
+    key = _KEYS.get(sort.key, _UNSORTED)
+    # Sorted without what is shown of them: all that match are, where no index has their order.
+    columns = (DocumentRow.id, DocumentRow.created_at, key.column.label("sort_key"))
+    found = _filtered(select(*columns).where(is_shown_to(user)), user, filters)
+    if sort.key == "owner":
+        found = found.outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
+    total = session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    if cursor:
+        found = _after(found, sort, key, read_sorted_cursor(cursor))
+    page = found.order_by(*_order(sort, *columns)).limit(limit + 1).cte("page")
+    rows = session.execute(
+        shown_to(user)
+        .add_columns(page.c.sort_key)
+        .where(DocumentRow.id == page.c.id)
+        .order_by(*_order(sort, *page.c))
+    ).all()
     items = tuple(to_summary(row) for row in rows[:limit])
     last = rows[limit - 1] if len(rows) > limit else None
     next_cursor = (
@@ -64,33 +77,32 @@ def list_documents(
     return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
 
 
-def _page(
-    statement: Select[Any], sort: DocumentSort, place: tuple[str, datetime, Any] | None
+def _order(
+    sort: DocumentSort, document_id: Any, created_at: Any, sort_key: Any
+) -> tuple[ColumnElement[Any], ...]:
+    if sort.key in _KEYS:
+        key = sort_key.desc() if sort.is_descending else sort_key.asc()
+        return (key, created_at.desc(), document_id.desc())
+    newest = (created_at, document_id)
+    return tuple(one.desc() if sort.is_descending else one.asc() for one in newest)
+
+
+def _after(
+    statement: Select[Any], sort: DocumentSort, key: _Key, place: tuple[str, datetime, Any]
 ) -> Select[Any]:
-    """Sort the documents, and begin after a place."""
+    """Begin after a place in the order."""
     newest = tuple_(DocumentRow.created_at, DocumentRow.id)
-    key = _KEYS.get(sort.key)
-    if key is None:
-        statement = statement.add_columns(literal("").label("sort_key"))
-        descending = sort.is_descending
-        if place is not None:
-            after = tuple_(literal(place[1]), literal(place[2]))
-            statement = statement.where(newest < after if descending else newest > after)
-        columns = (DocumentRow.created_at, DocumentRow.id)
-        return statement.order_by(*(one.desc() if descending else one.asc() for one in columns))
-    statement = statement.add_columns(key.column.label("sort_key"))
-    if place is not None:
-        at = literal(key.read(place[0]))
-        # The first condition is implied by the second, and can be answered by an index.
-        is_at_or_after, is_after = (
-            (key.column <= at, key.column < at)
-            if sort.is_descending
-            else (key.column >= at, key.column > at)
-        )
-        older = newest < tuple_(literal(place[1]), literal(place[2]))
-        statement = statement.where(is_at_or_after, or_(is_after, and_(key.column == at, older)))
-    direction = key.column.desc() if sort.is_descending else key.column.asc()
-    return statement.order_by(direction, DocumentRow.created_at.desc(), DocumentRow.id.desc())
+    at_place = tuple_(literal(place[1]), literal(place[2]))
+    if key is _UNSORTED:
+        return statement.where(newest < at_place if sort.is_descending else newest > at_place)
+    at = literal(key.read(place[0]))
+    # The first condition is implied by the second, and can be answered by an index.
+    is_at_or_after, is_after = (
+        (key.column <= at, key.column < at)
+        if sort.is_descending
+        else (key.column >= at, key.column > at)
+    )
+    return statement.where(is_at_or_after, or_(is_after, and_(key.column == at, newest < at_place)))
 
 
 def list_trash(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -77,7 +77,21 @@ _WARNINGS = (
 )
 
 
-def _summaries(user: User) -> Select[Any]:
+def is_shown_to(user: User, *, deleted: bool = False) -> ColumnElement[bool]:
+    """Return the condition that a document is in the user's lists, or with `deleted` in the user's
+    trash."""
+    # Not a join: of one collection, the indexes of sorted lists are in order.
+    is_visible = and_(DocumentRow.collection_id == _PORTAL_ID, visible_to(user))
+    if not deleted:
+        return and_(is_visible, DocumentRow.deleted_at.is_(None))
+    is_trashed = and_(DocumentRow.deleted_at.is_not(None), DocumentRow.purged_at.is_(None))
+    # Only the owner sees the trash; for other users its documents are gone.
+    is_own = true() if user.is_admin else DocumentRow.owner_id == user.id
+    return and_(is_visible, is_trashed, is_own)
+
+
+def shown_to(user: User, *, deleted: bool = False) -> Select[Any]:
+    """Select documents visible to the user, or with `deleted` those in the user's trash."""
     return (
         select(
             DocumentRow,
@@ -92,12 +106,7 @@ def _summaries(user: User) -> Select[Any]:
         .select_from(DocumentRow)
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
         .outerjoin(FolderRow, and_(FolderRow.id == DocumentRow.folder_id, folder_visible_to(user)))
-        .where(
-            # Not a join: of one collection, the indexes of sorted lists are in order.
-            DocumentRow.collection_id == _PORTAL_ID,
-            DocumentRow.purged_at.is_(None),
-            visible_to(user),
-        )
+        .where(is_shown_to(user, deleted=deleted))
     )
 
 
@@ -127,16 +136,6 @@ def to_summary(row: Any) -> DocumentSummary:
         folder_name=folder_name,
         tags=tuple(document.tags),
     )
-
-
-def shown_to(user: User, *, deleted: bool = False) -> Select[Any]:
-    """Select documents visible to the user, or with `deleted` those in the user's trash."""
-    statement = _summaries(user)
-    if not deleted:
-        return statement.where(DocumentRow.deleted_at.is_(None))
-    statement = statement.where(DocumentRow.deleted_at.is_not(None))
-    # Only the owner sees the trash; for other users its documents are gone.
-    return statement if user.is_admin else statement.where(DocumentRow.owner_id == user.id)
 
 
 def find_summary(

@@ -244,7 +244,13 @@ class DocumentRow(Base):
             "status IN ('queued', 'processing', 'ready', 'failed')", name="status_known"
         ),
         CheckConstraint("purged_at IS NULL OR deleted_at IS NOT NULL", name="purged_is_deleted"),
-        Index("ix_documents_collection_id_created_at", "collection_id", "created_at", "id"),
+        # With all that decides who sees a document: lists are counted by the index alone.
+        Index(
+            "ix_documents_listed",
+            *("collection_id", "created_at", "id"),
+            postgresql_include=["visibility", "gate_id", "owner_id"],
+            postgresql_where=text("deleted_at IS NULL"),
+        ),
         Index("ix_documents_collection_id_title", "collection_id", text("lower(title)")),
         Index("ix_documents_collection_id_size", "collection_id", "size_bytes"),
         Index("ix_documents_gate_id", "gate_id", postgresql_where=text("gate_id IS NOT NULL")),

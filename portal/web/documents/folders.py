@@ -128,6 +128,7 @@ def edit(folder_id: UUID) -> Answer:
 def confirm_delete(folder_id: UUID) -> Answer:
     values = {
         "opened": _opened_to_change(folder_id),
+        "document_count": folders.count_documents(*context.caller(), folder_id),
         "sight": folder_members.preview_removal(*context.caller(), folder_id),
     }
     if wants_fragment():
@@ -218,6 +219,7 @@ def _access_page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     page = render_template(
         "pages/documents/folder_members.html",
         opened=opened,
+        document_count=folders.count_documents(services, user, folder_id) if can_share else 0,
         members=folder_members.list_members(services, user, folder_id),
         groups=groups.list_groups(services) if can_share else [],
         roles=ROLE_WORDS,

@@ -187,20 +187,34 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
             "status": [(one, gettext(STATUS_WORDS[one])) for one in DocumentStatus],
             "type": [(name, one.short) for name, one in TYPES.items()],
             "sort": [(one, gettext(words)) for one, words in SORT_WORDS.items()],
-            "visibility": [(one, gettext(words)) for one, words in VISIBILITY_WORDS.items()],
-            "domain": [(one, one) for one in library.list_domains(*context.caller())],
-            "owner": library.list_owners(*context.caller()),
-            "tag": [
-                (name, f"{name} ({count})") for name, count in library.list_tags(*context.caller())
-            ],
         },
+        "more_choices": _more_choices() if query.has_rare_filters or "more" in request.args else {},
         **more,
+    }
+
+
+def _more_choices() -> dict[str, Any]:
+    """Return the choices of the filters that are read from the documents: only where asked for,
+    since they are many."""
+    tags = library.list_tags(*context.caller())
+    return {
+        "visibility": [(one, gettext(words)) for one, words in VISIBILITY_WORDS.items()],
+        "tag": [(name, f"{name} ({count})") for name, count in tags],
+        "domain": [(one, one) for one in library.list_domains(*context.caller())],
+        "owner": library.list_owners(*context.caller()),
     }
 
 
 @blueprint.get("/documents")
 def index() -> Answer:
     query = list_query()
+    if wants_fragment("more-filters"):
+        return render_template(
+            "fragments/documents/_more_filters.html",
+            query=query,
+            more_choices=_more_choices(),
+            is_opened=True,
+        )
     if not wants_fragment("document-results") and not wants_fragment("load-more"):
         return render_template("pages/documents/documents.html", **page_values(query))
     values = list_values(query)

@@ -54,7 +54,7 @@ class Team:
             "v1": ("POST", "/v1/search", {"json": {"query": WORD}}),
             "semantic": ("POST", "/api/semantic_search", {"json": {"query": WORD}}),
             "documents": ("GET", "/api/knowledge/documents", {}),
-            "page of documents": ("GET", "/documents", {}),
+            "page of documents": ("GET", "/documents?more=1", {}),
             "tags": ("GET", "/api/knowledge/tags", {}),
             "folders": ("GET", "/api/folders", {}),
             "defaults": ("GET", "/api/user/document-defaults", {}),

@@ -329,10 +329,11 @@ def _fit_name(name: str) -> str:
 
 def _check_name(name: str) -> str:
     name = " ".join(without_invisible(name).split())
-    if not 1 <= len(name) <= MAX_FOLDER_NAME_CHARACTERS or "/" in name:
+    # Paths of uploads leave out names of dots.
+    if not name.strip(". ") or len(name) > MAX_FOLDER_NAME_CHARACTERS or "/" in name:
         raise InvalidInput(
             reason=N_(
-                "the name of a folder has 1 to %(max)s characters and no slash",
+                "the name of a folder has 1 to %(max)s characters, no slash, and not only dots",
                 max=MAX_FOLDER_NAME_CHARACTERS,
             )
         )

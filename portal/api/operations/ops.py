@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from datetime import datetime
 from typing import Any, Literal
 
 from apiflask import APIBlueprint
@@ -39,6 +40,13 @@ class HealthChecks(ResponseModel):
     )
 
 
+class Rehearsal(ResponseModel):
+    """The last rehearsed restore of a backup."""
+
+    status: Literal["ok", "failed"]
+    at: datetime
+
+
 class HealthBody(ResponseModel):
     """Whether the portal can serve."""
 
@@ -48,6 +56,9 @@ class HealthBody(ResponseModel):
     live: bool
     ready: bool
     checks: HealthChecks
+    rehearsal: Rehearsal | None = Field(
+        None, description="the last `portal restore --rehearse`, if there was one"
+    )
 
 
 class StoreCounts(ResponseModel):

@@ -51,6 +51,7 @@ class AuditEvent(StrEnum):
     MODEL_DROPPED = "model_dropped"
     BACKUP_TAKEN = "backup_taken"
     BACKUP_RESTORED = "backup_restored"
+    BACKUP_REHEARSED = "backup_rehearsed"
 
 
 class Source(StrEnum):

@@ -5,6 +5,7 @@ encryption the same file in the age format
 manifest   the description of its contents
 writing    a portal to a file, while it serves
 restoring  a file to a portal, in one transaction
+rehearsing the same into a portal that is deleted afterwards
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from types import FrameType
 import click
 
 from portal.errors import BackupRefused
-from portal.processes.backups import encryption, restoring, writing
+from portal.processes.backups import encryption, rehearsing, restoring, writing
 from portal.processes.backups.manifest import Manifest
 from portal.settings import Settings
 
@@ -73,25 +74,24 @@ def put_back(
     path: Path,
     *,
     replace: bool,
+    is_rehearsal: bool = False,
     identity: Path | None = None,
     passphrase_file: Path | None = None,
 ) -> None:
-    """Restore a backup and report its contents."""
+    """Restore a backup and report its contents; a rehearsal restores into a portal of its own."""
     key = encryption.read_key(identity=identity, passphrase_file=passphrase_file)
     began = time.monotonic()
-    pace = _Pace("read")
+    path, note = path.expanduser().absolute(), _Pace("read").note
     with _until_terminated():
-        manifest = restoring.restore(
-            settings,
-            path.expanduser().absolute(),
-            replace=replace,
-            key=key,
-            report=_report,
-            note=pace.note,
-        )
+        if is_rehearsal:
+            manifest = rehearsing.rehearse(settings, path, key=key, report=_report, note=note)
+        else:
+            manifest = restoring.restore(
+                settings, path, replace=replace, key=key, report=_report, note=note
+            )
     click.echo(
-        f"restored {_words(manifest)}, as of {manifest.taken_at}, "
-        f"in {time.monotonic() - began:.0f} s"
+        f"{'rehearsed' if is_rehearsal else 'restored'} {_words(manifest)}, "
+        f"as of {manifest.taken_at}, in {time.monotonic() - began:.0f} s"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import structlog
@@ -19,17 +20,30 @@ log = structlog.get_logger(__name__)
 def record(url: str, event: AuditEvent, path: Path, manifest: Manifest) -> None:
     """Add the event, if the schema has an audit log. A failure is logged and does not discard the
     finished backup."""
+    details = {"taken_at": manifest.taken_at, "portal": manifest.portal_version}
+    try:
+        _add(url, event, path, details)
+    except PortalError as error:
+        log.warning("audit_event_lost", event_name=event.value, code=error.code)
+
+
+def record_rehearsal(url: str, path: Path, *, taken_at: str | None, has_failed: bool) -> None:
+    """Add the outcome of a rehearsal, which health shows. Raises DatabaseUnavailable."""
+    details = {"result": "failed" if has_failed else "ok"}
+    _add(
+        url,
+        AuditEvent.BACKUP_REHEARSED,
+        path,
+        details | ({"taken_at": taken_at} if taken_at else {}),
+    )
+
+
+def _add(url: str, event: AuditEvent, path: Path, details: Mapping[str, str]) -> None:
     database = Database(url)
     try:
         with database.begin() as session:
             if audit_log.exists(session):
-                audit.record(
-                    session,
-                    event,
-                    subject=Subject(SubjectKind.BACKUP, title=path.name),
-                    details={"taken_at": manifest.taken_at, "portal": manifest.portal_version},
-                )
-    except PortalError as error:
-        log.warning("audit_event_lost", event_name=event.value, code=error.code)
+                subject = Subject(SubjectKind.BACKUP, title=path.name)
+                audit.record(session, event, subject=subject, details=details)
     finally:
         database.dispose()

@@ -46,6 +46,11 @@ def backup(
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace a portal that has documents; they are lost.")
 @click.option(
+    "--rehearse",
+    is_flag=True,
+    help="Restore into a temporary portal instead; /health shows the result.",
+)
+@click.option(
     "--identity", type=click.Path(path_type=Path), help="The key file that age-keygen wrote."
 )
 @click.option(
@@ -59,19 +64,23 @@ def restore(
     ctx: click.Context,
     file: Path,
     replace: bool,
+    rehearse: bool,
     identity: Path | None,
     passphrase_file: Path | None,
 ) -> None:
-    """Restore the portal from the backup FILE. The portal must be stopped. A restore that fails or
-    is interrupted changes nothing.
+    """Restore the portal from the backup FILE. The portal must be stopped, except for a rehearsal.
+    A restore that fails or is interrupted changes nothing.
 
     Restore only files from a source that you trust as much as the portal itself."""
     from portal.processes import backups
 
+    if replace and rehearse:
+        raise click.UsageError("Give --replace or --rehearse, not both.")
     backups.put_back(
         load_settings(ctx),
         file,
         replace=replace,
+        is_rehearsal=rehearse,
         identity=identity,
         passphrase_file=passphrase_file,
     )

@@ -36,11 +36,10 @@ def check(services: Services) -> dict[str, Any]:
     Takes at most a second, also when the database hangs.
     """
     try:
-        revision = services.database.probe(health_store.read_revision, timeout_s=_PATIENCE_S)
+        schema, rehearsal = services.database.probe(_read_schema, timeout_s=_PATIENCE_S)
+        database = True
     except DatabaseUnavailable:
-        database, schema = False, "behind"
-    else:
-        database, schema = True, _schema(revision)
+        database, schema, rehearsal = False, "behind", None
     is_ready = database and schema != "behind"
     checks = {"database": "ok" if database else "unavailable", "schema": schema}
     writes = True
@@ -53,13 +52,17 @@ def check(services: Services) -> dict[str, Any]:
         "live": True,
         "ready": is_ready,
         "checks": checks,
+        **({"rehearsal": rehearsal} if rehearsal else {}),
     }
 
 
-def _schema(revision: str | None) -> str:
+def _read_schema(session: Session) -> tuple[str, dict[str, str] | None]:
+    """Return the state of the schema, and the result of the last rehearsed restore."""
+    revision = health_store.read_revision(session)
     if not serves_schema(revision):
-        return "behind"
-    return "ok" if revision == newest_revision() else "ahead"
+        return "behind", None
+    schema = "ok" if revision == newest_revision() else "ahead"
+    return schema, health_store.read_rehearsal(session)
 
 
 def check_vector_store(services: Services, *, for_administrators: bool = True) -> dict[str, Any]:

@@ -6,7 +6,8 @@ When the database does not answer, its gauges are left out and `portal_database_
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from importlib.metadata import version
 from threading import Condition, Lock
 from typing import NamedTuple
@@ -79,8 +80,11 @@ def of_database(services: Services) -> Iterator[Metric]:
     """Yield the gauges that are read from the database at each scrape."""
     yield _build_info()
     try:
-        queue = services.database.probe(
-            lambda session: health_store.read_queue(session, silent_after_s=_SILENT_AFTER_S),
+        queue, rehearsal = services.database.probe(
+            lambda session: (
+                health_store.read_queue(session, silent_after_s=_SILENT_AFTER_S),
+                health_store.read_rehearsal(session),
+            ),
             timeout_s=_PATIENCE_S,
         )
     except DatabaseUnavailable:
@@ -88,6 +92,7 @@ def of_database(services: Services) -> Iterator[Metric]:
         return
     yield _gauge("portal_database_up", _UP, 1)
     yield from _queue_metrics(queue)
+    yield from _rehearsal_metrics(rehearsal)
     yield from _index_metrics(services)
 
 
@@ -120,6 +125,20 @@ def _queue_metrics(queue: QueueState) -> Iterator[Metric]:
         queue.oldest_wait_s,
     )
     yield _gauge("portal_queue_live_workers", "Workers with a recent heartbeat", queue.live_workers)
+
+
+def _rehearsal_metrics(rehearsal: Mapping[str, str] | None) -> Iterator[Metric]:
+    """Yield metrics of the last rehearsed restore, without a value before the first."""
+    success = GaugeMetricFamily(
+        "portal_rehearsal_success", "Whether the last rehearsed restore succeeded", labels=()
+    )
+    time = GaugeMetricFamily(
+        "portal_rehearsal_timestamp_seconds", "Time of the last rehearsed restore", labels=()
+    )
+    if rehearsal is not None:
+        success.add_metric((), int(rehearsal["status"] == "ok"))
+        time.add_metric((), datetime.fromisoformat(rehearsal["at"]).timestamp())
+    yield from (success, time)
 
 
 @cached(

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from portal.domain.people.audit import AuditEvent
 from portal.store.embedding_models.registry import COLLECTION_PROVIDER
 
 
@@ -17,6 +18,20 @@ def read_revision(session: Session) -> str | None:
         return None
     revision = session.scalar(text("SELECT version_num FROM alembic_version"))
     return str(revision) if revision else None
+
+
+def read_rehearsal(session: Session) -> dict[str, str] | None:
+    """Return the result of the last rehearsed restore, and when it was; None without one."""
+    row = session.execute(
+        text(
+            """
+            SELECT details ->> 'result', created_at FROM audit_log
+            WHERE event = :event ORDER BY created_at DESC LIMIT 1
+            """
+        ),
+        {"event": AuditEvent.BACKUP_REHEARSED.value},
+    ).one_or_none()
+    return row and {"status": row[0], "at": row[1].isoformat()}
 
 
 def read_extensions(session: Session) -> dict[str, str]:

@@ -57,6 +57,7 @@ EVENT_WORDS = {
     AuditEvent.MODEL_DROPPED: N_("Embedding model deleted"),
     AuditEvent.BACKUP_TAKEN: N_("Backup taken"),
     AuditEvent.BACKUP_RESTORED: N_("Backup restored"),
+    AuditEvent.BACKUP_REHEARSED: N_("Restore rehearsed"),
 }
 SOURCE_WORDS = {"web": N_("Web"), "command_line": N_("Command line"), "worker": N_("Worker")}
 # Labels of subject kinds and details; unknown ones are shown as they are stored.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from portal.database.embedded import EmbeddedPostgres, borrowed
 from portal.database.lock import DataDirLock
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services.documents import library
-from portal.services.operations import setup
+from portal.services.operations import health, setup
 from portal.services.people import accounts, sessions, tokens
 from portal.services.search import engine
 from tests.conftest import PASSWORD, SERVER, make_settings
@@ -41,13 +42,27 @@ def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path:
         lock.announce("http://127.0.0.1:8000")
         services = build_services(make_settings(old, server.start(), secret_key=None))
         token = sessions.token_for(services, accounts.find_user(services, "admin"), ttl_s=600)
-        services.database.dispose()
+        assert "rehearsal" not in health.check(services)
         taken = portal("backup", file, "--data-dir", old)
         refused = portal("restore", file, "--replace", "--data-dir", old)
+        rehearsed = portal("restore", file, "--rehearse", "--data-dir", old)
+        after_success = health.check(services)["rehearsal"]
+        (tmp_path / "half.tar").write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        failed = portal("restore", tmp_path / "half.tar", "--rehearse", "--data-dir", old)
+        after_failure = health.check(services)["rehearsal"]
+        services.database.dispose()
         assert server.is_running()
         server.stop()
     assert (taken.returncode, taken.stderr) == (0, "")
     assert (refused.returncode, "A portal already runs" in refused.stderr) == (1, True)
+    assert (rehearsed.returncode, "rehearsed 1 documents" in rehearsed.stdout) == (0, True)
+    assert (failed.returncode, after_success["status"], after_failure["status"]) == (
+        1,
+        "ok",
+        "failed",
+    )
+    assert after_failure["at"] > after_success["at"]
+    assert not list(Path(tempfile.gettempdir()).glob("portal-rehearsal-*"))
 
     restored = portal("restore", file, "--data-dir", new)
     assert restored.returncode == 0, restored.stderr

@@ -35,7 +35,18 @@ def client(make_services: Callable[..., Services], portal: Portal) -> FlaskClien
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 # Base units, or a noun for what is counted.
-UNITS = ("seconds", "total", "info", "up", "ready", "requests", "hits", "connections", "jobs")
+UNITS = (
+    "seconds",
+    "total",
+    "info",
+    "up",
+    "ready",
+    "success",
+    "requests",
+    "hits",
+    "connections",
+    "jobs",
+)
 UNITS += ("documents", "workers", "chunks", "embeddings")
 
 

@@ -13,35 +13,13 @@ _HAN_FIGURE = re.compile(
 )
 _HAN_DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
-NUMBER_WORDS = {
-    word: value
-    for value, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-            "twenty",
-        ]
-    )
-} | {word: 10 * value for value, word in enumerate(["thirty", "forty", "fifty", "sixty"], 3)}
-NUMBER_WORDS |= {"seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000}
+_NUMBERS = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred",
+]  # fmt: skip
+NUMBER_WORDS = dict(zip(_NUMBERS, (*range(20), *range(20, 101, 10)), strict=True))
+NUMBER_WORDS["thousand"] = 1000
 _LIST_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,3}[.)、][ \t]")
 
 

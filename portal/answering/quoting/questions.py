@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import rjieba
 
@@ -48,125 +50,26 @@ _POINTS_BACK = re.compile(
 )
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
-_SAYS_LITTLE = frozenset(
-    [
-        "去",
-        "来",
-        "给",
-        "打",
-        "还",
-        "说",
-        "里",
-        "又",
-        "得",
-        "再",
-        "跟",
-        "在",
-        "到",
-        "后",
-        "时",
-        "第",
-        "做",
-        "没",
-        "最",
-        "多",
-        "那",
-        "这",
-        "我",
-        "该",
-        "能",
-        "从",
-        "将",
-        "对",
-        "并",
-        "各",
-        "当",
-        "起",
-        "过",
-        "让",
-        "们",
-        "下",
-        "上",
-        "个",
-        "次",
-        "号",
-        "那天",
-        "当天",
-        "那次",
-        "这次",
-        "当时",
-        "最多",
-        "最少",
-        "至少",
-        "最短",
-        "最长",
-        "最晚",
-        "最早",
-        "以后",
-        "之后",
-        "之内",
-        "以内",
-        "以上",
-        "以下",
-        "一个",
-        "一起",
-        "一共",
-        "一次",
-        "现在",
-        "目前",
-        "名字",
-        "叫",
-        "找",
-        "怎",
-        "么",
-        "样",
-        "公司",
-        "我们",
-        "咱们",
-        "时间",
-        "号码",
-        "或者",
-        "如果",
-        "的话",
-        "情况",
-        "进行",
-        "方面",
-        "关于",
-        "一年",
-        "一天",
-        "一晚",
-        "一个月",
-        "一分钟",
-        "每天",
-        "每年",
-        "每月",
-        "still",
-        "new",
-        "exactly",
-        "currently",
-        "about",
-        "per",
-        "one",
-        "each",
-        "most",
-        "least",
-        "minimum",
-        "maximum",
-        "name",
-        "called",
-        "use",
-        "used",
-        "company",
-        "ahead",
-        "allowed",
-    ]
-)
+_SAYS_LITTLE = frozenset({
+    "去", "来", "给", "打", "还", "说", "里", "又", "得", "再", "跟", "在", "到", "后", "时",
+    "第", "做", "没", "最", "多", "那", "这", "我", "该", "能", "从", "将", "对", "并", "各",
+    "当", "起", "过", "让", "们", "下", "上", "个", "次", "号", "那天", "当天", "那次", "这次",
+    "当时", "最多", "最少", "至少", "最短", "最长", "最晚", "最早", "以后", "之后", "之内",
+    "以内", "以上", "以下", "一个", "一起", "一共", "一次", "现在", "目前", "名字", "叫", "找",
+    "怎", "么", "样", "公司", "我们", "咱们", "时间", "号码", "或者", "如果", "的话", "情况",
+    "进行", "方面", "关于", "一年", "一天", "一晚", "一个月", "一分钟", "每天", "每年", "每月",
+    "still", "new", "exactly", "currently", "about", "per", "one", "each", "most", "least",
+    "minimum", "maximum", "name", "called", "use", "used", "company", "ahead", "allowed",
+})  # fmt: skip
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DATE = re.compile(
     r"(?:(?P<y>(?:19|20)\d\d)\s*[-/.年]\s*)?(?<!\d)(?P<m>1[0-2]|0?[1-9])\s*(?:月|(?<=\d)[-/](?=\d))\s*(?P<d>3[01]|[12]\d|0?[1-9])(?!\d)\s*[日号號]?"
     r"|(?P<d2>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m2>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
     r"|(?P<m3>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<d3>3[01]|[12]\d|0?[1-9])(?!\d)(?:st|nd|rd|th)?",
     re.IGNORECASE,
+)
+_BEFORE_NAME = re.compile(
+    r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )
 _MAX_PARTS = 3
 _MIN_PART_CHARACTERS = 2
@@ -316,6 +219,19 @@ def telling_words(question: str) -> tuple[Word, ...]:
             found.append(Word(term, text, start, end))
         end_before = end
     return tuple(found)
+
+
+def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool]) -> str:
+    """Leave out the longest run of words that a title has: "who wrote the runbook?" is "who wrote
+    it?" below it. A question of nothing else stays."""
+    runs = [list(run) for named, run in groupby(range(len(words)), lambda p: is_named[p]) if named]
+    run = max(runs, key=len, default=[])
+    if not run or len(run) == len(words):
+        return question
+    before, after = question[: words[run[0]].start], question[words[run[-1]].end :]
+    if _is_han(words[run[0]].text):
+        return before + after.removeprefix("的")
+    return f"{_BEFORE_NAME.sub('', before)} it{after}"
 
 
 def find_dates(text: str) -> tuple[Word, ...]:

@@ -26,9 +26,9 @@ from portal.answering.quoting.conditions import (
 )
 from portal.answering.quoting.events import lacks_event
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
-from portal.answering.quoting.questions import Word, find_dates, telling_words
+from portal.answering.quoting.questions import Word, find_dates, telling_words, without_name
 from portal.answering.quoting.ranges import has_figure, has_other_figure, rows_in_range
-from portal.answering.quoting.statements import Statement, statements
+from portal.answering.quoting.statements import Statement, is_label, statements
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
@@ -39,12 +39,10 @@ from portal.text.terms.analyser import index_terms
 # Words in a statement's headings, table header or introduction count as well, but less; those of
 # the document's title less still.
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
-# The max number of statements that the model reads with the question, in its language and in the
-# other: about a tenth of a second for twelve.
-_MAX_READ, _MAX_READ_ACROSS = 12, 24
-# The max number of statements compared with the question before that, in each language: a table of
-# short rows has hundreds.
-_MAX_COMPARED = 40
+# The max numbers of statements that are compared with the question, since a table of short rows has
+# hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
+# the other, where no words help to choose, two.
+_OWN, _ACROSS = (24, 12), (40, 24)
 # What shared words and the rank of the source add to the nearness of a statement.
 _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.3, 0.1, 0.2
 # The chance from which a statement is quoted, and the share of the question's words in a source on
@@ -154,7 +152,7 @@ def judge(
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
         found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
         asked = without(question, _apply(conditions, found) if conditions else ())
-        _read_together(found, asked, reader, _MAX_READ_ACROSS if is_foreign else _MAX_READ)
+        _read_together(found, asked, reader, _ACROSS if is_foreign else _OWN)
         return found
 
     own = read(sources, is_foreign=False)
@@ -315,24 +313,41 @@ def _read_together(
     sources: Sequence[_ReadSource],
     question: str,
     reader: StatementReader | None,
-    max_read: int,
+    limits: tuple[int, int],
 ) -> None:
     """Have the model read the statements that promise most."""
     places = [(one, place) for one in sources for place in one.open]
     if reader is None or not places:
         return
     places.sort(key=lambda pair: -pair[0].promise(pair[1]))
-    places = places[:_MAX_COMPARED]
+    max_compared, max_read = limits
+    places = places[:max_compared]
     texts = [(one.contexts[place], one.texts[place]) for one, place in places]
     promise = [one.promise(place) for one, place in places]
     try:
         found = reader.read_answers(question, texts, promise, max_read)
+        for one in sources:
+            one.otherwise = math.nan
+        for (one, place), value in zip(places, found, strict=True):
+            one.read[place] = float(value)
+        for one in sources:
+            _read_labels(one, question, reader)
     except (EmbedderUnavailable, InvalidEmbedding):
         return
-    for one in sources:
-        one.otherwise = math.nan
-    for (one, place), value in zip(places, found, strict=True):
-        one.read[place] = float(value)
+
+
+def _read_labels(source: _ReadSource, question: str, reader: StatementReader) -> None:
+    """Have the model read "Author: …" also without what names the document in the question: such a
+    line does not repeat it."""
+    for place, before in source.read.items():
+        context, text = source.contexts[place], source.texts[place]
+        if math.isnan(before) or not is_label(text):
+            continue
+        words = telling_words(question)
+        short = without_name(question, words, _lexical(words, source.contexts[:1])[0] > 0)
+        if short != question:
+            (value,) = reader.read_answers(short, [(context, text)], [0.0], 1)
+            source.read[place] = max(before, float(value))
 
 
 def context_of(source: Source, statement: Statement) -> str:

@@ -25,6 +25,7 @@ _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
 # "Present: Anna Berg": a line of its own, at any length.
 _LABEL = re.compile(r"[^\s:：,，。.;；]{1,16}(?: [^\s:：,，。.;；]{1,16}){0,2}[:：]\s*\S")
+_MAX_LABEL_CHARACTERS = 80
 _CHAPTER = re.compile(
     r"(?:第[一二三四五六七八九十百\d]+[章节節条條部篇]|[一二三四五六七八九十]+、|\d+(?:\.\d+)*[.、]?\s)"
 )
@@ -58,6 +59,11 @@ class _Line:
     start: int
     end: int
     text: str
+
+
+def is_label(text: str) -> bool:
+    """Tell whether a text is a line such as "Author: Anna Berg" or "- 主持：林晓岚"."""
+    return len(text) <= _MAX_LABEL_CHARACTERS and _LABEL.match(text) is not None
 
 
 def statements(source: Source) -> list[Statement]:

@@ -256,6 +256,21 @@ def test_date_of_a_document_is_not_asked_of_its_statements(title, text):
     assert order == (1,)
 
 
+def test_label_is_also_read_without_the_name_of_its_document():
+    class LabelReader:
+        def read_answers(self, question, statements, promise, max_read):
+            is_short = question == "Who wrote it?"
+            return np.array([6.0 if is_short and ": " in text else -9.0 for _, text in statements])
+
+    chat = ExtractiveChatModel(LabelReader())
+    text = "Author: Ada Byron\n\nRestart the consumers first."
+    runbook = source(1, text, title="Runbook of the payments queue")
+    asked = request("Who wrote the payments queue runbook?", [runbook])
+    content, _ = content_of(list(chat.stream(asked)), [runbook])
+    assert "Ada Byron" in content
+    assert "Restart" not in content
+
+
 def test_other_language_answers_where_the_own_does_not():
     chat = ExtractiveChatModel(Reader("二十五天"))
     sources = [LEAVE, ZH]
@@ -283,7 +298,7 @@ def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
         request("How many days of annual leave a year?", [source(1, text)])
     )
     assert isinstance(event, Abstained)
-    assert reader.compared == 40
+    assert reader.compared == 24
 
 
 class Across:

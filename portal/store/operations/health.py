@@ -31,7 +31,7 @@ def read_rehearsal(session: Session) -> dict[str, str] | None:
         ),
         {"event": AuditEvent.BACKUP_REHEARSED.value},
     ).one_or_none()
-    return row and {"status": row[0], "at": row[1].isoformat()}
+    return None if row is None else {"status": row[0], "at": row[1].isoformat()}
 
 
 def read_extensions(session: Session) -> dict[str, str]:

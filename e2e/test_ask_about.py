@@ -68,7 +68,7 @@ def test_question_is_about_what_the_form_finds(open_portal: OpenPortal, tmp_path
     page = portal.page
     page.goto("/chat")
     page.locator("#chat-input").fill("When are the sails greased?")
-    page.get_by_text("Ask about some documents only").click()
+    page.get_by_text("Ask about some documents only", exact=True).click()
     page.locator("#about-find").fill("windmill")
     page.locator("#about-find").press("Enter")
     expect(page.locator("#chat-input")).to_have_value("When are the sails greased?")

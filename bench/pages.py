@@ -17,7 +17,7 @@ from apiflask import APIFlask
 from playwright.sync_api import CDPSession, Page, expect, sync_playwright
 
 from bench.corpus import Corpus
-from bench.filed import filed_copies
+from bench.folders.filed import filed_copies
 from bench.over_http import UNLIMITED, gunicorn
 from portal import create_app
 from portal.container import build_services

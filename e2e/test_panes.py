@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from e2e.light_portal import LightPortal, library, light_portal
 from e2e.pages.chat import ChatPage
-from tests.factories.chat import Until
+from tests.factories.servers.chat import Until
 
 pytestmark = pytest.mark.e2e
 

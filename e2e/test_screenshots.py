@@ -32,8 +32,9 @@ from portal.services.people import accounts, groups, invitations
 from portal.web.i18n import LANGUAGES
 from portal.web.layout import THEMES
 from tests.conftest import Portal
-from tests.factories import files, illustrated
+from tests.factories import files
 from tests.factories.answers import ask
+from tests.factories.files import illustrated
 
 pytestmark = pytest.mark.e2e
 

@@ -73,6 +73,7 @@ _BEFORE_NAME = re.compile(
 )
 _MAX_PARTS = 3
 _MIN_PART_CHARACTERS = 2
+_NUMBER_OF = re.compile(rf"(?<=[{HAN}][{HAN}])号码?(?=\s*[是为]?\s*(?:多少|什么|几))")
 _FIRST_HAN = HAN[0]
 _IS_DATE = re.compile(r"\d{1,2}-\d{1,2}")
 _DATE_WEIGHT = 1.5
@@ -232,6 +233,15 @@ def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool])
     if _is_han(words[run[0]].text):
         return before + after.removeprefix("的")
     return f"{_BEFORE_NAME.sub('', before)} it{after}"
+
+
+def without_number_words(question: str) -> str:
+    """Ask 分机是多少 for 分机号是多少: documents leave 号 out beside the number."""
+    asked = _NUMBER_OF.search(question)
+    # 账号 and 编号 are words of their own.
+    if asked is None or rjieba.has_word(question[asked.start() - 1] + "号"):
+        return question
+    return question[: asked.start()] + question[asked.end() :]
 
 
 def find_dates(text: str) -> tuple[Word, ...]:

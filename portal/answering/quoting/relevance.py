@@ -26,7 +26,13 @@ from portal.answering.quoting.conditions import (
 )
 from portal.answering.quoting.events import lacks_event
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
-from portal.answering.quoting.questions import Word, find_dates, telling_words, without_name
+from portal.answering.quoting.questions import (
+    Word,
+    find_dates,
+    telling_words,
+    without_name,
+    without_number_words,
+)
 from portal.answering.quoting.ranges import has_figure, has_other_figure, rows_in_range
 from portal.answering.quoting.statements import Statement, is_label, statements
 from portal.domain.answering import Source
@@ -145,6 +151,7 @@ def judge(
 ) -> list[Judged]:
     """Judge the sources in the question's language. If none of them answers, judge the others and
     what `search_across` finds in the other language."""
+    question = without_number_words(question)
     words, wanted = telling_words(question), find_wanted(question)
     conditions = find_conditions(question)
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
-from portal.answering.quoting.questions import find_parts, standalone_parts
+from portal.answering.quoting.questions import (
+    find_parts,
+    standalone_parts,
+    without_number_words,
+)
 from portal.answering.quoting.statements import statements
 from tests.unit.answering.sources import source
 
@@ -172,3 +176,20 @@ def test_statement_holds_the_kind_that_is_asked_for(
 def test_part_without_a_subject_gets_that_of_the_first(question: str, searched: str) -> None:
     _, (_, second) = standalone_parts(question)
     assert second == searched
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("合同管理的分机号是多少？", "合同管理的分机是多少？"),
+        ("前台电话号码是多少？", "前台电话是多少？"),
+        ("会议室的房间号是几？", "会议室的房间是几？"),
+        ("公司账号是多少？", "公司账号是多少？"),
+        ("订单号在哪里看？", "订单号在哪里看？"),
+        ("号码是多少？", "号码是多少？"),
+    ],
+)
+def test_number_of_a_telephone_or_room_is_asked_for_as_documents_write_it(
+    question: str, asked: str
+) -> None:
+    assert without_number_words(question) == asked

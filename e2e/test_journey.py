@@ -37,9 +37,10 @@ def test_pages_cost_ten_requests_cold_and_one_warm(open_portal: OpenPortal) -> N
         assert 0 < cold.script_bytes < MAX_SCRIPT_BYTES, (address, cold)
         page.goto(address)
         page.wait_for_load_state("networkidle")
-        # The icon is fetched once, whenever the browser likes.
+        # The icon is fetched once, whenever the browser likes. What htmx asks for, such as questions
+        # that are still being made, is no part of the page.
         warm = [one for one in traffic.take().requests if not one.endswith(".svg")]
-        assert len(warm) == 1, warm
+        assert len([one for one in warm if "/static/" in one or one == page.url]) == 1, warm
 
 
 def test_journey_from_signing_in_to_reading_and_back(

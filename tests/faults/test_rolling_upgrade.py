@@ -36,7 +36,8 @@ def _git(*arguments: str) -> bytes | None:
 @pytest.fixture(scope="module")
 def old_code(run_dir: Path) -> Path:
     """Return the tree of the commit before the newest migration."""
-    arguments = ("log", "-1", "--format=%H", "--diff-filter=A", "--", "migrations/versions")
+    newest = max((ROOT / "migrations" / "versions").glob("0*.py")).relative_to(ROOT)
+    arguments = ("log", "-1", "--format=%H", "--diff-filter=A", "--", str(newest))
     commit = (_git(*arguments) or b"").decode().strip()
     archive = _git("archive", f"{commit}~1") if commit else None
     if not archive:

@@ -216,7 +216,7 @@ if os.geteuid() == 0 and {uid}:
 chosen = {layers!r}
 network = confinement["leave_network"]() if chosen is None else False
 apply = {{
-    "user": confinement["_become_nobody"],
+    "user": confinement["_drop_root"],
     "no_new_privs": confinement["_renounce_privileges"],
     "landlock": confinement["_restrict_by_landlock"],
     "limits": confinement["_forbid_new_resources"],

@@ -162,7 +162,7 @@ def test_provider_that_is_away_stops_neither_the_start_nor_passwords(
     portal = make_portal("http://127.0.0.1:9", label="Example ID")
     browser = browser_of(portal)
     page = browser.get("/login").text
-    assert "it cannot be reached" in page
+    assert "Example ID cannot be reached" in page
     assert 'data-testid="oidc-sign-in"' not in page
     answer = browser.get("/oidc/sign-in")
     assert answer.status_code == 503

@@ -199,14 +199,14 @@ def _measure_pages(options: argparse.Namespace, figures: dict[str, Any]) -> dict
     # Playwright is there for tests; the other parts do without it.
     from bench.pages import measure_pages
 
-    def tell(message: str) -> None:
+    def log(message: str) -> None:
         print(f"pages: {message}", file=sys.stderr, flush=True)
 
     with open_corpus(
-        DOCUMENTS, options.data_dir, tell=tell, stale_ok=options.stale_ok, mean_chunks=1
+        DOCUMENTS, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
     ) as corpus:
         figures.setdefault("machine", machine(corpus))
-        return measure_pages(corpus, options.data_dir.resolve(), tell=tell)
+        return measure_pages(corpus, options.data_dir.resolve(), log=log)
 
 
 # The parts beside the searches of the sizes, by the option that selects them.

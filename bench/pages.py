@@ -61,10 +61,10 @@ class _Taken:
 
 
 def measure_pages(
-    corpus: Corpus, data_dir: Path, *, rounds: int = _ROUNDS, tell: Callable[[str], None]
+    corpus: Corpus, data_dir: Path, *, rounds: int = _ROUNDS, log: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return the times of interactions with the corpus in folders, ready for JSON."""
-    tell("copies")
+    log("copies")
     with filed_copies(corpus, data_dir) as (_, filed):
         services = filed.corpus.services
         token = sessions.token_for(
@@ -78,7 +78,7 @@ def measure_pages(
             url = f"http://127.0.0.1:{connection.port}"
             with _window(url, token) as page:
                 rows = [
-                    {"interaction": name, **_measure(interact, page, rounds, tell, name)}
+                    {"interaction": name, **_measure(interact, page, rounds, log, name)}
                     for name, interact in _INTERACTIONS.items()
                 ]
     return {"documents": len(corpus.document_ids), "goal_ms": GOAL_MS, "rows": rows}
@@ -115,10 +115,10 @@ def _measure(
     interact: Callable[[Page, int, _Taken], None],
     page: Page,
     rounds: int,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     name: str,
 ) -> dict[str, Any]:
-    tell(name)
+    log(name)
     taken = _Taken()
     interact(page, rounds, taken)
     return {

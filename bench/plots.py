@@ -24,6 +24,8 @@ _COLOURS = {
     "langchain-postgres": "#d55e00",
     "langchain-postgres, iterative": "#e69f00",
     "Chroma": "#009e73",
+    "LanceDB": "#cc79a7",
+    "Milvus Lite": "#999999",
     "second": "#56b4e9",
 }
 

@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from bench.corpus.profiles import BY_FOLDERS
+
 WIDTH, HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 44, 92
 _STYLE = """
@@ -142,7 +144,11 @@ def write_plots(figures: dict[str, Any], directory: Path) -> None:
 
 
 def _portal_rows(figures: dict[str, Any]) -> list[dict[str, Any]]:
-    return [row for row in figures["portal"] if not row["in_conversation"]]
+    return [
+        row
+        for row in figures["portal"]
+        if not row["in_conversation"] and not row["profile"].endswith(BY_FOLDERS)
+    ]
 
 
 def _peer_lines(figures: dict[str, Any], places: Sequence[str], value: str) -> list[Line]:

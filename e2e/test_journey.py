@@ -37,8 +37,8 @@ def test_pages_cost_ten_requests_cold_and_one_warm(open_portal: OpenPortal) -> N
         assert 0 < cold.script_bytes < MAX_SCRIPT_BYTES, (address, cold)
         page.goto(address)
         page.wait_for_load_state("networkidle")
-        # The icon is fetched once, whenever the browser likes. What htmx asks for, such as questions
-        # that are still being made, is no part of the page.
+        # The icon is fetched once, whenever the browser likes. What htmx requests, such as
+        # suggestions that are still being made, is no part of the page.
         warm = [one for one in traffic.take().requests if not one.endswith(".svg")]
         assert len([one for one in warm if "/static/" in one or one == page.url]) == 1, warm
 

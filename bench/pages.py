@@ -16,6 +16,7 @@ import psutil
 from apiflask import APIFlask
 from playwright.sync_api import CDPSession, Page, expect, sync_playwright
 
+from bench import SECRET_KEY
 from bench.corpus import Corpus
 from bench.folders.filed import filed_copies
 from bench.over_http import UNLIMITED, gunicorn
@@ -89,7 +90,7 @@ def application(data_dir: str, url: str) -> APIFlask:
     settings = load_settings(
         data_dir=Path(data_dir),
         log_level="error",
-        secret_key="kept nowhere: nobody signs in to a benchmark",
+        secret_key=SECRET_KEY,
         **UNLIMITED,
     )
     services = build_services(settings, database_url=url)

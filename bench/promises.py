@@ -16,6 +16,7 @@ from typing import Any
 
 from apiflask import APIFlask
 
+from bench import SECRET_KEY
 from bench.corpus import Corpus, Question
 from bench.over_http import UNLIMITED, checked, gunicorn
 from bench.timing import Samples
@@ -99,7 +100,7 @@ def application(data_dir: str, url: str, chat_url: str) -> APIFlask:
     settings = load_settings(
         data_dir=Path(data_dir),
         log_level="error",
-        secret_key="kept nowhere: nobody signs in to a benchmark",
+        secret_key=SECRET_KEY,
         chat={"provider": "openai", "api_base": chat_url},
         **UNLIMITED,
     )

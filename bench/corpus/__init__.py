@@ -26,6 +26,7 @@ import numpy.typing as npt
 import psycopg
 from sqlalchemy.engine import make_url
 
+from bench import SECRET_KEY
 from bench.corpus import profiles as profile_store
 from bench.corpus.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
 from bench.corpus.profiles import Profile
@@ -197,7 +198,7 @@ def _services(
     values: dict[str, Any] = {
         "data_dir": data_dir,
         "log_level": "error",
-        "secret_key": "kept nowhere: nobody signs in to a benchmark",
+        "secret_key": SECRET_KEY,
         "embedding": {"provider": "hashing"},
     }
     services = build_services(load_settings(**(values | overrides)), database_url=url)

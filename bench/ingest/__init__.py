@@ -25,6 +25,7 @@ import psycopg
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from bench import SECRET_KEY
 from bench.embedding import PackageEngine, measure_embedding
 from bench.ingest.files import Sheet, sheets
 from portal.container import build_services
@@ -55,7 +56,7 @@ _WATCHED = (
 )
 _SETTINGS = {
     "log_level": "error",
-    "secret_key": "kept nowhere: nobody signs in to a benchmark",
+    "secret_key": SECRET_KEY,
     "embedding": {"provider": "bundled"},
 }
 

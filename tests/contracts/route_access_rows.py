@@ -17,7 +17,7 @@ class Who(Enum):
     ALL = "everyone, signed in or not"
     PEOPLE = "everyone who is signed in"
     SEEING = "who may see the document: its owner and administrators, where it is private"
-    OWN = "whose it is, and nobody else: administrators neither"
+    OWN = "the owner alone, without administrators"
     ADMINS = "administrators"
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -23,6 +24,8 @@ from portal.store.server import CONNECTING, Server, normalise_url
 __all__ = ["Database", "Session", "is_connection_lost", "is_lock_timeout", "normalise_url"]
 
 T = TypeVar("T")
+
+_LOAD = Path("/proc/loadavg")
 
 
 class Database:
@@ -257,8 +260,13 @@ class Database:
 
 
 def _lacks_cores() -> bool:
-    """Return whether as many processes as there are cores ran during the last minute."""
-    return hasattr(os, "getloadavg") and os.getloadavg()[0] >= (os.cpu_count() or 1)
+    """Return whether, besides this thread, as many are ready to run as there are cores."""
+    # Now: the load of the last minute would still be high when the work has long ended.
+    try:
+        running, _, _ = _LOAD.read_text(encoding="ascii").split()[3].partition("/")
+    except OSError:  # Not Linux.
+        return False
+    return int(running) > (os.cpu_count() or 1)
 
 
 def _is_lost(cause: BaseException | None) -> bool:

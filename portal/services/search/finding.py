@@ -169,7 +169,7 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
         if not enabled.document_count:
             break
         with statement_failures():
-            is_long = enabled.chunk_count >= _MIN_SIDE_BY_SIDE
+            is_long = enabled.ids is None and enabled.chunk_count >= _MIN_SIDE_BY_SIDE
             with services.database.spare() if is_long else nullcontext() as spare:
                 offered = find_offers(reader, legs, enabled, sets, trace, spare=spare)
             offers = _best_offers(services, plan, offered)

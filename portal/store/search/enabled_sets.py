@@ -22,9 +22,11 @@ from sqlalchemy import TextClause, text
 from portal.domain.deadlines import Deadline
 from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+from portal.store.search.chunk_vectors import ChunkVectors
+from portal.store.search.row_cache import RowCache, listed
 from portal.store.search.scope import Scope, Versions
 from portal.store.search.selection_changes import documents_since
-from portal.store.search.term_postings import KeptPostings, KeptWeights
+from portal.store.search.term_postings import KeptWeights, TermPostings
 from portal.store.search.visible_corpus import VisibleCorpora
 from portal.store.statements import Reader, fetch_under
 
@@ -87,18 +89,13 @@ def _array(values: Iterable[str]) -> str:
     return f"{{{','.join(values)}}}"
 
 
-def listed(array: str | None) -> list[str]:
-    """Return the values of a PostgreSQL array."""
-    values = (array or "").strip("{}")
-    return values.split(",") if values else []
-
-
 class EnabledSets:
-    """A process's LRU caches of enabled sets, of the words of small ones, of what users may see,
-    and of the weights of words. Thread-safe."""
+    """A process's LRU caches of enabled sets, of the words and vectors of small ones, of what users
+    may see, and of the weights of words. Thread-safe."""
 
     def __init__(self) -> None:
-        self.postings = KeptPostings()
+        self.postings = RowCache[TermPostings](_CACHE_BYTES)
+        self.vectors = RowCache[ChunkVectors](_CACHE_BYTES)
         self.visible = VisibleCorpora()
         self.shared_weights = KeptWeights()
         self._lock = Lock()

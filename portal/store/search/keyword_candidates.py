@@ -28,9 +28,16 @@ from sqlalchemy import TextClause, text
 
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.search.bm25_weights import weigh
-from portal.store.search.enabled_sets import EnabledSet, listed
+from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
-from portal.store.search.term_postings import Bm25Shape, KeptPostings, TermPostings, WordWeights
+from portal.store.search.row_cache import RowCache
+from portal.store.search.term_postings import (
+    WORDS_OF_CHUNKS,
+    WORDS_OF_JOBS,
+    Bm25Shape,
+    TermPostings,
+    WordWeights,
+)
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.store.statements import Planner, Reader, fetch, fetch_under
 from portal.text.terms.analyser import tsquery_or
@@ -74,7 +81,7 @@ class OwnWords:
     corpus: VisibleCorpus | None = None
     version: Hashable = None
     weights: WordWeights = field(default_factory=WordWeights)
-    postings: KeptPostings = field(default_factory=KeptPostings)
+    postings: RowCache[TermPostings] = field(default_factory=lambda: RowCache(0))
 
     def best_of_selection(
         self,
@@ -108,9 +115,9 @@ class OwnWords:
 
     def best_of_all(self, enabled: EnabledSet) -> list[Scored]:
         """Return the best of a small enabled set, each of whose chunks is scored."""
-        names = listed(enabled.ids)
+        source = WORDS_OF_CHUNKS if enabled.of_chunks else WORDS_OF_JOBS
         return self._best_of(
-            lambda: self.postings.get(self.reader, names, self.version, of_chunks=enabled.of_chunks)
+            lambda: self.postings.get(self.reader, source, enabled.ids or "", self.version)
         )
 
     def best_of_private(self, enabled: EnabledSet) -> list[Scored]:

@@ -1,15 +1,16 @@
 """The two legs of a search: what each looks for, and what both offer.
 
-`find_offers` chooses a plan by how much is switched on (ADR 10), and sends the statements of both
-legs at once, on two connections where one is free. `domain.search.fusion` turns its offers into the
-rows that users read.
+`find_offers` chooses a plan by how much is switched on (ADR 10). The vectors of a
+small selection are compared in memory; otherwise the statements of both legs are sent at once, on
+two connections where one is free. `domain.search.fusion` turns its offers into the rows that users
+read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from time import perf_counter
 from typing import Any
@@ -22,18 +23,23 @@ from portal.domain.search.fusion import Offer
 from portal.store.binary_parameters import UuidsParameter, VectorParameter
 from portal.store.documents.selection import selection_binds
 from portal.store.search import leg_plans
+from portal.store.search.chunk_vectors import ChunkSimilarities, ChunkVectors, vectors_of_jobs
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets
-from portal.store.search.keyword_candidates import as_arrays
+from portal.store.search.keyword_candidates import Scored, as_arrays
 from portal.store.search.keyword_leg import look_up
 from portal.store.search.queries import Legs
 from portal.store.search.statement import (
     KeywordPlan,
+    Shape,
     VectorPlan,
     given_statement,
     keyword_statement,
     vector_statement,
 )
 from portal.store.statements import Reader, under
+
+_Hit = tuple[str, float | None, float | None, float]
+"""Id, cosine, corrected cosine and BM25 of a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +100,13 @@ def find_offers(
     trace.keyword_plan = shape.keyword.plan if shape.keyword else None
     settings = leg_plans.server_settings(legs, enabled)
     is_selection = shape.takes_words(KeywordPlan.SELECTION)
-    nearest = vector_statement(shape) if shape.vector is not None else None
     by_vector: list[Any] = []
-    words: list[RawCursor[Any]] = []
+    by_words: list[Any] = []
     with trace.timed("statement"), ExitStack() as running:
+        vectors = _load_vectors(reader, legs, shape, enabled, enabled_sets)
+        if vectors is not None:
+            shape = replace(shape, vector=None)
+        nearest = vector_statement(shape) if shape.vector is not None else None
         near = None
         if spare is not None and nearest is not None and shape.keyword is not None:
             first = running.enter_context(under(reader, settings))
@@ -107,24 +116,65 @@ def find_offers(
             given = look_up(
                 reader, legs, enabled, enabled_sets, settings, is_selection=is_selection
             )
-        statements = running.enter_context(under(reader, settings))
-        if shape.keyword is not None and not is_selection:
-            keeps_plan = shape.is_plain and not shape.takes_words(KeywordPlan.INDEX)
-            clause = keyword_statement(shape)
-            words.append(statements.send(clause, binds, tuple_row, keeps_plan=keeps_plan))
-        if given:
-            clause, arrays = given_statement(shape), binds | as_arrays(given)
-            words.append(statements.send(clause, arrays, tuple_row, keeps_plan=shape.is_plain))
-        if nearest is not None:
-            near = near or statements.send(nearest, binds, tuple_row, keeps_plan=shape.is_plain)
-            by_vector = near.fetchall()
-        by_words = [row for cursor in words for row in cursor.fetchall()]
+        if vectors is None or not is_selection:
+            words: list[RawCursor[Any]] = []
+            statements = running.enter_context(under(reader, settings))
+            if shape.keyword is not None and not is_selection:
+                keeps_plan = shape.is_plain and not shape.takes_words(KeywordPlan.INDEX)
+                clause = keyword_statement(shape)
+                words.append(statements.send(clause, binds, tuple_row, keeps_plan=keeps_plan))
+            if given and vectors is None:
+                clause, arrays = given_statement(shape), binds | as_arrays(given)
+                words.append(statements.send(clause, arrays, tuple_row, keeps_plan=shape.is_plain))
+            if nearest is not None:
+                near = near or statements.send(nearest, binds, tuple_row, keeps_plan=shape.is_plain)
+                by_vector = near.fetchall()
+            by_words = [row for cursor in words for row in cursor.fetchall()]
     # Listed ids are valid for the version under which they were read.
     versions = {row[-1] for row in (*by_vector, *by_words)}
     if enabled.ids is not None or legs.has_private or not versions:
         versions = {legs.versions.documents}
     version = versions.pop() if len(versions) == 1 else None
-    return _merged(by_vector, by_words, version, limit=legs.leg_limit)
+    documents: dict[str, str] = {}
+    hits = _hits(by_vector, documents), _hits(by_words, documents)
+    if vectors is not None and legs.vector is not None:
+        similar = vectors.compare(legs.vector)
+        hits = _compared(similar, hits[1], given, documents, limit=legs.leg_limit)
+    return _merged(*hits, documents, version, limit=legs.leg_limit)
+
+
+def _load_vectors(
+    reader: Reader, legs: Legs, shape: Shape, enabled: EnabledSet, sets: EnabledSets
+) -> ChunkVectors | None:
+    """Return the vectors of a selection that is compared exhaustively. None where the server
+    compares them: of listed chunks, which hardly a second search has, and of more than fit."""
+    leg, query = shape.vector, legs.vector
+    if leg is None or query is None or leg.plan is not VectorPlan.EXACT or enabled.of_chunks:
+        return None
+    if enabled.chunk_count * query.plain_vector.nbytes > sets.vectors.max_bytes:
+        return None
+    version = legs.versions.collection_id, legs.versions.documents, legs.corpus_version
+    return sets.vectors.get(reader, vectors_of_jobs(leg.partition), enabled.ids or "", version)
+
+
+def _compared(
+    similar: ChunkSimilarities,
+    by_words: Sequence[_Hit],
+    given: Sequence[Scored],
+    documents: dict[str, str],
+    *,
+    limit: int,
+) -> tuple[list[_Hit], list[_Hit]]:
+    """Return the hits of both legs with cosines of vectors in memory; fill in `documents`."""
+    by_vector: list[_Hit] = []
+    for name, document, cosine, corrected in similar.nearest(limit):
+        by_vector.append((name, cosine, corrected, 0.0))
+        documents[name] = document
+    words = [(name, bm25) for name, _, _, bm25 in by_words]
+    for chunk_id, document_id, bm25 in given:
+        words.append((str(chunk_id), bm25))
+        documents[str(chunk_id)] = str(document_id)
+    return by_vector, [(name, *similar.of_chunk(name), bm25) for name, bm25 in words]
 
 
 def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
@@ -151,25 +201,27 @@ def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
 
 
 def _merged(
-    by_vector: Sequence[Any], by_words: Sequence[Any], version: int | None, *, limit: int
+    by_vector: Sequence[_Hit],
+    by_words: Sequence[_Hit],
+    documents: Mapping[str, str],
+    version: int | None,
+    *,
+    limit: int,
 ) -> Offers:
-    """Return the offers of the legs' rows, each chunk once."""
-    documents: dict[str, str] = {}
+    """Return the offers of the legs' hits, each chunk once. Words may be of several statements."""
     found: dict[str, Offer] = {}
-    for rank, (name, cosine, likeness, _) in enumerate(_each(by_vector, documents), 1):
+    for rank, (name, cosine, likeness, _) in enumerate(by_vector, 1):
         found[name] = Offer(name, rank, None, cosine, likeness)
-    words = _each(by_words, documents)
-    if len(by_words) > 1:
-        words = sorted(words, key=lambda one: (-one[3], one[0]))[:limit]
-    for rank, (name, cosine, likeness, bm25) in enumerate(words, 1):
+    best = sorted(by_words, key=lambda one: (-one[3], one[0]))[:limit]
+    for rank, (name, cosine, likeness, bm25) in enumerate(best, 1):
         nearest = found[name].vector_rank if name in found else None
         found[name] = Offer(name, nearest, rank, cosine, likeness, bm25)
     return Offers(list(found.values()), version, documents)
 
 
-def _each(rows: Sequence[Any], documents: dict[str, str]) -> list[tuple[Any, ...]]:
-    """Return id, cosine, likeness and BM25 of each offer of a leg's rows; fill in `documents`."""
-    offers: list[tuple[Any, ...]] = []
+def _hits(rows: Sequence[Any], documents: dict[str, str]) -> list[_Hit]:
+    """Return the hits in a leg's rows; fill in `documents`."""
+    offers: list[_Hit] = []
     for ids, of_documents, cosines, likenesses, scores, _version in rows:
         if ids is not None:
             names = ids[1:-1].split(",")

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
-from operator import itemgetter
-from threading import Lock
+from itertools import chain
+from typing import Any
 from uuid import UUID
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
-from psycopg.rows import tuple_row
 from sqlalchemy import text
 
-from portal.store.statements import Reader, fetch
+from portal.store.search.row_cache import ROW_VERSION, RowSource
 
-_CACHE_BYTES = 32 * 1024 * 1024
 _BYTES_A_CHUNK = 250
 _MAX_WORDS = 20_000
 
@@ -55,7 +51,7 @@ class TermPostings:
     places: NDArray[np.int32]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[UUID, UUID, str]]) -> TermPostings:
+    def of(cls, rows: Sequence[Sequence[Any]]) -> TermPostings:
         """Build from chunks with their documents and their terms separated by white space."""
         split = [terms.split() for _, _, terms in rows]
         counts = list(map(len, split))
@@ -143,72 +139,18 @@ class KeptWeights:
         return made
 
 
-class KeptPostings:
-    """A process's LRU cache of postings, kept by document: after a switch only the words of
-    documents that were not on before are fetched, and after changes of the corpus only those of
-    documents whose rows changed. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: LRUCache[str, _Kept] = LRUCache(
-            _CACHE_BYTES, getsizeof=lambda entry: entry.postings.size_bytes
-        )
-
-    def get(
-        self, reader: Reader, names: Sequence[str], version: Hashable, *, of_chunks: bool = False
-    ) -> TermPostings:
-        """Return the postings of these jobs, or chunks, as one. What is cached of another version
-        of the corpus is compared with its rows."""
-        with self._lock:
-            kept = {name: entry for name in names if (entry := self._kept.get(name))}
-        if old := [name for name, entry in kept.items() if entry.version != version]:
-            rows = fetch(reader, _ROWS[of_chunks], {"ids": old}, tuple_row)
-            present = {name: (count, total) for name, count, total in rows}
-            for name in old:
-                if kept[name].rows == present.get(name, _NO_ROWS):
-                    kept[name].version = version
-                else:
-                    del kept[name]
-        if missing := [name for name in names if name not in kept]:
-            found = fetch(reader, _TERMS[of_chunks], {"ids": missing}, tuple_row)
-            loaded = dict.fromkeys(missing, _Kept(version, _NO_ROWS, TermPostings.of(())))
-            for name, group in groupby(found, key=itemgetter(0)):
-                rows = list(group)
-                state = len(rows), sum(row[1] for row in rows)
-                loaded[name] = _Kept(version, state, TermPostings.of([row[2:] for row in rows]))
-            kept |= loaded
-            with self._lock:
-                for name, entry in loaded.items():
-                    # Postings that alone exceed the cache are not stored.
-                    if entry.postings.size_bytes <= _CACHE_BYTES:
-                        self._kept[name] = entry
-        return TermPostings.joined([kept[name].postings for name in names])
-
-
-@dataclass(slots=True)
-class _Kept:
-    """Postings, and the number and the versions of the rows that they were made of, which are the
-    same in any version of the corpus from `version` on in which no row was written."""
-
-    version: Hashable
-    rows: tuple[int, int]
-    postings: TermPostings
-
-
-_NO_ROWS = (0, 0)
-_ROW_VERSION = "CAST(CAST(c.xmin AS text) AS bigint)"
-_TERMS, _ROWS = (
-    [
-        text(
-            f"""
-            SELECT CAST(c.{key} AS text), {columns} FROM document_chunks c
-            WHERE c.{key} = ANY(CAST(:ids AS uuid[])) {order}
-            """
-        )
-        for key in ("job_id", "id")
-    ]
-    for columns, order in (
-        (f"{_ROW_VERSION}, c.id, c.document_id, c.terms", "ORDER BY 1"),
-        (f"count(*), CAST(sum({_ROW_VERSION}) AS bigint)", "GROUP BY 1"),
+def _words_by(key: str) -> RowSource[TermPostings]:
+    name = f"CAST(c.{key} AS text)"
+    version = ROW_VERSION.format(row="c")
+    found = f"FROM document_chunks c WHERE c.{key} = ANY(CAST(:ids AS uuid[]))"
+    return RowSource(
+        load=text(f"SELECT {name}, 1, {version}, c.id, c.document_id, c.terms {found}"),
+        states=text(
+            f"SELECT {name}, count(*), CAST(sum({version}) AS bigint) {found} GROUP BY c.{key}"
+        ),
+        build=TermPostings.of,
+        join=TermPostings.joined,
     )
-)
+
+
+WORDS_OF_JOBS, WORDS_OF_CHUNKS = _words_by("job_id"), _words_by("id")

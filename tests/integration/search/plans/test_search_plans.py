@@ -20,11 +20,16 @@ from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services.search import engine
 from portal.services.search.finding import Candidate
-from portal.store.search import keyword_candidates, term_postings
+from portal.store.binary_parameters import UuidsParameter
+from portal.store.embedding_models import registry
+from portal.store.search import keyword_candidates, row_cache
+from portal.store.search.chunk_vectors import ChunkVectors, vectors_of_jobs
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.legs import Trace
+from portal.store.search.row_cache import RowCache, listed
 from portal.store.search.statement import KeywordPlan, VectorPlan
-from portal.store.search.term_postings import Bm25Shape, KeptPostings
+from portal.store.search.term_postings import WORDS_OF_JOBS, Bm25Shape, TermPostings
+from portal.store.session import Session
 from portal.store.statements import fetch, fetch_under
 from portal.text.terms.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
@@ -334,31 +339,75 @@ def assert_best(scores: list[float], of: Any) -> None:
 
 
 def test_only_words_of_rows_that_changed_are_fetched_again(corpus: SyntheticCorpus) -> None:
-    names = (selected(corpus, 4).ids or "").strip("{}").split(",")
-    changed, emptied, *same = names
-    kept = KeptPostings()
+    ids = selected(corpus, 4).ids or ""
+    changed, emptied, *same = listed(ids)
+    cache = RowCache[TermPostings](1_000_000)
     with (
         corpus.services.database.begin() as session,
-        patch.object(term_postings, "fetch", wraps=fetch) as read,
+        patch.object(row_cache, "fetch", wraps=fetch) as read,
     ):
-        before = kept.get(session, names, 1)
+        before = cache.get(session, WORDS_OF_JOBS, ids, 1)
         session.execute(
             text("UPDATE document_chunks SET terms = 'newword' WHERE job_id = :job"),
             {"job": changed},
         )
         session.execute(text("DELETE FROM document_chunks WHERE job_id = :job"), {"job": emptied})
-        after = kept.get(session, names, 2)
-        kept.get(session, names, 2)
+        after = cache.get(session, WORDS_OF_JOBS, ids, 2)
+        assert cache.get(session, WORDS_OF_JOBS, ids, 2) is after
         session.rollback()
-    assert [call.args[2]["ids"] for call in read.call_args_list] == [
-        names,
-        names,
-        [changed, emptied],
+    assert [call.args[2]["ids"].wire for call in read.call_args_list] == [
+        UuidsParameter(ids).wire,
+        UuidsParameter(ids).wire,
+        UuidsParameter(f"{{{changed},{emptied}}}").wire,
     ]
-    assert len(before.chunk_ids) == len(names) * CHUNKS_A_DOCUMENT
+    assert len(before.chunk_ids) == (2 + len(same)) * CHUNKS_A_DOCUMENT
     assert len(after.chunk_ids) == (len(same) + 1) * CHUNKS_A_DOCUMENT
     found = after.bm25({"newword": 1.0}, 20.0, Bm25Shape(1.2, 0.75))
     assert (found > 0).sum() == CHUNKS_A_DOCUMENT
+
+
+def test_vectors_in_memory_are_those_of_the_rows(corpus: SyntheticCorpus) -> None:
+    ids = selected(corpus, 4).ids or ""
+    changed, emptied, *_ = listed(ids)
+    cache = RowCache[ChunkVectors](1_000_000)
+    with corpus.services.database.begin() as session:
+        source = vectors_of_jobs(active_partition(session))
+        before = cache.get(session, source, ids, 1)
+        assert vectors_by_chunk(before) == stored_vectors(session, ids)
+        session.execute(
+            text(
+                "UPDATE chunk_embeddings SET embedding = (SELECT embedding FROM chunk_embeddings "
+                "WHERE job_id = :emptied LIMIT 1) WHERE job_id = :changed"
+            ),
+            {"changed": changed, "emptied": emptied},
+        )
+        session.execute(text("DELETE FROM chunk_embeddings WHERE job_id = :job"), {"job": emptied})
+        assert cache.get(session, source, ids, 1) is before
+        after = cache.get(session, source, ids, 2)
+        assert vectors_by_chunk(after) == stored_vectors(session, ids)
+        assert len(after.chunk_ids) == len(before.chunk_ids) - CHUNKS_A_DOCUMENT
+        session.rollback()
+
+
+def active_partition(session: Session) -> str:
+    model = registry.find_active(session)
+    assert model is not None
+    return model.partition
+
+
+def vectors_by_chunk(vectors: ChunkVectors) -> dict[str, list[float]]:
+    return dict(zip(vectors.chunk_ids, vectors.vectors.tolist(), strict=True))
+
+
+def stored_vectors(session: Session, ids: str) -> dict[str, list[float]]:
+    rows = session.execute(
+        text(
+            "SELECT CAST(chunk_id AS text), CAST(embedding AS real[]) FROM chunk_embeddings "
+            "WHERE job_id = ANY(CAST(:ids AS uuid[]))"
+        ),
+        {"ids": ids},
+    )
+    return {name: list(vector) for name, vector in rows}
 
 
 @pytest.mark.parametrize("count", [1, 10, 100, 1000])

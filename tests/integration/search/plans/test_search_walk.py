@@ -18,7 +18,9 @@ from flask.testing import FlaskClient
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services.search import engine, finding
 from portal.services.search.cache import SearchCache
+from portal.settings.search import PlanSettings
 from portal.store import session as store_session
+from portal.store.search.enabled_sets import EnabledSets
 from tests.conftest import Portal
 
 MAX_CALLS = 7
@@ -78,8 +80,17 @@ def test_search_takes_seven_calls_from_route_to_cursor(
 def test_legs_side_by_side_find_what_they_find_one_after_the_other(
     handbook: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without its cache of results, which would answer the second search.
-    services = replace(handbook.services, search_cache=SearchCache())
+    # By the index, whose legs are statements of the server both, and without the cache of results,
+    # which would answer the second search.
+    settings = handbook.services.settings
+    plan = PlanSettings(exact_always_chunks=0, exact_chunks=0, exact_share=0)
+    search = settings.search.model_copy(update={"plan": plan})
+    services = replace(
+        handbook.services,
+        settings=settings.model_copy(update={"search": search}),
+        search_cache=SearchCache(),
+        enabled_sets=EnabledSets(),
+    )
     found, find_offers = [], finding.find_offers
     connections: list[bool] = []
 

@@ -1,0 +1,130 @@
+"""What was read of the chunks of a small selection, kept until their rows change."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar
+
+from cachetools import LRUCache
+from psycopg.rows import tuple_row
+from sqlalchemy import TextClause
+
+from portal.store.binary_parameters import UuidsParameter
+from portal.store.statements import Reader, fetch
+
+
+class _Sized(Protocol):
+    @property
+    def size_bytes(self) -> int:
+        """Return the approximate memory use."""
+
+
+Content = TypeVar("Content", bound=_Sized)
+
+ROW_VERSION = "CAST(CAST({row}.xmin AS text) AS bigint)"
+"""An expression that changes whenever the row is written."""
+
+_NO_ROWS = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RowSource(Generic[Content]):
+    """How to read the rows of jobs, or of chunks, named by the bind `ids`.
+
+    Rows of `load` begin with the name, the number of rows of the table and the sum of their
+    versions; those of `states` are these three alone. `build` makes content of the rest of a name's
+    rows, `join` one of several.
+    """
+
+    load: TextClause
+    states: TextClause
+    build: Callable[[Sequence[Sequence[Any]]], Content]
+    join: Callable[[Sequence[Content]], Content]
+
+
+@dataclass(slots=True)
+class _Entry(Generic[Content]):
+    """Content, and the number and the versions of its rows, which are the same in any version of
+    the corpus from `version` on in which none of them was written."""
+
+    version: Hashable
+    rows: tuple[int, int]
+    content: Content
+
+
+class RowCache(Generic[Content]):
+    """A process's LRU cache, kept by name: after a switch only the rows of documents that were not
+    on before are read, and after changes of the corpus only those that changed. Thread-safe."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._lock = Lock()
+        self._entries: LRUCache[Hashable, _Entry[Content]] = LRUCache(
+            max_bytes, getsizeof=lambda entry: entry.content.size_bytes
+        )
+        # Joining takes longer than a search of what is joined.
+        self._joined: LRUCache[Hashable, tuple[Hashable, Content]] = LRUCache(
+            max_bytes, getsizeof=lambda joined: joined[1].size_bytes
+        )
+
+    def get(
+        self, reader: Reader, source: RowSource[Content], ids: str, version: Hashable
+    ) -> Content:
+        """Return the content of these jobs, or chunks, as one. `ids` is a PostgreSQL array,
+        `version` the corpus's: what is cached of another is compared with its rows."""
+        key = source.load, ids
+        with self._lock:
+            joined = self._joined.get(key)
+        if joined is not None and joined[0] == version:
+            return joined[1]
+        entries = self._read(reader, source, listed(ids), version)
+        content = source.join([entry.content for entry in entries])
+        with self._lock:
+            _store(self._joined, key, (version, content), content.size_bytes)
+        return content
+
+    def _read(
+        self, reader: Reader, source: RowSource[Content], names: Sequence[str], version: Hashable
+    ) -> list[_Entry[Content]]:
+        with self._lock:
+            kept = {name: one for name in names if (one := self._entries.get((source.load, name)))}
+        if old := [name for name, entry in kept.items() if entry.version != version]:
+            rows = fetch(reader, source.states, _ids(old), tuple_row)
+            present = {name: (count, total) for name, count, total in rows}
+            for name in old:
+                if kept[name].rows == present.get(name, _NO_ROWS):
+                    kept[name].version = version
+                else:
+                    del kept[name]
+        if missing := [name for name in names if name not in kept]:
+            loaded: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+            for row in fetch(reader, source.load, _ids(missing), tuple_row):
+                loaded[row[0]].append(row)
+            for name in missing:
+                read = loaded[name]
+                state = sum(row[1] for row in read), sum(row[2] for row in read)
+                kept[name] = _Entry(version, state, source.build([row[3:] for row in read]))
+            with self._lock:
+                for name in missing:
+                    size = kept[name].content.size_bytes
+                    _store(self._entries, (source.load, name), kept[name], size)
+        return [kept[name] for name in names]
+
+
+def listed(array: str | None) -> list[str]:
+    """Return the values of a PostgreSQL array."""
+    values = (array or "").strip("{}")
+    return values.split(",") if values else []
+
+
+def _ids(names: Sequence[str]) -> dict[str, UuidsParameter]:
+    return {"ids": UuidsParameter(f"{{{','.join(names)}}}")}
+
+
+def _store(cache: LRUCache[Hashable, Any], key: Hashable, value: object, size: int) -> None:
+    # What alone exceeds the cache is not stored.
+    if size <= cache.maxsize:
+        cache[key] = value

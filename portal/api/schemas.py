@@ -226,12 +226,3 @@ def file_response_doc(description: str, *media_types: str) -> Any:
             },
         }
     }
-
-
-def error_responses(*codes: int) -> Any:
-    """Return the `responses` of an endpoint for errors that do not follow from its route.
-
-    `portal.api.openapi` adds those that follow from the route (such as 401 and 422), and to all
-    of them the schema, an example and the headers.
-    """
-    return {str(code): {"description": ERROR_WORDS[code]} for code in codes}

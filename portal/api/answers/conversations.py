@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import Response
 
 from portal.api.answers import answer_events
 from portal.api.answers import conversation_schemas as schemas
-from portal.api.optional_body import body_may_be_missing
-from portal.api.schemas import error_responses, file_response_doc, read_scope
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import file_response_doc, read_scope
 from portal.domain.documents import MediaType
 from portal.http import context
 from portal.http.downloads import conversation_file
@@ -23,7 +22,7 @@ TAG = {
     "description": "Ask, and get answers whose every citation opens the words it rests on.",
 }
 
-blueprint = APIBlueprint("conversations_api", __name__, url_prefix="/api", tag=TAG)
+blueprint = ApiBlueprint("conversations_api", __name__, url_prefix="/api", tag=TAG)
 
 _ANSWERS = (
     "With `stream` server-sent events: `start`, then `delta` (`text`, and `marker` where it names "
@@ -55,10 +54,8 @@ _EVENTS: Any = {
 
 
 @blueprint.get("/conversations")
-@blueprint.input(schemas.ConversationQuery, location="query")
-@blueprint.output(schemas.ConversationListResponse)
-@blueprint.doc(summary="List your conversations")
 def list_conversations(query_data: schemas.ConversationQuery) -> schemas.ConversationListResponse:
+    """List your conversations."""
     page = conversations.list_conversations(
         *context.caller(), contains=query_data.q, cursor=query_data.cursor, limit=query_data.limit
     )
@@ -68,21 +65,17 @@ def list_conversations(query_data: schemas.ConversationQuery) -> schemas.Convers
     )
 
 
-@blueprint.post("/conversations")
-@body_may_be_missing(schemas.ConversationBody)
-@blueprint.input(schemas.ConversationBody, location="json")
-@blueprint.output(schemas.ConversationModel, status_code=201)
-@blueprint.doc(summary="Create a conversation", responses=error_responses(404))
+@blueprint.post("/conversations", body_is_optional=True, status_code=201, errors=(404,))
 def create_conversation(json_data: schemas.ConversationBody) -> schemas.ConversationModel:
+    """Create a conversation."""
     scope = read_scope(json_data.scope)
     made = conversations.create(*context.caller(), json_data.title, scope=scope)
     return schemas.conversation_model(made)
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>")
-@blueprint.output(schemas.ConversationDetailModel)
-@blueprint.doc(summary="Get a conversation with its messages")
 def get_conversation(conversation_id: UUID) -> schemas.ConversationDetailModel:
+    """Get a conversation with its messages."""
     services, user = context.caller()
     summary = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
@@ -91,12 +84,10 @@ def get_conversation(conversation_id: UUID) -> schemas.ConversationDetailModel:
 
 
 @blueprint.patch("/conversations/<uuid:conversation_id>")
-@blueprint.input(schemas.ConversationChangeBody, location="json")
-@blueprint.output(schemas.ConversationModel)
-@blueprint.doc(summary="Rename a conversation, or pin it")
 def change_conversation(
     conversation_id: UUID, json_data: schemas.ConversationChangeBody
 ) -> schemas.ConversationModel:
+    """Rename a conversation, or pin it."""
     services, user = context.caller()
     if json_data.title is not None:
         conversations.rename(services, user, conversation_id, json_data.title)
@@ -106,32 +97,28 @@ def change_conversation(
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Delete a conversation",
-    description="It is gone at once, and erased an hour later; until then its owner can undo this "
-    "on the page.",
-)
-def delete_conversation(conversation_id: UUID) -> str:
+def delete_conversation(conversation_id: UUID) -> None:
+    """Delete a conversation.
+
+    It is gone at once, and erased an hour later; until then its owner can undo this on the page.
+    """
     conversations.delete(*context.caller(), conversation_id)
-    return ""
 
 
-@blueprint.get("/conversations/<uuid:conversation_id>/export")
-@blueprint.input(schemas.ExportQuery, location="query")
-@blueprint.doc(
-    summary="Export a conversation as Markdown or for Word",
+@blueprint.get(
+    "/conversations/<uuid:conversation_id>/export",
     responses=file_response_doc("the conversation as a file", "text/markdown", MediaType.DOCX),
 )
 def export_conversation(conversation_id: UUID, query_data: schemas.ExportQuery) -> Response:
+    """Export a conversation as Markdown or for Word."""
     return conversation_file(conversation_id, query_data.format)
 
 
-@blueprint.post("/conversations/<uuid:conversation_id>/messages")
-@blueprint.input(schemas.MessageBody, location="json")
-@blueprint.doc(summary="Ask a question", description=_ANSWERS, responses=_EVENTS)
-@blueprint.output(schemas.MessageModel)
+@blueprint.post(
+    "/conversations/<uuid:conversation_id>/messages", responses=_EVENTS, description=_ANSWERS
+)
 def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.MessageModel | Response:
+    """Ask a question."""
     stream = answering.ask(
         *context.caller(),
         conversation_id,
@@ -142,16 +129,17 @@ def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.Messag
     return _answer(stream, as_events=json_data.stream)
 
 
-@blueprint.post("/messages/<uuid:message_id>/retry")
-@body_may_be_missing(schemas.RetryBody)
-@blueprint.input(schemas.RetryBody, location="json")
-@blueprint.doc(
-    summary="Regenerate an answer",
-    description=f"Instead of this answer and all that follows it. {_ANSWERS}",
+@blueprint.post(
+    "/messages/<uuid:message_id>/retry",
+    body_is_optional=True,
     responses=_EVENTS,
+    description=_ANSWERS,
 )
-@blueprint.output(schemas.MessageModel)
 def retry(message_id: UUID, json_data: schemas.RetryBody) -> schemas.MessageModel | Response:
+    """Regenerate an answer.
+
+    Instead of this answer and all that follows it.
+    """
     stream = answering.retry(*context.caller(), message_id)
     return _answer(stream, as_events=json_data.stream)
 
@@ -163,24 +151,20 @@ def _answer(stream: AnswerStream, *, as_events: bool) -> schemas.MessageModel | 
 
 
 @blueprint.post("/messages/<uuid:message_id>/stop")
-@blueprint.output(schemas.MessageModel)
-@blueprint.doc(summary="Stop an answer")
 def stop(message_id: UUID) -> schemas.MessageModel:
+    """Stop an answer."""
     return schemas.message_model(answering.stop(*context.caller(), message_id))
 
 
 @blueprint.get("/messages/<uuid:message_id>")
-@blueprint.output(schemas.MessageModel)
-@blueprint.doc(summary="Get a message")
 def get_message(message_id: UUID) -> schemas.MessageModel:
+    """Get a message."""
     return schemas.message_model(conversations.get_message(*context.caller(), message_id))
 
 
 @blueprint.put("/messages/<uuid:message_id>/feedback")
-@blueprint.input(schemas.FeedbackBody, location="json")
-@blueprint.output(schemas.MessageModel)
-@blueprint.doc(summary="Rate an answer")
 def set_feedback(message_id: UUID, json_data: schemas.FeedbackBody) -> schemas.MessageModel:
+    """Rate an answer."""
     return schemas.message_model(
         conversations.set_feedback(
             *context.caller(), message_id, json_data.feedback, json_data.reason
@@ -189,14 +173,12 @@ def set_feedback(message_id: UUID, json_data: schemas.FeedbackBody) -> schemas.M
 
 
 @blueprint.get("/citations/<uuid:citation_id>")
-@blueprint.output(schemas.CitationModel)
-@blueprint.doc(summary="Get a citation")
 def get_citation(citation_id: UUID) -> schemas.CitationModel:
+    """Get a citation."""
     return schemas.citation_model(citing.get_citation(*context.caller(), citation_id))
 
 
 @blueprint.get("/citations/<uuid:citation_id>/verify")
-@blueprint.output(schemas.VerificationModel)
-@blueprint.doc(summary="Verify a quote")
 def verify(citation_id: UUID) -> schemas.VerificationModel:
+    """Verify a quote."""
     return schemas.VerificationModel.of(citing.verify(*context.caller(), citation_id))

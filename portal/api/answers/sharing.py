@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
 from portal.api.answers.conversation_schemas import MessageModel, message_model
 from portal.api.answers.conversations import TAG
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.conversations import Reader
 from portal.http import context
 from portal.services.answers import sharing
 
-blueprint = APIBlueprint("sharing_api", __name__, url_prefix="/api", tag=TAG)
+blueprint = ApiBlueprint("sharing_api", __name__, url_prefix="/api", tag=TAG)
 
 
 class ReaderBody(RequestModel):
@@ -51,46 +51,38 @@ class SharedConversationListResponse(ResponseModel):
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/readers")
-@blueprint.output(ReaderListResponse)
-@blueprint.doc(summary="List whom you share a conversation with")
 def list_readers(conversation_id: UUID) -> ReaderListResponse:
+    """List whom you share a conversation with."""
     return _readers(sharing.list_readers(*context.caller(), conversation_id))
 
 
-@blueprint.post("/conversations/<uuid:conversation_id>/readers")
-@blueprint.input(ReaderBody, location="json")
-@blueprint.output(ReaderListResponse)
-@blueprint.doc(
-    summary="Share a conversation with a user",
-    description="They are notified, and read it by their own rights: sources that they may not see "
-    "are left out, and so are the answers that rest on them. 404: there is no such user, too.",
-    responses=error_responses(404),
-)
+@blueprint.post("/conversations/<uuid:conversation_id>/readers", errors=(404,))
 def add_reader(conversation_id: UUID, json_data: ReaderBody) -> ReaderListResponse:
+    """Share a conversation with a user.
+
+    They are notified, and read it by their own rights: sources that they may not see are left out,
+    and so are the answers that rest on them. 404: there is no such user, too.
+    """
     sharing.add_reader(*context.caller(), conversation_id, json_data.name)
     return _readers(sharing.list_readers(*context.caller(), conversation_id))
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>/readers/<uuid:user_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Stop sharing a conversation with a user")
-def remove_reader(conversation_id: UUID, user_id: UUID) -> str:
+def remove_reader(conversation_id: UUID, user_id: UUID) -> None:
+    """Stop sharing a conversation with a user."""
     sharing.remove_reader(*context.caller(), conversation_id, user_id)
-    return ""
 
 
 @blueprint.get("/shared-conversations")
-@blueprint.output(SharedConversationListResponse)
-@blueprint.doc(summary="List conversations that others share with you")
 def list_shared() -> SharedConversationListResponse:
+    """List conversations that others share with you."""
     found = [SharedConversationModel.of(one) for one in sharing.list_shared(*context.caller())]
     return SharedConversationListResponse(conversations=found)
 
 
 @blueprint.get("/shared-conversations/<uuid:conversation_id>")
-@blueprint.output(SharedConversationDetailModel)
-@blueprint.doc(summary="Get a conversation that another user shares with you")
 def get_shared(conversation_id: UUID) -> SharedConversationDetailModel:
+    """Get a conversation that another user shares with you."""
     shared, messages = sharing.read(*context.caller(), conversation_id)
     shown = [
         SharedMessageModel(**dict(message_model(one.message)), withheld=one.is_withheld)
@@ -100,11 +92,9 @@ def get_shared(conversation_id: UUID) -> SharedConversationDetailModel:
 
 
 @blueprint.delete("/shared-conversations/<uuid:conversation_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Take a conversation off your list of shared ones")
-def leave(conversation_id: UUID) -> str:
+def leave(conversation_id: UUID) -> None:
+    """Take a conversation off your list of shared ones."""
     sharing.leave(*context.caller(), conversation_id)
-    return ""
 
 
 def _readers(readers: tuple[Reader, ...]) -> ReaderListResponse:

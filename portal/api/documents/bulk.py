@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field, StrictBool
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.documents.knowledge_schemas import DocumentFilters
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkTarget
 from portal.errors import N_, InvalidInput
@@ -19,7 +19,7 @@ from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
 
 _TAG = {"name": "Bulk changes", "description": "Change many documents at once."}
 
-blueprint = APIBlueprint("bulk_api", __name__, url_prefix="/api/knowledge/bulk", tag=_TAG)
+blueprint = ApiBlueprint("bulk_api", __name__, url_prefix="/api/knowledge/bulk", tag=_TAG)
 
 
 class BulkBody(RequestModel):
@@ -70,16 +70,13 @@ class UndoneModel(ResponseModel):
     changed_count: int
 
 
-@blueprint.post("")
-@blueprint.input(BulkBody, location="json")
-@blueprint.output(BulkResultModel)
-@blueprint.doc(
-    summary="Change many documents",
-    description="Those with these `ids`, or all that match. One statement changes those that you "
-    "may change; the others are listed. `read_again` takes at most 1,000 that have failed.",
-    responses=error_responses(404),
-)
+@blueprint.post("", errors=(404,))
 def apply(json_data: BulkBody) -> BulkResultModel:
+    """Change many documents.
+
+    Those with these `ids`, or all that match. One statement changes those that you may change; the
+    others are listed. `read_again` takes at most 1,000 that have failed.
+    """
     if (json_data.ids is None) == (json_data.matching is None):
         raise InvalidInput(reason=N_("give either ids or matching"))
     if json_data.matching is not None:
@@ -95,10 +92,9 @@ def apply(json_data: BulkBody) -> BulkResultModel:
 
 
 @blueprint.post("/<uuid:change_id>/undo")
-@blueprint.output(UndoneModel)
-@blueprint.doc(
-    summary="Undo a change of many documents",
-    description="Where you may still change them and nothing came between. Once, for a day.",
-)
 def undo(change_id: UUID) -> UndoneModel:
+    """Undo a change of many documents.
+
+    Where you may still change them and nothing came between. Once, for a day.
+    """
     return UndoneModel(changed_count=bulk.undo(*context.caller(), change_id))

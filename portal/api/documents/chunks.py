@@ -5,17 +5,15 @@ from __future__ import annotations
 from math import ceil
 from uuid import UUID
 
-from apiflask import APIBlueprint
-
+from portal.api.blueprint import ApiBlueprint
 from portal.api.documents import chunk_schemas as schemas
-from portal.api.schemas import error_responses
 from portal.domain.documents.chunks import NewChunk
 from portal.http import context
 from portal.limits import limited
 from portal.limits.bodies import accepts
 from portal.services.documents import chunks
 
-blueprint = APIBlueprint(
+blueprint = ApiBlueprint(
     "chunks",
     __name__,
     url_prefix="/api/v1/jobs/<uuid:job_id>/chunks",
@@ -24,11 +22,9 @@ blueprint = APIBlueprint(
 
 
 @blueprint.get("")
-@blueprint.input(schemas.ChunkQuery, location="query")
-@blueprint.output(schemas.ChunkListResponse)
-@blueprint.doc(summary="List a job's passages")
 @limited("list_chunks")
 def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkListResponse:
+    """List a job's passages."""
     limit, offset = query_data.limit, query_data.offset
     page = chunks.list_chunks(
         *context.caller(),
@@ -50,19 +46,16 @@ def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkLi
     )
 
 
-@blueprint.post("")
-@blueprint.input(schemas.AddChunksBody, location="json")
-@blueprint.output(schemas.AddedChunksResponse, status_code=201)
-@blueprint.doc(
-    summary="Add passages to a document",
-    description="For the document's owner and administrators. All are added or none; they are "
-    "searched and cited from then on. A chunk_index that is taken is a 409, as is a job whose "
-    "passages are not, or not any more, the ones that are searched.",
-    responses=error_responses(409),
-)
+@blueprint.post("", status_code=201, errors=(409,))
 # A hundred passages with their metadata, every character of them escaped.
 @accepts(max_kb=32 * 1024, max_values=50_000)
 def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedChunksResponse:
+    """Add passages to a document.
+
+    For the document's owner and administrators. All are added or none; they are searched and cited
+    from then on. A chunk_index that is taken is a 409, as is a job whose passages are not, or not
+    any more, the ones that are searched.
+    """
     new = [NewChunk(one.content, one.chunk_index, one.metadata) for one in json_data.chunks]
     added = chunks.add_chunks(*context.caller(), job_id, new)
     items = [schemas.ChunkModel.of(chunk) for chunk in added]
@@ -71,32 +64,27 @@ def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedC
     )
 
 
-@blueprint.delete("")
-@blueprint.input(schemas.DeleteChunksQuery, location="query")
-@blueprint.output(schemas.DeletedResponse)
-@blueprint.doc(
-    summary="Delete a job's passages",
-    description="For good: the document is then found by none of them. Its text, its file and "
-    "what answers quote of it stay. With `only_added` those alone that programs added go.",
-    responses=error_responses(409),
-)
+@blueprint.delete("", errors=(409,))
 def delete_chunks(job_id: UUID, query_data: schemas.DeleteChunksQuery) -> schemas.DeletedResponse:
+    """Delete a job's passages.
+
+    For good: the document is then found by none of them. Its text, its file and what answers quote
+    of it stay. With `only_added` those alone that programs added go.
+    """
     deleted = chunks.delete_chunks(*context.caller(), job_id, only_added=query_data.only_added)
     return schemas.DeletedResponse(data=schemas.DeletedModel(deleted=deleted))
 
 
 @blueprint.get("/<uuid:chunk_id>")
-@blueprint.output(schemas.ChunkResponse)
-@blueprint.doc(summary="Get a passage")
 @limited("get_chunk")
 def get_chunk(job_id: UUID, chunk_id: UUID) -> schemas.ChunkResponse:
+    """Get a passage."""
     chunk = chunks.get_chunk(*context.caller(), job_id, chunk_id)
     return schemas.ChunkResponse(data=schemas.ChunkModel.of(chunk))
 
 
-@blueprint.delete("/<uuid:chunk_id>")
-@blueprint.output(schemas.DeletedResponse)
-@blueprint.doc(summary="Delete a passage", responses=error_responses(409))
+@blueprint.delete("/<uuid:chunk_id>", errors=(409,))
 def delete_chunk(job_id: UUID, chunk_id: UUID) -> schemas.DeletedResponse:
+    """Delete a passage."""
     chunks.delete_chunk(*context.caller(), job_id, chunk_id)
     return schemas.DeletedResponse(data=schemas.DeletedModel(deleted=1))

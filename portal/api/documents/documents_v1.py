@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from apiflask import APIBlueprint
-
+from portal.api.blueprint import ApiBlueprint
 from portal.api.documents import documents_v1_schemas as schemas
-from portal.api.optional_body import body_may_be_missing
-from portal.api.schemas import error_responses, read_scope
+from portal.api.schemas import read_scope
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import DocumentFilter
 from portal.domain.documents.selection import AskScope
@@ -22,7 +20,7 @@ from portal.services.models import backfilling
 from portal.services.search import document_search
 from portal.services.search.document_search import DocumentHit
 
-blueprint = APIBlueprint(
+blueprint = ApiBlueprint(
     "documents_v1",
     __name__,
     url_prefix="/v1",
@@ -34,13 +32,11 @@ ANSWER_UNAVAILABLE = "answer unavailable"
 
 
 @blueprint.get("/documents")
-@blueprint.input(schemas.DocumentPageQuery, location="query")
-@blueprint.output(schemas.DocumentPageResponse)
-@blueprint.doc(
-    summary="List documents",
-    description="Newest first: each document whose text `/v1/documents/{document_id}` gives.",
-)
 def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPageResponse:
+    """List documents.
+
+    Newest first: each document whose text `/v1/documents/{document_id}` gives.
+    """
     page = library.list_documents(
         *context.caller(),
         filters=DocumentFilter(has_text=True),
@@ -55,40 +51,32 @@ def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPag
 
 
 @blueprint.get("/documents/<uuid:document_id>")
-@blueprint.output(schemas.StoredDocumentModel)
-@blueprint.doc(
-    summary="Get a document as stored",
-    description="Its title and its text as indexed. One that is still being read, or that could "
-    "not be, has no text yet and is not found.",
-)
 def get_document(document_id: UUID) -> schemas.StoredDocumentModel:
+    """Get a document as stored.
+
+    Its title and its text as indexed. One that is still being read, or that could not be, has no
+    text yet and is not found.
+    """
     services, user = context.caller()
     summary = library.get_summary(services, user, document_id)
     _, body = library.read_text(services, user, document_id)
     return schemas.StoredDocumentModel.of(summary, body=body)
 
 
-@blueprint.get("/search")
-@blueprint.input(schemas.DocumentSearchQuery, location="query")
-@blueprint.output(schemas.DocumentSearchResponse)
-@blueprint.doc(
-    summary="Search documents with the configured weights", responses=error_responses(404)
-)
+@blueprint.get("/search", errors=(404,))
 def search_by_address(query_data: schemas.DocumentSearchQuery) -> schemas.DocumentSearchResponse:
+    """Search documents with the configured weights."""
     return _search(query_data.q, query_data.limit, None, query_data.to_scope())
 
 
-@blueprint.post("/search")
+@blueprint.post("/search", errors=(404,))
 @context.reads
-@blueprint.input(schemas.DocumentSearchBody, location="json")
-@blueprint.output(schemas.DocumentSearchResponse)
-@blueprint.doc(
-    summary="Search documents",
-    description="One hit a document, by its best passage. Where the embedding model does not "
-    "answer in time, words alone are searched: `degraded` is true and `reasons` says so.",
-    responses=error_responses(404),
-)
 def search(json_data: schemas.DocumentSearchBody) -> schemas.DocumentSearchResponse:
+    """Search documents.
+
+    One hit a document, by its best passage. Where the embedding model does not answer in time,
+    words alone are searched: `degraded` is true and `reasons` says so.
+    """
     scope = read_scope(json_data.scope)
     return _search(json_data.query, json_data.limit, json_data.weights, scope)
 
@@ -139,17 +127,14 @@ def _hit(hit: DocumentHit, query: str) -> schemas.DocumentHitModel:
     )
 
 
-@blueprint.post("/answer")
+@blueprint.post("/answer", errors=(404,))
 @context.reads
-@blueprint.input(schemas.AnswerBody, location="json")
-@blueprint.output(schemas.AnswerResponse)
-@blueprint.doc(
-    summary="Answer a question",
-    description="From the best passage of each of the `k` documents that a search finds. Nothing "
-    "is stored. Where the chat model gives no answer, the hits are there all the same.",
-    responses=error_responses(404),
-)
 def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
+    """Answer a question.
+
+    From the best passage of each of the `k` documents that a search finds. Nothing is stored. Where
+    the chat model gives no answer, the hits are there all the same.
+    """
     given = single_answer.answer(
         *context.caller(),
         json_data.query,
@@ -169,17 +154,13 @@ def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
     )
 
 
-@blueprint.post("/ingest/embed")
+@blueprint.post("/ingest/embed", body_is_optional=True, errors=(409,))
 @context.for_administrators
-@body_may_be_missing(schemas.EmbedBody)
-@blueprint.input(schemas.EmbedBody, location="json")
-@blueprint.output(schemas.EmbedResponse)
-@blueprint.doc(
-    summary="Embed passages without a vector",
-    description="Embeds one batch with the active model, all or nothing. Concurrent callers take "
-    "turns and embed no passage twice.",
-    responses=error_responses(409),
-)
 def embed(json_data: schemas.EmbedBody) -> schemas.EmbedResponse:
+    """Embed passages without a vector.
+
+    Embeds one batch with the active model, all or nothing. Concurrent callers take turns and embed
+    no passage twice.
+    """
     done = backfilling.embed_batch(*context.caller(), batch_size=json_data.batch_size)
     return schemas.EmbedResponse.of(done)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents.sources import (
     MAX_ADDRESS_CHARACTERS,
@@ -22,7 +22,7 @@ from portal.http.messages import failure_message
 from portal.services.documents.sources import ties
 from portal.services.documents.sources.registry import KINDS
 
-blueprint = APIBlueprint(
+blueprint = ApiBlueprint(
     "folder_sources_api",
     __name__,
     url_prefix="/api/folders/<uuid:folder_id>/source",
@@ -96,24 +96,21 @@ def _model(folder_id: UUID) -> SourceModel:
 
 
 @blueprint.get("")
-@blueprint.output(SourceModel)
-@blueprint.doc(
-    summary="Get the source of a folder",
-    description="With the changes of the last run. 404 for a folder without one.",
-)
 def get_source(folder_id: UUID) -> SourceModel:
+    """Get the source of a folder.
+
+    With the changes of the last run. 404 for a folder without one.
+    """
     return _model(folder_id)
 
 
 @blueprint.put("")
-@blueprint.input(SourceBody, location="json")
-@blueprint.output(SourceModel)
-@blueprint.doc(
-    summary="Tie a folder to a source",
-    description="A worker reads it at once and then on schedule: new files are added below the "
-    "folder, changed ones become versions, removed ones go to the trash. The documents are yours.",
-)
 def set_source(folder_id: UUID, json_data: SourceBody) -> SourceModel:
+    """Tie a folder to a source.
+
+    A worker reads it at once and then on schedule: new files are added below the folder, changed
+    ones become versions, removed ones go to the trash. The documents are yours.
+    """
     ties.set_source(
         *context.caller(),
         folder_id,
@@ -125,16 +122,19 @@ def set_source(folder_id: UUID, json_data: SourceBody) -> SourceModel:
 
 
 @blueprint.delete("")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Untie a folder from its source", description="The documents stay.")
-def remove_source(folder_id: UUID) -> str:
+def remove_source(folder_id: UUID) -> None:
+    """Untie a folder from its source.
+
+    The documents stay.
+    """
     ties.remove_source(*context.caller(), folder_id)
-    return ""
 
 
-@blueprint.post("/run")
-@blueprint.output(SourceModel, status_code=202)
-@blueprint.doc(summary="Read the source of a folder now", description="The next free worker does.")
+@blueprint.post("/run", status_code=202)
 def request_run(folder_id: UUID) -> SourceModel:
+    """Read the source of a folder now.
+
+    The next free worker does.
+    """
     ties.request_run(*context.caller(), folder_id)
     return _model(folder_id)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import (
@@ -23,7 +23,7 @@ from portal.services.documents import folder_members, folders
 
 _TAG = {"name": "Folders", "description": "The tree in which documents lie."}
 
-blueprint = APIBlueprint("folders_api", __name__, url_prefix="/api/folders", tag=_TAG)
+blueprint = ApiBlueprint("folders_api", __name__, url_prefix="/api/folders", tag=_TAG)
 
 _NAME = "unlike those beside it; without slashes"
 _VISIBILITY = (
@@ -154,16 +154,12 @@ def _opened(folder_id: UUID) -> OpenedFolderModel:
     )
 
 
-@blueprint.get("")
-@blueprint.input(FolderQuery, location="query")
-@blueprint.output(FolderListModel)
-@blueprint.doc(
-    summary="List the folders in a folder",
-    description="Those that you may see, by name. One below a folder that you may not see is at "
-    "the top for you.",
-    responses=error_responses(404),
-)
+@blueprint.get("", errors=(404,))
 def list_folders(query_data: FolderQuery) -> FolderListModel:
+    """List the folders in a folder.
+
+    Those that you may see, by name. One below a folder that you may not see is at the top for you.
+    """
     services, user = context.caller()
     if query_data.parent_id is not None:
         folders.get_folder(services, user, query_data.parent_id)
@@ -171,53 +167,42 @@ def list_folders(query_data: FolderQuery) -> FolderListModel:
     return FolderListModel(folders=[_model(one) for one in found])
 
 
-@blueprint.post("")
-@blueprint.input(NewFolderBody, location="json")
-@blueprint.output(OpenedFolderModel, status_code=201)
-@blueprint.doc(summary="Create a folder", responses=error_responses(404, 409))
+@blueprint.post("", status_code=201, errors=(404, 409))
 def create_folder(json_data: NewFolderBody) -> OpenedFolderModel:
+    """Create a folder."""
     return _opened(folders.create_folder(*context.caller(), **json_data.model_dump()))
 
 
 @blueprint.get("/<uuid:folder_id>")
-@blueprint.output(OpenedFolderModel)
-@blueprint.doc(summary="Get a folder")
 def get_folder(folder_id: UUID) -> OpenedFolderModel:
+    """Get a folder."""
     return _opened(folder_id)
 
 
-@blueprint.patch("/<uuid:folder_id>")
-@blueprint.input(FolderChangeBody, location="json")
-@blueprint.output(OpenedFolderModel)
-@blueprint.doc(summary="Rename or describe a folder", responses=error_responses(409))
+@blueprint.patch("/<uuid:folder_id>", errors=(409,))
 def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderModel:
+    """Rename or describe a folder."""
     folders.change_folder(*context.caller(), folder_id, **json_data.model_dump())
     return _opened(folder_id)
 
 
-@blueprint.put("/<uuid:folder_id>/parent")
-@blueprint.input(ParentBody, location="json")
-@blueprint.output(OpenedFolderModel)
-@blueprint.doc(
-    summary="Move a folder",
-    description="With all that lies below it.",
-    responses=error_responses(409),
-)
+@blueprint.put("/<uuid:folder_id>/parent", errors=(409,))
 def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
+    """Move a folder.
+
+    With all that lies below it.
+    """
     folders.move_folder(*context.caller(), folder_id, json_data.parent_id)
     return _opened(folder_id)
 
 
-@blueprint.post("/sight")
-@blueprint.input(SightQuery, location="json")
-@blueprint.output(SightModel)
-@blueprint.doc(
-    summary="Preview who gains and loses sight",
-    description="Of documents that would move to a folder; nothing is changed.",
-    responses=error_responses(404),
-)
+@blueprint.post("/sight", errors=(404,))
 @context.reads
 def preview_move(json_data: SightQuery) -> SightModel:
+    """Preview who gains and loses sight.
+
+    Of documents that would move to a folder; nothing is changed.
+    """
     services, user = context.caller()
     target = BulkTarget(tuple(json_data.document_ids))
     change = folder_members.preview_move(services, user, target, json_data.folder_id)
@@ -225,14 +210,12 @@ def preview_move(json_data: SightQuery) -> SightModel:
 
 
 @blueprint.get("/<uuid:folder_id>/sight")
-@blueprint.input(FolderChangeQuery, location="query")
-@blueprint.output(SightModel)
-@blueprint.doc(
-    summary="Preview who gains and loses sight of a folder",
-    description="Of the shared documents in it and below, if it is opened or closed, moved or "
-    "deleted; nothing is changed.",
-)
 def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel:
+    """Preview who gains and loses sight of a folder.
+
+    Of the shared documents in it and below, if it is opened or closed, moved or deleted; nothing is
+    changed.
+    """
     services, user = context.caller()
     if query_data.change == "move":
         change = folder_members.preview_folder_move(services, user, folder_id, query_data.parent_id)
@@ -244,21 +227,17 @@ def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel
 
 
 @blueprint.get("/<uuid:folder_id>/members")
-@blueprint.output(MemberListModel)
-@blueprint.doc(summary="List the members of a folder")
 def list_members(folder_id: UUID) -> MemberListModel:
+    """List the members of a folder."""
     return _members(folder_id)
 
 
 @blueprint.put("/<uuid:folder_id>/members")
-@blueprint.input(MemberBody, location="json")
-@blueprint.output(MemberListModel)
-@blueprint.doc(
-    summary="Add a member to a folder, or change the role",
-    description="Members count while the folder's visibility is `members`. 404 for an unknown "
-    "user or group.",
-)
 def set_member(folder_id: UUID, json_data: MemberBody) -> MemberListModel:
+    """Add a member to a folder, or change the role.
+
+    Members count while the folder's visibility is `members`. 404 for an unknown user or group.
+    """
     folder_members.set_member(
         *context.caller(),
         folder_id,
@@ -270,14 +249,12 @@ def set_member(folder_id: UUID, json_data: MemberBody) -> MemberListModel:
 
 
 @blueprint.delete("/<uuid:folder_id>/members/<uuid:member_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Remove a member from a folder",
-    description="Who is removed finds nothing there from the next request on.",
-)
-def remove_member(folder_id: UUID, member_id: UUID) -> str:
+def remove_member(folder_id: UUID, member_id: UUID) -> None:
+    """Remove a member from a folder.
+
+    Who is removed finds nothing there from the next request on.
+    """
     folder_members.remove_member(*context.caller(), folder_id, member_id)
-    return ""
 
 
 def _members(folder_id: UUID) -> MemberListModel:
@@ -286,13 +263,11 @@ def _members(folder_id: UUID) -> MemberListModel:
 
 
 @blueprint.delete("/<uuid:folder_id>")
-@blueprint.input(DeleteFolderQuery, location="query")
-@blueprint.output(RemovedFolderModel)
-@blueprint.doc(
-    summary="Delete a folder",
-    description="With the folders below it; say what becomes of the documents.",
-)
 def delete_folder(folder_id: UUID, query_data: DeleteFolderQuery) -> RemovedFolderModel:
+    """Delete a folder.
+
+    With the folders below it; say what becomes of the documents.
+    """
     is_trash = query_data.documents == "trash"
     removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=is_trash)
     return RemovedFolderModel.of(removed)

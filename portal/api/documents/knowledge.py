@@ -7,13 +7,12 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import Response, request, stream_with_context
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.documents import knowledge_schemas as schemas
 from portal.api.documents.job_schemas import JobModel, failure_model
-from portal.api.optional_body import body_may_be_missing
-from portal.api.schemas import error_responses, file_response_doc, read_scope
+from portal.api.schemas import file_response_doc, read_scope
 from portal.api.search import knowledge_search_schemas as search_schemas
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
@@ -32,22 +31,19 @@ from portal.services.search import engine, explaining
 
 TAG = {"name": "Knowledge", "description": "Search, and the documents that are searched."}
 
-blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag=TAG)
+blueprint = ApiBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag=TAG)
 
 
-@blueprint.post("/search")
-@blueprint.input(search_schemas.SearchBody, location="json")
-@blueprint.output(search_schemas.SearchResponse)
-@blueprint.doc(
-    summary="Search by meaning and keywords",
-    description="`threshold` cuts `confidence` in hybrid and vector mode and `score` in keyword "
-    "mode; where too few passages reach it, those that words find fill up and have `source` "
-    "`keyword`, so that an exact match never disappears. With `explain` each result has `parts`, "
-    "whose sum is its `score`. `used` has the weights and the fusion.",
-    responses=error_responses(404),
-)
+@blueprint.post("/search", errors=(404,))
 @context.reads
 def search(json_data: search_schemas.SearchBody) -> search_schemas.SearchResponse:
+    """Search by meaning and keywords.
+
+    `threshold` cuts `confidence` in hybrid and vector mode and `score` in keyword mode; where too
+    few passages reach it, those that words find fill up and have `source` `keyword`, so that an
+    exact match never disappears. With `explain` each result has `parts`, whose sum is its `score`.
+    `used` has the weights and the fusion.
+    """
     if not json_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     weights = json_data.weights
@@ -94,16 +90,13 @@ def _result(hit: SearchHit, query: str, is_explained: bool) -> search_schemas.Re
     )
 
 
-@blueprint.get("/search/why")
-@blueprint.input(search_schemas.WhyQuery, location="query")
-@blueprint.output(search_schemas.WhyResponse)
-@blueprint.doc(
-    summary="Explain why a document is missing from the results",
-    description="The one reason, and the real rank of a document that is searched. Takes what "
-    "the search takes; a document that one may not see is not found.",
-    responses=error_responses(404),
-)
+@blueprint.get("/search/why", errors=(404,))
 def why_not(query_data: search_schemas.WhyQuery) -> search_schemas.WhyResponse:
+    """Explain why a document is missing from the results.
+
+    The one reason, and the real rank of a document that is searched. Takes what the search takes; a
+    document that one may not see is not found.
+    """
     if not query_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     wishes = query_data.model_dump(exclude={"document_id"})
@@ -135,11 +128,9 @@ def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
     return jobs.newest_jobs(context.services(), job_ids)
 
 
-@blueprint.get("/documents")
-@blueprint.input(schemas.DocumentQuery, location="query")
-@blueprint.output(schemas.DocumentListResponse)
-@blueprint.doc(summary="List documents", responses=error_responses(404))
+@blueprint.get("/documents", errors=(404,))
 def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListResponse:
+    """List documents."""
     page = library.list_documents(
         *context.caller(),
         filters=query_data.filters(),
@@ -166,17 +157,15 @@ def describe_upload(spec: dict[str, Any]) -> None:
     describe_files(spec, "/api/knowledge/documents", schemas.UPLOAD_BODY)
 
 
-@blueprint.post("/documents")
-@blueprint.output(schemas.UploadResponse, status_code=202)
-@blueprint.doc(
-    summary="Upload documents",
-    description="`file` may be repeated: all of them are taken, or none. With `Idempotency-Key` a "
-    "repeated request gets the same answer and stores nothing twice. What goes beyond the quota "
-    "is 413 `quota_exceeded`, with `details` `{size_bytes, used_bytes, limit_bytes}`.",
-    responses=error_responses(409, 413, 415, 422, 507),
-)
+@blueprint.post("/documents", status_code=202, errors=(409, 413, 415, 422, 507))
 @accepts_files
 def upload_documents() -> schemas.UploadResponse:
+    """Upload documents.
+
+    `file` may be repeated: all of them are taken, or none. With `Idempotency-Key` a repeated
+    request gets the same answer and stores nothing twice. What goes beyond the quota is 413
+    `quota_exceeded`, with `details` `{size_bytes, used_bytes, limit_bytes}`.
+    """
     files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")
     if title and len(files) > 1:
@@ -233,17 +222,15 @@ def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:
 
 
 @blueprint.get("/documents/<uuid:document_id>")
-@blueprint.output(schemas.DocumentDetailModel)
-@blueprint.doc(summary="Get a document")
 def get_document(document_id: UUID) -> schemas.DocumentDetailModel:
+    """Get a document."""
     detail = library.get_document(*context.caller(), document_id)
     return schemas.DocumentDetailModel.of(detail, **dict(document_model(detail.summary)))
 
 
 @blueprint.get("/tags")
-@blueprint.output(schemas.TagListModel)
-@blueprint.doc(summary="List the tags of documents")
 def list_tags() -> schemas.TagListModel:
+    """List the tags of documents."""
     found = library.list_tags(*context.caller())
     return schemas.TagListModel(
         tags=[schemas.TagModel(name=name, document_count=count) for name, count in found]
@@ -251,72 +238,64 @@ def list_tags() -> schemas.TagListModel:
 
 
 @blueprint.put("/documents/<uuid:document_id>/tags")
-@blueprint.input(schemas.TagsBody, location="json")
-@blueprint.output(schemas.DocumentModel)
-@blueprint.doc(summary="Replace a document's tags")
 def set_tags(document_id: UUID, json_data: schemas.TagsBody) -> schemas.DocumentModel:
+    """Replace a document's tags."""
     library.change_document(*context.caller(), document_id, tags=json_data.tags)
     return document_model(library.get_summary(*context.caller(), document_id))
 
 
 @blueprint.put("/documents/<uuid:document_id>/folder")
-@blueprint.input(schemas.FolderBody, location="json")
-@blueprint.output(schemas.DocumentModel)
-@blueprint.doc(summary="Move a document into a folder")
 def move_document(document_id: UUID, json_data: schemas.FolderBody) -> schemas.DocumentModel:
+    """Move a document into a folder."""
     folders.move_document(*context.caller(), document_id, json_data.folder_id)
     return document_model(library.get_summary(*context.caller(), document_id))
 
 
 @blueprint.delete("/documents/<uuid:document_id>")
-@blueprint.input(schemas.DeleteQuery, location="query")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Delete a document")
-def delete_document(document_id: UUID, query_data: schemas.DeleteQuery) -> str:
+def delete_document(document_id: UUID, query_data: schemas.DeleteQuery) -> None:
+    """Delete a document."""
     remove = library.purge_document if query_data.purge else library.delete_document
     remove(*context.caller(), document_id)
-    return ""
 
 
-@blueprint.post("/documents/<uuid:document_id>/restore")
-@blueprint.output(schemas.DocumentModel)
-@blueprint.doc(summary="Restore a document", responses=error_responses(409))
+@blueprint.post("/documents/<uuid:document_id>/restore", errors=(409,))
 def restore_document(document_id: UUID) -> schemas.DocumentModel:
+    """Restore a document."""
     library.restore_document(*context.caller(), document_id)
     return document_model(library.get_summary(*context.caller(), document_id))
 
 
-@blueprint.post("/documents/<uuid:document_id>/reindex")
-@body_may_be_missing(schemas.ReindexRequest)
-@blueprint.input(schemas.ReindexRequest)
-@blueprint.output(schemas.DocumentModel, status_code=202)
-@blueprint.doc(
-    summary="Reindex a document",
-    description="Reads the file again, in another encoding or with newly installed parts. Until "
-    "the new text is ready, the current one is searched. 409 while it is being processed, and when "
-    "the owner has another document with the same file.",
-    responses=error_responses(404, 409),
+@blueprint.post(
+    "/documents/<uuid:document_id>/reindex",
+    body_is_optional=True,
+    status_code=202,
+    errors=(404, 409),
 )
 def reindex_document(document_id: UUID, json_data: schemas.ReindexRequest) -> schemas.DocumentModel:
+    """Reindex a document.
+
+    Reads the file again, in another encoding or with newly installed parts. Until the new text is
+    ready, the current one is searched. 409 while it is being processed, and when the owner has
+    another document with the same file.
+    """
     rereading.reread(*context.caller(), document_id, encoding=json_data.encoding)
     summary = library.get_summary(*context.caller(), document_id)
     return document_model(summary)
 
 
 @blueprint.get("/documents/<uuid:document_id>/content")
-@blueprint.output(schemas.ContentResponse)
-@blueprint.doc(summary="Get the indexed text")
 def get_content(document_id: UUID) -> schemas.ContentResponse:
+    """Get the indexed text."""
     revision_id, text = library.read_text(*context.caller(), document_id)
     return schemas.ContentResponse(id=document_id, revision_id=revision_id, text=text)
 
 
-@blueprint.get("/documents/<uuid:document_id>/file")
-@blueprint.doc(
-    summary="Download the original file",
+@blueprint.get(
+    "/documents/<uuid:document_id>/file",
     responses=file_response_doc("the file as it was uploaded", *MediaType),
 )
 def get_file(document_id: UUID) -> Response:
+    """Download the original file."""
     file = library.open_file(*context.caller(), document_id)
     return file_response(file)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import AwareDatetime, Field
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.documents.job_schemas import FailureModel, failure_model
 from portal.api.documents.knowledge import TAG
 from portal.api.schemas import PageQuery, RequestModel, ResponseModel
@@ -22,7 +22,7 @@ from portal.services.documents import notifications
 
 _MAX_IDS = 1000
 
-blueprint = APIBlueprint("notifications_api", __name__, url_prefix="/api/notifications", tag=TAG)
+blueprint = ApiBlueprint("notifications_api", __name__, url_prefix="/api/notifications", tag=TAG)
 
 
 class NotificationQuery(PageQuery):
@@ -92,14 +92,12 @@ class ReadResponse(ResponseModel):
 
 
 @blueprint.get("")
-@blueprint.input(NotificationQuery, location="query")
-@blueprint.output(NotificationListResponse)
-@blueprint.doc(
-    summary="List your notifications",
-    description="One for each of your documents that became ready or failed, newest first. "
-    "Listing them does not mark them as shown.",
-)
 def list_notifications(query_data: NotificationQuery) -> NotificationListResponse:
+    """List your notifications.
+
+    One for each of your documents that became ready or failed, newest first. Listing them does not
+    mark them as shown.
+    """
     services, user = context.caller()
     page = notifications.list_notifications(
         services,
@@ -116,13 +114,11 @@ def list_notifications(query_data: NotificationQuery) -> NotificationListRespons
 
 
 @blueprint.post("/read")
-@blueprint.input(ReadBody, location="json")
-@blueprint.output(ReadResponse)
-@blueprint.doc(
-    summary="Mark notifications as read",
-    description="Those with these ids, or all. Ids that are not one's own change nothing.",
-)
 def mark_read(json_data: ReadBody) -> ReadResponse:
+    """Mark notifications as read.
+
+    Those with these ids, or all. Ids that are not one's own change nothing.
+    """
     services, user = context.caller()
     notifications.mark_read(services, user, None if json_data.all else json_data.ids)
     return ReadResponse(unread_count=notifications.state(services, user).unread)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import Response, request
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.documents import revision_schemas as schemas
 from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_model
 from portal.api.documents.knowledge_schemas import UploadedModel
-from portal.api.schemas import error_responses, file_response_doc
+from portal.api.schemas import file_response_doc
 from portal.domain.documents import MediaType
 from portal.errors import N_, InvalidInput
 from portal.http import context
@@ -24,25 +24,23 @@ from portal.text.likeness.stretches import part_of
 
 _PATH = "/documents/<uuid:document_id>/revisions"
 
-blueprint = APIBlueprint("revisions_api", __name__, url_prefix="/api/knowledge", tag=TAG)
+blueprint = ApiBlueprint("revisions_api", __name__, url_prefix="/api/knowledge", tag=TAG)
 
 
 def describe_upload(spec: dict[str, Any]) -> None:
     describe_files(spec, "/api/knowledge/documents/{document_id}/revisions", schemas.VERSION_BODY)
 
 
-@blueprint.post(_PATH)
-@blueprint.output(UploadedModel, status_code=202)
-@blueprint.doc(
-    summary="Upload a new version of a document",
-    description="The current text is searched until the new one is ready and replaces it; it stays "
-    "readable for its citations. A version that is being read is superseded. With `is_duplicate` "
-    "the document already has this file and nothing was queued; if it is the current version, a "
-    "pending one is withdrawn. 409 when another document of the owner has this file.",
-    responses=error_responses(404, 409),
-)
+@blueprint.post(_PATH, status_code=202, errors=(404, 409))
 @accepts_files
 def add_revision(document_id: UUID) -> UploadedModel:
+    """Upload a new version of a document.
+
+    The current text is searched until the new one is ready and replaces it; it stays readable for
+    its citations. A version that is being read is superseded. With `is_duplicate` the document
+    already has this file and nothing was queued; if it is the current version, a pending one is
+    withdrawn. 409 when another document of the owner has this file.
+    """
     files = sent_files(N_("send the new version as multipart form data, in `file`"))
     if len(files) > 1:
         raise InvalidInput(reason=N_("a version is a single file"))
@@ -63,17 +61,14 @@ def add_revision(document_id: UUID) -> UploadedModel:
     return UploadedModel.model_validate(answer)
 
 
-@blueprint.get(_PATH)
-@blueprint.input(schemas.RevisionQuery, location="query")
-@blueprint.output(schemas.RevisionListResponse)
-@blueprint.doc(
-    summary="List the revisions of a document",
-    description="Each text that is searched or was, with the file it was read from.",
-    responses=error_responses(404),
-)
+@blueprint.get(_PATH, errors=(404,))
 def list_revisions(
     document_id: UUID, query_data: schemas.RevisionQuery
 ) -> schemas.RevisionListResponse:
+    """List the revisions of a document.
+
+    Each text that is searched or was, with the file it was read from.
+    """
     page = revisions.list_revisions(
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
     )
@@ -84,51 +79,44 @@ def list_revisions(
     )
 
 
-@blueprint.delete(f"{_PATH}/unread")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Discard a version that could not be read",
-    description="Erases a new version that failed or was cancelled, with its file; 409 where there "
-    "is none.",
-    responses=error_responses(404, 409),
-)
-def discard_unread(document_id: UUID) -> str:
+@blueprint.delete(f"{_PATH}/unread", errors=(404, 409))
+def discard_unread(document_id: UUID) -> None:
+    """Discard a version that could not be read.
+
+    Erases a new version that failed or was cancelled, with its file; 409 where there is none.
+    """
     revisions.discard_unread(*context.caller(), document_id)
-    return ""
 
 
-@blueprint.get(f"{_PATH}/<int:number>/content")
-@blueprint.output(schemas.RevisionContentResponse)
-@blueprint.doc(summary="Get the text of a revision", responses=error_responses(404))
+@blueprint.get(f"{_PATH}/<int:number>/content", errors=(404,))
 def get_revision_content(document_id: UUID, number: int) -> schemas.RevisionContentResponse:
+    """Get the text of a revision."""
     revision, text = revisions.read_text(*context.caller(), document_id, number)
     return schemas.RevisionContentResponse(
         id=document_id, revision_id=revision.id, number=revision.number, text=text
     )
 
 
-@blueprint.get(f"{_PATH}/<int:number>/file")
-@blueprint.doc(
-    summary="Download the file of a revision",
-    responses=file_response_doc("the file as it was uploaded", *MediaType) | error_responses(404),
+@blueprint.get(
+    f"{_PATH}/<int:number>/file",
+    responses=file_response_doc("the file as it was uploaded", *MediaType),
+    errors=(404,),
 )
 def get_revision_file(document_id: UUID, number: int) -> Response:
+    """Download the file of a revision."""
     return file_response(revisions.open_file(*context.caller(), document_id, number))
 
 
-@blueprint.get(f"{_PATH}/<int:number>/differences")
-@blueprint.input(schemas.DifferencesQuery, location="query")
-@blueprint.output(schemas.DifferencesResponse)
-@blueprint.doc(
-    summary="Compare two revisions",
-    description="By lines, and by words inside of changed ones; what is far from any change is "
-    "`folded`. Long differences come in parts; 413 where two texts are too long to be compared, "
-    "503 while others are.",
-    responses=error_responses(404, 413),
-)
+@blueprint.get(f"{_PATH}/<int:number>/differences", errors=(404, 413))
 def get_differences(
     document_id: UUID, number: int, query_data: schemas.DifferencesQuery
 ) -> schemas.DifferencesResponse:
+    """Compare two revisions.
+
+    By lines, and by words inside of changed ones; what is far from any change is `folded`. Long
+    differences come in parts; 413 where two texts are too long to be compared, 503 while others
+    are.
+    """
     compared = revisions.compare(*context.caller(), document_id, number, against=query_data.against)
     added, removed = characters_changed(compared.pieces)
     part = part_of(compared.pieces, query_data.part)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field, StrictBool
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import (
     TEXT_CURSOR,
     CleanText,
     RequestModel,
     ResponseModel,
     cursor_field,
-    error_responses,
 )
 from portal.domain.documents.selection import SelectionPage, SelectionSource
 from portal.http import context
@@ -26,7 +25,7 @@ _TAG = {
     "description": "Which documents are searched for a user, and in one conversation.",
 }
 
-blueprint = APIBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
+blueprint = ApiBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
 
 
 class SwitchQuery(RequestModel):
@@ -104,13 +103,11 @@ class AllBody(RequestModel):
 
 
 @blueprint.get("/user/document-defaults")
-@blueprint.input(SwitchQuery, location="query")
-@blueprint.output(DefaultList)
-@blueprint.doc(
-    summary="List your document switches",
-    description="All documents visible to you; those without a switch are on.",
-)
 def list_defaults(query_data: SwitchQuery) -> DefaultList:
+    """List your document switches.
+
+    All documents visible to you; those without a switch are on.
+    """
     page = selections.list_defaults(
         *context.caller(),
         contains=query_data.q.strip(),
@@ -121,27 +118,21 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 
 
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
-@blueprint.input(SwitchBody, location="json")
-@blueprint.output(SwitchModel)
-@blueprint.doc(summary="Switch a document on or off for all conversations")
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
+    """Switch a document on or off for all conversations."""
     switch = selections.set_default(*context.caller(), document_id, json_data.enabled)
     return SwitchModel.of(switch)
 
 
 @blueprint.delete("/user/document-defaults/<uuid:document_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Reset a document to the system default")
-def forget_default(document_id: UUID) -> str:
+def forget_default(document_id: UUID) -> None:
+    """Reset a document to the system default."""
     selections.set_default(*context.caller(), document_id, None)
-    return ""
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/document-overrides")
-@blueprint.input(SwitchQuery, location="query")
-@blueprint.output(OverrideList)
-@blueprint.doc(summary="List the document switches of a conversation")
 def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
+    """List the document switches of a conversation."""
     page = selections.list_switches(
         *context.caller(),
         conversation_id,
@@ -153,19 +144,14 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")
-@blueprint.input(AllBody, location="json")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Switch all documents on or off in a conversation")
-def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
+def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> None:
+    """Switch all documents on or off in a conversation."""
     selections.set_all_overrides(*context.caller(), conversation_id, json_data.enabled)
-    return ""
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
-@blueprint.input(SwitchBody, location="json")
-@blueprint.output(OverrideModel)
-@blueprint.doc(summary="Switch a document on or off in a conversation")
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
+    """Switch a document on or off in a conversation."""
     switch = selections.set_override(
         *context.caller(), conversation_id, document_id, json_data.enabled
     )
@@ -173,22 +159,17 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Reset a document to your default")
-def forget_override(conversation_id: UUID, document_id: UUID) -> str:
+def forget_override(conversation_id: UUID, document_id: UUID) -> None:
+    """Reset a document to your default."""
     selections.set_override(*context.caller(), conversation_id, document_id, None)
-    return ""
 
 
-@blueprint.get("/user/folder-defaults")
-@blueprint.input(FolderSwitchQuery, location="query")
-@blueprint.output(FolderDefaultList)
-@blueprint.doc(
-    summary="List your folder switches",
-    description="Folders without a switch follow the one above them; those at the top are on.",
-    responses=error_responses(404),
-)
+@blueprint.get("/user/folder-defaults", errors=(404,))
 def list_folder_defaults(query_data: FolderSwitchQuery) -> FolderDefaultList:
+    """List your folder switches.
+
+    Folders without a switch follow the one above them; those at the top are on.
+    """
     found = selections.list_folder_switches(
         *context.caller(), parent_id=query_data.parent_id, contains=query_data.q.strip()
     )
@@ -196,33 +177,26 @@ def list_folder_defaults(query_data: FolderSwitchQuery) -> FolderDefaultList:
 
 
 @blueprint.put("/user/folder-defaults/<uuid:folder_id>")
-@blueprint.input(SwitchBody, location="json")
-@blueprint.output(FolderSwitchModel)
-@blueprint.doc(
-    summary="Switch a folder on or off for all conversations",
-    description="What is added to it later follows. Switches of documents, and of folders in it, "
-    "take precedence.",
-)
 def set_folder_default(folder_id: UUID, json_data: SwitchBody) -> FolderSwitchModel:
+    """Switch a folder on or off for all conversations.
+
+    What is added to it later follows. Switches of documents, and of folders in it, take precedence.
+    """
     switch = selections.set_folder_default(*context.caller(), folder_id, json_data.enabled)
     return FolderSwitchModel.of(switch)
 
 
 @blueprint.delete("/user/folder-defaults/<uuid:folder_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Remove your switch of a folder")
-def forget_folder_default(folder_id: UUID) -> str:
+def forget_folder_default(folder_id: UUID) -> None:
+    """Remove your switch of a folder."""
     selections.set_folder_default(*context.caller(), folder_id, None)
-    return ""
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/folder-overrides")
-@blueprint.input(FolderSwitchQuery, location="query")
-@blueprint.output(FolderOverrideList)
-@blueprint.doc(summary="List the folder switches of a conversation")
 def list_folder_overrides(
     conversation_id: UUID, query_data: FolderSwitchQuery
 ) -> FolderOverrideList:
+    """List the folder switches of a conversation."""
     found = selections.list_folder_switches(
         *context.caller(),
         conversation_id,
@@ -233,12 +207,10 @@ def list_folder_overrides(
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/folder-overrides/<uuid:folder_id>")
-@blueprint.input(SwitchBody, location="json")
-@blueprint.output(FolderOverrideModel)
-@blueprint.doc(summary="Switch a folder on or off in a conversation")
 def set_folder_override(
     conversation_id: UUID, folder_id: UUID, json_data: SwitchBody
 ) -> FolderOverrideModel:
+    """Switch a folder on or off in a conversation."""
     switch = selections.set_folder_override(
         *context.caller(), conversation_id, folder_id, json_data.enabled
     )
@@ -246,11 +218,9 @@ def set_folder_override(
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>/folder-overrides/<uuid:folder_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Remove a conversation's switch of a folder")
-def forget_folder_override(conversation_id: UUID, folder_id: UUID) -> str:
+def forget_folder_override(conversation_id: UUID, folder_id: UUID) -> None:
+    """Remove a conversation's switch of a folder."""
     selections.set_folder_override(*context.caller(), conversation_id, folder_id, None)
-    return ""
 
 
 def _counts(page: SelectionPage) -> dict[str, int | str | None]:

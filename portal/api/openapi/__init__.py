@@ -1,8 +1,8 @@
 """Complete the OpenAPI document by rules that hold for all views and models.
 
 A new endpoint is complete by default: its security, errors, headers, identity and examples follow
-from its route and its models. What is left to say is its summary, its models, and errors that no
-rule can know (`portal.api.schemas.error_responses`).
+from its route and its models. What is left to say is its docstring, and errors that no rule can
+know (`portal.api.blueprint`).
 """
 
 from __future__ import annotations

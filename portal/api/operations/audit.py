@@ -6,10 +6,10 @@ import re
 from typing import Annotated, Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import AwareDatetime, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, PageQuery, ResponseModel
 from portal.domain.people.audit import AuditEntry, AuditEvent, AuditFilter, Source, SubjectKind
 from portal.http import context
@@ -17,7 +17,7 @@ from portal.services.operations import audit_log
 
 _TAG = {"name": "Administration", "description": "What administrators see and do."}
 
-blueprint = APIBlueprint("audit_api", __name__, url_prefix="/api/admin/audit", tag=_TAG)
+blueprint = ApiBlueprint("audit_api", __name__, url_prefix="/api/admin/audit", tag=_TAG)
 
 
 _DATE_AND_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d")
@@ -84,15 +84,13 @@ class AuditListResponse(ResponseModel):
 
 
 @blueprint.get("")
-@blueprint.input(AuditQuery, location="query")
-@blueprint.output(AuditListResponse)
-@blueprint.doc(
-    summary="List the audit log",
-    description="Who did what to accounts, tokens, documents and settings, when and from where; "
-    "latest first. Administrators only.",
-)
 @context.for_administrators
 def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
+    """List the audit log.
+
+    Who did what to accounts, tokens, documents and settings, when and from where; latest first.
+    Administrators only.
+    """
     chosen = AuditFilter(
         event=query_data.event,
         user=query_data.user or None,

@@ -6,12 +6,12 @@ import hmac
 from datetime import datetime
 from typing import Any, Literal
 
-from apiflask import APIBlueprint
 from flask import Response, jsonify, request
 from flask.sansio.blueprints import BlueprintSetupState
 from pydantic import Field
 
-from portal.api.schemas import ResponseModel, error_responses
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import ResponseModel
 from portal.http import context
 from portal.http.clients import is_from_this_machine
 from portal.services.operations import health, scraping, starting
@@ -126,7 +126,7 @@ class VectorStoreBody(ResponseModel):
 
 _TAG = {"name": "Operations", "description": "Health and metrics, for those who run the portal."}
 
-blueprint = APIBlueprint("ops", __name__, tag=_TAG)
+blueprint = ApiBlueprint("ops", __name__, tag=_TAG)
 
 
 @blueprint.record_once
@@ -136,12 +136,11 @@ def _announce(state: BlueprintSetupState) -> None:
 
 
 _TEXT = {"schema": {"type": "string"}}
-_METRICS: Any = {
-    200: {
+_METRICS = {
+    "200": {
         "description": "in Prometheus' text format, or OpenMetrics where that is asked for",
         "content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT},
-    },
-    **error_responses(401, 403),
+    }
 }
 
 
@@ -166,52 +165,52 @@ def _answer(status: dict[str, Any], *, is_well: bool) -> Response:
     return response
 
 
-@blueprint.get("/health")
+@blueprint.get("/health", responses=_not_well("they do not", HealthBody, _NOT_READY))
 @blueprint.output(HealthBody, description="they do")
-@blueprint.doc(
-    summary="Check the portal and its database",
-    description="Answers within a second, even without the database. Nothing private.",
-    responses=_not_well("they do not", HealthBody, _NOT_READY),
-)
 @context.public
 def show_health() -> Response:
+    """Check the portal and its database.
+
+    Answers within a second, even without the database. Nothing private.
+    """
     status = health.check(context.services())
     return _answer(status, is_well=status["ready"])
 
 
 @blueprint.get("/health/live")
 @blueprint.output(LiveBody, description="it is alive")
-@blueprint.doc(
-    summary="Check that the process is alive",
-    description="Checks nothing else: restarting this process would not repair a database.",
-)
 @context.public
 def show_live() -> Response:
+    """Check that the process is alive.
+
+    Checks nothing else: restarting this process would not repair a database.
+    """
     return jsonify({"status": "ok", "live": True})
 
 
-@blueprint.get("/health/ready")
+@blueprint.get("/health/ready", responses=_not_well("it cannot", HealthBody, _NOT_READY))
 @blueprint.output(HealthBody, description="it can")
-@blueprint.doc(
-    summary="Check that the portal can serve requests",
-    description="The same as `/health`, under the name that orchestrators ask for.",
-    responses=_not_well("it cannot", HealthBody, _NOT_READY),
-)
 @context.public
 def show_ready() -> Response:
+    """Check that the portal can serve requests.
+
+    The same as `/health`, under the name that orchestrators ask for.
+    """
     return show_health()
 
 
-@blueprint.get("/health/vector_store")
-@blueprint.output(VectorStoreBody, description="what search is made of")
-@blueprint.doc(
-    summary="Show extensions, indexes and counts of search",
-    description="Answers within a second, even without the database. Counts are of shared "
-    "documents; for administrators, of all.",
+@blueprint.get(
+    "/health/vector_store",
     responses=_not_well("the database does not answer", VectorStoreBody, _NO_STORE),
 )
+@blueprint.output(VectorStoreBody, description="what search is made of")
 @context.public
 def show_vector_store() -> Response:
+    """Show extensions, indexes and counts of search.
+
+    Answers within a second, even without the database. Counts are of shared documents; for
+    administrators, of all.
+    """
     signed_in = context.signed_in()
     is_admin = signed_in is not None and signed_in.user.is_admin
     status: dict[str, Any] = health.check_vector_store(
@@ -233,16 +232,15 @@ def _may_read_metrics() -> bool:
     )
 
 
-@blueprint.get("/metrics")
-@blueprint.doc(
-    summary="Get metrics for Prometheus",
-    description="Of all processes of this portal together, reused for a second. For "
-    "administrators, and for the bearer token in `PORTAL_METRICS__TOKEN`. "
-    "`PORTAL_METRICS__FROM_THIS_MACHINE` and `PORTAL_METRICS_PUBLIC` open it further.",
-    responses=_METRICS,
-)
+@blueprint.get("/metrics", responses=_METRICS, errors=(401, 403))
 @context.open_when(_may_read_metrics)
 @context.for_administrators
 def show_metrics() -> Response:
+    """Get metrics for Prometheus.
+
+    Of all processes of this portal together, reused for a second. For administrators, and for the
+    bearer token in `PORTAL_METRICS__TOKEN`. `PORTAL_METRICS__FROM_THIS_MACHINE` and
+    `PORTAL_METRICS_PUBLIC` open it further.
+    """
     body, media_type = scraping.exposition(context.services(), request.headers.get("Accept", ""))
     return Response(body, content_type=media_type)

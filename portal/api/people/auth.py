@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
 from portal import limits
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.people import TokenPair
 from portal.http import clients, context
 from portal.http.credentials import read_credentials
@@ -15,7 +15,7 @@ from portal.services.people import sessions, tokens
 
 TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
 
-blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=TAG)
+blueprint = ApiBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=TAG)
 
 
 class Credentials(RequestModel):
@@ -55,18 +55,15 @@ def _answer(pair: TokenPair) -> TokenResponse:
     return TokenResponse.of(pair, expires_in=pair.expires_in_s)
 
 
-@blueprint.post("/token")
-@blueprint.input(Credentials, location="json")
-@blueprint.output(TokenResponse)
-@blueprint.doc(
-    summary="Sign in",
-    description="Answers 401 `second_factor_required` when the password is right and `otp` is "
-    "missing, and 403 `password_sign_in_off` where users sign in through a provider only.",
-    responses=error_responses(401, 403),
-)
+@blueprint.post("/token", errors=(401, 403))
 @context.public
 @limits.failed_sign_ins
 def create_token(json_data: Credentials) -> TokenResponse:
+    """Sign in.
+
+    Answers 401 `second_factor_required` when the password is right and `otp` is missing, and 403
+    `password_sign_in_off` where users sign in through a provider only.
+    """
     given = read_credentials()
     pair = sessions.sign_in(
         context.services(),
@@ -79,48 +76,38 @@ def create_token(json_data: Credentials) -> TokenResponse:
     return _answer(pair)
 
 
-@blueprint.post("/refresh")
-@blueprint.input(RefreshRequest, location="json")
-@blueprint.output(TokenResponse)
-@blueprint.doc(
-    summary="Refresh a token",
-    description="A refresh token counts once: the answer has the next one.",
-    responses=error_responses(401),
-)
+@blueprint.post("/refresh", errors=(401,))
 @context.public
 def refresh_token(json_data: RefreshRequest) -> TokenResponse:
+    """Refresh a token.
+
+    A refresh token counts once: the answer has the next one.
+    """
     return _answer(tokens.refresh(context.services(), json_data.refresh_token))
 
 
-@blueprint.post("/confirm")
-@blueprint.input(Confirmation, location="json")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Confirm the password",
-    description="For scripts of pages, after an answer `reauthentication_required`: for 15 minutes "
-    "the session may then change rights and credentials.",
-    responses=error_responses(401, 403),
-)
+@blueprint.post("/confirm", errors=(401, 403))
 @context.for_every_token
 @confirms_password
-def confirm(json_data: Confirmation) -> str:
+def confirm(json_data: Confirmation) -> None:
+    """Confirm the password.
+
+    For scripts of pages, after an answer `reauthentication_required`: for 15 minutes the session
+    may then change rights and credentials.
+    """
     confirm_password(json_data.password)
-    return ""
 
 
 @blueprint.post("/revoke")
-@blueprint.input(RevokeRequest, location="json")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="End a session",
-    description="Ends the token and all that came from the same sign-in (RFC 7009). Every token "
-    "may end itself, whatever its scopes.",
-)
 @context.for_every_token
-def revoke_token(json_data: RevokeRequest) -> str:
+def revoke_token(json_data: RevokeRequest) -> None:
+    """End a session.
+
+    Ends the token and all that came from the same sign-in (RFC 7009). Every token may end itself,
+    whatever its scopes.
+    """
     signed_in = context.signed_in()
     if json_data.token:
         tokens.revoke(context.services(), json_data.token)
     elif signed_in is not None:
         sessions.sign_out(context.services(), signed_in)
-    return ""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.people.groups import MAX_GROUP_DESCRIPTION_CHARACTERS, MAX_GROUP_NAME_CHARACTERS
 from portal.http import context
 from portal.services.people import groups
 
 _TAG = {"name": "Groups", "description": "Groups of users, to open folders to. For administrators."}
 
-blueprint = APIBlueprint("groups_api", __name__, url_prefix="/api/groups", tag=_TAG)
+blueprint = ApiBlueprint("groups_api", __name__, url_prefix="/api/groups", tag=_TAG)
 
 
 class NewGroupBody(RequestModel):
@@ -68,73 +68,59 @@ def _opened(group_id: UUID) -> OpenedGroupModel:
     )
 
 
-@blueprint.get("")
-@blueprint.output(GroupList)
-@blueprint.doc(summary="List groups", responses=error_responses(403))
+@blueprint.get("", errors=(403,))
 @context.for_administrators
 def list_groups() -> GroupList:
+    """List groups."""
     listed = groups.list_groups(context.services())
     return GroupList(groups=[GroupModel.of(one) for one in listed])
 
 
-@blueprint.post("")
-@blueprint.input(NewGroupBody, location="json")
-@blueprint.output(OpenedGroupModel, status_code=201)
-@blueprint.doc(summary="Create a group", responses=error_responses(403, 409))
+@blueprint.post("", status_code=201, errors=(403, 409))
 @context.for_administrators
 def create_group(json_data: NewGroupBody) -> OpenedGroupModel:
+    """Create a group."""
     return _opened(groups.create_group(*context.caller(), **json_data.model_dump()))
 
 
-@blueprint.get("/<uuid:group_id>")
-@blueprint.output(OpenedGroupModel)
-@blueprint.doc(summary="Get a group", responses=error_responses(403, 404))
+@blueprint.get("/<uuid:group_id>", errors=(403, 404))
 @context.for_administrators
 def get_group(group_id: UUID) -> OpenedGroupModel:
+    """Get a group."""
     return _opened(group_id)
 
 
-@blueprint.patch("/<uuid:group_id>")
-@blueprint.input(GroupChangeBody, location="json")
-@blueprint.output(OpenedGroupModel)
-@blueprint.doc(summary="Rename or describe a group", responses=error_responses(403, 404, 409))
+@blueprint.patch("/<uuid:group_id>", errors=(403, 404, 409))
 @context.for_administrators
 def change_group(group_id: UUID, json_data: GroupChangeBody) -> OpenedGroupModel:
+    """Rename or describe a group."""
     groups.change_group(*context.caller(), group_id, **json_data.model_dump())
     return _opened(group_id)
 
 
-@blueprint.delete("/<uuid:group_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Delete a group",
-    description="Its members lose sight of the folders that they saw by it, at once.",
-    responses=error_responses(403, 404),
-)
+@blueprint.delete("/<uuid:group_id>", errors=(403, 404))
 @context.for_administrators
-def delete_group(group_id: UUID) -> str:
+def delete_group(group_id: UUID) -> None:
+    """Delete a group.
+
+    Its members lose sight of the folders that they saw by it, at once.
+    """
     groups.delete_group(*context.caller(), group_id)
-    return ""
 
 
-@blueprint.put("/<uuid:group_id>/members")
-@blueprint.input(GroupMemberBody, location="json")
-@blueprint.output(OpenedGroupModel)
-@blueprint.doc(summary="Add a user to a group", responses=error_responses(403, 404))
+@blueprint.put("/<uuid:group_id>/members", errors=(403, 404))
 @context.for_administrators
 def add_member(group_id: UUID, json_data: GroupMemberBody) -> OpenedGroupModel:
+    """Add a user to a group."""
     groups.add_member(*context.caller(), group_id, json_data.name)
     return _opened(group_id)
 
 
-@blueprint.delete("/<uuid:group_id>/members/<uuid:user_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Remove a user from a group",
-    description="404 for a user who is no member.",
-    responses=error_responses(403, 404),
-)
+@blueprint.delete("/<uuid:group_id>/members/<uuid:user_id>", errors=(403, 404))
 @context.for_administrators
-def remove_member(group_id: UUID, user_id: UUID) -> str:
+def remove_member(group_id: UUID, user_id: UUID) -> None:
+    """Remove a user from a group.
+
+    404 for a user who is no member.
+    """
     groups.remove_member(*context.caller(), group_id, user_id)
-    return ""

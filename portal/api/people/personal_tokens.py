@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.people.auth import TAG
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.people import SCOPES, PersonalToken, Scope
 from portal.http import context
 from portal.http.recent_sign_in import require_recent_sign_in
@@ -18,7 +18,7 @@ from portal.services.people import sessions
 
 DAY_S = 24 * 3600
 
-blueprint = APIBlueprint("personal_tokens", __name__, url_prefix="/api/auth/tokens", tag=TAG)
+blueprint = ApiBlueprint("personal_tokens", __name__, url_prefix="/api/auth/tokens", tag=TAG)
 
 
 class TokenBody(RequestModel):
@@ -57,24 +57,24 @@ def _model(token: PersonalToken) -> PersonalTokenModel:
 
 
 @blueprint.get("")
-@blueprint.output(PersonalTokenList)
-@blueprint.doc(summary="List your personal access tokens")
 def list_tokens() -> PersonalTokenList:
+    """List your personal access tokens."""
     listed = sessions.list_personal_tokens(*context.caller())
     return PersonalTokenList(tokens=[_model(token) for token in listed])
 
 
-@blueprint.post("")
-@blueprint.input(TokenBody, location="json")
-@blueprint.output(MadeTokenModel, status_code=201)
-@blueprint.doc(
-    summary="Create a personal access token",
-    description="Requires a token from signing in; personal tokens cannot create tokens. "
-    f"A user has at most {sessions.MAX_PERSONAL_TOKENS}; one more is 409.",
-    responses=error_responses(403, 409),
+@blueprint.post(
+    "",
+    status_code=201,
+    errors=(403, 409),
+    description=f"A user has at most {sessions.MAX_PERSONAL_TOKENS}; one more is 409.",
 )
 @require_recent_sign_in
 def create_token(json_data: TokenBody) -> MadeTokenModel:
+    """Create a personal access token.
+
+    Requires a token from signing in; personal tokens cannot create tokens.
+    """
     made, secret = sessions.create_personal_token(
         context.services(),
         context.session_user(),
@@ -85,15 +85,11 @@ def create_token(json_data: TokenBody) -> MadeTokenModel:
     return MadeTokenModel.of(_model(made), token=secret)
 
 
-@blueprint.delete("/<uuid:token_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Revoke a personal access token",
-    description="At once. Requires a token from signing in; any token can end itself by "
-    "`POST /api/auth/revoke`.",
-    responses=error_responses(403, 404),
-)
+@blueprint.delete("/<uuid:token_id>", errors=(403, 404))
 @require_recent_sign_in
-def revoke_token(token_id: UUID) -> str:
+def revoke_token(token_id: UUID) -> None:
+    """Revoke a personal access token.
+
+    At once. Requires a token from signing in; any token can end itself by `POST /api/auth/revoke`.
+    """
     sessions.revoke_personal_token(context.services(), context.session_user(), token_id)
-    return ""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.people.auth import TAG
-from portal.api.schemas import ResponseModel, error_responses
+from portal.api.schemas import ResponseModel
 from portal.domain.people import SessionKind, SignInMethod
 from portal.http import context
 from portal.services.people import sessions
 
-blueprint = APIBlueprint("sessions_api", __name__, url_prefix="/api/account/sessions", tag=TAG)
+blueprint = ApiBlueprint("sessions_api", __name__, url_prefix="/api/account/sessions", tag=TAG)
 
 
 class DeviceModel(ResponseModel):
@@ -39,34 +39,29 @@ class SessionList(ResponseModel):
 
 
 @blueprint.get("")
-@blueprint.output(SessionList)
-@blueprint.doc(summary="List your sessions", description="Sign-ins of browsers and programs.")
 def list_sessions() -> SessionList:
+    """List your sessions.
+
+    Sign-ins of browsers and programs.
+    """
     listed = sessions.list_sessions(context.services(), context.require_signed_in())
     return SessionList(sessions=[SessionModel.of(one, current=one.is_current) for one in listed])
 
 
-@blueprint.delete("")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="End all other sessions",
-    description="At once, in every process. Personal access tokens stay. Requires a token from "
-    "signing in.",
-    responses=error_responses(403),
-)
-def end_others() -> str:
+@blueprint.delete("", errors=(403,))
+def end_others() -> None:
+    """End all other sessions.
+
+    At once, in every process. Personal access tokens stay. Requires a token from signing in.
+    """
     context.session_user()
     sessions.end_other_sessions(context.services(), context.require_signed_in())
-    return ""
 
 
-@blueprint.delete("/<uuid:session_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="End a session",
-    description="At once, in every process. Requires a token from signing in.",
-    responses=error_responses(403, 404),
-)
-def end_session(session_id: UUID) -> str:
+@blueprint.delete("/<uuid:session_id>", errors=(403, 404))
+def end_session(session_id: UUID) -> None:
+    """End a session.
+
+    At once, in every process. Requires a token from signing in.
+    """
     sessions.end_session(context.services(), context.session_user(), session_id)
-    return ""

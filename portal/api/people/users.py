@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import url_for
 from pydantic import Field, WithJsonSchema
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.people import DocumentFate
 from portal.http import context, recent_sign_in
 from portal.http.hosts import external_url
@@ -20,7 +20,7 @@ from portal.services.people import accounts, administration, sessions
 
 TAG = {"name": "Accounts", "description": "Users, their roles and passwords. For administrators."}
 
-blueprint = APIBlueprint("users_api", __name__, url_prefix="/api", tag=TAG)
+blueprint = ApiBlueprint("users_api", __name__, url_prefix="/api", tag=TAG)
 
 
 class UserModel(ResponseModel):
@@ -70,26 +70,22 @@ class OwnDeletion(RequestModel):
     password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
 
 
-@blueprint.get("/users")
-@blueprint.output(UserList)
-@blueprint.doc(summary="List accounts", responses=error_responses(403))
+@blueprint.get("/users", errors=(403,))
 @context.for_administrators
 def list_users() -> UserList:
+    """List accounts."""
     listed = accounts.list_accounts(*context.caller())
     return UserList(users=[UserModel.of(account) for account in listed])
 
 
-@blueprint.patch("/users/<uuid:user_id>")
-@blueprint.input(UserChange, location="json")
-@blueprint.output(UserModel)
-@blueprint.doc(
-    summary="Change an account",
-    description="The last administrator stays one: 409.",
-    responses=error_responses(403, 404, 409),
-)
+@blueprint.patch("/users/<uuid:user_id>", errors=(403, 404, 409))
 @context.for_administrators
 @require_recent_sign_in
 def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
+    """Change an account.
+
+    The last administrator stays one: 409.
+    """
     services, user = context.caller()
     administration.change_account(
         services, user, user_id, is_admin=json_data.is_admin, disabled=json_data.disabled
@@ -97,71 +93,57 @@ def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
     return UserModel.of(accounts.get_summary(services, user, user_id))
 
 
-@blueprint.post("/users/<uuid:user_id>/password-reset")
-@blueprint.output(PasswordResetModel, status_code=201)
-@blueprint.doc(
-    summary="Reset a password",
-    description="The current password stops working, and all sessions and tokens end at once. The "
-    "link is good for 24 hours.",
-    responses=error_responses(403, 404, 409),
-)
+@blueprint.post("/users/<uuid:user_id>/password-reset", status_code=201, errors=(403, 404, 409))
 @context.for_administrators
 @require_recent_sign_in
 def reset_password(user_id: UUID) -> PasswordResetModel:
+    """Reset a password.
+
+    The current password stops working, and all sessions and tokens end at once. The link is good
+    for 24 hours.
+    """
     reset = administration.begin_password_reset(*context.caller(), user_id)
     url = external_url(url_for("sign_in.show_password_reset", token=reset.secret))
     return PasswordResetModel(url=url, expires_at=reset.expires_at)
 
 
-@blueprint.delete("/users/<uuid:user_id>/sessions")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="End all sessions of a user",
-    description="At once, in every process. Personal access tokens stay.",
-    responses=error_responses(403, 404),
-)
+@blueprint.delete("/users/<uuid:user_id>/sessions", errors=(403, 404))
 @context.for_administrators
 @require_recent_sign_in
-def end_sessions(user_id: UUID) -> str:
+def end_sessions(user_id: UUID) -> None:
+    """End all sessions of a user.
+
+    At once, in every process. Personal access tokens stay.
+    """
     sessions.end_sessions_of(*context.caller(), user_id)
-    return ""
 
 
-@blueprint.delete("/users/<uuid:user_id>")
-@blueprint.input(UserDeletion, location="query")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Delete an account",
-    description="With its conversations, tokens and settings, all or nothing. `transfer` is 404 "
-    "for an unknown user, and 422 from your own account or to the account itself. 409 for the last "
-    "administrator.",
-    responses=error_responses(403, 404, 409),
-)
+@blueprint.delete("/users/<uuid:user_id>", errors=(403, 404, 409))
 @context.for_administrators
 @require_recent_sign_in
-def delete_user(user_id: UUID, query_data: UserDeletion) -> str:
+def delete_user(user_id: UUID, query_data: UserDeletion) -> None:
+    """Delete an account.
+
+    With its conversations, tokens and settings, all or nothing. `transfer` is 404 for an unknown
+    user, and 422 from your own account or to the account itself. 409 for the last administrator.
+    """
     account_deletion.delete_account(
         *context.caller(),
         user_id,
         documents=DocumentFate(query_data.documents),
         heir_name=query_data.to or "",
     )
-    return ""
 
 
-@blueprint.post("/account/delete")
-@blueprint.input(OwnDeletion, location="json")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Delete your account",
-    description="Requires a token from signing in, and the password.",
-    responses=error_responses(401, 403, 409),
-)
+@blueprint.post("/account/delete", errors=(401, 403, 409))
 @confirms_password
-def delete_own(json_data: OwnDeletion) -> str:
+def delete_own(json_data: OwnDeletion) -> None:
+    """Delete your account.
+
+    Requires a token from signing in, and the password.
+    """
     user = context.session_user()
     recent_sign_in.confirm_password(json_data.password)
     account_deletion.delete_account(
         context.services(), user, user.id, documents=json_data.documents
     )
-    return ""

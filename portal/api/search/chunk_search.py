@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 from uuid import UUID
 
-from apiflask import APIBlueprint
-
-from portal.api.schemas import error_responses, read_scope
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import read_scope
 from portal.api.search import chunk_search_schemas as schemas
 from portal.api.search.knowledge_search_schemas import CorrectionModel
 from portal.domain.search import Fusion
@@ -27,7 +26,7 @@ from portal.limits import limited
 from portal.limits.bodies import accepts
 from portal.services.search import chunk_search
 
-blueprint = APIBlueprint(
+blueprint = ApiBlueprint(
     "chunk_search",
     __name__,
     url_prefix="/api/v1/search",
@@ -44,37 +43,31 @@ _METHODS: dict[Fusion, Literal["weighted_sum", "rrf"]] = {
 _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 
 
-@blueprint.post("/semantic")
-@context.reads
-@blueprint.input(schemas.SemanticBody, location="json")
-@blueprint.output(schemas.SemanticResponse)
-@blueprint.doc(
-    summary="Search passages by meaning",
-    description="By cosine similarity, highest first. The query is plain text, without operators.",
-    responses=error_responses(404),
-)
-@limited("search_semantic")
+@blueprint.post("/semantic", errors=(404,))
 # A vector of the maximum length, each number written out.
+@context.reads
+@limited("search_semantic")
 @accepts(max_kb=512, max_values=20_000)
 def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse:
+    """Search passages by meaning.
+
+    By cosine similarity, highest first. The query is plain text, without operators.
+    """
     query = _semantic_query(json_data)
     found = chunk_search.by_meaning(*context.caller(), query)
     return schemas.SemanticResponse(data=_nearest_of(found))
 
 
-@blueprint.post("/batch")
+@blueprint.post("/batch", errors=(404,))
 @context.reads
-@blueprint.input(schemas.BatchBody, location="json")
-@blueprint.output(schemas.BatchResponse)
-@blueprint.doc(
-    summary="Search passages by meaning, in a batch",
-    description="Each query is answered as by /semantic; an invalid one refuses all. They share "
-    "the time of one search: queries that exceed it are listed in `errors`, with empty results.",
-    responses=error_responses(404),
-)
 @limited("search_batch")
 @accepts(max_kb=8 * 1024, max_values=350_000)
 def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
+    """Search passages by meaning, in a batch.
+
+    Each query is answered as by /semantic; an invalid one refuses all. They share the time of one
+    search: queries that exceed it are listed in `errors`, with empty results.
+    """
     queries = [_semantic_query(body) for body in json_data.queries]
     found = chunk_search.each_by_meaning(*context.caller(), queries)
     results = [_nearest_of(one or _NOT_SEARCHED) for one in found]
@@ -88,17 +81,14 @@ def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
     )
 
 
-@blueprint.post("/text")
+@blueprint.post("/text", errors=(404,))
 @context.reads
-@blueprint.input(schemas.TextBody, location="json")
-@blueprint.output(schemas.TextResponse)
-@blueprint.doc(
-    summary="Search passages by keywords",
-    description="By BM25, best first.",
-    responses=error_responses(404),
-)
 @limited("search_text")
 def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
+    """Search passages by keywords.
+
+    By BM25, best first.
+    """
     query = json_data.query
     if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
         raise InvalidInput(
@@ -124,19 +114,16 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
     )
 
 
-@blueprint.post("/hybrid")
+@blueprint.post("/hybrid", errors=(404,))
 @context.reads
-@blueprint.input(schemas.HybridBody, location="json")
-@blueprint.output(schemas.HybridResponse)
-@blueprint.doc(
-    summary="Search passages by meaning and keywords",
-    description="combined_score follows from what each result shows: the mean of its two scores "
-    "by the weights, or the sum over its two ranks; `parts` are its addends. Omitted "
-    "parameters take the configured values; `used` has those that were used.",
-    responses=error_responses(404),
-)
 @limited("search_hybrid")
 def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
+    """Search passages by meaning and keywords.
+
+    combined_score follows from what each result shows: the mean of its two scores by the weights,
+    or the sum over its two ranks; `parts` are its addends. Omitted parameters take the configured
+    values; `used` has those that were used.
+    """
     query = HybridQuery(
         text=json_data.query_text,
         top_k=_top_k(json_data.top_k),
@@ -164,16 +151,13 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
     )
 
 
-@blueprint.get("/similar/<uuid:chunk_id>")
-@blueprint.input(schemas.SimilarQuery, location="query")
-@blueprint.output(schemas.SimilarResponse)
-@blueprint.doc(
-    summary="Find similar passages",
-    description="By cosine similarity to the passage's vector, without the passage.",
-    responses=error_responses(409),
-)
+@blueprint.get("/similar/<uuid:chunk_id>", errors=(409,))
 @limited("search_similar")
 def search_similar(chunk_id: UUID, query_data: schemas.SimilarQuery) -> schemas.SimilarResponse:
+    """Find similar passages.
+
+    By cosine similarity to the passage's vector, without the passage.
+    """
     found = chunk_search.similar(
         *context.caller(),
         chunk_id,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.blueprint import ApiBlueprint
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.search.saved import MAX_NAME_CHARACTERS, MAX_VALUE_CHARACTERS, NAMES
 from portal.http import context
 from portal.services.search import saved
@@ -16,7 +16,7 @@ from portal.services.search import saved
 _TAG = {"name": "Saved searches", "description": "Searches that you have saved under a name."}
 _Value = CleanText
 
-blueprint = APIBlueprint("saved_searches_api", __name__, url_prefix="/api/searches", tag=_TAG)
+blueprint = ApiBlueprint("saved_searches_api", __name__, url_prefix="/api/searches", tag=_TAG)
 
 
 class SearchArguments(RequestModel):
@@ -61,34 +61,27 @@ class SavedSearchList(ResponseModel):
 
 
 @blueprint.get("")
-@blueprint.output(SavedSearchList)
-@blueprint.doc(summary="List your saved searches")
 def list_searches() -> SavedSearchList:
+    """List your saved searches."""
     found = saved.list_saved(*context.caller())
     return SavedSearchList(searches=[SavedSearchModel.of(one) for one in found])
 
 
-@blueprint.post("")
-@blueprint.input(NewSearchBody, location="json")
-@blueprint.output(SavedSearchModel, status_code=201)
-@blueprint.doc(summary="Save a search", responses=error_responses(409))
+@blueprint.post("", status_code=201, errors=(409,))
 def save_search(json_data: NewSearchBody) -> SavedSearchModel:
+    """Save a search."""
     given = json_data.arguments.model_dump(mode="json", exclude_none=True)
     arguments = {name: str(value) for name, value in given.items()}
     return SavedSearchModel.of(saved.save(*context.caller(), json_data.name, arguments))
 
 
-@blueprint.patch("/<uuid:search_id>")
-@blueprint.input(SearchChangeBody, location="json")
-@blueprint.output(SavedSearchModel)
-@blueprint.doc(summary="Rename a saved search", responses=error_responses(404, 409))
+@blueprint.patch("/<uuid:search_id>", errors=(404, 409))
 def rename_search(search_id: UUID, json_data: SearchChangeBody) -> SavedSearchModel:
+    """Rename a saved search."""
     return SavedSearchModel.of(saved.rename(*context.caller(), search_id, json_data.name))
 
 
-@blueprint.delete("/<uuid:search_id>")
-@blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Delete a saved search", responses=error_responses(404))
-def delete_search(search_id: UUID) -> str:
+@blueprint.delete("/<uuid:search_id>", errors=(404,))
+def delete_search(search_id: UUID) -> None:
+    """Delete a saved search."""
     saved.delete(*context.caller(), search_id)
-    return ""

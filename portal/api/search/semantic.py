@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from pydantic import Field
 
+from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import (
     SCOPE,
     CleanText,
@@ -15,7 +15,6 @@ from portal.api.schemas import (
     ResponseModel,
     ScopeBody,
     ScopeQuery,
-    error_responses,
     read_scope,
 )
 from portal.domain.addresses import chunk_url
@@ -94,7 +93,7 @@ class HybridStatusModel(ResponseModel):
     reason: str | None = Field(None, description="why it is requested and not enabled, as a code")
 
 
-blueprint = APIBlueprint(
+blueprint = ApiBlueprint(
     "semantic",
     __name__,
     url_prefix="/api/semantic_search",
@@ -108,26 +107,16 @@ _DESCRIPTION = (
 )
 
 
-@blueprint.post("")
+@blueprint.post("", errors=(404,), description=_DESCRIPTION)
 @context.reads
-@blueprint.input(SemanticSearchBody, location="json")
-@blueprint.output(SemanticSearchResponse)
-@blueprint.doc(
-    summary="Search passages by meaning", description=_DESCRIPTION, responses=error_responses(404)
-)
 def search(json_data: SemanticSearchBody) -> SemanticSearchResponse:
+    """Search passages by meaning."""
     return _search(json_data, read_scope(json_data.scope))
 
 
-@blueprint.get("")
-@blueprint.input(SemanticSearchQuery, location="query")
-@blueprint.output(SemanticSearchResponse)
-@blueprint.doc(
-    summary="Search passages by meaning (GET)",
-    description=_DESCRIPTION,
-    responses=error_responses(404),
-)
+@blueprint.get("", errors=(404,), description=_DESCRIPTION)
 def search_by_address(query_data: SemanticSearchQuery) -> SemanticSearchResponse:
+    """Search passages by meaning (GET)."""
     return _search(query_data, query_data.to_scope())
 
 
@@ -156,7 +145,6 @@ def _result(result: SemanticResult, query: str) -> SemanticResultModel:
 
 
 @blueprint.get("/status")
-@blueprint.output(HybridStatusModel)
-@blueprint.doc(summary="Show whether semantic search is hybrid")
 def show_status() -> HybridStatusModel:
+    """Show whether semantic search is hybrid."""
     return HybridStatusModel.of(portal_semantic.status(context.services()))

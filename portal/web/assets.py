@@ -14,11 +14,11 @@ from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 
-from apiflask import APIBlueprint
 from flask import Flask, Response, send_from_directory, url_for
 
 from portal.errors import NotFound
 from portal.http import compression, context
+from portal.web.blueprint import PageBlueprint
 from portal.web.bundling import bundle_scripts, bundle_styles
 
 STATIC = Path(__file__).parents[2] / "static"
@@ -48,7 +48,7 @@ SHEETS = (
 BUNDLES = {"app.css": "text/css", "app.js": "text/javascript"}
 YEAR_S = 365 * 24 * 3600
 
-blueprint = APIBlueprint("assets", __name__, enable_openapi=False, url_prefix="/static")
+blueprint = PageBlueprint("assets", __name__, url_prefix="/static", mark=context.public)
 
 
 @cache
@@ -95,7 +95,6 @@ def vendor_asset(name: str) -> str:
 
 
 @blueprint.get("/<version>/<path:path>")
-@context.public
 def own(version: str, path: str) -> Response:
     if path in BUNDLES:
         return _kept(Response(bundle(path), mimetype=BUNDLES[path]), version)
@@ -103,7 +102,6 @@ def own(version: str, path: str) -> Response:
 
 
 @blueprint.get("/vendor/<version>/<name>")
-@context.public
 def vendor(version: str, name: str) -> Response:
     if name not in VENDOR:
         raise NotFound

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -14,6 +13,7 @@ from portal.errors import N_
 from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import library
+from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import language
 from portal.web.layout import THEMES, Answer, theme, wants_fragment
 from portal.web.security import next_path, referring_path
@@ -44,7 +44,7 @@ _ADMIN_PAGES = (
     ("admin_overview.show_components", N_("Components"), "component"),
 )
 
-blueprint = APIBlueprint("go", __name__, enable_openapi=False)
+blueprint = PageBlueprint("go", __name__)
 
 
 @dataclass(frozen=True, slots=True)

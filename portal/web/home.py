@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -18,6 +17,7 @@ from portal.services.documents import example_set, library
 from portal.services.people import accounts
 from portal.services.search import engine, saved
 from portal.web.answers import chat
+from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import language
 from portal.web.layout import Answer, see_other, wants_fragment
 from portal.web.search.pages import MAX_QUESTION_CHARACTERS, by_document, with_whole_words
@@ -30,7 +30,7 @@ MAX_NEWS = 8
 # The page asks for them when it is shown.
 _NO_SUGGESTIONS = {"suggested": None, "are_all_tried": False}
 
-blueprint = APIBlueprint("home", __name__, enable_openapi=False)
+blueprint = PageBlueprint("home", __name__)
 
 
 @blueprint.get("/")

@@ -7,7 +7,6 @@ from contextlib import closing
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 from markupsafe import Markup
@@ -31,6 +30,7 @@ from portal.services.answers.streaming import AnswerStream
 from portal.services.documents import library, selections
 from portal.web.answers import about
 from portal.web.answers.rendering import questions_of
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.reading import source_values
 from portal.web.documents.selection import switches_values
 from portal.web.identifiers import as_uuid
@@ -40,7 +40,7 @@ from portal.web.shown_rows import appended, rows_limit, shown_values
 
 CONVERSATIONS_A_STEP = 30
 
-blueprint = APIBlueprint("chat", __name__, enable_openapi=False, url_prefix="/chat")
+blueprint = PageBlueprint("chat", __name__, url_prefix="/chat")
 
 
 @blueprint.get("")

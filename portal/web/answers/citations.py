@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template
 
 from portal.domain.conversations import QuotedText, SourceState
 from portal.http import context
 from portal.services.answers import citing
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.focus import came_from
 from portal.web.layout import Answer, wants_fragment
 
-blueprint = APIBlueprint("citations", __name__, enable_openapi=False)
+blueprint = PageBlueprint("citations", __name__)
 
 
 @blueprint.get("/citations/<uuid:citation_id>/card")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -17,12 +16,11 @@ from portal.http.messages import error_message
 from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
 from portal.web.answers import about, chat, streaming
+from portal.web.blueprint import PageBlueprint
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 
-blueprint = APIBlueprint(
-    "messages", __name__, enable_openapi=False, url_prefix="/chat/<uuid:conversation_id>/messages"
-)
+blueprint = PageBlueprint("messages", __name__, url_prefix="/chat/<uuid:conversation_id>/messages")
 
 
 @blueprint.post("")

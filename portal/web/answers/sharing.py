@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -13,9 +12,10 @@ from portal.http import context
 from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.services.answers import conversations, sharing
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, wants_fragment
 
-blueprint = APIBlueprint("sharing", __name__, enable_openapi=False)
+blueprint = PageBlueprint("sharing", __name__)
 
 
 @blueprint.get("/chat/<uuid:conversation_id>/share")

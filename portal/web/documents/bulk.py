@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
@@ -16,12 +15,13 @@ from portal.errors import N_, Forbidden, InvalidInput, verbatim
 from portal.http import context
 from portal.services.documents import bulk, folder_members, folders, library
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders import identifier
 from portal.web.documents.listing import list_query, list_values
 from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
 from portal.web.security import next_path
 
-blueprint = APIBlueprint("bulk", __name__, enable_openapi=False, url_prefix="/documents/bulk")
+blueprint = PageBlueprint("bulk", __name__, url_prefix="/documents/bulk")
 
 # Notes travel in a cookie, which browsers drop over 4 kB.
 _MAX_TITLES_NOTED = 5

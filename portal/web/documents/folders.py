@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
@@ -33,6 +32,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents import folder_members, folders
 from portal.services.people import groups
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, wants_fragment
 
 ROLE_WORDS = {
@@ -41,7 +41,7 @@ ROLE_WORDS = {
     FolderRole.KEEPER: N_("Keeper: may also change, delete and manage members"),
 }
 
-blueprint = APIBlueprint("folders", __name__, enable_openapi=False, url_prefix="/folders")
+blueprint = PageBlueprint("folders", __name__, url_prefix="/folders")
 
 
 @dataclass(frozen=True, slots=True)

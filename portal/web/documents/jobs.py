@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import url_for
 from flask_babel import gettext, ngettext
 
@@ -12,11 +11,12 @@ from portal.errors import Conflict
 from portal.http import context
 from portal.services.documents import library
 from portal.services.documents.ingestion import jobs
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.listing import progress_line, retry_failed_button, row
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
 
-blueprint = APIBlueprint("document_jobs", __name__, enable_openapi=False, url_prefix="/documents")
+blueprint = PageBlueprint("document_jobs", __name__, url_prefix="/documents")
 
 
 @blueprint.post("/<uuid:document_id>/retry")

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -28,6 +27,7 @@ from portal.errors import N_, Forbidden, NotFound
 from portal.http import context
 from portal.services.documents import folders, library, selections
 from portal.services.documents.ingestion import jobs
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders import tree_values
 from portal.web.documents.selection import rows_switches
 from portal.web.identifiers import as_uuid
@@ -56,7 +56,7 @@ SORT_WORDS = {
     DocumentSort.OWNER: N_("Owner"),
 }
 
-blueprint = APIBlueprint("documents", __name__, enable_openapi=False)
+blueprint = PageBlueprint("documents", __name__)
 
 
 @dataclass(frozen=True, slots=True)

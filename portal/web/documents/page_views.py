@@ -8,7 +8,6 @@ from itertools import groupby
 from urllib.parse import urlencode
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import Flask, make_response, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -24,6 +23,7 @@ from portal.services.documents import library, showing
 from portal.services.documents.showing import WIDTHS, ShownDocument, ShownPage
 from portal.text.terms.highlight import occurrences
 from portal.web.assets import YEAR_S
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.focus import (
     MAX_FIND_CHARACTERS,
     MAX_MATCHES,
@@ -47,7 +47,7 @@ _UNDRAWN = N_(
     "the text of the document."
 )
 
-blueprint = APIBlueprint("page_views", __name__, enable_openapi=False, url_prefix="/documents")
+blueprint = PageBlueprint("page_views", __name__, url_prefix="/documents")
 
 
 @dataclass(frozen=True, slots=True)

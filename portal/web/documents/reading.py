@@ -8,7 +8,6 @@ from math import ceil
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -26,6 +25,7 @@ from portal.services.documents import folder_members, folders, library, private_
 from portal.services.documents.ingestion import jobs, rereading
 from portal.services.documents.versions import revisions
 from portal.text.titles import split_tags
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.bulk import ask_to_move
 from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus, positive
 from portal.web.documents.folders import identifier
@@ -48,7 +48,7 @@ READ_WORDS = {
     AuditEvent.PRIVATE_DOCUMENT_FOUND.value: N_("Found by a search"),
 }
 
-blueprint = APIBlueprint("reading", __name__, enable_openapi=False, url_prefix="/documents")
+blueprint = PageBlueprint("reading", __name__, url_prefix="/documents")
 
 
 @blueprint.get("/<uuid:document_id>")

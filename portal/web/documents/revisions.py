@@ -6,7 +6,6 @@ from math import ceil
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -20,6 +19,7 @@ from portal.services.documents.versions import revisions
 from portal.services.documents.versions.revisions import Taken
 from portal.text.likeness.differences import characters_changed
 from portal.text.likeness.stretches import PART_CHARACTERS, part_of
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.focus import positive
 from portal.web.documents.originals import file_answer
 from portal.web.documents.reading import page_values
@@ -37,7 +37,7 @@ _SAID = {
 
 _PREFIX = "/documents/<uuid:document_id>/revisions"
 
-blueprint = APIBlueprint("revisions", __name__, enable_openapi=False, url_prefix=_PREFIX)
+blueprint = PageBlueprint("revisions", __name__, url_prefix=_PREFIX)
 
 
 @blueprint.get("")

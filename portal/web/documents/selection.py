@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import Flask, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -16,6 +15,7 @@ from portal.errors import N_, MalformedRequest
 from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import folders, selections
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders import identifier
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
@@ -33,7 +33,7 @@ CAUSES = {
     (SelectionSource.CONVERSATION, False): N_("Off in this conversation"),
 }
 
-blueprint = APIBlueprint("selection", __name__, enable_openapi=False)
+blueprint = PageBlueprint("selection", __name__)
 
 
 FOLDER_CAUSES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -17,6 +16,7 @@ from portal.services.documents import folders
 from portal.services.documents.sources import ties
 from portal.services.documents.sources.registry import KINDS
 from portal.settings import Settings
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
 INTERVALS = {
@@ -41,9 +41,7 @@ class Choice(NamedTuple):
     hint: str
 
 
-blueprint = APIBlueprint(
-    "folder_sources", __name__, enable_openapi=False, url_prefix="/folders/<uuid:folder_id>/source"
-)
+blueprint = PageBlueprint("folder_sources", __name__, url_prefix="/folders/<uuid:folder_id>/source")
 
 
 @blueprint.get("")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
 from portal.http import context
 from portal.services.documents import library, trash
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.listing import list_values
 from portal.web.layout import Answer, fragments, gone, see_other, toast, wants_fragment
 from portal.web.security import next_path
@@ -17,7 +17,7 @@ from portal.web.shown_rows import appended, rows_limit, shown_values
 
 PAGE_SIZE = 50
 
-blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/trash")
+blueprint = PageBlueprint("trash", __name__, url_prefix="/trash")
 
 
 @blueprint.get("")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.datastructures import FileStorage
@@ -27,6 +26,7 @@ from portal.limits.bodies import accepts_files
 from portal.services.documents import library
 from portal.services.documents.intake import idempotency, uploads
 from portal.services.documents.intake.uploads import UploadReceipt
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.listing import ACTIVE, ListQuery, page_values, progress_line, row, total
 from portal.web.layout import Answer, fragments, gone, remember, see_other, wants_fragment
 
@@ -36,7 +36,7 @@ _MAX_NOTED_CHARACTERS = 60
 # Errors that the files after it would meet as well.
 _FOR_ALL = (Unavailable, StorageFull)
 
-blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
+blueprint = PageBlueprint("uploads", __name__)
 
 Fragment = tuple[str, dict[str, Any]]
 

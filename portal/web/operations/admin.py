@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -13,19 +12,18 @@ from portal.http import context, hosts
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents.intake import quotas
 from portal.services.people import accounts, invitations, second_factors
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
-blueprint = APIBlueprint("admin", __name__, enable_openapi=False, url_prefix="/admin")
+blueprint = PageBlueprint("admin", __name__, url_prefix="/admin", mark=context.for_administrators)
 
 
 @blueprint.get("")
-@context.for_administrators
 def show() -> Answer:
     return _page()
 
 
 @blueprint.post("/invitations")
-@context.for_administrators
 @require_recent_sign_in
 def invite() -> Answer:
     invitation = invitations.invite(*context.caller())
@@ -35,7 +33,6 @@ def invite() -> Answer:
 
 
 @blueprint.post("/users/<uuid:user_id>/disabled")
-@context.for_administrators
 @require_recent_sign_in
 def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
@@ -45,7 +42,6 @@ def set_disabled(user_id: UUID) -> Answer:
 
 
 @blueprint.post("/users/<uuid:user_id>/second-factors/remove")
-@context.for_administrators
 @require_recent_sign_in
 def remove_second_factors(user_id: UUID) -> Answer:
     second_factors.remove_all(context.services(), context.session_user(), user_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -14,21 +13,20 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.answers import writers
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
-blueprint = APIBlueprint(
-    "admin_answers", __name__, enable_openapi=False, url_prefix="/admin/answers"
+blueprint = PageBlueprint(
+    "admin_answers", __name__, url_prefix="/admin/answers", mark=context.for_administrators
 )
 
 
 @blueprint.get("")
-@context.for_administrators
 def show() -> Answer:
     return _page()
 
 
 @blueprint.post("/endpoint")
-@context.for_administrators
 @require_recent_sign_in
 def connect() -> Answer:
     """Store the endpoint, even if its models cannot be listed."""
@@ -43,7 +41,6 @@ def connect() -> Answer:
 
 
 @blueprint.post("/endpoint/remove")
-@context.for_administrators
 @require_recent_sign_in
 def disconnect() -> Answer:
     writers.disconnect(*context.caller())
@@ -51,7 +48,6 @@ def disconnect() -> Answer:
 
 
 @blueprint.post("/models")
-@context.for_administrators
 def load_models() -> Answer:
     try:
         endpoint = writers.load_models(*context.caller())
@@ -61,7 +57,6 @@ def load_models() -> Answer:
 
 
 @blueprint.post("/test")
-@context.for_administrators
 def try_out() -> Answer:
     model = request.form.get("model", "")
     try:
@@ -72,7 +67,6 @@ def try_out() -> Answer:
 
 
 @blueprint.post("/writer")
-@context.for_administrators
 @require_recent_sign_in
 def choose() -> Answer:
     services, user = context.caller()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from apiflask import APIBlueprint, APIFlask
+from apiflask import APIFlask
 from flask import Response, current_app, make_response, render_template
 
 from portal.http import context
 from portal.web import security
+from portal.web.blueprint import PageBlueprint
 
-blueprint = APIBlueprint("api_docs", __name__, enable_openapi=False)
+blueprint = PageBlueprint("api_docs", __name__)
 
 # Swagger UI's style sheet embeds its icons.
 _POLICY = security.CONTENT_SECURITY_POLICY.replace("img-src 'self'", "img-src 'self' data:")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from apiflask import APIBlueprint
 from flask import Response, render_template, request, stream_with_context
 
 from portal.domain.people.audit import AuditEvent, AuditFilter
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.services.operations import audit_log
+from portal.web.blueprint import PageBlueprint
 
 PAGE_SIZE = 50
 # Without it spreadsheets assume the local legacy encoding instead of UTF-8.
@@ -85,11 +85,12 @@ DETAIL_WORDS = {
     "scope": N_("Scope"),
 }
 
-blueprint = APIBlueprint("admin_audit", __name__, enable_openapi=False, url_prefix="/admin/audit")
+blueprint = PageBlueprint(
+    "admin_audit", __name__, url_prefix="/admin/audit", mark=context.for_administrators
+)
 
 
 @blueprint.get("")
-@context.for_administrators
 def show() -> str:
     page = audit_log.list_entries(
         *context.caller(), _filter(), cursor=request.args.get("cursor") or None, limit=PAGE_SIZE
@@ -108,7 +109,6 @@ def show() -> str:
 
 
 @blueprint.get("/export.csv")
-@context.for_administrators
 def export() -> Response:
     lines = audit_log.export_csv(*context.caller(), _filter())
     response = Response(

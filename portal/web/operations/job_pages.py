@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
@@ -13,15 +12,17 @@ from portal.errors import PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents.ingestion import jobs
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, wants_fragment
 
 PAGE_SIZE = 50
 
-blueprint = APIBlueprint("admin_jobs", __name__, enable_openapi=False, url_prefix="/admin/jobs")
+blueprint = PageBlueprint(
+    "admin_jobs", __name__, url_prefix="/admin/jobs", mark=context.for_administrators
+)
 
 
 @blueprint.get("")
-@context.for_administrators
 def show() -> Answer:
     services, user = context.caller()
     status, cursor = _status(), request.args.get("cursor") or None
@@ -40,7 +41,6 @@ def show() -> Answer:
 
 
 @blueprint.post("/<uuid:document_id>/cancel")
-@context.for_administrators
 def cancel(document_id: UUID) -> Answer:
     try:
         jobs.cancel(*context.caller(), document_id)
@@ -50,7 +50,6 @@ def cancel(document_id: UUID) -> Answer:
 
 
 @blueprint.post("/<uuid:document_id>/retry")
-@context.for_administrators
 def retry(document_id: UUID) -> Answer:
     try:
         jobs.retry(*context.caller(), document_id)
@@ -60,7 +59,6 @@ def retry(document_id: UUID) -> Answer:
 
 
 @blueprint.post("/retry-failed")
-@context.for_administrators
 def retry_failed() -> Answer:
     count = jobs.retry_failed(*context.caller())
     words = ngettext(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
@@ -11,9 +10,12 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.models import switching
 from portal.services.models.switching import ModelSummary
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, wants_fragment
 
-blueprint = APIBlueprint("admin_models", __name__, enable_openapi=False, url_prefix="/admin/models")
+blueprint = PageBlueprint(
+    "admin_models", __name__, url_prefix="/admin/models", mark=context.for_administrators
+)
 
 STATUS_WORDS = {
     "building": N_("Not fully built"),
@@ -31,7 +33,6 @@ STAGE_WORDS = {
 
 
 @blueprint.get("")
-@context.for_administrators
 def show() -> Answer:
     models = switching.list_models(context.services())
     values = {
@@ -46,7 +47,6 @@ def show() -> Answer:
 
 
 @blueprint.post("/build")
-@context.for_administrators
 def build() -> Answer:
     try:
         model = switching.request_build(context.services(), _named())
@@ -56,7 +56,6 @@ def build() -> Answer:
 
 
 @blueprint.post("/switch")
-@context.for_administrators
 def switch() -> Answer:
     try:
         done = switching.switch(context.services(), _named(), actor=context.user())
@@ -66,7 +65,6 @@ def switch() -> Answer:
 
 
 @blueprint.post("/rollback")
-@context.for_administrators
 def rollback() -> Answer:
     try:
         done = switching.rollback(context.services(), actor=context.user())
@@ -76,7 +74,6 @@ def rollback() -> Answer:
 
 
 @blueprint.get("/drop")
-@context.for_administrators
 def confirm_drop() -> Answer:
     name = request.args.get("name", "")
     summary = _find(name)
@@ -86,7 +83,6 @@ def confirm_drop() -> Answer:
 
 
 @blueprint.post("/drop")
-@context.for_administrators
 def drop() -> Answer:
     name = _named()
     try:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apiflask import APIBlueprint
 from flask import render_template
 from flask_babel import format_date, format_decimal, gettext
 
 from portal.domain.overview import Bucket, Day
 from portal.http import context
 from portal.services.operations import health, overview
+from portal.web.blueprint import PageBlueprint
 from portal.web.presenters import file_size
 
-blueprint = APIBlueprint("admin_overview", __name__, enable_openapi=False, url_prefix="/admin")
+blueprint = PageBlueprint(
+    "admin_overview", __name__, url_prefix="/admin", mark=context.for_administrators
+)
 
 # What each is for stands in tokens.css.
 COLOURS = (
@@ -53,7 +55,6 @@ class Plot:
 
 
 @blueprint.get("/overview")
-@context.for_administrators
 def show() -> str:
     services, user = context.caller()
     found = overview.show(services, user)
@@ -74,7 +75,6 @@ def show() -> str:
 
 
 @blueprint.get("/components")
-@context.for_administrators
 def show_components() -> str:
     bars = [Bar(str(n), n % 5 + 1, str(n % 5 + 1), n % 2, str(n % 2)) for n in range(1, 13)]
     plot = Plot(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, send_file, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -14,10 +13,11 @@ from portal.http import context
 from portal.services.operations import question_report
 from portal.services.operations.question_report import MAX_GOLD_CHARACTERS, PERIODS, Problem
 from portal.web.answers.rendering import REASON_WORDS
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import see_other
 
-blueprint = APIBlueprint(
-    "admin_questions", __name__, enable_openapi=False, url_prefix="/admin/questions"
+blueprint = PageBlueprint(
+    "admin_questions", __name__, url_prefix="/admin/questions", mark=context.for_administrators
 )
 
 PROBLEM_WORDS = {
@@ -30,7 +30,6 @@ _DEFAULT_PERIOD = 30
 
 
 @blueprint.get("")
-@context.for_administrators
 def show() -> str:
     days, problem = _period(), _problem()
     return render_template(
@@ -45,7 +44,6 @@ def show() -> str:
 
 
 @blueprint.post("/<uuid:message_id>/keep")
-@context.for_administrators
 def keep(message_id: UUID) -> Response:
     gold = request.form.get("gold", "")
     question_report.keep(*context.caller(), message_id, gold)
@@ -53,14 +51,12 @@ def keep(message_id: UUID) -> Response:
 
 
 @blueprint.post("/<uuid:message_id>/remove")
-@context.for_administrators
 def remove(message_id: UUID) -> Response:
     question_report.remove(*context.caller(), message_id)
     return _done(gettext("Removed from the evaluation set."))
 
 
 @blueprint.get("/evaluation-set.zip")
-@context.for_administrators
 def export() -> Response:
     file = question_report.export(*context.caller())
     return send_file(

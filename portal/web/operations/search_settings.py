@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any
 
 from annotated_types import Ge, Le
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import format_decimal, gettext
 from pydantic import ValidationError
@@ -18,9 +17,12 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.search import dynamic_config
 from portal.services.search.dynamic_config import DynamicConfig
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
-blueprint = APIBlueprint("admin_search", __name__, enable_openapi=False, url_prefix="/admin/search")
+blueprint = PageBlueprint(
+    "admin_search", __name__, url_prefix="/admin/search", mark=context.for_administrators
+)
 
 # The label and description of each key, in page order.
 WORDS = {
@@ -102,14 +104,12 @@ class FormField:
 
 
 @blueprint.get("")
-@context.for_administrators
 def show() -> Answer:
     config = dynamic_config.show(*context.caller())
     return _page({name: _plain(getattr(config, name)) for name in DynamicConfig.model_fields})
 
 
 @blueprint.post("")
-@context.for_administrators
 def save() -> Answer:
     services, user = context.caller()
     current = dynamic_config.show(services, user)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, session, url_for
 from flask_babel import gettext
 
@@ -24,6 +23,7 @@ from portal.services.documents.intake import quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, second_factors, sessions
 from portal.services.people.federation import oidc_accounts
+from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import language
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people import preferences
@@ -48,7 +48,7 @@ SCOPE_WORDS = {
     ),
 }
 
-blueprint = APIBlueprint("account", __name__, enable_openapi=False, url_prefix="/account")
+blueprint = PageBlueprint("account", __name__, url_prefix="/account")
 
 
 @blueprint.get("")

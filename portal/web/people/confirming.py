@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from apiflask import APIBlueprint
 from flask import render_template, request, session, url_for
 
 from portal.errors import N_, ReauthenticationRequired, WrongCredentials
@@ -18,6 +17,7 @@ from portal.http import context, recent_sign_in
 from portal.http.messages import translated
 from portal.http.recent_sign_in import PASSWORD_FIELD, confirms_password
 from portal.services.people import accounts
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 from portal.web.security import local_path, referring_path
 
@@ -27,9 +27,7 @@ _HELD = "held_form"
 _MAX_HELD_CHARACTERS = 2000  # Of a cookie of 4096 bytes that holds other things too.
 _WRONG_PASSWORD = N_("The password is wrong. Try again.")
 
-blueprint = APIBlueprint(
-    "confirming", __name__, enable_openapi=False, url_prefix="/account/confirm"
-)
+blueprint = PageBlueprint("confirming", __name__, url_prefix="/account/confirm")
 
 
 @dataclass(frozen=True, slots=True)

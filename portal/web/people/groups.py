@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -14,19 +13,20 @@ from portal.errors import InvalidInput, NameTaken, NoSuchAccount, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.people import accounts, groups
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
-blueprint = APIBlueprint("admin_groups", __name__, enable_openapi=False, url_prefix="/admin/groups")
+blueprint = PageBlueprint(
+    "admin_groups", __name__, url_prefix="/admin/groups", mark=context.for_administrators
+)
 
 
 @blueprint.get("")
-@context.for_administrators
 def show_all() -> Answer:
     return _list_page()
 
 
 @blueprint.post("")
-@context.for_administrators
 def create() -> Answer:
     try:
         group_id = groups.create_group(
@@ -38,13 +38,11 @@ def create() -> Answer:
 
 
 @blueprint.get("/<uuid:group_id>")
-@context.for_administrators
 def show(group_id: UUID) -> Answer:
     return _page(group_id)
 
 
 @blueprint.post("/<uuid:group_id>")
-@context.for_administrators
 def edit(group_id: UUID) -> Answer:
     try:
         groups.change_group(
@@ -56,21 +54,18 @@ def edit(group_id: UUID) -> Answer:
 
 
 @blueprint.get("/<uuid:group_id>/delete")
-@context.for_administrators
 def confirm_delete(group_id: UUID) -> Answer:
     opened = groups.get_group(*context.caller(), group_id)
     return render_template("pages/people/group_delete.html", opened=opened)
 
 
 @blueprint.post("/<uuid:group_id>/delete")
-@context.for_administrators
 def delete(group_id: UUID) -> Answer:
     groups.delete_group(*context.caller(), group_id)
     return see_other(url_for("admin_groups.show_all"), gettext("Group deleted."))
 
 
 @blueprint.post("/<uuid:group_id>/members")
-@context.for_administrators
 def add_member(group_id: UUID) -> Answer:
     try:
         groups.add_member(*context.caller(), group_id, request.form.get("name", ""))
@@ -80,7 +75,6 @@ def add_member(group_id: UUID) -> Answer:
 
 
 @blueprint.post("/<uuid:group_id>/members/<uuid:user_id>/remove")
-@context.for_administrators
 def remove_member(group_id: UUID, user_id: UUID) -> Answer:
     groups.remove_member(*context.caller(), group_id, user_id)
     return _back(group_id, gettext("Member removed."))

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import Flask, render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
@@ -26,6 +25,7 @@ from portal.errors import NotFound, PortalError
 from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents import notifications
+from portal.web.blueprint import PageBlueprint
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, see_other, toast, viewer, wants_fragment
 from portal.web.presenters import device_words
@@ -39,9 +39,7 @@ _MAX_NOTES_AT_ONCE = 2
 _SOON_S, _LATER_S = 3, 30
 _BELL, _COUNT = "fragments/notifications/_bell.html", "fragments/notifications/_count.html"
 
-blueprint = APIBlueprint(
-    "notifications", __name__, enable_openapi=False, url_prefix="/notifications"
-)
+blueprint = PageBlueprint("notifications", __name__, url_prefix="/notifications")
 
 
 @dataclass(frozen=True, slots=True)

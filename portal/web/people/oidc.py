@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from apiflask import APIBlueprint
 from flask import g, make_response, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -25,12 +24,13 @@ from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.people.federation import oidc_accounts, oidc_sign_ins
 from portal.services.people.federation.oidc_provider import OidcClaims, OidcProvider
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, viewer
 from portal.web.people import confirming, oidc_flow, sign_in
 from portal.web.people.oidc_flow import CONFIRM, LINK, SIGN_IN, Flow
 from portal.web.security import next_path
 
-blueprint = APIBlueprint("oidc", __name__, enable_openapi=False, url_prefix="/oidc")
+blueprint = PageBlueprint("oidc", __name__, url_prefix="/oidc")
 
 _MAX_CODE_CHARACTERS = 4096
 # A provider that ignores `prompt=login` answers with an older sign-in.

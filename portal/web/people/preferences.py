@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from apiflask import APIBlueprint
 from flask import request
 from werkzeug.wrappers import Response as AnyResponse
 
 from portal.errors import InvalidInput, verbatim
 from portal.http import context, cookies
 from portal.services.people import accounts
+from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import LANGUAGES
 from portal.web.layout import THEMES, see_other, viewer
 from portal.web.security import next_path
 
 COOKIE_LIFE_S = 365 * 24 * 3600
 
-blueprint = APIBlueprint("preferences", __name__, enable_openapi=False, url_prefix="/preferences")
+blueprint = PageBlueprint("preferences", __name__, url_prefix="/preferences", mark=context.public)
 
 
 @blueprint.post("/language")
-@context.public
 def set_language() -> AnyResponse:
     return save(_back(), language=request.form.get("language", ""))
 
 
 @blueprint.post("/theme")
-@context.public
 def set_theme() -> AnyResponse:
     return save(_back(), theme=request.form.get("theme", ""))
 

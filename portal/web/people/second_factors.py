@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import segno
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext
 from markupsafe import Markup
@@ -18,12 +17,11 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.people import passkeys, recovery_codes, second_factors, sessions, totp
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people import passkey_forms
 
-blueprint = APIBlueprint(
-    "second_factors", __name__, enable_openapi=False, url_prefix="/account/second-factors"
-)
+blueprint = PageBlueprint("second_factors", __name__, url_prefix="/account/second-factors")
 
 
 @blueprint.get("")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
 from werkzeug.wrappers import Response
 
@@ -15,16 +14,16 @@ from portal.http import context, cookies
 from portal.http.messages import error_message
 from portal.services.people import accounts, passkeys, second_factors
 from portal.services.people.pending_sign_ins import PendingSignIn
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 from portal.web.people import passkey_forms
 from portal.web.people.sign_in import finish_sign_in, load_pending, show_sign_in_page
 from portal.web.security import next_path
 
-blueprint = APIBlueprint("second_step", __name__, enable_openapi=False, url_prefix="/login")
+blueprint = PageBlueprint("second_step", __name__, url_prefix="/login", mark=context.public)
 
 
 @blueprint.get("/second-step")
-@context.public
 def show() -> Answer:
     try:
         return _page(next_path())
@@ -33,7 +32,6 @@ def show() -> Answer:
 
 
 @blueprint.post("/second-step")
-@context.public
 def verify_code() -> Answer:
     def check(pending: PendingSignIn) -> SignInMethod:
         return second_factors.check_code(
@@ -47,7 +45,6 @@ def verify_code() -> Answer:
 
 
 @blueprint.post("/second-step/passkey/options")
-@context.public
 def send_second_step_options() -> Answer:
     pending, site = load_pending(), passkey_forms.current_site()
     options = passkeys.begin_sign_in(context.services(), site, pending.user.id)
@@ -55,7 +52,6 @@ def send_second_step_options() -> Answer:
 
 
 @blueprint.post("/second-step/passkey")
-@context.public
 def verify_passkey() -> Answer:
     def check(pending: PendingSignIn) -> SignInMethod:
         _check_passkey(pending.user.id)
@@ -65,14 +61,12 @@ def verify_passkey() -> Answer:
 
 
 @blueprint.post("/passkey/options")
-@context.public
 def send_sign_in_options() -> Answer:
     options = passkeys.begin_sign_in(context.services(), passkey_forms.current_site(), None)
     return passkey_forms.send_options(*options)
 
 
 @blueprint.post("/passkey")
-@context.public
 def sign_in_with_passkey() -> Answer:
     """Sign in with a passkey that has verified its owner: two factors in one."""
     after = next_path()

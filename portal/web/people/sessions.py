@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, url_for
 from flask_babel import gettext, ngettext
 
@@ -12,6 +11,7 @@ from portal.domain.people import SignInMethod
 from portal.errors import N_
 from portal.http import context
 from portal.services.people import sessions
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
 METHOD_WORDS = {
@@ -23,7 +23,7 @@ METHOD_WORDS = {
     SignInMethod.OPERATOR: N_("command line"),
 }
 
-blueprint = APIBlueprint("sessions", __name__, enable_openapi=False, url_prefix="/account/sessions")
+blueprint = PageBlueprint("sessions", __name__, url_prefix="/account/sessions")
 
 
 @blueprint.get("")

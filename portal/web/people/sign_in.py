@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiflask import APIBlueprint
 from flask import json, make_response, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -25,11 +24,12 @@ from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.services.people import accounts, administration, invitations, pending_sign_ins, sessions
 from portal.services.people.federation import oidc_sign_ins
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, remember, see_other, viewer, wants_fragment
 from portal.web.people import oidc_flow, passkey_forms
 from portal.web.security import clear_csrf, csrf_token, next_path
 
-blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
+blueprint = PageBlueprint("sign_in", __name__, mark=context.public)
 
 
 class PasswordsDiffer(InvalidInput):
@@ -38,7 +38,6 @@ class PasswordsDiffer(InvalidInput):
 
 
 @blueprint.get("/login")
-@context.public
 def show() -> Answer:
     after, user = next_path(), viewer()
     if user is None and wants_fragment():
@@ -54,7 +53,6 @@ def show() -> Answer:
 
 
 @blueprint.post("/login")
-@context.public
 @limits.failed_sign_ins
 def sign_in() -> Answer:
     after = next_path()
@@ -70,7 +68,6 @@ def sign_in() -> Answer:
 
 
 @blueprint.get("/logout")
-@context.public
 def confirm_sign_out() -> Answer:
     if viewer() is None:
         return see_other(url_for("sign_in.show"))
@@ -78,7 +75,6 @@ def confirm_sign_out() -> Answer:
 
 
 @blueprint.post("/logout")
-@context.public
 def sign_out() -> Answer:
     services, signed_in, elsewhere = context.services(), context.signed_in(), None
     if signed_in is not None:
@@ -95,14 +91,12 @@ def sign_out() -> Answer:
 
 
 @blueprint.get("/invite/<token>")
-@context.public
 def show_invitation(token: str) -> Answer:
     invitation = invitations.find_invitation(context.services(), token)
     return render_template("pages/people/invitation.html", invitation=invitation, token=token)
 
 
 @blueprint.post("/invite/<token>")
-@context.public
 @limits.failed_sign_ins
 def accept_invitation(token: str) -> Answer:
     services = context.services()
@@ -127,13 +121,11 @@ def accept_invitation(token: str) -> Answer:
 
 
 @blueprint.get("/reset/<token>")
-@context.public
 def show_password_reset(token: str) -> Answer:
     return _reset_page(token)
 
 
 @blueprint.post("/reset/<token>")
-@context.public
 @limits.limited("sign_in")
 def reset_password(token: str) -> Answer:
     password = request.form.get("password", "")

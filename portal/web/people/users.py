@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
@@ -19,6 +18,7 @@ from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents.intake import quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, administration, sessions
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
 FATE_WORDS = {
@@ -28,19 +28,20 @@ FATE_WORDS = {
     DocumentFate.PURGE: N_("Erase all documents permanently"),
 }
 
-blueprint = APIBlueprint(
-    "admin_users", __name__, enable_openapi=False, url_prefix="/admin/users/<uuid:user_id>"
+blueprint = PageBlueprint(
+    "admin_users",
+    __name__,
+    url_prefix="/admin/users/<uuid:user_id>",
+    mark=context.for_administrators,
 )
 
 
 @blueprint.get("")
-@context.for_administrators
 def show(user_id: UUID) -> Answer:
     return _page(user_id)
 
 
 @blueprint.post("/role")
-@context.for_administrators
 @require_recent_sign_in
 def set_role(user_id: UUID) -> Answer:
     is_admin = request.form.get("role") == "admin"
@@ -55,7 +56,6 @@ def set_role(user_id: UUID) -> Answer:
 
 
 @blueprint.post("/password")
-@context.for_administrators
 @require_recent_sign_in
 def reset_password(user_id: UUID) -> Answer:
     try:
@@ -68,7 +68,6 @@ def reset_password(user_id: UUID) -> Answer:
 
 
 @blueprint.post("/sessions/end")
-@context.for_administrators
 @require_recent_sign_in
 def end_sessions(user_id: UUID) -> Answer:
     ended = sessions.end_sessions_of(*context.caller(), user_id)
@@ -77,13 +76,11 @@ def end_sessions(user_id: UUID) -> Answer:
 
 
 @blueprint.get("/delete")
-@context.for_administrators
 def confirm_delete(user_id: UUID) -> Answer:
     return _deletion_page(user_id)
 
 
 @blueprint.post("/delete")
-@context.for_administrators
 @require_recent_sign_in
 def delete(user_id: UUID) -> Answer:
     user = context.user()

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import Response, make_response, render_template, request, url_for
 from flask_babel import gettext
 
@@ -28,6 +27,7 @@ from portal.http.messages import error_message, missing_message
 from portal.services.documents import folders, library
 from portal.services.search import engine, explaining, saved
 from portal.text.terms.highlight import whole_words
+from portal.web.blueprint import PageBlueprint
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, titled, wants_fragment
 from portal.web.search import explanations, facets
@@ -52,7 +52,7 @@ FUSION_WORDS = {
 # reading at 8 kB. The API takes longer ones.
 MAX_QUESTION_CHARACTERS = 800
 
-blueprint = APIBlueprint("search", __name__, enable_openapi=False)
+blueprint = PageBlueprint("search", __name__)
 
 
 @dataclass(frozen=True, slots=True)

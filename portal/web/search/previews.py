@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import render_template, request, url_for
 
 from portal.http import context
 from portal.services.documents import library
+from portal.web.blueprint import PageBlueprint
 from portal.web.documents.focus import find_focus
 from portal.web.documents.page_views import pages_view, wants_pages
 from portal.web.documents.reading import text_values
@@ -17,7 +17,7 @@ from portal.web.layout import Answer, see_other, wants_fragment
 
 _CHUNKS = 3
 
-blueprint = APIBlueprint("previews", __name__, enable_openapi=False, url_prefix="/search/preview")
+blueprint = PageBlueprint("previews", __name__, url_prefix="/search/preview")
 
 
 @blueprint.get("/<uuid:document_id>")

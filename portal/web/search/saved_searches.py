@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apiflask import APIBlueprint
 from flask import request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
@@ -14,13 +13,12 @@ from portal.errors import InvalidInput, NameTaken
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.search import saved
+from portal.web.blueprint import PageBlueprint
 from portal.web.layout import see_other
 from portal.web.search.query import SearchQuery
 from portal.web.security import next_path
 
-blueprint = APIBlueprint(
-    "saved_searches", __name__, enable_openapi=False, url_prefix="/search/saved"
-)
+blueprint = PageBlueprint("saved_searches", __name__, url_prefix="/search/saved")
 
 
 @blueprint.post("")

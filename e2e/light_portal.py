@@ -97,7 +97,6 @@ class LightPortal:
     def plays(self, *scripts: Sequence[Step]) -> None:
         """Have the endpoint play these scripts, one a request, and then repeat the last."""
         self.chat.requests.clear()
-        self.chat.sent_at.clear()
         self.chat.left = 0
         self.chat.scripts = list(scripts)
 

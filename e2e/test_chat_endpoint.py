@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import statistics
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
@@ -19,8 +16,6 @@ from e2e.pages.chat import ChatPage
 from portal.services import Services
 from portal.services.answers import answering
 from portal.services.answers.retrieving import Asked, Retrieved, retrieve
-from portal.services.people import accounts
-from tests.conftest import Portal
 from tests.factories.servers.chat import (
     Call,
     Die,
@@ -34,9 +29,6 @@ from tests.factories.servers.chat import (
 )
 
 pytestmark = pytest.mark.e2e
-
-TOKENS_MEASURED = 10
-SWITCHES_MEASURED = 20
 
 
 @dataclass(frozen=True)
@@ -179,14 +171,9 @@ def test_endpoint_that_says_nothing_gives_way_to_the_hits(
     portal = portal_with([Pause(), "too late"])
     chat = ChatPage(portal.open_window(language).page)
     answer = chat.begin_without_waiting(words.question)
-    began = time.monotonic()
     expect(answer.locator(".answer-waiting")).to_be_visible()
     expect(answer).to_have_attribute("aria-busy", "true")
     expect_unavailable(answer, words)
-    waited_s = time.monotonic() - began
-    print(f"unavailable after {waited_s:.2f} s")  # noqa: T201
-    # Three seconds are promised; two more are tolerance for a busy machine.
-    assert waited_s < 3 + 2
     portal.expect_nothing_to_go_on()
     chat.page.reload()
     expect_unavailable(chat.answers.last, words)
@@ -361,10 +348,8 @@ def test_reader_who_leaves_ends_the_request_and_leaves_no_thread(portal_with: Op
     expect(chat.begin_without_waiting(EN.question)).to_contain_text(EN.begins)
     conversation = chat.page.url
     assert portal.chat.active == 1
-    began = time.monotonic()
     chat.page.close()
     portal.expect_nothing_to_go_on(within_s=3)
-    print(f"ended {time.monotonic() - began:.2f} s after the reader left")  # noqa: T201
     assert portal.chat.left == 1
     portal.close_windows()
     portal.close_browsers()
@@ -373,70 +358,3 @@ def test_reader_who_leaves_ends_the_request_and_leaves_no_thread(portal_with: Op
     again.page.goto(conversation)
     expect(again.answers).to_have_attribute("data-status", "stopped")
     expect(again.answers).to_contain_text(EN.begins)
-
-
-# --- how long it takes ----------------------------------------------------------------------------
-
-NOTE_FIRST_TEXT = """
-window.firstTexts = [];
-const seen = new Set();
-new MutationObserver(() => {
-  const now = performance.timeOrigin + performance.now();
-  const text = document.querySelector("[data-status=streaming] .answer-text");
-  const id = text?.closest("article").id;
-  if (!text?.textContent || seen.has(id)) return;
-  seen.add(id);
-  const note = { inDocument: now, onScreen: null };
-  window.firstTexts.push(note);
-  // The task after a frame: what stood in the document before it is painted.
-  requestAnimationFrame(() => setTimeout(() => {
-    note.onScreen = performance.timeOrigin + performance.now();
-  }));
-}).observe(document, { childList: true, subtree: true, characterData: true });
-"""
-
-
-def test_first_token_is_on_the_page_as_soon_as_it_arrives(portal_with: OpenPortal) -> None:
-    portal = portal_with([Pause(0.1), "It ", Pause(0.15), f"is so: {EN.begins} [1]."])
-    chat = ChatPage(portal.open_window(init_script=NOTE_FIRST_TEXT).page)
-    answer = chat.begin(EN.question)
-    for _ in range(TOKENS_MEASURED - 1):
-        before = answer.get_attribute("id")
-        answer.get_by_test_id("retry-answer").click()
-        expect(chat.page.locator(f"#{before}")).to_have_count(0)
-        answer = chat.answers.last
-        expect(answer).to_have_attribute("data-status", "done")
-    wall = time.time() - time.monotonic()
-    sent = [(at + wall) * 1000 for at in portal.chat.sent_at[::2]]
-    noted = chat.page.evaluate("window.firstTexts")
-    assert len(sent) == len(noted) == TOKENS_MEASURED
-    for name in ("inDocument", "onScreen"):
-        waits = [note[name] - at for note, at in zip(noted, sent, strict=True)]
-        print(f"first token {name}: {in_words(waits)}")  # noqa: T201
-        # The time is reported, not tested: the machine may be busy.
-        assert 0 < statistics.median(waits) < 1000
-
-
-def test_switch_of_a_conversation_answers_at_once(portal_with: OpenPortal) -> None:
-    portal = portal_with(["nothing"])
-    admin = accounts.find_user(portal.services, "admin")
-    headers = Portal(portal.services, admin).headers(admin)
-    with httpx.Client(base_url=portal.url, headers=headers) as client:
-        conversation = client.post("/api/conversations", json={}).json()["id"]
-        overrides = f"/api/conversations/{conversation}/document-overrides"
-        listed = client.get(overrides).json()["documents"]
-        waits = []
-        for number in range(SWITCHES_MEASURED):
-            address = f"/chat/{conversation}/documents/{listed[number]['document_id']}"
-            began = time.monotonic()
-            answer = client.post(address, data={"state": "off"}, headers={"HX-Request": "true"})
-            waits.append((time.monotonic() - began) * 1000)
-            assert answer.status_code == 200
-            assert f"Using {len(listed) - number - 1} of {len(listed)} documents" in answer.text
-    print(f"switch: {in_words(waits)}")  # noqa: T201
-
-
-def in_words(waits: list[float]) -> str:
-    """Return the median and the 95th percentile in words."""
-    p95 = statistics.quantiles(waits, n=20, method="inclusive")[-1]
-    return f"median {statistics.median(waits):.1f} ms, p95 {p95:.1f} ms of {len(waits)}"

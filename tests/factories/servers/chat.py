@@ -83,7 +83,6 @@ class FakeChat:
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
     models: Status = field(default_factory=lambda: Status(200, {"data": []}))
     listings: list[dict[str, str]] = field(default_factory=list)
-    sent_at: list[float] = field(default_factory=list)
     left: int = 0
     active: int = 0
     url: str = ""
@@ -145,7 +144,6 @@ class _Handler(BaseHTTPRequestHandler):
                 has_called = True
                 self._call(step)
             elif isinstance(step, str):
-                self.chat.sent_at.append(time.monotonic())
                 self._send(_chunk({"content": step}))
         self._send(_chunk({}, "tool_calls" if has_called else "stop") + b"data: [DONE]\n\n")
 

@@ -7,7 +7,7 @@ processes serve the same database, each with its own caches.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -118,10 +118,9 @@ class World:
         self.let_go()
         rng = random.Random(0)
         with self._begin(0) as session:
-            for table in (
-                *("documents", "conversations", "user_document_defaults", "folders", "groups"),
-            ):
+            for table in ("documents", "conversations", "user_document_defaults", "folders"):
                 session.execute(text(f"DELETE FROM {table}"))
+            session.execute(text("DELETE FROM groups"))
             session.execute(text("UPDATE users SET is_admin = (name = 'admin')"))
             self.users = [replace(user, is_admin=user.name == "admin") for user in self.users]
             self.model, self.staged = Library(), {}
@@ -258,6 +257,10 @@ class World:
     def _begin(self, process: int) -> AbstractContextManager[Session]:
         return self.processes[process].database.begin()
 
+    def _run(self, step: Step, statement: str, **binds: object) -> None:
+        with self._begin(step.process) as session:
+            session.execute(text(statement), binds)
+
     def _document(self, step: Step) -> Document:
         return self.model.documents[self.slots[step.slot]]
 
@@ -278,29 +281,20 @@ class World:
 
     def forget_default(self, step: Step) -> None:
         user, document = self.users[step.user].id, self._document(step).id
-        with self._begin(step.process) as session:
-            session.execute(
-                text("DELETE FROM user_document_defaults WHERE user_id = :p AND document_id = :d"),
-                {"p": user, "d": document},
-            )
+        delete = "DELETE FROM user_document_defaults WHERE user_id = :p AND document_id = :d"
+        self._run(step, delete, p=user, d=document)
         self.model.defaults.pop((user, document), None)
 
     def switch_all_defaults(self, step: Step) -> None:
         """Enable or disable all documents in one statement."""
         user, enabled = self.users[step.user].id, _decides(step, 0.3)
-        with self._begin(step.process) as session:
-            session.execute(_ALL_DEFAULTS, {"owner": user, "enabled": enabled})
+        self._run(step, _ALL_DEFAULTS, owner=user, enabled=enabled)
         self.model.defaults |= {(user, document): enabled for document in self.model.documents}
 
     def forget_all_defaults(self, step: Step) -> None:
         user = self.users[step.user].id
-        with self._begin(step.process) as session:
-            session.execute(
-                text("DELETE FROM user_document_defaults WHERE user_id = :p"), {"p": user}
-            )
-        self.model.defaults = {
-            key: enabled for key, enabled in self.model.defaults.items() if key[0] != user
-        }
+        self._run(step, "DELETE FROM user_document_defaults WHERE user_id = :p", p=user)
+        self.model.defaults = _without(self.model.defaults, {user})
 
     def switch_override(self, step: Step) -> None:
         with self._begin(step.process) as session:
@@ -318,30 +312,14 @@ class World:
 
     def forget_override(self, step: Step) -> None:
         conversation, document = self.conversations[step.user], self._document(step).id
-        with self._begin(step.process) as session:
-            session.execute(
-                text(
-                    "DELETE FROM conversation_document_overrides"
-                    " WHERE conversation_id = :c AND document_id = :d"
-                ),
-                {"c": conversation, "d": document},
-            )
+        self._run(step, f"{_FORGET_OVERRIDES} AND document_id = :d", c=conversation, d=document)
         if conversation is not None:
             self.model.overrides.pop((conversation, document), None)
 
     def forget_all_overrides(self, step: Step) -> None:
         conversation = self.conversations[step.user]
-        with self._begin(step.process) as session:
-            session.execute(
-                text("DELETE FROM conversation_document_overrides WHERE conversation_id = :c"),
-                {"c": conversation},
-            )
-        self._drop_overrides(conversation)
-
-    def _drop_overrides(self, conversation: UUID | None) -> None:
-        self.model.overrides = {
-            key: enabled for key, enabled in self.model.overrides.items() if key[0] != conversation
-        }
+        self._run(step, _FORGET_OVERRIDES, c=conversation)
+        self.model.overrides = _without(self.model.overrides, {conversation})
 
     def remake_conversation(self, step: Step) -> None:
         """Delete a user's conversation, or create one if it is deleted."""
@@ -352,12 +330,8 @@ class World:
                 return
             session.execute(text("DELETE FROM conversations WHERE id = :c"), {"c": conversation})
         self.conversations[step.user] = None
-        self._drop_overrides(conversation)
-        self.model.folder_switches = {
-            key: enabled
-            for key, enabled in self.model.folder_switches.items()
-            if key[0] != conversation
-        }
+        self.model.overrides = _without(self.model.overrides, {conversation})
+        self.model.folder_switches = _without(self.model.folder_switches, {conversation})
 
     def _folder(self, step: Step) -> UUID:
         return self.folder_slots[step.slot % FOLDERS]
@@ -405,14 +379,10 @@ class World:
             del self.model.parents[one]
             self.model.folder_owners.pop(one, None)
         self.model.gates -= gone
-        self.model.members = {
-            key: role for key, role in self.model.members.items() if key[0] not in gone
-        }
+        self.model.members = _without(self.model.members, gone)
         for document in self.model.documents.values():
             document.folder = above if document.folder in gone else document.folder
-        self.model.folder_switches = {
-            key: on for key, on in self.model.folder_switches.items() if key[1] not in gone
-        }
+        self.model.folder_switches = _without(self.model.folder_switches, gone, place=1)
         rng = random.Random(step.seed)
         with self._begin(step.process) as session:
             for place, one in enumerate(self.folder_slots):
@@ -429,11 +399,9 @@ class World:
         """Open a folder to members only, or to all again."""
         folder = self._folder(step)
         is_gate = folder in self.model.gates
-        with self._begin(step.process) as session:
-            session.execute(
-                text("UPDATE folders SET visibility = :visibility WHERE id = :id"),
-                {"visibility": "shared" if is_gate else "members", "id": folder},
-            )
+        visibility = "shared" if is_gate else "members"
+        update = "UPDATE folders SET visibility = :visibility WHERE id = :id"
+        self._run(step, update, visibility=visibility, id=folder)
         self.model.gates ^= {folder}
 
     def change_member(self, step: Step) -> None:
@@ -443,40 +411,22 @@ class World:
         member, column = rng.choice(
             [(user, "user_id"), *((group, "group_id") for group in self.groups)]
         )
-        with self._begin(step.process) as session:
-            binds = {"folder": folder, "member": member}
-            if self.model.members.pop((folder, member), None):
-                session.execute(
-                    text(
-                        "DELETE FROM folder_members"
-                        f" WHERE folder_id = :folder AND {column} = :member"
-                    ),
-                    binds,
-                )
-                return
-            role = rng.choice(("reader", "contributor", "keeper"))
-            session.execute(
-                text(
-                    f"INSERT INTO folder_members (folder_id, {column}, role)"
-                    " VALUES (:folder, :member, :role)"
-                ),
-                binds | {"role": role},
-            )
+        if self.model.members.pop((folder, member), None):
+            delete = f"DELETE FROM folder_members WHERE folder_id = :folder AND {column} = :member"
+            self._run(step, delete, folder=folder, member=member)
+            return
+        role = rng.choice(("reader", "contributor", "keeper"))
+        insert = f"INSERT INTO folder_members (folder_id, {column}, role) VALUES (:f, :m, :role)"
+        self._run(step, insert, f=folder, m=member, role=role)
         self.model.members[folder, member] = role
 
     def change_group(self, step: Step) -> None:
         """Add a user to a group or remove one."""
         group, user = random.Random(step.seed).choice(self.groups), self.users[step.user].id
         users = self.model.groups[group]
-        binds = {"group": group, "user": user}
-        with self._begin(step.process) as session:
-            if user in users:
-                session.execute(
-                    text("DELETE FROM group_members WHERE group_id = :group AND user_id = :user"),
-                    binds,
-                )
-            else:
-                session.execute(text("INSERT INTO group_members VALUES (:group, :user)"), binds)
+        delete = "DELETE FROM group_members WHERE group_id = :group AND user_id = :user"
+        insert = "INSERT INTO group_members VALUES (:group, :user)"
+        self._run(step, delete if user in users else insert, group=group, user=user)
         users ^= {user}
 
     def remake_group(self, step: Step) -> None:
@@ -488,19 +438,14 @@ class World:
             session.execute(text("DELETE FROM groups WHERE id = :id"), {"id": gone})
             self.groups[place] = self._new_group(session, rng)
         del self.model.groups[gone]
-        self.model.members = {
-            key: role for key, role in self.model.members.items() if key[1] != gone
-        }
+        self.model.members = _without(self.model.members, {gone}, place=1)
 
     def hand_over_folder(self, step: Step) -> None:
         """Change or remove a folder's owner."""
         owner = random.Random(step.seed).choice([*(user.id for user in self.users), None])
         folder = self._folder(step)
-        with self._begin(step.process) as session:
-            session.execute(
-                text("UPDATE folders SET owner_id = :owner WHERE id = :id"),
-                {"owner": owner, "id": folder},
-            )
+        update = "UPDATE folders SET owner_id = :owner WHERE id = :id"
+        self._run(step, update, owner=owner, id=folder)
         self.model.folder_owners.pop(folder, None)
         if owner is not None:
             self.model.folder_owners[folder] = owner
@@ -545,11 +490,8 @@ class World:
         """Change or remove a document's owner."""
         document = self._document(step)
         owner = random.Random(step.seed).choice([*(user.id for user in self.users), None])
-        with self._begin(step.process) as session:
-            session.execute(
-                text("UPDATE documents SET owner_id = :owner WHERE id = :id"),
-                {"owner": owner, "id": document.id},
-            )
+        update = "UPDATE documents SET owner_id = :owner WHERE id = :id"
+        self._run(step, update, owner=owner, id=document.id)
         document.owner = owner
 
     def rename(self, step: Step) -> None:
@@ -588,17 +530,13 @@ class World:
         if document.id not in self.staged:
             return
         job, _ = self.staged.pop(document.id)
-        with self._begin(step.process) as session:
-            session.execute(
-                text("UPDATE jobs SET status = 'processing' WHERE id = :id"), {"id": job}
-            )
+        self._run(step, "UPDATE jobs SET status = 'processing' WHERE id = :id", id=job)
         attempts.fail(self.processes[step.process], job, EmptyFile(name=document.title))
 
     def withdraw(self, step: Step) -> None:
         """Delete a job, and with it the text that it published."""
         document = self._document(step)
-        with self._begin(step.process) as session:
-            session.execute(text("DELETE FROM jobs WHERE document_id = :id"), {"id": document.id})
+        self._run(step, "DELETE FROM jobs WHERE document_id = :id", id=document.id)
         document.chunks = ()
         self.staged.pop(document.id, None)
 
@@ -606,19 +544,14 @@ class World:
         """Delete a document's vectors, or restore the missing ones."""
         document = self._document(step)
         is_whole = all(chunk.has_vector for chunk in document.chunks)
+        current_job = "SELECT current_job_id FROM documents WHERE id = :id"
+        delete = (
+            f"DELETE FROM chunk_embeddings WHERE document_id = :id AND job_id = ({current_job})"
+        )
         with self._begin(step.process) as session:
-            session.execute(
-                text(
-                    "DELETE FROM chunk_embeddings WHERE document_id = :id AND job_id ="
-                    " (SELECT current_job_id FROM documents WHERE id = :id)"
-                ),
-                {"id": document.id},
-            )
+            session.execute(text(delete), {"id": document.id})
             if not is_whole:
-                job = session.execute(
-                    text("SELECT current_job_id FROM documents WHERE id = :id"),
-                    {"id": document.id},
-                ).scalar_one()
+                job = session.execute(text(current_job), {"id": document.id}).scalar_one()
                 owned = [(job, document.id, chunk) for chunk in document.chunks]
                 self._insert_vectors(session, owned)
         document.chunks = tuple(
@@ -629,11 +562,8 @@ class World:
         """Toggle a user's administrator role."""
         place = 1 + step.user % 2
         user = replace(self.users[place], is_admin=not self.users[place].is_admin)
-        with self._begin(step.process) as session:
-            session.execute(
-                text("UPDATE users SET is_admin = :is_admin WHERE id = :id"),
-                {"is_admin": user.is_admin, "id": user.id},
-            )
+        update = "UPDATE users SET is_admin = :is_admin WHERE id = :id"
+        self._run(step, update, is_admin=user.is_admin, id=user.id)
         self.users[place] = user
 
     def roll_back(self, step: Step) -> None:
@@ -759,37 +689,27 @@ class World:
 
 
 CHANGES: dict[str, Callable[[World, Step], None]] = {
-    "switch a default": World.switch_default,
-    "forget a default": World.forget_default,
-    "switch all defaults": World.switch_all_defaults,
-    "forget all defaults": World.forget_all_defaults,
-    "switch an override": World.switch_override,
-    "forget an override": World.forget_override,
-    "forget all overrides": World.forget_all_overrides,
-    "remake a conversation": World.remake_conversation,
-    "switch a folder": World.switch_folder,
-    "move a folder": World.move_folder,
-    "remake a folder": World.remake_folder,
-    "file": World.file,
-    "close or open a folder": World.close_folder,
-    "change a member": World.change_member,
-    "change a group": World.change_group,
-    "remake a group": World.remake_group,
-    "hand over a folder": World.hand_over_folder,
-    "trash or restore": World.trash,
-    "purge or upload": World.purge,
-    "show or hide": World.show_or_hide,
-    "give away": World.give_away,
-    "rename": World.rename,
-    "read again": World.read_again,
-    "fail": World.fail,
-    "withdraw": World.withdraw,
-    "lose vectors": World.lose_vectors,
-    "promote": World.promote,
-    "roll back": World.roll_back,
-    "hold back": World.hold_back,
-    "shuffle": World.shuffle,
+    change.__name__.replace("_", " "): change
+    for change in (
+        *(World.switch_default, World.forget_default, World.switch_all_defaults),
+        *(World.forget_all_defaults, World.switch_override, World.forget_override),
+        *(World.forget_all_overrides, World.remake_conversation, World.switch_folder),
+        *(World.move_folder, World.remake_folder, World.file),
+        *(World.close_folder, World.change_member, World.change_group),
+        *(World.remake_group, World.hand_over_folder, World.trash),
+        *(World.purge, World.show_or_hide, World.give_away),
+        *(World.rename, World.read_again, World.fail),
+        *(World.withdraw, World.lose_vectors, World.promote),
+        *(World.roll_back, World.hold_back, World.shuffle),
+    )
 }
+
+
+def _without(
+    values: dict[tuple[Any, Any], Any], gone: Collection[UUID | None], *, place: int = 0
+) -> dict[Any, Any]:
+    """Return the entries whose keys have none of these ids at a place."""
+    return {key: value for key, value in values.items() if key[place] not in gone}
 
 
 def _decides(step: Step, share: float) -> bool:
@@ -879,6 +799,7 @@ _VECTORS = text(
             :chunk, :document, :job, CAST(:embedding AS vector))
     """
 )
+_FORGET_OVERRIDES = "DELETE FROM conversation_document_overrides WHERE conversation_id = :c"
 _DEFAULT = text(
     """
     INSERT INTO user_document_defaults (user_id, document_id, enabled)
@@ -886,13 +807,12 @@ _DEFAULT = text(
     ON CONFLICT (user_id, document_id) DO UPDATE SET enabled = excluded.enabled
     """
 )
-_ALL_DEFAULTS = text(
-    """
+_ALL_DEFAULTS = """
     INSERT INTO user_document_defaults (user_id, document_id, enabled)
     SELECT :owner, id, :enabled FROM documents
     ON CONFLICT (user_id, document_id) DO UPDATE SET enabled = excluded.enabled
     """
-)
+
 _OVERRIDE = text(
     """
     INSERT INTO conversation_document_overrides (conversation_id, document_id, enabled)

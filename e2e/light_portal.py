@@ -66,8 +66,7 @@ def library(documents: dict[str, str]) -> Iterator[Library]:
         services = build_services(made.settings())
         stack.callback(services.database.dispose)
         list(setup.prepare_database(services))
-        accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_user(services, "admin"))
+        portal = Portal.of(services)
         for name, text in documents.items():
             portal.add(text, name=name)
         # No test is about the notifications of these documents.

@@ -304,6 +304,20 @@ class Portal:
     services: Services
     admin: User
 
+    @classmethod
+    def of(cls, services: Services) -> Portal:
+        """Return the portal of these services, with its first administrator."""
+        accounts.ensure_first_administrator(services)
+        return cls(services, accounts.find_user(services, "admin"))
+
+    def app(self) -> Flask:
+        """Return an application whose errors become responses, as in production, instead of being
+        raised into the test."""
+        app = create_app(self.services)
+        app.testing = True
+        app.config["PROPAGATE_EXCEPTIONS"] = False
+        return app
+
     def user(self, name: str, *, is_admin: bool = False) -> User:
         return accounts.create_user(self.services, name=name, password=PASSWORD, is_admin=is_admin)
 
@@ -342,14 +356,9 @@ class Portal:
 
 @pytest.fixture
 def portal(services: Services) -> Portal:
-    accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_user(services, "admin"))
+    return Portal.of(services)
 
 
 @pytest.fixture
 def client(portal: Portal) -> FlaskClient:
-    app = create_app(portal.services)
-    app.testing = True
-    # Errors become responses, as in production, instead of being raised into the test.
-    app.config["PROPAGATE_EXCEPTIONS"] = False
-    return app.test_client()
+    return portal.app().test_client()

@@ -170,6 +170,13 @@ def nearest_first(chunks: Iterable[SemanticChunk], query_vector: Vector) -> list
     return sorted(near, key=lambda one: -(one.similarity or 0.0))
 
 
+def similarities(chunks: Iterable[SemanticChunk], query_vector: Vector) -> dict[str, float]:
+    """Return the cosine of each chunk that has a vector, by its id."""
+    return {
+        chunk.id: cosine(chunk.vector, query_vector) for chunk in chunks if chunk.vector is not None
+    }
+
+
 def cosine(one: Vector, other: Vector) -> float:
     """Return the cosine of two vectors (dimensions,), 0 if one has no length, as PostgreSQL's
     searches do. Raises ValueError for different lengths."""

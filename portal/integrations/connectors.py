@@ -153,22 +153,14 @@ class VectorStoreManager(_Connected):
         *,
         global_config: Mapping[str, Any] | None = None,
         data_path: str | Path | None = None,
-        embedding_function: Embeddings | None = None,
-        connection: Connection | None = None,
-        user: str | User | None = None,
-        conversation: UUID | str | None = None,
+        **options: Any,
     ) -> None:
-        """Use the configuration's DATA_PATH unless `data_path` is given."""
+        """Take the arguments of a connector, a `global_config` that replaces the configuration's,
+        and a `data_path` that replaces its DATA_PATH."""
         whole = dict(config or {})
         if global_config is not None:
             whole["global"] = global_config
-        super().__init__(
-            whole,
-            embedding_function=embedding_function,
-            connection=connection,
-            user=user,
-            conversation=conversation,
-        )
+        super().__init__(whole, **options)
         self.data_path = Path(data_path) if data_path is not None else self._config.data_path
 
     def delete_existing_collection_if_reset(self) -> None:

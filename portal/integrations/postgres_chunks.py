@@ -13,10 +13,10 @@ from portal.domain.vector_collections import NewRecord, Page, RecordFilter, Stor
 from portal.errors import InvalidInput, NotFound
 from portal.integrations.chunk_store import (
     CONTENT_TYPE,
-    cosine,
     found,
     named_document,
     nearest_first,
+    similarities,
 )
 from portal.integrations.values import plain_errors
 from portal.services.collections.hybrid import ranks_words, search_by_words
@@ -64,11 +64,7 @@ class PostgresChunks:
         return [found(_chunk(record)) for record in best]
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
-        return {
-            chunk.id: cosine(chunk.vector, query_vector)
-            for chunk in self.get(ids, ChunkSlice(with_vectors=True))
-            if chunk.vector is not None
-        }
+        return similarities(self.get(ids, ChunkSlice(with_vectors=True)), query_vector)
 
     # --- keeping --------------------------------------------------------------------------------
 

@@ -66,7 +66,9 @@ class Group:
 @blueprint.get("/go")
 def show() -> Answer:
     words = request.args.get("find", "").strip()[:_MAX_CHARACTERS]
-    values = {"words": words, "groups": list(_groups(words)), "back": _back()}
+    # A switch of language or theme comes back here.
+    back = next_path() or referring_path() or url_for("home.show")
+    values = {"words": words, "groups": list(_groups(words)), "back": back}
     if wants_fragment("go-results"):
         return render_template("fragments/go/_results.html", **values)
     name = "fragments/go/_go.html" if wants_fragment() else "pages/go.html"
@@ -148,8 +150,3 @@ def _conversations(words: str) -> list[Item]:
 
 def _matches(words: str, *labels: str) -> bool:
     return any(words.casefold() in label.casefold() for label in labels)
-
-
-def _back() -> str:
-    """Return where a switch of language or theme comes back to."""
-    return next_path() or referring_path() or url_for("home.show")

@@ -32,13 +32,10 @@ def appended(rows: str, count: int) -> Response:
     if page := referring_path():
         parts = urlsplit(page)
         shown = str(shown_values(count)["shown"])
-        query = urlencode([*_without_shown(parts.query), ("shown", shown)])
+        others = [pair for pair in parse_qsl(parts.query) if pair[0] != "shown"]
+        query = urlencode([*others, ("shown", shown)])
         response.headers["HX-Replace-Url"] = parts._replace(query=query).geturl()
     return response
-
-
-def _without_shown(query: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in parse_qsl(query) if name != "shown"]
 
 
 def _shown() -> int:

@@ -22,7 +22,7 @@ from sqlalchemy import text
 from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
-from portal import api, create_app
+from portal import api
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.documents.folder_members import MemberKind
@@ -272,8 +272,7 @@ def _is_for_programs(rule: Rule) -> bool:
 
 @pytest.fixture
 def world(portal: Portal) -> World:
-    app = create_app(portal.services)
-    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app = portal.app()
     world = World(portal, app, portal.user("ada"), portal.user("eve"))
     portal.user("zoe")  # Who signs in with a password alone.
     for user in (world.ada, world.eve):

@@ -14,7 +14,6 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 from werkzeug.routing import Rule
 
-from portal import create_app
 from tests.conftest import Portal
 
 
@@ -40,9 +39,7 @@ def calls(app: Flask) -> list[tuple[str, str, str]]:
 
 @pytest.fixture
 def app(portal: Portal) -> Flask:
-    app = create_app(portal.services)
-    app.config["PROPAGATE_EXCEPTIONS"] = False
-    return app
+    return portal.app()
 
 
 def test_no_get_writes(app: Flask, portal: Portal) -> None:

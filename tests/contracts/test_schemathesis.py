@@ -27,7 +27,6 @@ from schemathesis.engine import Status, events, from_schema
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from portal import create_app
 from portal.domain.people import User
 from portal.services.answers import answering, conversations
 from tests.conftest import Portal
@@ -73,9 +72,7 @@ OF_VECTORS_AND_FILTERS = {
 
 @pytest.fixture
 def app(portal: Portal) -> Flask:
-    app = create_app(portal.services)
-    app.config["PROPAGATE_EXCEPTIONS"] = False
-    return app
+    return portal.app()
 
 
 def furnish(portal: Portal, user: User) -> None:

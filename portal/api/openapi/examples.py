@@ -103,17 +103,13 @@ def _of_type(schema: dict[str, Any], schemas: dict[str, Any], name: str) -> Any:
     if kind == "array":
         items = schema.get("prefixItems") or [schema.get("items", {})]
         count = max(schema.get("minItems", 1), len(items))
-        found = [example_of(one, schemas, _singular(name)) for one in items]
+        found = [example_of(one, schemas, name.removesuffix("s")) for one in items]
         return (found * count)[:count]
     if kind in {"integer", "number"}:
         return _figure(schema, name, whole=kind == "integer")
     if kind == "boolean":
         return False
     return _word(schema, name) if kind == "string" else None
-
-
-def _singular(name: str) -> str:
-    return name.removesuffix("s")
 
 
 def _figure(schema: dict[str, Any], name: str, *, whole: bool) -> float:

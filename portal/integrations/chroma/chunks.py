@@ -22,7 +22,7 @@ from portal.integrations.chroma.collection import (
     plain_errors,
 )
 from portal.integrations.chroma.words import OwnWords
-from portal.integrations.chunk_store import CONTENT_TYPE, cosine, found, nearest_first
+from portal.integrations.chunk_store import CONTENT_TYPE, found, nearest_first, similarities
 from portal.store.search.term_postings import Bm25Shape
 from portal.text.terms.analyser import query_terms
 
@@ -97,11 +97,7 @@ class ChromaChunks:
         return [found(chunk) for chunk in self._on_collection(by_words)]
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
-        return {
-            chunk.id: cosine(chunk.vector, query_vector)
-            for chunk in self.get(ids, ChunkSlice(with_vectors=True))
-            if chunk.vector is not None
-        }
+        return similarities(self.get(ids, ChunkSlice(with_vectors=True)), query_vector)
 
     def _native(
         self, there: OpenCollection, query_text: str, limit: int, content_type: str | None

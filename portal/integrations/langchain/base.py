@@ -11,9 +11,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from portal.domain.vector_collections import DISTANCES, Distance
+from portal.embeddings import create_embedder
 from portal.integrations.connection import Connection, connect
 from portal.integrations.langchain.collection import Collection
-from portal.integrations.langchain.embeddings import PortalEmbeddings
+from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
 from portal.services.collections.nearest import COMPARED_ONE_BY_ONE
 from portal.services.collections.records import Collections
@@ -78,7 +79,8 @@ class CollectionStore(VectorStore):
     def embeddings(self) -> Embeddings:
         """The caller's model, or the portal's own."""
         if self._embedding_function is None:
-            self._embedding_function = PortalEmbeddings(self._settings.embedding)
+            embedder = create_embedder(self._settings.embedding)
+            self._embedding_function = EmbedderEmbeddings(lambda: embedder)
         return self._embedding_function
 
     @property

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from langchain_core.embeddings import Embeddings
 
 from portal.domain.embedding import Embedder
-from portal.embeddings import create_embedder
-from portal.settings import EmbeddingSettings
 
 
 class EmbedderEmbeddings(Embeddings):
@@ -23,11 +21,3 @@ class EmbedderEmbeddings(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         return [float(number) for number in self._embedder().embed_query(text)]
-
-
-class PortalEmbeddings(EmbedderEmbeddings):
-    """The model that the portal's settings name."""
-
-    def __init__(self, settings: EmbeddingSettings) -> None:
-        embedder = create_embedder(settings)
-        super().__init__(lambda: embedder)

@@ -84,6 +84,15 @@ def duration_words(job: Job) -> str:
     return str(ngettext("took %(num)s second", "took %(num)s seconds", seconds))
 
 
+def retried_words(count: int) -> str:
+    """Say how many documents are queued again."""
+    if not count:
+        return str(gettext("No failed documents."))
+    return str(
+        ngettext("%(num)s document is queued again.", "%(num)s documents are queued again.", count)
+    )
+
+
 def init_app(app: Flask) -> None:
     app.jinja_env.globals.update(
         stage_words=stage_words,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from flask import url_for
-from flask_babel import gettext, ngettext
 
 from portal.errors import Conflict
 from portal.http import context
 from portal.services.documents import library
 from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
+from portal.web.documents.job_words import retried_words
 from portal.web.documents.listing import progress_line, retry_failed_button, row
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
@@ -38,11 +38,7 @@ def cancel(document_id: UUID) -> Answer:
 
 @blueprint.post("/retry-failed")
 def retry_failed() -> Answer:
-    count = jobs.retry_failed(*context.caller())
-    words = ngettext(
-        "%(num)s document is queued again.", "%(num)s documents are queued again.", count
-    )
-    return _back(words if count else gettext("No failed documents."))
+    return _back(retried_words(jobs.retry_failed(*context.caller())))
 
 
 def _changed(document_id: UUID) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from flask import render_template, request, url_for
-from flask_babel import gettext, ngettext
+from flask_babel import gettext
 
 from portal.domain.documents.jobs import JobStatus
 from portal.errors import PortalError
@@ -13,6 +13,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
+from portal.web.documents.job_words import retried_words
 from portal.web.layout import Answer, see_other, wants_fragment
 
 PAGE_SIZE = 50
@@ -60,11 +61,7 @@ def retry(document_id: UUID) -> Answer:
 
 @blueprint.post("/retry-failed")
 def retry_failed() -> Answer:
-    count = jobs.retry_failed(*context.caller())
-    words = ngettext(
-        "%(num)s document is queued again.", "%(num)s documents are queued again.", count
-    )
-    return _done(words if count else gettext("No failed documents."))
+    return _done(retried_words(jobs.retry_failed(*context.caller())))
 
 
 def _status() -> JobStatus | None:

@@ -62,8 +62,10 @@ def show() -> str:
     return render_template(
         "pages/operations/admin_overview.html",
         plots=(
-            _latency(found.latency_s),
-            _hits(found.hits),
+            _searches(
+                "latency", gettext("Search time"), gettext("Milliseconds"), found.latency_s, 1000
+            ),
+            _searches("hits", gettext("Search results"), gettext("Results"), found.hits),
             _answers(found.days),
             _queue(found.days, found.waiting, found.working),
             _storage(found.days),
@@ -83,31 +85,19 @@ def show_components() -> str:
     return render_template("pages/operations/components.html", colours=COLOURS, plot=plot)
 
 
-def _latency(buckets: Sequence[Bucket]) -> Plot:
+def _searches(
+    name: str, title: str, label_words: str, buckets: Sequence[Bucket], factor: int = 1
+) -> Plot:
+    """Return a plot of searches by a value, which `factor` brings to the unit that is shown."""
+    count = _number(sum(one.count for one in buckets))
     return Plot(
-        "latency",
-        gettext("Search time"),
-        _searches(buckets),
-        gettext("Milliseconds"),
+        name,
+        title,
+        gettext("%(count)s searches since the start.", count=count),
+        label_words,
         gettext("Searches"),
-        [Bar(_up_to(one, 1000), one.count, _number(one.count)) for one in buckets],
+        [Bar(_up_to(one, factor), one.count, _number(one.count)) for one in buckets],
     )
-
-
-def _hits(buckets: Sequence[Bucket]) -> Plot:
-    return Plot(
-        "hits",
-        gettext("Search results"),
-        _searches(buckets),
-        gettext("Results"),
-        gettext("Searches"),
-        [Bar(_up_to(one, 1), one.count, _number(one.count)) for one in buckets],
-    )
-
-
-def _searches(buckets: Sequence[Bucket]) -> str:
-    count = sum(one.count for one in buckets)
-    return str(gettext("%(count)s searches since the start.", count=_number(count)))
 
 
 def _up_to(bucket: Bucket, factor: int) -> str:

@@ -10,7 +10,6 @@ import pytest
 from portal.domain.conversations import Message, MessageStatus
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.answers import ask
 
@@ -35,9 +34,7 @@ HANDBOOK = """# 员工手册
 
 @pytest.fixture
 def portal(make_services: Callable[..., Services]) -> Portal:
-    services = make_services(embedding={"provider": "bundled"})
-    accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_user(services, "admin"))
+    return Portal.of(make_services(embedding={"provider": "bundled"}))
 
 
 @pytest.fixture

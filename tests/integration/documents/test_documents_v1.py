@@ -21,7 +21,6 @@ from portal.services import Services
 from portal.services.documents import library, selections
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
-from portal.services.people import accounts
 from portal.text.terms.analyser import query_terms
 from tests.conftest import Portal
 from tests.factories.servers.endpoint import fake_endpoint
@@ -235,8 +234,7 @@ def test_configured_weights_count_where_the_request_says_none(
 
 
 def of(services: Services) -> Portal:
-    accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_user(services, "admin"))
+    return Portal.of(services)
 
 
 # --- one hit a document -------------------------------------------------------------------------

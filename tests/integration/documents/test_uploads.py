@@ -30,7 +30,7 @@ from portal.services.documents.ingestion import indexing, jobs
 from portal.services.documents.ingestion.attempts import BACKOFF_S
 from portal.services.documents.intake import idempotency, quotas, uploads
 from portal.services.documents.intake.disk_space import ReservedSpace
-from portal.services.people import accounts, sessions
+from portal.services.people import sessions
 from tests.conftest import Portal
 from tests.factories.uploads import upload
 
@@ -61,9 +61,7 @@ def rows_of(portal: Portal, table: str) -> int:
 @pytest.fixture
 def bounded(make_services: Callable[..., Services]) -> Portal:
     """Return a portal with a quota of one megabyte."""
-    services = make_services(quota_mb=1)
-    accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_user(services, "admin"))
+    return Portal.of(make_services(quota_mb=1))
 
 
 def test_quota_counts_what_is_kept_and_a_purge_frees_it(bounded: Portal) -> None:
@@ -332,9 +330,7 @@ def test_memory_does_not_grow_with_the_file(client: FlaskClient, portal: Portal)
 @pytest.fixture
 def small(make_services: Callable[..., Services]) -> Portal:
     """Return a portal that accepts files of up to a megabyte."""
-    services = make_services(max_upload_mb=1)
-    accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_user(services, "admin"))
+    return Portal.of(make_services(max_upload_mb=1))
 
 
 def test_what_is_too_large_is_refused_before_it_is_read_to_its_end(small: Portal) -> None:

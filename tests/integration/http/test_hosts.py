@@ -13,7 +13,6 @@ from flask.testing import FlaskClient
 from portal import create_app
 from portal.errors import InvalidSetting
 from portal.services import Services
-from portal.services.people import accounts
 from portal.settings import load_settings
 from tests.conftest import Portal
 
@@ -35,8 +34,7 @@ class Connection:
 def open_portal(make_services: Callable[..., Services]) -> Callable[..., tuple[Portal, Flask]]:
     def open_(**settings: Any) -> tuple[Portal, Flask]:
         services = make_services(**settings)
-        accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_user(services, "admin"))
+        portal = Portal.of(services)
         return portal, create_app(services)
 
     return open_

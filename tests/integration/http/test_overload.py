@@ -21,7 +21,6 @@ from portal import create_app
 from portal.errors import DatabaseUnavailable
 from portal.limits.overload import Places
 from portal.services import Services
-from portal.services.people import accounts
 from portal.settings import Settings, WebSettings
 from tests.conftest import PASSWORD, Portal
 from tests.factories.servers.endpoint import fake_endpoint, wait_until
@@ -74,8 +73,7 @@ def test_every_end_of_a_request_frees_its_place(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     app = create_app(services)
     app.config["PROPAGATE_EXCEPTIONS"] = False
     entered, leave = threading.Event(), threading.Event()
@@ -123,8 +121,7 @@ class WatchedServer:
 
 def test_who_sends_slowly_holds_no_place(make_services: Callable[..., Services]) -> None:
     services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     app, is_read = create_app(services), threading.Event()
     inner = app.wsgi_app
 
@@ -244,8 +241,7 @@ def test_an_endpoint_that_is_late_costs_two_seconds_and_is_named(
             "api_base": endpoint.url,
         }
         services = make_services(embedding=embedding, search={"keyword_backend": "tsvector"})
-        accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_user(services, "admin"))
+        portal = Portal.of(services)
         portal.add("Every employee has fifteen days of leave.")
         client, headers = create_app(services).test_client(), portal.headers()
         endpoint.delay_s = 30

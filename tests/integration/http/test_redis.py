@@ -125,8 +125,7 @@ def test_without_redis_no_request_fails_none_waits_and_it_is_found_again(
 ) -> None:
     services = make_services(redis_url=server.url, rate_limits={"enabled": True})
     assert services.redis is not None
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     portal.add("Every employee has fifteen days of leave.")
     client = create_app(services).test_client()
     headers = portal.headers()

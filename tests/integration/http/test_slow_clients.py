@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from portal.container import build_services
-from portal.services.people import accounts
 from tests.conftest import PASSWORD, TEMPLATE_DATA, Portal, cloned_database, make_settings
 from tests.factories.attacks import (
     ATTACKER,
@@ -66,8 +65,7 @@ def portal(
     shutil.copytree(run_dir / TEMPLATE_DATA / "cache", data_dir / "cache")
     with cloned_database(server_url, template) as url:
         services = build_services(make_settings(data_dir, url))
-        accounts.ensure_first_administrator(services)
-        yield Portal(services, accounts.find_user(services, "admin"))
+        yield Portal.of(services)
         services.database.dispose()
 
 

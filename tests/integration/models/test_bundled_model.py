@@ -10,7 +10,6 @@ import pytest
 from portal.domain.documents import DocumentStatus
 from portal.domain.search import SearchRequest
 from portal.services import Services
-from portal.services.people import accounts
 from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories import files
@@ -28,8 +27,7 @@ DISTRACTORS = {
 @pytest.fixture
 def portal(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
     services = make_services(embedding={"provider": "bundled"})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     pdf = files.write_pdf(tmp_path / "reef.pdf", [REEF])
     portal.add(pdf.read_bytes(), name="reef.pdf")
     portal.add(LEAVE.encode("gb18030"), name="leave.txt")

@@ -12,7 +12,6 @@ from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.services import Services
 from portal.services.models import builds, catalog, comparison, switching
 from portal.services.operations import health, setup
-from portal.services.people import accounts
 from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.servers.endpoint import FakeEndpoint, fake_endpoint
@@ -23,8 +22,7 @@ TEXTS = {"coral": "Divers must not touch the coral.", "tea": "绿茶应在阴凉
 
 
 def fill(services: Services) -> Portal:
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     for name, words in TEXTS.items():
         portal.add(words, name=f"{name}.txt")
     return portal

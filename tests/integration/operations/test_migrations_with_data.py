@@ -32,8 +32,7 @@ WORDS = {"open": "heron", "board": "osprey", "own": "kestrel", "source": "plover
 def filled(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
     """A portal with folders of mei: for all, for members, private, tied. Ben is in none."""
     services = make_services(sources={"directories": (tmp_path,)})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     mei, kim = portal.user("mei"), portal.user("kim")
     portal.user("ben")
     (tmp_path / "source.txt").write_text(f"The {WORDS['source']} wades.")

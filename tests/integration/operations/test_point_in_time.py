@@ -18,7 +18,6 @@ from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.documents import library
 from portal.services.operations import setup
-from portal.services.people import accounts
 from portal.services.search import engine
 from tests.conftest import SERVER, Portal, make_settings
 from tests.faults.world import undisturbed
@@ -29,8 +28,7 @@ _TIMEOUT_S = 60
 def opened(data_dir: Path, url: str) -> tuple[Services, Portal]:
     services = build_services(make_settings(data_dir, url))
     list(setup.prepare_database(services))
-    accounts.ensure_first_administrator(services)
-    return services, Portal(services, accounts.find_user(services, "admin"))
+    return services, Portal.of(services)
 
 
 def owned_like_the_server(folder: Path, cluster: Path) -> None:

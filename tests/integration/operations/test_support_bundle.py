@@ -18,7 +18,6 @@ from portal.services.answers import conversations
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
 from portal.services.operations import support_bundle
-from portal.services.people import accounts
 from tests.conftest import Portal, make_settings
 from tests.factories.answers import ask
 from tests.factories.uploads import upload
@@ -43,8 +42,7 @@ def test_no_secret_query_title_name_or_text_is_in_a_bundle(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(**SECRETS)
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     ada = portal.user(f"ada-{CANARY}")
     portal.add(f"The {CANARY} sings at dawn.", name=f"{CANARY}.txt", title=f"A {CANARY}", owner=ada)
     talk = conversations.create(services, ada)

@@ -154,8 +154,7 @@ def test_link_uses_the_public_address_not_the_host_header(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(public_url="https://portal.example.org")
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     ada = portal.user("ada")
     answer = (
         create_app(services)

@@ -310,8 +310,7 @@ def test_ip_address_names_the_address_to_open_instead(portal: Portal) -> None:
 
 def test_public_url_names_the_site_of_passkeys(make_services) -> None:
     services = make_services(public_url="https://portal.example/knowledge")
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     # A proxy that ends TLS does not change where passkeys work.
     page = page_at(portal, "http://portal.example")
     assert 'data-origin="https://portal.example"' in page
@@ -320,6 +319,5 @@ def test_public_url_names_the_site_of_passkeys(make_services) -> None:
 
 def test_plain_http_on_another_host_is_refused_with_the_reason(make_services) -> None:
     services = make_services(public_url="http://portal.example")
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     assert "over HTTPS or on localhost only" in page_at(portal, "http://portal.example")

@@ -247,8 +247,7 @@ def test_confirmations_are_counted_a_session(
     make_services: Callable[..., Services], path: str
 ) -> None:
     services = make_services(rate_limits={"enabled": False, "sign_in_confirmation": "3 per minute"})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     app = create_app(services)
     thief, owner = Browser(app), Browser(app)
     for browser in (thief, owner):
@@ -294,8 +293,7 @@ NEW_PASSWORD = "a quite different password"
 
 def test_password_guesses_lock_out_no_user(make_services: Callable[..., Services]) -> None:
     services = make_services(rate_limits={"enabled": False, "sign_in_confirmation": "3 per minute"})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     client, thief, owner = create_app(services).test_client(), portal.headers(), portal.headers()
 
     def change(headers: dict[str, str], current: str) -> int:

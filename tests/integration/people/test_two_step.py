@@ -403,10 +403,9 @@ def test_api_lists_and_removes(portal: Portal, client: FlaskClient) -> None:
 def strict(make_services) -> tuple[Portal, Flask]:
     """Return a portal that requires a second factor of administrators."""
     services = make_services(sign_in={"require_second_factor": "administrators"})
-    accounts.ensure_first_administrator(services)
     app = create_app(services)
     app.config["PROPAGATE_EXCEPTIONS"] = False
-    return Portal(services, accounts.find_user(services, "admin")), app
+    return Portal.of(services), app
 
 
 def test_who_has_to_set_up_a_second_factor_reaches_nothing_else(

@@ -21,7 +21,6 @@ from portal.errors import EmbedderUnavailable, RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
 from portal.services import Services
 from portal.services.operations import health, setup
-from portal.services.people import accounts
 from portal.services.search import engine
 from portal.services.search.reranking import rerank
 from tests.conftest import Portal, make_settings
@@ -57,8 +56,7 @@ def execute(portal: Portal, statement: str) -> list[object]:
 
 
 def fill(services: Services) -> Portal:
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     portal.add(LEAVE, name="leave.txt")
     portal.add(OFFICE, name="office.txt")
     return portal

@@ -134,11 +134,9 @@ def test_question_without_words_is_no_error(library_of_two: Portal, query: str) 
 def test_tsvector_ranks_where_the_setting_reports_it(
     make_services: Callable[..., Services],
 ) -> None:
-    from portal.services.people import accounts
 
     services = make_services(search={"keyword_backend": "tsvector"})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     portal.add(LEAVE, name="leave.txt")
     portal.add(OFFICE, name="office.txt")
     outcome = engine.search(services, portal.admin, SearchRequest("年假"))

@@ -17,7 +17,6 @@ from portal.reranking.time_boxed import TimeBoxed
 from portal.services import Services
 from portal.services.models import builds, catalog, switching
 from portal.services.operations import health, setup, watch
-from portal.services.people import accounts
 from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.servers.endpoint import fake_endpoint, wait_until
@@ -168,8 +167,7 @@ def test_endpoint_that_came_back_is_reported_without_a_search(
                 "dimensions": DIMENSIONS,
             }
         )
-        accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_user(services, "admin"))
+        portal = Portal.of(services)
         portal.add("The office closes at six.")
         port = endpoint.port
     assert "embedder_unavailable" in ask(portal, "office").degraded

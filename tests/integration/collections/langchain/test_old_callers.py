@@ -59,7 +59,7 @@ def test_without_a_model_the_portal_s_own_embeds(database: Database) -> None:
     config = {"data_manager": {"collection_name": "plain"}}
     store = VectorstoreConnector(config, connection=database).get_vectorstore()
     assert store.name == "plain"
-    assert type(store.embeddings).__name__ == "PortalEmbeddings"
+    assert type(store.embeddings).__name__ == "EmbedderEmbeddings"
 
 
 def test_updating_reads_the_folder_once(manager: VectorStoreManager) -> None:

@@ -13,7 +13,6 @@ from portal import create_app
 from portal.integrations.mcp import documents as mcp_documents
 from portal.services import Services
 from portal.services.answers import conversations, exporting
-from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories import files
 from tests.factories.answers import ask, asked, saying
@@ -28,8 +27,7 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
     make_services: Callable[..., Services], tmp_path: Path
 ) -> None:
     services = make_services(ingest={"chunk_tokens": 50})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     path = files.labelled_pdf(tmp_path / "book.pdf", [PREFACE, CONTENTS, BODY])
     book = portal.add(path.read_bytes(), name="book.pdf")
     portal.add("A telescope without pages was lent too.")

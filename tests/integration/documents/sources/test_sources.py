@@ -17,7 +17,6 @@ from portal.services import Services
 from portal.services.documents import folders, library
 from portal.services.documents.sources import syncing, ties
 from portal.services.documents.versions import revisions
-from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.integration.documents.sources.tied_folder import Tied, counts
 
@@ -27,8 +26,7 @@ def tied(make_services: Callable[..., Services], tmp_path: Path) -> Tied:
     top = tmp_path / "followed"
     top.mkdir()
     services = make_services(sources={"directories": (top,)})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     mei = portal.user("mei")
     made = folders.create_folder(services, mei, name="Followed")
     return Tied(portal, top, mei, made)

@@ -18,7 +18,6 @@ from portal.services.documents import folders, library
 from portal.services.documents.sources import syncing, ties
 from portal.services.documents.sources.registry import KINDS
 from portal.services.documents.versions import revisions
-from portal.services.people import accounts
 from portal.store.documents import sources as source_store
 from tests.conftest import Portal
 from tests.factories.servers.certificates import Authority
@@ -42,8 +41,7 @@ def tied(make_services: Callable[..., Services], site: Website, tmp_path: Path) 
             "max_pages": 6,
         }
     )
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     mei = portal.user("mei")
     return Tied(portal, tmp_path, mei, folders.create_folder(services, mei, name="Followed"))
 

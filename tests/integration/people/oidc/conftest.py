@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from portal import create_app
 from portal.services import Services
-from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.browser import Browser
 from tests.factories.servers.oidc import (
@@ -44,9 +42,7 @@ def make_portal(make_services: Callable[..., Services]) -> MakePortal:
 
     def make(issuer: str, **oidc: Any) -> Portal:
         given = {"issuer": issuer, "client_id": CLIENT, "client_secret": SECRET}
-        services = make_services(oidc=given | oidc)
-        accounts.ensure_first_administrator(services)
-        return Portal(services, accounts.find_user(services, "admin"))
+        return Portal.of(make_services(oidc=given | oidc))
 
     return make
 
@@ -59,8 +55,7 @@ def app_of(portal: Portal) -> Flask:
     for services, app in _apps:
         if services is portal.services:
             return app
-    app = create_app(portal.services)
-    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app = portal.app()
     _apps[:] = [(portal.services, app)]
     return app
 

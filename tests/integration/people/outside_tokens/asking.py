@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from flask.testing import FlaskClient
 
-from portal import create_app
 from portal.errors import (
     InvalidToken,
     PortalError,
@@ -22,9 +21,7 @@ MakePortal = Callable[..., Portal]
 
 
 def client_of(portal: Portal) -> FlaskClient:
-    app = create_app(portal.services)
-    app.config["PROPAGATE_EXCEPTIONS"] = False
-    return app.test_client()
+    return portal.app().test_client()
 
 
 def status(client: FlaskClient, token: str, path: str = DOCUMENTS, method: str = "GET") -> int:

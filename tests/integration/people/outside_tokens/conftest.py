@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from portal.services import Services
-from portal.services.people import accounts
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
 from tests.factories.servers.issuer import (
@@ -34,9 +33,7 @@ def make_portal(make_services: Callable[..., Services], server: JwksServer) -> M
         given = {"issuer": ISSUER, "audience": AUDIENCE}
         if "key_file" not in outside:
             given["jwks_url"] = f"{server.url}/keys"
-        services = make_services(jwt={"outside": given | outside})
-        accounts.ensure_first_administrator(services)
-        return Portal(services, accounts.find_user(services, "admin"))
+        return Portal.of(make_services(jwt={"outside": given | outside}))
 
     return make
 

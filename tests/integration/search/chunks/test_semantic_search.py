@@ -19,7 +19,6 @@ from portal.domain.documents.chunks import NewChunk
 from portal.services import Services
 from portal.services.documents import chunks, library, selections
 from portal.services.operations import setup
-from portal.services.people import accounts
 from portal.services.search import portal_semantic
 from portal.settings import load_settings
 from tests.conftest import Portal, _execute, _with_name, make_settings
@@ -46,8 +45,7 @@ pytestmark = needs_bm25
 def make_portal(make_services: Callable[..., Services]) -> Callable[..., Portal]:
     def make(**settings: Any) -> Portal:
         services = make_services(**settings)
-        accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_user(services, "admin"))
+        portal = Portal.of(services)
         for name, words in DOCUMENTS.items():
             portal.add(words, name=name)
         return portal
@@ -371,8 +369,7 @@ def test_8_2_empty_database_is_given_its_schema_before_the_first_search(
     services = build_services(settings)
     try:
         list(setup.prepare_database(services))
-        accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_user(services, "admin"))
+        portal = Portal.of(services)
         assert ask(portal)["results"] == []
         portal.add(DOCUMENTS["leave.txt"], name="leave.txt")
         assert (titles(ask(portal)), ask(portal)["method"]) == (["leave"], "hybrid")

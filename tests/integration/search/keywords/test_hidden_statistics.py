@@ -24,7 +24,6 @@ from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
-from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.uploads import needs_bm25
 
@@ -103,8 +102,7 @@ def world(services: Services) -> World:
 
 
 def build(services: Services) -> World:
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     app = create_app(services)
     app.testing = True
     rng = random.Random(3)

@@ -13,7 +13,6 @@ from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.services import Services
 from portal.services.operations import setup
-from portal.services.people import accounts
 from portal.services.search import engine
 from portal.store.search import keyword_index
 from tests.conftest import Portal
@@ -29,8 +28,7 @@ LIBRARY = {
 def open_portal(make_services: Callable[..., Services]) -> Callable[[str], Portal]:
     def make(backend: str) -> Portal:
         services = make_services(search={"keyword_backend": backend})
-        accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_user(services, "admin"))
+        portal = Portal.of(services)
         for name, content in LIBRARY.items():
             portal.add(content, name=name)
         return portal

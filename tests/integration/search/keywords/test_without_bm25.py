@@ -21,7 +21,6 @@ from portal.integrations.chunk_stores import open_postgresql
 from portal.processes.cli import main
 from portal.services import Services
 from portal.services.operations import setup, starting
-from portal.services.people import accounts
 from portal.services.search import semantic
 from portal.store.search import keyword_index
 from tests.conftest import Portal
@@ -39,8 +38,7 @@ def without_bm25(services: Services) -> Portal:
     """Return a portal with three documents on a server that ranks words by `ts_rank_cd` only."""
     with services.database.begin() as session:
         session.execute(text("DROP EXTENSION IF EXISTS pg_textsearch CASCADE"))
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     for name, content in LIBRARY.items():
         portal.add(content, name=name)
     return portal

@@ -22,7 +22,6 @@ from portal.errors import NotFound
 from portal.services import Services
 from portal.services.collections.records import Collections
 from portal.services.documents import library, selections
-from portal.services.people import accounts
 from portal.services.search import dynamic_config, engine
 from portal.services.search.cache import SearchCache
 from portal.store.redis_store import RedisStore
@@ -178,8 +177,7 @@ QUESTION = SearchRequest("how many days of leave")
 @pytest.fixture
 def kept(make_services: Callable[..., Services]) -> Portal:
     services = counting(make_services())
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_user(services, "admin"))
+    portal = Portal.of(services)
     portal.add("Every employee has fifteen days of leave.", name="leave.txt")
     portal.add("The office closes at six.", name="office.txt")
     return portal

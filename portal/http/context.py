@@ -235,8 +235,8 @@ def copy_headers(response: AnyResponse, error: HTTPException) -> None:
 
 def retry_after_s(error: HTTPException) -> int:
     """Return the seconds of Retry-After; 60 without one."""
-    given = str(dict(error.get_headers()).get("Retry-After", ""))
-    return int(given) if given.isdigit() else 60
+    seconds = str(dict(error.get_headers()).get("Retry-After", ""))
+    return int(seconds) if seconds.isdigit() else 60
 
 
 def bearer_token(from_request: Request) -> str | None:
@@ -268,9 +268,9 @@ def _load_user(from_request: Request) -> CurrentUser | None:
 
 
 def _name_request() -> None:
-    given = request.headers.get("X-Request-ID", "")
+    sent_id = request.headers.get("X-Request-ID", "")
     # A caller's id is kept only when it cannot break a log line.
-    g.request_id = given if tracing.is_request_id(given) else uuid4().hex
+    g.request_id = sent_id if tracing.is_request_id(sent_id) else uuid4().hex
     tracing.begin(
         g.request_id, request.headers.get("traceparent", ""), request.headers.get("tracestate", "")
     )

@@ -27,14 +27,14 @@ _MAX_SHOWN_CHARACTERS = 100
 
 def check_host() -> None:
     """Raises UntrustedHost. A request without a Host header, as in HTTP/1.0, names no other."""
-    given = request.environ.get("HTTP_HOST")
-    if given is None or request.path.startswith(_ANY_HOST):
+    host = request.environ.get("HTTP_HOST")
+    if host is None or request.path.startswith(_ANY_HOST):
         return
-    name = _host_name(given)
+    name = _host_name(host)
     if name is None or not (
         _matches(name, _trusted_names(_settings())) or name == _local_address()
     ):
-        raise UntrustedHost(host=given[:_MAX_SHOWN_CHARACTERS])
+        raise UntrustedHost(host=host[:_MAX_SHOWN_CHARACTERS])
 
 
 def public_url() -> str:

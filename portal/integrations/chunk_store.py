@@ -116,8 +116,8 @@ class SemanticChunkStore:
             return []
         page = ChunkSlice(with_vectors=with_vectors)
         found = {chunk.id: chunk for chunk in self._backend.get(wanted, page)}
-        asked = [found[one] for one in wanted if one in found]
-        return asked[offset : None if limit is None else offset + limit]
+        ordered = [found[one] for one in wanted if one in found]
+        return ordered[offset : None if limit is None else offset + limit]
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Delete chunks and return how many there were. Raises ValueError."""

@@ -42,9 +42,9 @@ class GunicornLog(Logger):  # type: ignore[misc]  # Gunicorn ships no types.
     def warning(self, msg: Any, *args: Any, **kwargs: Any) -> None:
         super().warning(_INVALID_REQUEST.sub(r"\1", str(msg)), *args, **kwargs)
 
-    def atoms(self, *given: Any) -> dict[str, Any]:
+    def atoms(self, *arguments: Any) -> dict[str, Any]:
         """Return the fields of an access log."""
-        fields: dict[str, Any] = super().atoms(*given)
+        fields: dict[str, Any] = super().atoms(*arguments)
         fields["r"] = f"{fields['m']} {fields['U']} {fields['H']}"
         fields |= {name: value for name, value in _WITH_QUERY.items() if name in fields}
         fields |= {name: REDACTED for name in fields if name.startswith("{") and is_private(name)}

@@ -119,11 +119,11 @@ def shorten_foreign(
     """Return the first line of what a library logs, without the messages of exceptions, which
     repeat the data being processed."""
     message = _message(event["_record"].msg, event.pop("positional_args", ()), event["event"])
-    given = event.get("exc_info")
-    if isinstance(given, tuple) and isinstance(given[1], BaseException):
+    exc_info = event.get("exc_info")
+    if isinstance(exc_info, tuple) and isinstance(exc_info[1], BaseException):
         # Some write it into the line themselves.
-        for quoted in (repr(given[1]), str(given[1]) or repr(given[1])):
-            message = message.replace(quoted, type(given[1]).__name__)
+        for quoted in (repr(exc_info[1]), str(exc_info[1]) or repr(exc_info[1])):
+            message = message.replace(quoted, type(exc_info[1]).__name__)
     event["event"] = next(iter(message.splitlines()), "")
     return event
 
@@ -144,8 +144,8 @@ def render_exception(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """Replace an exception by what the log may hold of it, in every format."""
-    given = event.pop("exc_info", None)
-    error = given[1] if isinstance(given, tuple) else given
+    exc_info = event.pop("exc_info", None)
+    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if error is True:
         error = sys.exception()  # The one in hand.
     if isinstance(error, BaseException):

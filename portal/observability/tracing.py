@@ -97,8 +97,8 @@ def origin() -> dict[str, str]:
 
 def resume(origin: Mapping[str, str]) -> None:
     """Continue the trace of the request that enqueued a job."""
-    given = origin.get("request_id", "")
-    request_id = given if is_request_id(given) else secrets.token_hex(16)
+    sent_id = origin.get("request_id", "")
+    request_id = sent_id if is_request_id(sent_id) else secrets.token_hex(16)
     begin(request_id, origin.get("traceparent", ""))
 
 

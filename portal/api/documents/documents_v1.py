@@ -84,10 +84,10 @@ def search(json_data: schemas.DocumentSearchBody) -> schemas.DocumentSearchRespo
 def _search(
     query: str,
     limit: int,
-    asked: schemas.HybridWeightsModel | None,
+    requested: schemas.HybridWeightsModel | None,
     scope: AskScope | None = None,
 ) -> schemas.DocumentSearchResponse:
-    weights = _weights(asked)
+    weights = _weights(requested)
     found = document_search.search(
         *context.caller(), query, limit=limit, weights=weights, scope=scope
     )
@@ -100,13 +100,13 @@ def _search(
     )
 
 
-def _weights(asked: schemas.HybridWeightsModel | None) -> Weights:
+def _weights(requested: schemas.HybridWeightsModel | None) -> Weights:
     weights = document_search.default_weights(context.services())
-    if asked is None:
+    if requested is None:
         return weights
     return Weights(
-        vector=weights.vector if asked.vector is None else asked.vector,
-        text=weights.text if asked.text is None else asked.text,
+        vector=weights.vector if requested.vector is None else requested.vector,
+        text=weights.text if requested.text is None else requested.text,
     )
 
 
@@ -135,7 +135,7 @@ def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
     From the best passage of each of the `k` documents that a search finds. Nothing is stored. Where
     the chat model gives no answer, the hits are there all the same.
     """
-    given = single_answer.answer(
+    answered = single_answer.answer(
         *context.caller(),
         json_data.query,
         k=json_data.k,
@@ -144,13 +144,13 @@ def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
         scope=read_scope(json_data.scope),
     )
     return schemas.AnswerResponse(
-        answer=ANSWER_UNAVAILABLE if given.error is not None else given.text,
-        citations=list(given.citations),
-        hits=_hits(given.hits, json_data.query),
-        status=given.status,
-        message=error_message(given.error) if given.error is not None else None,
-        degraded=bool(given.degraded),
-        reasons=list(given.degraded),
+        answer=ANSWER_UNAVAILABLE if answered.error is not None else answered.text,
+        citations=list(answered.citations),
+        hits=_hits(answered.hits, json_data.query),
+        status=answered.status,
+        message=error_message(answered.error) if answered.error is not None else None,
+        degraded=bool(answered.degraded),
+        reasons=list(answered.degraded),
     )
 
 

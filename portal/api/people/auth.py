@@ -64,15 +64,15 @@ def create_token(json_data: Credentials) -> TokenResponse:
     Answers 401 `second_factor_required` when the password is right and `otp` is missing, and 403
     `password_sign_in_off` where users sign in through a provider only.
     """
-    given = read_credentials()
+    credentials = read_credentials()
     pair = sessions.sign_in(
         context.services(),
-        name=given.name,
-        password=given.password,
+        name=credentials.name,
+        password=credentials.password,
         code=json_data.otp,
         client=clients.current_client(),
     )
-    limits.confirm_sign_in(given.name)
+    limits.confirm_sign_in(credentials.name)
     return _answer(pair)
 
 

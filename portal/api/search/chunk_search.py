@@ -182,16 +182,16 @@ def _semantic_query(body: schemas.SemanticBody) -> SemanticQuery:
     )
 
 
-def _top_k(asked: int | None) -> int | None:
+def _top_k(requested: int | None) -> int | None:
     max_top_k = context.services().settings.search.max_top_k
-    if asked is not None and asked > max_top_k:
+    if requested is not None and requested > max_top_k:
         raise InvalidInput(reason=N_("top_k is at most %(max)s here", max=max_top_k))
-    return asked
+    return requested
 
 
-def _threshold(asked: float | None) -> float:
+def _threshold(requested: float | None) -> float:
     search = context.services().settings.search
-    return search.similarity_threshold if asked is None else asked
+    return search.similarity_threshold if requested is None else requested
 
 
 def _within(body: schemas.WithinBody) -> Within:

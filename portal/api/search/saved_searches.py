@@ -70,8 +70,8 @@ def list_searches() -> SavedSearchList:
 @blueprint.post("", status_code=201, errors=(409,))
 def save_search(json_data: NewSearchBody) -> SavedSearchModel:
     """Save a search."""
-    given = json_data.arguments.model_dump(mode="json", exclude_none=True)
-    arguments = {name: str(value) for name, value in given.items()}
+    values = json_data.arguments.model_dump(mode="json", exclude_none=True)
+    arguments = {name: str(value) for name, value in values.items()}
     return SavedSearchModel.of(saved.save(*context.caller(), json_data.name, arguments))
 
 

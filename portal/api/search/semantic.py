@@ -28,7 +28,7 @@ from portal.services.search.semantic import DEFAULT_LIMIT
 Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
-class _Asked(RequestModel):
+class _SearchArguments(RequestModel):
     query: CleanText = Field(
         max_length=MAX_QUERY_CHARACTERS,
         examples=["年假有多少天？"],
@@ -51,11 +51,11 @@ class _Asked(RequestModel):
     )
 
 
-class SemanticSearchBody(_Asked):
+class SemanticSearchBody(_SearchArguments):
     scope: ScopeBody | None = SCOPE
 
 
-class SemanticSearchQuery(_Asked, ScopeQuery):
+class SemanticSearchQuery(_SearchArguments, ScopeQuery):
     pass
 
 
@@ -120,18 +120,18 @@ def search_by_address(query_data: SemanticSearchQuery) -> SemanticSearchResponse
     return _search(query_data, query_data.to_scope())
 
 
-def _search(asked: _Asked, scope: AskScope | None) -> SemanticSearchResponse:
+def _search(arguments: _SearchArguments, scope: AskScope | None) -> SemanticSearchResponse:
     outcome = portal_semantic.semantic_search(
         *context.caller(),
-        asked.query,
-        limit=asked.limit,
-        threshold=asked.threshold,
-        content_type=asked.content_type,
+        arguments.query,
+        limit=arguments.limit,
+        threshold=arguments.threshold,
+        content_type=arguments.content_type,
         scope=scope,
     )
     return SemanticSearchResponse(
-        query=asked.query,
-        results=[_result(one, asked.query) for one in outcome.results],
+        query=arguments.query,
+        results=[_result(one, arguments.query) for one in outcome.results],
         count=len(outcome.results),
         method=outcome.method,
         hybrid_enabled=outcome.is_hybrid_enabled,

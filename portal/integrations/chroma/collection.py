@@ -71,10 +71,10 @@ def _opened(collection: Any, reason: str) -> OpenCollection:
 
 
 def _reason(error: Exception, name: str) -> str:
-    said = " ".join(str(error).split())[:_MAX_REASON_LENGTH] or type(error).__name__
-    if not any(word in said for word in _UNSUPPORTED) and not isinstance(error, AttributeError):
+    message = " ".join(str(error).split())[:_MAX_REASON_LENGTH] or type(error).__name__
+    if not any(word in message for word in _UNSUPPORTED) and not isinstance(error, AttributeError):
         log.error("chroma_bm25_index_failed", collection=name, exc_info=error)
-    return f"{BM25_UNAVAILABLE}: {said}"
+    return f"{BM25_UNAVAILABLE}: {message}"
 
 
 def is_missing(error: Exception) -> bool:

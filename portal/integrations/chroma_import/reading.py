@@ -81,8 +81,8 @@ def distance_of(
     """
     of_index = (configuration or {}).get("hnsw") or (configuration or {}).get("spann") or {}
     configured = of_index.get("space") or _DEFAULT
-    told = (metadata or {}).get("hnsw:space")
-    space = told if told is not None and configured == _DEFAULT else configured
+    in_metadata = (metadata or {}).get("hnsw:space")
+    space = in_metadata if in_metadata is not None and configured == _DEFAULT else configured
     if space not in DISTANCES:
         raise ValueError(f"distances here are {', '.join(DISTANCES)}, not {space!r}")
     return cast("Distance", space)
@@ -163,9 +163,9 @@ class Reader:
         if self._unreadable >= MAX_UNREADABLE and not self._readable:
             raise BrokenIndex(f"Chroma reads none of its vectors: {error}") from error
 
-    def _get(self, **asked: Any) -> Any:
+    def _get(self, **query: Any) -> Any:
         with _translate_errors():
-            return self.source.get(**asked)
+            return self.source.get(**query)
 
 
 @contextmanager

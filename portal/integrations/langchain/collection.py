@@ -110,16 +110,16 @@ class Collection:
         removes its key; unknown ids are ignored."""
         named = checked_ids(ids)
         texts = None if documents is None else [clean_text(one) for one in one_or_many(documents)]
-        given = None if metadatas is None else one_or_many(metadatas)
+        listed = None if metadatas is None else one_or_many(metadatas)
         if embeddings is None and texts is not None:
             embeddings = self._embeddings().embed_documents(texts)
         vectors = None if embeddings is None else vectors_of(embeddings, len(named))
-        same_length(len(named), documents=texts, metadatas=given)
+        same_length(len(named), documents=texts, metadatas=listed)
         changes = [
             RecordChange(
                 one,
                 content=texts[place] if texts else None,
-                metadata=clean_metadata(given[place]) if given else None,
+                metadata=clean_metadata(listed[place]) if listed else None,
                 vector=vectors[place] if vectors else None,
             )
             for place, one in enumerate(named)
@@ -195,14 +195,14 @@ class Collection:
             raise ValueError("Provide either query_embeddings or query_texts.")
         if query_texts is not None:
             query_embeddings = [self.embed_query(one) for one in one_or_many(query_texts)]
-        asked = list(query_embeddings)
-        if asked and np.ndim(asked[0]) == 0:
-            asked = [asked]
+        vectors = list(query_embeddings)
+        if vectors and np.ndim(vectors[0]) == 0:
+            vectors = [vectors]
         found = [
             self.near(
                 vector, n_results, where, where_document, with_vectors="embeddings" in included
             )
-            for vector in asked
+            for vector in vectors
         ]
         return as_result(found, included, nested=True)
 
@@ -249,11 +249,11 @@ class Collection:
                 raise ValueError("Provide documents or embeddings.")
             documents = [""] * len(named)
         texts = [clean_text("" if one is None else one) for one in one_or_many(documents)]
-        given = [None] * len(named) if metadatas is None else one_or_many(metadatas)
-        same_length(len(named), documents=texts, metadatas=given)
+        listed = [None] * len(named) if metadatas is None else one_or_many(metadatas)
+        same_length(len(named), documents=texts, metadatas=listed)
         if not named:
             return []
-        cleaned = [clean_metadata(one) for one in given]
+        cleaned = [clean_metadata(one) for one in listed]
         if embeddings is None:
             embeddings = self._embeddings().embed_documents(texts)
         vectors = vectors_of(embeddings, len(named))

@@ -32,9 +32,9 @@ class WritingStore(SearchingStore):
         refuse_unknown(kwargs)
         contents = list(texts)
         named = [one or str(uuid4()) for one in ids or [None] * len(contents)]
-        given = list(metadatas or [])
-        given += [None] * (len(contents) - len(given))
-        self._collection.upsert(named, embeddings, given, contents)
+        known = list(metadatas or [])
+        known += [None] * (len(contents) - len(known))
+        self._collection.upsert(named, embeddings, known, contents)
         return named
 
     def add_documents(

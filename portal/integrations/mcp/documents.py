@@ -82,13 +82,13 @@ class FetchedDocument(BaseModel):
 def search(services: Services, user: User, arguments: SearchArguments) -> SearchResults:
     """Search documents that the user may see and has enabled. The query is plain text. Raises what
     `engine.search` raises."""
-    given = arguments.scope or ScopeArguments()
+    scope = arguments.scope or ScopeArguments()
     request = SearchRequest(
         storable(arguments.query),
         operators=False,
         one_hit_per=Unit.DOCUMENT,
         scope=AskScope(
-            tuple(given.documents), tuple(given.folders), tuple(map(storable, given.tags))
+            tuple(scope.documents), tuple(scope.folders), tuple(map(storable, scope.tags))
         ),
     )
     found = engine.search(services, user, request)
@@ -125,10 +125,10 @@ def fetch(services: Services, user: User, arguments: FetchArguments) -> FetchedD
     )
 
 
-def _read_id(given: str) -> UUID:
+def _read_id(text: str) -> UUID:
     try:
         # The type takes more spellings than the one that we give out.
-        return UUID(given if len(given) == _LENGTH_OF_ID else "")
+        return UUID(text if len(text) == _LENGTH_OF_ID else "")
     except ValueError as error:
         raise NotFound from error
 

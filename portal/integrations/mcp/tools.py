@@ -115,8 +115,10 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
         kind = _TOOLS.get(params.name)
         if kind is None:
             raise MCPError(INVALID_PARAMS, "There is no such tool. There are: search, fetch.")
-        given = params.arguments or {}
-        call = partial(_call, services, limits, params.name, kind, token=read_token(), given=given)
+        arguments = params.arguments or {}
+        call = partial(
+            _call, services, limits, params.name, kind, token=read_token(), arguments=arguments
+        )
         return await anyio.to_thread.run_sync(call, limiter=at_once)
 
     return Server(
@@ -148,7 +150,7 @@ def _call(
     kind: _Kind,
     *,
     token: str,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
 ) -> CallToolResult:
     """Call a tool. Errors become text, which clients show to their model."""
     started = time.perf_counter()
@@ -156,7 +158,7 @@ def _call(
     try:
         user = reader(services, token)
         limits.count(user, f"mcp {name}", limit=kind.limit)
-        answer = _answered(kind.run(services, user, _checked(kind, given)))
+        answer = _answered(kind.run(services, user, _checked(kind, arguments)))
     except PortalError as error:
         outcome, answer = error.code, _refused(error)
     except Exception as error:  # A client must not see what broke inside.
@@ -178,9 +180,9 @@ def reader(services: Services, token: str) -> User:
     return signed_in.user
 
 
-def _checked(kind: _Kind, given: dict[str, Any]) -> BaseModel:
+def _checked(kind: _Kind, arguments: dict[str, Any]) -> BaseModel:
     try:
-        return kind.takes.model_validate(given)
+        return kind.takes.model_validate(arguments)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])

@@ -36,38 +36,38 @@ class Manifest:
     members: dict[str, Member]
 
     def to_json(self) -> bytes:
-        told = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self)
-        return (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
+        fields = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self)
+        return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
         """Parse a manifest. Raises BackupRefused for an invalid one, or one of a newer portal."""
         try:
-            told = json.loads(text)
-            if told["format"] != FORMAT:
-                raise ValueError(told["format"])
-            version = _number(told["format_version"])
+            fields = json.loads(text)
+            if fields["format"] != FORMAT:
+                raise ValueError(fields["format"])
+            version = _number(fields["format_version"])
             if version > FORMAT_VERSION:
                 raise BackupRefused(
                     reason=f"The backup has format {version}, made by portal "
-                    f"{told.get('portal_version')}; this portal reads up to {FORMAT_VERSION}. "
+                    f"{fields.get('portal_version')}; this portal reads up to {FORMAT_VERSION}. "
                     "Restore it with that portal or a newer one."
                 )
-            return cls._of(told)
+            return cls._of(fields)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BackupRefused(reason="The backup's manifest cannot be read.") from error
 
     @classmethod
-    def _of(cls, told: dict[str, Any]) -> Manifest:
+    def _of(cls, fields: dict[str, Any]) -> Manifest:
         words = ("portal_version", "schema_revision", "schema", "postgresql_version",
                  "pg_dump_version", "taken_at")  # fmt: skip
         members = {
             _word(name): Member(_number(one["size_bytes"]), _word(one["sha256"]))
-            for name, one in told["members"].items()
+            for name, one in fields["members"].items()
         }
         return cls(
-            **{name: _word(told[name]) for name in words},
-            rows={_word(name): _number(count) for name, count in told["rows"].items()},
+            **{name: _word(fields[name]) for name in words},
+            rows={_word(name): _number(count) for name, count in fields["rows"].items()},
             members=members,
         )
 

@@ -72,8 +72,8 @@ def load_settings(ctx: click.Context, **overrides: Any) -> Settings:
     """Load the settings, with the options that were given in front of them."""
     from portal.settings import load_settings
 
-    given = {name: value for name, value in overrides.items() if value is not None}
-    return load_settings(**(ctx.obj | given))
+    options = {name: value for name, value in overrides.items() if value is not None}
+    return load_settings(**(ctx.obj | options))
 
 
 def open_services(ctx: click.Context) -> Services:

@@ -91,7 +91,7 @@ class Tally:
 
     def follow(self, found: Mapping[UUID, Progress]) -> list[str]:
         """Count finished documents; return a line for each that failed."""
-        said = []
+        lines = []
         self.chunks_in_hand = 0
         for document_id, path in list(self.waiting.items())[:MAX_FOLLOWED]:
             one = found.get(document_id)
@@ -107,8 +107,8 @@ class Tally:
             else:
                 self.failed += 1
                 words = failure_words(one.failure) if one.failure else str(one.status)
-                said.append(self._fail(path, words))
-        return said
+                lines.append(self._fail(path, words))
+        return lines
 
     def _fail(self, path: Path, reason: str) -> str:
         line = f"{shown(path)}: {reason}"

@@ -71,12 +71,12 @@ def create() -> Answer:
     address = url_for("chat.show", conversation_id=conversation.id)
     if wants_fragment():
         # The page asks the question, with what it is about in the address.
-        asked = url_for(
+        with_question = url_for(
             "chat.show",
             conversation_id=conversation.id,
             about=request.form.getlist("about") or None,
         )
-        return Response("", headers={"HX-Redirect": asked})
+        return Response("", headers={"HX-Redirect": with_question})
     if not question:
         return see_other(address)
     try:
@@ -253,15 +253,15 @@ def composer_values() -> dict[str, Any]:
     }
 
 
-def _scope(given: MultiDict[str, str]) -> AskScope:
+def _scope(values: MultiDict[str, str]) -> AskScope:
     """Read what a new conversation asks about; nothing is everything. Raises NotFound."""
     try:
         documents, folders = (
-            tuple(UUID(one) for one in given.getlist(name)) for name in ("document", "folder")
+            tuple(UUID(one) for one in values.getlist(name)) for name in ("document", "folder")
         )
     except ValueError as error:
         raise NotFound from error
-    return AskScope(documents, folders, tuple(filter(None, given.getlist("tag"))))
+    return AskScope(documents, folders, tuple(filter(None, values.getlist("tag"))))
 
 
 def _rename_form(conversation_id: UUID, **more: Any) -> str:

@@ -71,8 +71,8 @@ class _Writer:
 
     def _began(self, event: AnswerBegun) -> str:
         self._question = event.question
-        asked = event.question.content.strip()
-        query = event.search_query if event.search_query.strip() != asked else None
+        content = event.question.content.strip()
+        query = event.search_query if event.search_query.strip() != content else None
         values = {"message": begun(event), "question": event.question, "query": query}
         html, title = _fragment("_begun", **values), _title(event.question)
         return _event("begun", html=html, answer=str(event.answer_id), title=title)

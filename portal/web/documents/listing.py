@@ -107,7 +107,7 @@ class ListQuery:
 
     def arguments(self) -> dict[str, Any]:
         """Return the values that are set, as arguments of the list's address."""
-        given = {
+        arguments = {
             "q": self.text,
             "status": self.status,
             "type": self.type_name,
@@ -118,7 +118,7 @@ class ListQuery:
             "tag": self.tag,
             "sort": None if self.sort is DocumentSort.NEWEST else self.sort,
         }
-        return {name: str(value) for name, value in given.items() if value}
+        return {name: str(value) for name, value in arguments.items() if value}
 
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -130,19 +130,19 @@ def _choice(kind: type[Choice], value: str) -> Choice | None:
 
 def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
     """Return the filters of the request, or of `values`; unknown ones are ignored."""
-    given = request.values if values is None else values
-    type_name = given.get("type", "")
+    arguments = request.values if values is None else values
+    type_name = arguments.get("type", "")
     return ListQuery(
-        text=given.get("q", "").strip(),
-        status=_choice(DocumentStatus, given.get("status", "")),
+        text=arguments.get("q", "").strip(),
+        status=_choice(DocumentStatus, arguments.get("status", "")),
         type_name=type_name if type_name in TYPES else "",
-        domain=given.get("domain", "").strip(),
-        owner_id=as_uuid(given.get("owner", "")),
-        visibility=_choice(Visibility, given.get("visibility", "")),
-        folder_id=as_uuid(given.get("folder", "")),
-        is_unfiled=given.get("folder") == "none",
-        tag=given.get("tag", "").strip(),
-        sort=_choice(DocumentSort, given.get("sort", "")) or DocumentSort.NEWEST,
+        domain=arguments.get("domain", "").strip(),
+        owner_id=as_uuid(arguments.get("owner", "")),
+        visibility=_choice(Visibility, arguments.get("visibility", "")),
+        folder_id=as_uuid(arguments.get("folder", "")),
+        is_unfiled=arguments.get("folder") == "none",
+        tag=arguments.get("tag", "").strip(),
+        sort=_choice(DocumentSort, arguments.get("sort", "")) or DocumentSort.NEWEST,
     )
 
 

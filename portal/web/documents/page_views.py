@@ -163,8 +163,8 @@ def wants_pages(detail: DocumentDetail, focus: Focus) -> bool:
         return False
     if focus.chunk is not None and focus.chunk.chunk.char_start is None:
         return False
-    asked = request.args.get("view")
-    return asked == "pages" or (asked != "text" and "part" not in request.args)
+    wanted = request.args.get("view")
+    return wanted == "pages" or (wanted != "text" and "part" not in request.args)
 
 
 def pages_view(
@@ -225,8 +225,8 @@ def _focus_marks(focus: Focus) -> Marks:
         if not focus.matches:
             return Marks()
         chosen = focus.matches[focus.match_number - 1]
-        asked = (("find", focus.find), ("chosen", str(chosen.start)))
-        return Marks("found", focus.matches, chosen, asked)
+        arguments = (("find", focus.find), ("chosen", str(chosen.start)))
+        return Marks("found", focus.matches, chosen, arguments)
     if focus.citation is not None and focus.chunk is not None:
         quote = Span(focus.citation.char_start, focus.citation.char_end)
         return Marks("quote", (quote,), quote, (("citation", str(focus.citation.id)),))
@@ -241,8 +241,8 @@ def _focus_marks(focus: Focus) -> Marks:
     words = focus.spans([focus.chunk]).get(focus.chunk.id, ())
     spans = tuple(Span(start + word.start, start + word.end) for word in words)
     chosen = spans[0] if spans else Span(start, start + 1)
-    asked = (("chunk", str(focus.chunk.id)), ("q", focus.query))
-    return Marks("found", spans or (chosen,), chosen, asked)
+    arguments = (("chunk", str(focus.chunk.id)), ("q", focus.query))
+    return Marks("found", spans or (chosen,), chosen, arguments)
 
 
 def _asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> Marks:
@@ -266,8 +266,8 @@ def _asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> Marks:
 
 
 def _zoom() -> int:
-    asked = positive(request.args.get("zoom"), otherwise=100)
-    return min(ZOOMS, key=lambda zoom: abs(zoom - asked))
+    percent = positive(request.args.get("zoom"), otherwise=100)
+    return min(ZOOMS, key=lambda zoom: abs(zoom - percent))
 
 
 def init_app(app: Flask) -> None:

@@ -91,7 +91,7 @@ def _refused(error: PortalError) -> Answer:
     return see_other(url_for("admin_answers.show"), error_message(error), kind="error")
 
 
-def _page(**given: Any) -> str:
+def _page(**changes: Any) -> str:
     services, user = context.caller()
     overview = writers.show(services, user)
     uses, failures = writers.list_uses(services, user)
@@ -108,4 +108,4 @@ def _page(**given: Any) -> str:
         "trial": None,
         "error": None,
     }
-    return render_template("pages/operations/admin_answers.html", **(values | given))
+    return render_template("pages/operations/admin_answers.html", **(values | changes))

@@ -107,14 +107,14 @@ def _up_to(bucket: Bucket, factor: int) -> str:
 
 
 def _answers(days: Sequence[Day]) -> Plot:
-    asked, unanswered = sum(one.answers for one in days), sum(one.unanswered for one in days)
+    answered, unanswered = sum(one.answers for one in days), sum(one.unanswered for one in days)
     return Plot(
         "answers",
         gettext("Answers"),
         gettext(
             "%(count)s answers in %(days)s days, %(unanswered)s of them without an answer in the "
             "documents.",
-            count=_number(asked),
+            count=_number(answered),
             days=len(days),
             unanswered=_number(unanswered),
         ),

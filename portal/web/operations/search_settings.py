@@ -118,32 +118,32 @@ def save() -> Answer:
         return see_other(
             url_for("admin_search.show"), gettext("Search settings restored to defaults.")
         )
-    given = {
+    submitted = {
         name: request.form[name].strip()
         for name in DynamicConfig.model_fields
         if name in request.form
     }
-    if faults := _faults(given):
-        return _page(given, faults), InvalidInput.status
+    if faults := _faults(submitted):
+        return _page(submitted, faults), InvalidInput.status
     changed = {
-        name: value for name, value in given.items() if value != _plain(getattr(current, name))
+        name: value for name, value in submitted.items() if value != _plain(getattr(current, name))
     }
     try:
         dynamic_config.change(services, user, changed)
     except InvalidInput as error:
-        return _page(given, message=error_message(error)), error.status
+        return _page(submitted, message=error_message(error)), error.status
     return see_other(
         url_for("admin_search.show"), gettext("Search settings saved. They apply from now on.")
     )
 
 
-def _faults(given: dict[str, str]) -> dict[str, str]:
+def _faults(submitted: dict[str, str]) -> dict[str, str]:
     """Return the error of each invalid field, in the reader's language."""
     try:
-        config = DynamicConfig.model_validate(given)
+        config = DynamicConfig.model_validate(submitted)
     except ValidationError as error:
         names = {str(item["loc"][0]) for item in error.errors()}
-        return {name: _fault(_field(name, given[name])) for name in names}
+        return {name: _fault(_field(name, submitted[name])) for name in names}
     if config.semantic_weight + config.bm25_weight <= 0:
         return dict.fromkeys(
             WEIGHTS, gettext("At least one of the two weights must be greater than 0.")

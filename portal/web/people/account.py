@@ -102,8 +102,8 @@ def save_preferences() -> Answer:
 def create_token() -> Answer:
     days = request.form.get("days", "")
     ttl_s = (int(days) if days in {str(day) for day in TOKEN_DAYS} else TOKEN_DAYS[0]) * DAY_S
-    given = request.form.get("scope", Scope.READ.value)
-    scope = Scope(given) if given in set(Scope) else Scope.READ
+    scope_name = request.form.get("scope", Scope.READ.value)
+    scope = Scope(scope_name) if scope_name in set(Scope) else Scope.READ
     name, user = request.form.get("name", "").strip(), context.session_user()
     try:
         if not name:

@@ -149,13 +149,13 @@ def _batch_notes(ended: list[Notification]) -> list[tuple[str, dict[str, Any]]]:
     notes: list[tuple[str, dict[str, Any]]] = []
     for batch_id in dict.fromkeys(item.batch_id for item in ended):
         batch = notifications.list_batch(*context.caller(), batch_id)
-        told = [item for item in ended if item.batch_id == batch_id]
+        unseen = [item for item in ended if item.batch_id == batch_id]
         if len(batch) <= MAX_NAMED:
-            notes += map(_note, told)
+            notes += map(_note, unseen)
             continue
         failed = sum(item.kind is NotificationKind.FAILED for item in batch)
         words = gettext("Your files: %(counts)s.", counts=batch_counts(len(batch) - failed, failed))
-        goes_to = url_for("notifications.open_one", notification_id=told[-1].id)
+        goes_to = url_for("notifications.open_one", notification_id=unseen[-1].id)
         notes.append(toast(words, kind="error" if failed else "success", opens=goes_to))
     return notes
 

@@ -56,13 +56,13 @@ def show() -> Answer:
 @limits.failed_sign_ins
 def sign_in() -> Answer:
     after = next_path()
-    given = read_credentials()
+    credentials = read_credentials()
     try:
-        entered = _enter(given, after)
+        entered = _enter(credentials, after)
     except PortalError as error:
         if wants_fragment():
-            return _again(after, name=given.name, error=error_message(error)), error.status
-        page = show_sign_in_page(after, name=given.name, error=error_message(error))
+            return _again(after, name=credentials.name, error=error_message(error)), error.status
+        page = show_sign_in_page(after, name=credentials.name, error=error_message(error))
         return page, error.status
     return _for_dialog(entered) if wants_fragment() else entered
 
@@ -101,23 +101,25 @@ def show_invitation(token: str) -> Answer:
 def accept_invitation(token: str) -> Answer:
     services = context.services()
     invitation = invitations.find_invitation(services, token)
-    given = read_credentials()
+    credentials = read_credentials()
     try:
-        if given.password != request.form.get("password_again", ""):
+        if credentials.password != request.form.get("password_again", ""):
             raise PasswordsDiffer
-        invitations.accept_invitation(services, token, name=given.name, password=given.password)
+        invitations.accept_invitation(
+            services, token, name=credentials.name, password=credentials.password
+        )
     except (InvalidInput, NameTaken) as error:
         page = render_template(
             "pages/people/invitation.html",
             invitation=invitation,
             token=token,
-            name=given.name,
+            name=credentials.name,
             error=error_message(error),
         )
         return page, error.status
-    welcome = gettext("Welcome, %(name)s. Your account is ready.", name=given.name)
+    welcome = gettext("Welcome, %(name)s. Your account is ready.", name=credentials.name)
     remember(welcome, kind="success")
-    return _enter(given, None)
+    return _enter(credentials, None)
 
 
 @blueprint.get("/reset/<token>")
@@ -211,11 +213,11 @@ def _event(name: str, detail: dict[str, str]) -> Response:
     return Response("", headers={"HX-Reswap": "none", "HX-Trigger": json.dumps({name: detail})})
 
 
-def _enter(given: Credentials, after: str | None) -> Response:
+def _enter(credentials: Credentials, after: str | None) -> Response:
     """Sign in with a password. Raises WrongCredentials."""
-    if not given.name or not given.password:
+    if not credentials.name or not credentials.password:
         raise WrongCredentials
-    user = accounts.verify_password(context.services(), given.name, given.password)
+    user = accounts.verify_password(context.services(), credentials.name, credentials.password)
     return continue_sign_in(user, methods=[SignInMethod.PASSWORD], after=after)
 
 

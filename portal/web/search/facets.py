@@ -68,12 +68,12 @@ def _choice(one: FacetCount) -> tuple[str, str]:
 
 def chosen_facets(query: SearchQuery) -> dict[str, str]:
     names = {name for name, _label, _otherwise in FACETS.values()}
-    given = query.arguments()
-    return {name: str(value) for name, value in given.items() if name in names}
+    arguments = query.arguments()
+    return {name: str(value) for name, value in arguments.items() if name in names}
 
 
 def chosen_before() -> dict[str, str]:
     """Return the facets in the address that the page has before this request."""
     address = urlsplit(request.headers.get("HX-Current-URL", ""))
-    given = dict(parse_qsl(address.query))
-    return chosen_facets(SearchQuery.read(given, may_tune=False))
+    arguments = dict(parse_qsl(address.query))
+    return chosen_facets(SearchQuery.read(arguments, may_tune=False))

@@ -80,12 +80,12 @@ class SearchQuery:
 
     def arguments(self, **changes: Any) -> dict[str, Any]:
         """Return the shortest address of this search; `changes` replace single values."""
-        given: dict[str, Any] = {name: getattr(self, field) for name, field in _NAMES.items()}
-        given |= {"fuzzy": "1" if self.is_fuzzy else "", "fusion": self.fusion or ""}
-        given |= {"vector": self.vector_percent} | changes
+        values: dict[str, Any] = {name: getattr(self, field) for name, field in _NAMES.items()}
+        values |= {"fuzzy": "1" if self.is_fuzzy else "", "fusion": self.fusion or ""}
+        values |= {"vector": self.vector_percent} | changes
         return {
             name: value
-            for name, value in given.items()
+            for name, value in values.items()
             if value not in {"", None} and (name, value) != ("mode", SearchMode.HYBRID)
         }
 

@@ -79,10 +79,8 @@ class EmbeddedPostgres:
         return self.cluster / LOG_FILE
 
     def start(self) -> str:
-        """Start the server, or join a running one; return the database's URL for SQLAlchemy.
-
-        Raises ServerSetup with the remedy when it cannot start.
-        """
+        """Start the server, or join a running one; return the database's URL for SQLAlchemy. Raises
+        ServerSetup with the remedy when it cannot start."""
         self._make_data_dir()
         with self._starting_or_stopping():
             url = self._start()

@@ -21,10 +21,7 @@ log = structlog.get_logger(__name__)
 
 def choose_server_user(cluster: Path) -> pwd.struct_passwd:
     """Return the user to run the server as: the current one; for root the cluster's owner or a
-    dedicated user.
-
-    Raises ServerSetup when there is no such user.
-    """
+    dedicated user. Raises ServerSetup when there is no such user."""
     owner_uid = cluster.stat().st_uid if cluster.exists() else None
     if os.geteuid() != 0:
         me = _entry(os.geteuid())

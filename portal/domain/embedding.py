@@ -50,10 +50,8 @@ class Embedder(Protocol):
         """Embed a question: (dimensions,) float32, unit length. Raises EmbedderUnavailable."""
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
-        """Embed chunks: (len(texts), dimensions) float32, unit length, input order.
-
-        Raises EmbedderUnavailable.
-        """
+        """Embed chunks: (len(texts), dimensions) float32, unit length, input order. Raises
+        EmbedderUnavailable."""
 
 
 @runtime_checkable

@@ -335,10 +335,8 @@ def _filled(text: str, units: Sequence[_Unit], target: int) -> list[list[_Unit]]
 
 
 def _pieces(text: str, units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
-    """Yield groups that stay together, each with the headings, caption and header above it.
-
-    These are sentences, and whole tables, lists and code as far as they fit.
-    """
+    """Yield groups that stay together, each with the headings, caption and header above it. These
+    are sentences, and whole tables, lists and code as far as they fit."""
     cap = HARD_CAP * target
     lead: list[_Unit] = []
     for piece in _unled_pieces(units, target):

@@ -99,10 +99,8 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
 
 
 def known_encoding(name: str) -> str | None:
-    """Return the one of ENCODINGS with this name, such as `GBK` or `latin-1`; None for others.
-
-    Not every Python codec is for text: some unpack archives.
-    """
+    """Return the one of ENCODINGS with this name, such as `GBK` or `latin-1`; None for others. Not
+    every Python codec is for text: some unpack archives."""
     try:
         name = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -123,10 +121,8 @@ def strictly(encoding: str, data: bytes) -> DecodedText | None:
 
 
 def _damaged_utf_8(data: bytes) -> DecodedText | None:
-    """Decode UTF-8 with a few bad bytes, or cut off within a character.
-
-    Returns None where another encoding is as likely.
-    """
+    """Decode UTF-8 with a few bad bytes, or cut off within a character. Returns None where another
+    encoding is as likely."""
     text = data.decode("utf-8", errors="replace")
     # U+FFFD that the file itself contains is no damage.
     damage_count = text.count("\ufffd") - data.count("\ufffd".encode())

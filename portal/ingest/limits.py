@@ -9,11 +9,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Limits of a reader process.
-
-    `timeout_s` is wall and processor time, `memory_mb` address space. OCR of scanned pages has
-    higher limits.
-    """
+    """Limits of a reader process. `timeout_s` is wall and processor time, `memory_mb` address
+    space. OCR of scanned pages has higher limits."""
 
     max_pages: int = 5_000
     max_characters: int = 10_000_000

@@ -160,10 +160,8 @@ def sniff_file(stream: IO[bytes], file_name: str) -> MediaType:
 
 
 def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
-    """Return the media type of a file from its first HEAD_BYTES and a ZIP archive's names.
-
-    Raises EmptyFile, and UnsupportedFormat with what the file looks like instead.
-    """
+    """Return the media type of a file from its first HEAD_BYTES and a ZIP archive's names. Raises
+    EmptyFile, and UnsupportedFormat with what the file looks like instead."""
     if not head:
         raise EmptyFile(name=file_name)
     suffix = PurePath(file_name).suffix.lower()
@@ -223,10 +221,8 @@ def _text_type(head: bytes, suffix: str) -> MediaType:
 
 
 def _zip_names(stream: IO[bytes]) -> bytes:
-    """Return the names of an archive's parts, one per line; empty if there are very many.
-
-    Parsed here, because `zipfile` creates an object for each entry that the archive claims to have.
-    """
+    """Return the names of an archive's parts, one per line; empty if there are very many. Parsed
+    here, because `zipfile` creates an object for each entry that the archive claims to have."""
     size = stream.seek(0, 2)
     stream.seek(max(0, size - _ZIP_END_WITHIN))
     tail = stream.read(_ZIP_END_WITHIN)
@@ -295,11 +291,8 @@ def _is_text(head: bytes) -> bool:
 
 
 def _is_utf_16(head: bytes) -> bool:
-    """Return whether data reads as UTF-16 without a byte order mark.
-
-    One byte of each pair is mostly zero, or nearly all of it is Chinese characters, punctuation and
-    ASCII.
-    """
+    """Return whether data reads as UTF-16 without a byte order mark. One byte of each pair is
+    mostly zero, or nearly all of it is Chinese characters, punctuation and ASCII."""
     whole = head[: len(head) // 2 * 2]
     for encoding, high in (("utf-16-le", whole[1::2]), ("utf-16-be", whole[0::2])):
         text = whole.decode(encoding, errors="replace")[:-1]

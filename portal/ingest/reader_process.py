@@ -113,10 +113,8 @@ def read_text_records(
 
 
 def probe_confinement() -> dict[str, bool]:
-    """Start a reader and return which layers of confinement hold; see `readers.confinement`.
-
-    `user` is missing unless the portal runs as root, since only root can change user.
-    """
+    """Start a reader and return which layers of confinement hold; see `readers.confinement`. `user`
+    is missing unless the portal runs as root, since only root can change user."""
     wanted = ["no_new_privs", "landlock", "seccomp", "limits", "network"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         wanted.insert(0, "user")
@@ -205,19 +203,15 @@ def _watched(
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the end of a process without reaping it.
-
-    Until then its id is not reused, so the watch may kill it.
-    """
+    """Wait for the end of a process without reaping it. Until then its id is not reused, so the
+    watch may kill it."""
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _take_status(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Reap a process.
-
-    Return its exit status, negative for a signal, and its peak memory in kilobytes; 0 if unknown.
-    """
+    """Reap a process. Return its exit status, negative for a signal, and its peak memory in
+    kilobytes; 0 if unknown."""
     if not hasattr(os, "wait4"):
         return process.wait(), 0
     _, status, usage = os.wait4(process.pid, 0)

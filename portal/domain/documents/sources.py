@@ -67,9 +67,7 @@ class Source(Protocol):
 
     def open(self, item: SourceItem, known: str | None) -> AbstractContextManager[Opened | None]:
         """Open a file that was listed, or yield None if it is as it was at the stamp `known`.
-
-        Raises OSError, PageUnavailable, and PageGone for one that the source removed.
-        """
+        Raises OSError, PageUnavailable, and PageGone for one that the source removed."""
 
 
 class Change(StrEnum):

@@ -61,10 +61,8 @@ class RelyingParty:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The bytes that an authenticator signs, once, in the browser that asked for them.
-
-    `user_id` is None for a sign-in that starts with a passkey.
-    """
+    """The bytes that an authenticator signs, once, in the browser that asked for them. `user_id` is
+    None for a sign-in that starts with a passkey."""
 
     value: bytes
     user_id: UUID | None

@@ -113,10 +113,7 @@ def parse_filter(
     max_conditions: int = MAX_CONDITIONS,
 ) -> MetadataFilter | None:
     """Return the filter that parsed JSON means; None for an empty one. Without `dotted`, `a.b` is
-    the name of one field.
-
-    Raises InvalidInput, which names the mistake.
-    """
+    the name of one field. Raises InvalidInput, which names the mistake."""
     if value is None:
         return None
     if isinstance(value, list):

@@ -20,7 +20,4 @@ class Reranker(Protocol):
 
     def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         """Return the relevance of each chunk: higher is better, in input order, comparable within
-        this call only.
-
-        Gives up about `deadline_s` seconds from now. Raises RerankerUnavailable.
-        """
+        this call only. Gives up about `deadline_s` seconds from now. Raises RerankerUnavailable."""

@@ -71,10 +71,8 @@ class QueryEmbedder(Protocol):
     """A source of query vectors."""
 
     def embed_query(self, text: str) -> Vector:
-        """Return (dimensions,) float32, unit length.
-
-        Raises EmbedderUnavailable and InvalidEmbedding.
-        """
+        """Return (dimensions,) float32, unit length. Raises EmbedderUnavailable and
+        InvalidEmbedding."""
 
 
 class SemanticBackend(Protocol):

@@ -22,10 +22,8 @@ MAX_WORDS_LENGTH = 4000
 
 
 def parse_text_filter(value: Any) -> TextFilter | None:
-    """Return the filter that parsed JSON means; None for an empty one.
-
-    Raises InvalidInput, which names the mistake.
-    """
+    """Return the filter that parsed JSON means; None for an empty one. Raises InvalidInput, which
+    names the mistake."""
     return None if value is None or value == {} else _parsed(value, MAX_NESTING)
 
 

@@ -24,10 +24,8 @@ from portal.ingest.limits import FileToRead
 
 
 class Format(NamedTuple):
-    """The reader of a type of files.
-
-    Raise `reader_version` when a format is read better: files read before are read again.
-    """
+    """The reader of a type of files. Raise `reader_version` when a format is read better: files
+    read before are read again."""
 
     extract: Callable[[FileToRead], ExtractedText]
     reader_version: int

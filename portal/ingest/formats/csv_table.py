@@ -22,10 +22,8 @@ _MAX_FIELD_CHARACTERS = 1_000_000
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return one record per line; the first is the header if it reads like one.
-
-    Raises EmptyFile, UndecodableText, TooMuchInOne and ExtractionTooLarge.
-    """
+    """Return one record per line; the first is the header if it reads like one. Raises EmptyFile,
+    UndecodableText, TooMuchInOne and ExtractionTooLarge."""
     read, max_characters = read_text(file), file.limits.max_characters
     writer, cell_count, character_count = SheetText(), 0, 0
     for record in _records(read.text, file.name):

@@ -21,10 +21,8 @@ _AROUND_BODY = re.compile(
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return headings, lists, tables and notes of each chapter.
-
-    Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
-    """
+    """Return headings, lists, tables and notes of each chapter. Raises EmptyFile, BrokenFile,
+    ExtractionTimedOut and ExtractionTooLarge."""
     title, chapters = "", []
     for record in read_records("epub_reader", file, characters=file.limits.max_characters):
         title = record.get("title", title)

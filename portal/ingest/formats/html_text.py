@@ -220,11 +220,8 @@ def _repeated_spaces(text: str) -> str:
 
 
 def _data_tables(events: Iterable[tuple[str, Any]]) -> set[int]:
-    """Return where tables begin that hold data.
-
-    The others are layout, whose parts read better one below the other: their cells hold tables,
-    headings, or lists and code beside long text.
-    """
+    """Return where tables begin that hold data. The others are layout, whose parts read better one
+    below the other: their cells hold tables, headings, or lists and code beside long text."""
     data: set[int] = set()
     opened: list[_TableShape] = []
     for index, (kind, value) in enumerate(events):

@@ -17,10 +17,8 @@ ATTACHMENTS_LEFT_OUT = N_("attachments were skipped")
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return the subject as a heading, sender, recipients, date, text and attachment names.
-
-    Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
-    """
+    """Return the subject as a heading, sender, recipients, date, text and attachment names. Raises
+    EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge."""
     (record,) = read_records("mail_reader", file, characters=file.limits.max_characters)
     (_, subject), *headers = record["headers"]
     head = "<br>".join(f"{name}: {escape(value)}" for name, value in headers if value)

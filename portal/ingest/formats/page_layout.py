@@ -94,9 +94,7 @@ def words_of(pages: Iterable[Iterable[Line]]) -> frozenset[str]:
 
 def paragraphs(lines: Sequence[Line], words: frozenset[str] = frozenset()) -> list[Paragraph]:
     """Join lines to paragraphs: Chinese without spaces, words with, without line-end hyphens.
-
-    `words` are those of the document, which tell "well-known" from "know-ledge".
-    """
+    `words` are those of the document, which tell "well-known" from "know-ledge"."""
     return [
         Paragraph(_joined(group, words), group[0].size, len(group), group[0].rows, style)
         for group in _lines_of_paragraphs(lines)
@@ -189,11 +187,8 @@ def _continues_title(previous: Line, line: Line, title_size: float) -> bool:
 
 
 def _joined(lines: Iterable[Line], words: frozenset[str]) -> str:
-    """Return the text of a paragraph.
-
-    Joining depends on the last word only, so earlier text is set aside. Otherwise a hundred
-    thousand lines would be copied as often.
-    """
+    """Return the text of a paragraph. Joining depends on the last word only, so earlier text is set
+    aside. Otherwise a hundred thousand lines would be copied as often."""
     aside: list[str] = []
     end = ""
     for line in lines:

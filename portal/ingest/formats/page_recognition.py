@@ -29,10 +29,8 @@ BROKE_OFF = N_("Text recognition failed on this file.")
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """Lines as `readers.pdf_reader` returns them, by page with recognised text.
-
-    For pages that were not reached, their numbers and a sentence with the reason.
-    """
+    """Lines as `readers.pdf_reader` returns them, by page with recognised text. For pages that were
+    not reached, their numbers and a sentence with the reason."""
 
     lines: dict[int, list[list[Any]]] = field(default_factory=dict)
     not_reached: frozenset[int] = frozenset()

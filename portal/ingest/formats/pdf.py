@@ -108,10 +108,8 @@ def extract(file: FileToRead) -> ExtractedText:
 
 
 def is_encrypted_pdf(path: Path) -> bool:
-    """Return whether a PDF needs a password: quick enough to check at upload.
-
-    Files with an empty user password, which anyone can open, do not count.
-    """
+    """Return whether a PDF needs a password: quick enough to check at upload. Files with an empty
+    user password, which anyone can open, do not count."""
     with path.open("rb") as opened:
         if not mentions_encryption(iter(lambda: opened.read(1 << 20), b"")):
             return False

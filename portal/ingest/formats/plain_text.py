@@ -18,9 +18,7 @@ _LINE_ENDS = re.compile(r"\r\n?|[\u2028\u2029\u0085]")
 
 def extract(file: FileToRead) -> ExtractedText:
     """Return the text with line feeds as line ends; a chosen encoding overrides the detection.
-
-    Raises EmptyFile and UndecodableText.
-    """
+    Raises EmptyFile and UndecodableText."""
     read = read_text(file)
     return ExtractedText(
         text=read.text,

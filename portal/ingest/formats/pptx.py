@@ -17,10 +17,8 @@ HIDDEN_LEFT_OUT = N_("hidden slides were skipped")
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return titles as headings, lists, tables and notes; a slide's number is its page.
-
-    Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
-    """
+    """Return titles as headings, lists, tables and notes; a slide's number is its page. Raises
+    EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge."""
     pages, numbers, title, has_hidden = [], [], "", False
     for record in read_records("pptx_reader", file, characters=file.limits.max_characters):
         if "slide" in record:

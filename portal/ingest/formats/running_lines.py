@@ -62,10 +62,8 @@ def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
 
 
 def _page_edges(page: Sequence[Line]) -> tuple[list[int], list[int]]:
-    """Return the indexes of the lowest and of the highest lines, from the edge inwards.
-
-    Programs may write headers and footers before or after the rest of the page.
-    """
+    """Return the indexes of the lowest and of the highest lines, from the edge inwards. Programs
+    may write headers and footers before or after the rest of the page."""
     if len(page) < 2:  # noqa: PLR2004
         return [], []
     lowest = nsmallest(

@@ -20,10 +20,8 @@ _NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECA
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return cells as displayed, row by row: results of formulas, dates and percentages.
-
-    Raises EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge.
-    """
+    """Return cells as displayed, row by row: results of formulas, dates and percentages. Raises
+    EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge."""
     writer, title, has_hidden = SheetText(), "", False
     for record in read_records("xlsx_reader", file, characters=file.limits.max_characters):
         if "sheet" in record:

@@ -22,10 +22,8 @@ _PARAGRAPHS = frozenset({"p", "si", "c", "div", "li", "td", "th", "dt", "dd"})
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on all parts together: `xml_mb` unpacked, and `elements`.
-
-    With `has_doctypes` a part may name its document type, as XHTML does, but declare nothing.
-    """
+    """Limits on all parts together: `xml_mb` unpacked, and `elements`. With `has_doctypes` a part
+    may name its document type, as XHTML does, but declare nothing."""
 
     xml_mb: int = 100  # A thousand pages are about ten.
     elements: int = 2_000_000
@@ -43,11 +41,8 @@ def find_problem(
     suffixes: tuple[str, ...] = XML_SUFFIXES,
     on_element: OnElement | None = None,
 ) -> dict[str, Any] | None:
-    """Return the error record for an archive, None for a sound one.
-
-    `on_element` is called with the part, the name and the attributes of each element. Raises
-    BadZipFile and ExpatError.
-    """
+    """Return the error record for an archive, None for a sound one. `on_element` is called with the
+    part, the name and the attributes of each element. Raises BadZipFile and ExpatError."""
     with zipfile.ZipFile(source) as archive:
         parts = archive.infolist()
         if len(parts) > _MAX_PARTS:
@@ -75,9 +70,7 @@ def read_checked(
     on_element: OnElement | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Check an archive, then yield what `read` finds in it, or an error: broken, memory, too_many.
-
-    `memory` means that the archive unpacks to too much.
-    """
+    `memory` means that the archive unpacks to too much."""
     try:
         problem = find_problem(source, limits, suffixes=suffixes, on_element=on_element)
         yield from read() if problem is None else [problem]

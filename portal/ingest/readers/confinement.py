@@ -77,10 +77,8 @@ _CALLS: dict[str, tuple[int, int, int, int, tuple[int, ...]]] = {
 
 
 def leave_network() -> bool:
-    """Move to a network without interfaces, if the kernel allows it; return whether it did.
-
-    Call this first: a process with threads cannot.
-    """
+    """Move to a network without interfaces, if the kernel allows it; return whether it did. Call
+    this first: a process with threads cannot."""
     kinds = _CLONE_NEWNET | _CLONE_NEWIPC
     if os.geteuid() != 0:
         kinds |= _CLONE_NEWUSER

@@ -62,10 +62,8 @@ _ENDS_WITHIN = _BEGINS_WITHIN | dict.fromkeys(("li", "term"), _IN_LIST)
 
 
 def has_crowded_tag(html: str) -> bool:
-    """Return whether some tag has more than `MAX_ATTRIBUTES`.
-
-    The parser compares each attribute of a tag with all before it: a million take it an hour.
-    """
+    """Return whether some tag has more than `MAX_ATTRIBUTES`. The parser compares each attribute of
+    a tag with all before it: a million take it an hour."""
     for tag in _tags(html):
         rest = html[tag.end() :] if tag["endless"] else tag["rest"]
         if (
@@ -78,9 +76,7 @@ def has_crowded_tag(html: str) -> bool:
 
 def flattened(html: str) -> tuple[str, bool]:
     """Replace tags that are nested too deep with a space; return the page and whether any were.
-
-    Linear in the length and approximate: open elements are tracked without all of HTML's rules.
-    """
+    Linear in the length and approximate: open elements are tracked without all of HTML's rules."""
     if html.count("<") <= _DEEPEST:
         return html, False
     kept, done, open_elements = [], 0, _OpenElements()
@@ -99,10 +95,8 @@ def flattened(html: str) -> tuple[str, bool]:
 
 
 def _tags(html: str) -> Iterator[re.Match[str]]:
-    """Yield the tags of a page, except those inside comments, scripts and the like.
-
-    The last may be `endless`, cut off by the end of the page.
-    """
+    """Yield the tags of a page, except those inside comments, scripts and the like. The last may be
+    `endless`, cut off by the end of the page."""
     place = html.find("<")
     while place >= 0:
         match = _MARKUP.match(html, place)

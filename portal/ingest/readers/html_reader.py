@@ -80,9 +80,7 @@ _NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
 
 def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
     """Yield the records; end with an error above `characters`, `events` or attributes of a tag.
-
-    Events have a limit because tags without any text make as many.
-    """
+    Events have a limit because tags without any text make as many."""
     html = file.read().decode()
     if has_crowded_tag(html):
         yield {"error": "too_many", "what": "attributes", "limit": MAX_ATTRIBUTES}
@@ -118,10 +116,8 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
 
 
 def fragment_events(html: str) -> list[Event]:
-    """Return the events of HTML within another text, of which nothing is left out.
-
-    Empty for HTML with too many attributes in a tag.
-    """
+    """Return the events of HTML within another text, of which nothing is left out. Empty for HTML
+    with too many attributes in a tag."""
     if has_crowded_tag(html):
         return []
     tree = LexborHTMLParser(flattened(html)[0])
@@ -148,10 +144,8 @@ def _is_around_content(node: LexborNode) -> bool:
 
 
 def _events(root: LexborNode | None, around: frozenset[int] | None) -> Iterator[Event]:
-    """Yield events, all of the page if `around` is None.
-
-    Without recursion: a file may be nested deeper than Python's stack.
-    """
+    """Yield events, all of the page if `around` is None. Without recursion: a file may be nested
+    deeper than Python's stack."""
     waiting: list[tuple[LexborNode, Event | None]] = [(root, None)] if root is not None else []
     while waiting:
         node, end = waiting.pop()

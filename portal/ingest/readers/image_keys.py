@@ -14,9 +14,7 @@ _LENGTH = 20
 
 def key_of(address: str) -> str:
     """Return the key of the image at an address in a page; empty unless the file carries it.
-
-    Drawings that may hold scripts (SVG) have none.
-    """
+    Drawings that may hold scripts (SVG) have none."""
     if address.startswith(OF_FILE):
         return address.removeprefix(OF_FILE)
     kind, _, data = address.strip().partition(",")

@@ -72,10 +72,8 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 
 
 def _parts(message: EmailMessage) -> list[EmailMessage]:
-    """Return the parts that are no containers, in order.
-
-    Avoids recursion: messages may be nested deeply.
-    """
+    """Return the parts that are no containers, in order. Avoids recursion: messages may be nested
+    deeply."""
     found: list[EmailMessage] = []
     waiting: list[tuple[Any, int]] = [(message, 0)]
     while waiting and len(found) <= _MAX_PARTS:

@@ -157,10 +157,8 @@ def _html_events(source: str) -> list[Event]:
 
 
 def _table_end(tokens: Sequence[Token], first: int) -> int:
-    """Return the end of the tokens up to the one that closes the tables of an HTML block.
-
-    An empty line within a table ends the block. Without an end, that is the block alone.
-    """
+    """Return the end of the tokens up to the one that closes the tables of an HTML block. An empty
+    line within a table ends the block. Without an end, that is the block alone."""
     depth = 0
     for position in range(first, min(len(tokens), first + _MAX_TABLE_TOKENS)):
         if tokens[position].type == "html_block":

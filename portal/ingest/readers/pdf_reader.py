@@ -157,10 +157,8 @@ def _without_tables(
 
 
 def _place_of(table: pdf_tables.Table, lines: list[list[Any]], first: int) -> int:
-    """Return the index of the line that follows a table: below the nearest line above it.
-
-    Programs may write tables after all other text of the page.
-    """
+    """Return the index of the line that follows a table: below the nearest line above it. Programs
+    may write tables after all other text of the page."""
     beside = [
         (line[3], index)
         for index, line in enumerate(lines)

@@ -44,10 +44,8 @@ def stale_after_s(services: Services) -> float:
 def create(
     services: Services, user: User, title: str = "", *, scope: AskScope | None = None
 ) -> ConversationSummary:
-    """Create a conversation; without a title its first question gives it one.
-
-    With a scope it asks about that and nothing else. Raises InvalidInput, NotFound.
-    """
+    """Create a conversation; without a title its first question gives it one. With a scope it asks
+    about that and nothing else. Raises InvalidInput, NotFound."""
     with services.database.begin() as session:
         if scope and scope.folders:
             folder_store.lock_tree(session)

@@ -89,9 +89,7 @@ def answer(
 
 def is_answered(services: Services, user: User, question: str, *, language: str) -> bool:
     """Return whether the best chunks answer a question, as a new conversation would search for it.
-
-    Raises the errors of `engine.search`, and ChatUnavailable.
-    """
+    Raises the errors of `engine.search`, and ChatUnavailable."""
     request = SearchRequest(question, default_top_n=QUOTED_FROM)
     hits = engine.search_or_words(services, user, request).hits
     chat_request, built, _ = _request(services, user, question, hits, language)

@@ -52,10 +52,8 @@ _lock = Lock()
 def suggest_questions(
     services: Services, user: User, *, language: str, budget_s: float = BUDGET_S
 ) -> Suggestions:
-    """Return questions that the user's documents answer, those in `language` first.
-
-    They are kept until the documents or their switches change.
-    """
+    """Return questions that the user's documents answer, those in `language` first. They are kept
+    until the documents or their switches change."""
     wanted = services.settings.search.keyword_backend
     with services.database.driver() as reader:
         context = read_context(reader, user.id, None, keyword_backend=wanted)

@@ -96,10 +96,8 @@ def ranks_words(collections: Collections) -> bool:
 def search_by_words(
     collections: Collections, collection_id: UUID, words: str, wanted: RecordFilter, *, limit: int
 ) -> list[StoredRecord]:
-    """Return the best records by BM25, their `score`, best first.
-
-    Raises NotFound, Unavailable if the server cannot rank words.
-    """
+    """Return the best records by BM25, their `score`, best first. Raises NotFound, Unavailable if
+    the server cannot rank words."""
     with collections.database.read() as session:
         collection = existing(collection_store.find_by_id(session, collection_id))
         state = _read_state(session, collections)

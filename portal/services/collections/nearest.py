@@ -72,9 +72,7 @@ def nearest(
     read: Callable[[Session, Nearest], list[Found]],
 ) -> list[Found]:
     """Read the nearest with `read`: by comparing all if they are few, by the index otherwise.
-
-    Raises InvalidInput for a vector of another length.
-    """
+    Raises InvalidInput for a vector of another length."""
     if collection.model is None:
         return []
     require_dimensions(collection.model, len(query_vector))

@@ -107,10 +107,8 @@ class Collections:
     # --- writing --------------------------------------------------------------------------------
 
     def upsert(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
-        """Store records, all or none, replacing those with the same ids.
-
-        Raises InvalidInput for repeated ids or vectors that do not fit, NotFound.
-        """
+        """Store records, all or none, replacing those with the same ids. Raises InvalidInput for
+        repeated ids or vectors that do not fit, NotFound."""
         if records:
             self._prepare(collection_id, records)
             self._write(collection_id, lambda _session, _collection: records)
@@ -170,10 +168,8 @@ class Collections:
     def nearest(
         self, collection_id: UUID, query_vector: Vector, wanted: RecordFilter, page: Page
     ) -> list[StoredRecord]:
-        """Return the records nearest to a vector (dimensions,), with their distances.
-
-        Raises InvalidInput for a vector of another length, NotFound.
-        """
+        """Return the records nearest to a vector (dimensions,), with their distances. Raises
+        InvalidInput for a vector of another length, NotFound."""
         read = partial(by_vector.read_records, with_vectors=page.with_vectors)
         with self.database.read() as session:
             collection = _there(session, collection_id)

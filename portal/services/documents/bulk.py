@@ -77,10 +77,8 @@ def count(services: Services, user: User, target: BulkTarget, *, deleted: bool =
 
 
 def undo(services: Services, user: User, change_id: UUID) -> int:
-    """Undo a change of the user's own where nothing came between; return how many documents.
-
-    Raises NotFound, also for one that was undone or is more than a day old.
-    """
+    """Undo a change of the user's own where nothing came between; return how many documents. Raises
+    NotFound, also for one that was undone or is more than a day old."""
     with services.database.begin() as session:
         change = existing(bulk_store.lock_change(session, user, change_id))
         if change.action == BulkAction.VISIBILITY:

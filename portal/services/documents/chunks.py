@@ -103,10 +103,8 @@ def delete_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -
 
 
 def delete_chunks(services: Services, user: User, job_id: UUID, *, only_added: bool = False) -> int:
-    """Delete all chunks of a job permanently, or only those added through the API.
-
-    Return their number. The document's text and file stay. Raises as `delete_chunk` does.
-    """
+    """Delete all chunks of a job permanently, or only those added through the API. Return their
+    number. The document's text and file stay. Raises as `delete_chunk` does."""
     with services.database.begin() as session:
         document = _editable(session, user, job_id)
         deleted = job_chunks.delete_chunks(session, job_id, only_added=only_added)

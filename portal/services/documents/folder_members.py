@@ -38,10 +38,8 @@ def set_member(
     name: str,
     role: FolderRole,
 ) -> None:
-    """Add a user or a group by name, or change its role.
-
-    Raises NotFound, also for the group; NoSuchAccount; Forbidden.
-    """
+    """Add a user or a group by name, or change its role. Raises NotFound, also for the group;
+    NoSuchAccount; Forbidden."""
     with services.database.begin() as session:
         folder = _shareable(session, user, folder_id)
         if kind is MemberKind.USER:
@@ -66,9 +64,7 @@ def preview_move(
     services: Services, user: User, target: BulkTarget, folder_id: UUID | None
 ) -> SightChange:
     """Return who gains and loses access to the shared documents of a target that move to a folder.
-
-    Raises NotFound for the folder.
-    """
+    Raises NotFound for the folder."""
     with services.database.begin() as session:
         to = existing(folder_store.find_folder(session, user, folder_id)) if folder_id else None
         gates = bulk_store.count_gates(session, user, target)

@@ -71,10 +71,8 @@ def create_folder(
     description: str = "",
     visibility: FolderVisibility | None = None,
 ) -> UUID:
-    """Create a folder and return its id; one in a private folder is private unless told.
-
-    Raises NotFound for the parent, InvalidInput, NameTaken, Conflict when it would lie too deep.
-    """
+    """Create a folder and return its id; one in a private folder is private unless told. Raises
+    NotFound for the parent, InvalidInput, NameTaken, Conflict when it would lie too deep."""
     name, description = _check_name(name), _check_description(description)
     with services.database.begin() as session:
         folder_store.lock_tree(session)
@@ -127,10 +125,8 @@ def change_folder(
 
 
 def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID | None) -> None:
-    """Move a folder with all below it into another, or to the top with None.
-
-    Raises NotFound, Forbidden, NameTaken, Conflict when it would lie in itself or too deep.
-    """
+    """Move a folder with all below it into another, or to the top with None. Raises NotFound,
+    Forbidden, NameTaken, Conflict when it would lie in itself or too deep."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         folder = _editable(session, user, folder_id)
@@ -156,11 +152,8 @@ def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID
 def delete_folder(
     services: Services, user: User, folder_id: UUID, *, trash_documents: bool
 ) -> RemovedFolder:
-    """Delete a folder and the folders below it.
-
-    With `trash_documents` documents that the user may change go to the trash. All others move to
-    the folder above. Raises NotFound, Forbidden.
-    """
+    """Delete a folder and the folders below it. With `trash_documents` documents that the user may
+    change go to the trash. All others move to the folder above. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         folder = _editable(session, user, folder_id)
@@ -194,10 +187,8 @@ def find_place(
     names: Sequence[str],
     visibility: Visibility,
 ) -> UUID | None:
-    """Return the folder at a path below another, created as far as it is missing.
-
-    Folders below the depth limit are left out, and names are made fit. Raises NotFound.
-    """
+    """Return the folder at a path below another, created as far as it is missing. Folders below the
+    depth limit are left out, and names are made fit. Raises NotFound."""
     find_open_for(session, user, folder_id)
     names = [fit for name in names if (fit := _fit_name(name))]
     if not names:
@@ -226,9 +217,7 @@ def find_place(
 
 def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folder | None:
     """Return the folder that a user adds to, None outside of folders. Raises NotFound, Forbidden.
-
-    The folder is held as it is until the transaction ends.
-    """
+    The folder is held as it is until the transaction ends."""
     if folder_id is None:
         return None
     folder_store.hold(session, folder_id)

@@ -57,10 +57,8 @@ def list_documents(
     cursor: str | None = None,
     limit: int = 50,
 ) -> DocumentPage:
-    """Return documents visible to the user.
-
-    Raises MalformedRequest on a bad cursor, NotFound for a folder that the user may not see.
-    """
+    """Return documents visible to the user. Raises MalformedRequest on a bad cursor, NotFound for a
+    folder that the user may not see."""
     chosen = filters or DocumentFilter()
     with services.database.begin() as session:
         if chosen.folder_id is not None:
@@ -92,10 +90,8 @@ def list_trash(
     cursor: str | None = None,
     limit: int = 50,
 ) -> DocumentPage:
-    """Return documents that the user may restore, last deleted first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
+    """Return documents that the user may restore, last deleted first. Raises MalformedRequest on a
+    bad cursor."""
     chosen = filters or DocumentFilter()
     with services.database.begin() as session:
         return document_lists.list_trash(session, user, filters=chosen, cursor=cursor, limit=limit)
@@ -187,10 +183,8 @@ def find_chunk_at(services: Services, user: User, document_id: UUID, position: i
 def read_text(
     services: Services, user: User, document_id: UUID, *, start: int = 0, end: int | None = None
 ) -> tuple[UUID, str]:
-    """Return the indexed text, or characters `start` to `end`, with its revision.
-
-    Raises NotFound.
-    """
+    """Return the indexed text, or characters `start` to `end`, with its revision. Raises
+    NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
         found = existing(chunk_store.read_text(session, document_id, start=start, end=end))
@@ -255,10 +249,8 @@ def change_document(
     visibility: Visibility | None = None,
     tags: Sequence[str] | None = None,
 ) -> None:
-    """Change the given fields; an empty domain removes it.
-
-    Raises NotFound, Forbidden, InvalidInput.
-    """
+    """Change the given fields; an empty domain removes it. Raises NotFound, Forbidden,
+    InvalidInput."""
     with services.database.begin() as session:
         row = editable(session, user, document_id, deleted=False)
         if title is not None:
@@ -288,21 +280,16 @@ def _refuse_keepers(user: User, document: DocumentRow) -> None:
 
 
 def delete_document(services: Services, user: User, document_id: UUID) -> None:
-    """Move a document to the trash: it is gone from lists and search when this returns.
-
-    Both leave out what is deleted (`store/documents/selection`). Raises NotFound.
-    """
+    """Move a document to the trash: it is gone from lists and search when this returns. Both leave
+    out what is deleted (`store/documents/selection`). Raises NotFound."""
     with services.database.begin() as session:
         editable(session, user, document_id, deleted=False)
         document_store.set_deleted(session, document_id, deleted=True)
 
 
 def restore_document(services: Services, user: User, document_id: UUID) -> None:
-    """Restore a document from the trash, unchanged.
-
-    Raises NotFound, and UploadedAgain if its owner has uploaded the same file, or that of a pending
-    version, since then: it would exist twice.
-    """
+    """Restore a document from the trash, unchanged. Raises NotFound, and UploadedAgain if its owner
+    has uploaded the same file, or that of a pending version, since then: it would exist twice."""
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=True)
         _refuse_duplicate(session, document)
@@ -326,10 +313,8 @@ def find_pending(session: Session, document_id: UUID) -> Original | None:
 
 
 def refuse_elsewhere(session: Session, document: DocumentRow, sha256: str) -> None:
-    """Ensure that an owner has these bytes in only one document until the transaction ends.
-
-    Raises AlreadyElsewhere.
-    """
+    """Ensure that an owner has these bytes in only one document until the transaction ends. Raises
+    AlreadyElsewhere."""
     other = _find_elsewhere(session, document, {sha256})
     if other is not None:
         raise AlreadyElsewhere(title=other.title)
@@ -366,10 +351,8 @@ def purge_document(services: Services, user: User, document_id: UUID) -> None:
 
 
 def erase(session: Session, document_id: UUID, *, actor: User | None = None) -> None:
-    """Erase a locked document in the trash, and its words wherever they were quoted.
-
-    Without an actor, its time in the trash has expired.
-    """
+    """Erase a locked document in the trash, and its words wherever they were quoted. Without an
+    actor, its time in the trash has expired."""
     row = document_store.get_document(session, document_id)
     audit.record(
         session,

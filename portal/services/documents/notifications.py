@@ -59,10 +59,8 @@ def list_batch(services: Services, user: User, batch_id: UUID) -> tuple[Notifica
 
 
 def take(services: Services, user: User) -> tuple[Notification, ...]:
-    """Return the user's undelivered notifications, oldest first.
-
-    Each is returned once: the caller shows it.
-    """
+    """Return the user's undelivered notifications, oldest first. Each is returned once: the caller
+    shows it."""
     with services.database.begin() as session:
         return notification_store.take(session, user)
 

@@ -37,10 +37,8 @@ def switches(
 def set_default(
     services: Services, user: User, document_id: UUID, enabled: bool | None
 ) -> DocumentSwitch:  # fmt: skip
-    """Enable or disable a document in all conversations without an override.
-
-    None restores the system's default. Raises NotFound.
-    """
+    """Enable or disable a document in all conversations without an override. None restores the
+    system's default. Raises NotFound."""
     with services.database.begin() as session:
         _seen(session, user, None, document_id)
         selection_store.set_default(session, user.id, document_id, enabled=enabled)
@@ -70,10 +68,8 @@ def set_override(
     services: Services, user: User, conversation_id: UUID, document_id: UUID,
     enabled: bool | None,
 ) -> DocumentSwitch:  # fmt: skip
-    """Enable or disable a document in one conversation; None restores the user's default.
-
-    Takes effect with the next message, in every process. Raises NotFound.
-    """
+    """Enable or disable a document in one conversation; None restores the user's default. Takes
+    effect with the next message, in every process. Raises NotFound."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         _seen(session, user, conversation_id, document_id)
@@ -84,20 +80,16 @@ def set_override(
 def set_all_overrides(
     services: Services, user: User, conversation_id: UUID, enabled: bool | None
 ) -> None:  # fmt: skip
-    """Enable or disable every existing document in one conversation.
-
-    None restores the user's defaults. Documents added later inherit. Raises NotFound.
-    """
+    """Enable or disable every existing document in one conversation. None restores the user's
+    defaults. Documents added later inherit. Raises NotFound."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         selection_store.set_all_overrides(session, user, conversation_id, enabled=enabled)
 
 
 def count(services: Services, user: User, conversation_id: UUID | None) -> tuple[int, int]:
-    """Return the number of enabled documents and the total, without what could not be read.
-
-    Raises NotFound.
-    """
+    """Return the number of enabled documents and the total, without what could not be read. Raises
+    NotFound."""
     with services.database.begin() as session:
         if conversation_id is not None:
             conversation_store.require_own(session, conversation_id, user.id)
@@ -115,9 +107,7 @@ def list_folder_switches(
     parent_id: UUID | None = None, contains: str = "",
 ) -> tuple[FolderSwitch, ...]:  # fmt: skip
     """Return the folders right below one with their switches, or all whose names contain a text.
-
-    Raises NotFound.
-    """
+    Raises NotFound."""
     with services.database.begin() as session:
         if conversation_id is not None:
             conversation_store.require_own(session, conversation_id, user.id)
@@ -144,9 +134,7 @@ def set_folder_default(
     services: Services, user: User, folder_id: UUID, enabled: bool | None
 ) -> FolderSwitch:
     """Enable or disable all that lies in a folder, now and later; None follows the folder above.
-
-    Raises NotFound.
-    """
+    Raises NotFound."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         _seen_folder(session, user, None, folder_id)

@@ -100,10 +100,8 @@ def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileTo
 def document_image(
     services: Services, user: User, document_id: UUID, key: str
 ) -> tuple[Picture, str]:
-    """Return an image that a document carries, and the version of its file.
-
-    Raises NotFound, also for what is no image, PagesUnavailable, Overloaded.
-    """
+    """Return an image that a document carries, and the version of its file. Raises NotFound, also
+    for what is no image, PagesUnavailable, Overloaded."""
     file, version = find_file(services, user, document_id)
     if file.reader != _IMAGES:
         raise NotFound
@@ -130,10 +128,8 @@ def image_sizes(
 def page_picture(
     services: Services, user: User, document_id: UUID, number: int, width: int
 ) -> tuple[Picture, str]:
-    """Return a page as a picture, one of WIDTHS wide, and the version of its file.
-
-    Raises NotFound, PagesUnavailable, Overloaded.
-    """
+    """Return a page as a picture, one of WIDTHS wide, and the version of its file. Raises NotFound,
+    PagesUnavailable, Overloaded."""
     file, version = find_file(services, user, document_id)
     if (
         file.reader == _IMAGES

@@ -48,11 +48,8 @@ def export_csv(services: Services, user: User, chosen: AuditFilter = EVERYTHING)
 
 
 def read_all(services: Services, chosen: AuditFilter = EVERYTHING) -> Iterator[AuditEntry]:
-    """Yield all entries that match, latest first.
-
-    Reads page by page, so that a slow reader holds no connection. The command line calls this
-    without a user.
-    """
+    """Yield all entries that match, latest first. Reads page by page, so that a slow reader holds
+    no connection. The command line calls this without a user."""
     cursor: str | None = None
     while True:
         page = _page(services, chosen, cursor, _ENTRIES_A_PAGE)

@@ -46,10 +46,8 @@ _HYBRID = {
 
 
 def prepare_database(services: Services, *, revision: str = "head") -> Iterator[str]:
-    """Prepare schema, extensions, keyword index and model partition; yield each step.
-
-    Raises ServerSetup when the server cannot serve the portal.
-    """
+    """Prepare schema, extensions, keyword index and model partition; yield each step. Raises
+    ServerSetup when the server cannot serve the portal."""
     database = services.database
     if revision != "head":
         yield f"schema to {revision}"

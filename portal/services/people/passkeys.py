@@ -116,10 +116,8 @@ def finish_registration(
 def begin_sign_in(
     services: Services, site: RelyingParty, user_id: UUID | None
 ) -> tuple[str, Challenge]:
-    """Return the options for `navigator.credentials.get()` as JSON, and their challenge.
-
-    Without a user the passkey is all there is, so the authenticator has to verify the user.
-    """
+    """Return the options for `navigator.credentials.get()` as JSON, and their challenge. Without a
+    user the passkey is all there is, so the authenticator has to verify the user."""
     challenge = _challenge(user_id)
     known: list[PasskeyRow] = []
     if user_id is not None:

@@ -204,10 +204,8 @@ def _is_stale_use(last_used_at: datetime | None) -> bool:
 
 
 def refresh(services: Services, refresh_token: str) -> TokenPair:
-    """Return a new pair for a refresh token, which this ends. Raises InvalidToken.
-
-    A refresh token that was used before has been copied: its whole family ends.
-    """
+    """Return a new pair for a refresh token, which this ends. Raises InvalidToken. A refresh token
+    that was used before has been copied: its whole family ends."""
     claims = read_claims(services, refresh_token, kinds={TokenKind.REFRESH})
     with services.database.begin() as session:
         row = token_store.find_token(session, claims["jti"], lock=True)
@@ -257,10 +255,8 @@ def end_family(
 
 
 def revoke(services: Services, token: str) -> None:
-    """End a token and its family; do nothing for one that is not valid here (RFC 7009).
-
-    A token of the outside issuer ends here only. It does not create an account.
-    """
+    """End a token and its family; do nothing for one that is not valid here (RFC 7009). A token of
+    the outside issuer ends here only. It does not create an account."""
     try:
         if outside_tokens.is_outside(services, token):
             token_id = _authenticate_outside(services, token, create_accounts=False).token_id

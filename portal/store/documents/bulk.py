@@ -234,10 +234,8 @@ def list_skipped(
     action: BulkAction | None = None,
     value: Any = None,
 ) -> tuple[tuple[SkippedRow, ...], int]:
-    """Return the first documents of a target that could not be changed, and their number.
-
-    Those are others' documents, what is in the trash still, and what has too many tags.
-    """
+    """Return the first documents of a target that could not be changed, and their number. Those are
+    others' documents, what is in the trash still, and what has too many tags."""
     is_restoring = action is BulkAction.RESTORE
     chosen = _target(user, target, action, deleted=is_restoring)
     is_editable = chosen.c.can_edit
@@ -366,10 +364,8 @@ def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow 
 
 
 def undo(session: Session, user: User, change: BulkChangeRow) -> int:
-    """Undo a change where the user may still change the documents, and forget it.
-
-    Return the number of documents.
-    """
+    """Undo a change where the user may still change the documents, and forget it. Return the number
+    of documents."""
     action, binds = BulkAction(change.action), {"change_id": change.id}
     if action is BulkAction.SWITCH:
         count = sum(session.execute(one, binds).rowcount for one in _UNDO_SWITCHES)  # type: ignore[attr-defined]

@@ -142,10 +142,8 @@ def _searchable(document_id: UUID) -> Select[DocumentChunkRow, str | None]:
 def list_chunks(
     session: Session, document_id: UUID, *, limit: int, offset: int
 ) -> tuple[tuple[StoredChunk, ...], int]:
-    """Return chunks of a document's searchable text in reading order, and their total number.
-
-    Each has the page on which it ends.
-    """
+    """Return chunks of a document's searchable text in reading order, and their total number. Each
+    has the page on which it ends."""
     of_document = _searchable(document_id)
     total = session.scalar(_count(of_document)) or 0
     rows = session.execute(
@@ -167,10 +165,8 @@ def count_before(session: Session, document_id: UUID, index: int) -> int:
 
 
 def find_chunk_at(session: Session, document_id: UUID, position: int) -> StoredChunk | None:
-    """Return the chunk of a document's searchable text that holds character `position`.
-
-    If none holds it, return the first chunk after it.
-    """
+    """Return the chunk of a document's searchable text that holds character `position`. If none
+    holds it, return the first chunk after it."""
     return _one(
         session,
         _searchable(document_id)

@@ -49,10 +49,8 @@ def list_documents(
     cursor: str | None,
     limit: int,
 ) -> DocumentPage:
-    """Return documents visible to the user; equal ones newest first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
+    """Return documents visible to the user; equal ones newest first. Raises MalformedRequest on a
+    bad cursor."""
     key = _KEYS.get(sort.key, _UNSORTED)
     # Sorted without what is shown of them: all that match are, where no index has their order.
     columns = (DocumentRow.id, DocumentRow.created_at, key.column.label("sort_key"))
@@ -108,10 +106,8 @@ def _after(
 def list_trash(
     session: Session, user: User, *, filters: DocumentFilter, cursor: str | None, limit: int
 ) -> DocumentPage:
-    """Return documents in the user's trash, last deleted first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
+    """Return documents in the user's trash, last deleted first. Raises MalformedRequest on a bad
+    cursor."""
     statement = _filtered(shown_to(user, deleted=True), user, filters)
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     items, next_cursor = latest_first(
@@ -130,10 +126,8 @@ def list_trash(
 def matching(
     user: User, filters: DocumentFilter, *, ids: Collection[UUID] | None, deleted: bool = False
 ) -> Select[Any]:
-    """Select visible documents with these ids, without ids all that match the filters.
-
-    With `deleted` those in the user's trash.
-    """
+    """Select visible documents with these ids, without ids all that match the filters. With
+    `deleted` those in the user's trash."""
     statement = shown_to(user, deleted=deleted)
     if ids is not None:
         return statement.where(DocumentRow.id.in_(ids))

@@ -48,10 +48,8 @@ def list_members(session: Session, folder_id: UUID) -> list[FolderMember]:
 
 
 def audience(session: Session, user: User, gate_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
-    """Return the names of those who pass each gate: its owner, and its members.
-
-    Gates that the user does not pass are left out: their members are not for the user to know.
-    """
+    """Return the names of those who pass each gate: its owner, and its members. Gates that the user
+    does not pass are left out: their members are not for the user to know."""
     is_known = true() if user.is_admin else FolderRow.id.in_(gates_of(user))
     owners = session.execute(
         select(FolderRow.id, UserRow.name)

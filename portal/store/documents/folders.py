@@ -240,9 +240,7 @@ def lock_tree(session: Session) -> None:
 
 def hold(session: Session, folder_id: UUID | None) -> UUID | None:
     """Keep a folder and its gate as they are until the transaction ends; None if it was deleted.
-
-    Before documents are locked: who deletes a folder or closes it locks folders first, too.
-    """
+    Before documents are locked: who deletes a folder or closes it locks folders first, too."""
     if folder_id is None:
         return None
     held = select(FolderRow.id).where(FolderRow.id == folder_id)

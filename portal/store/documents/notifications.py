@@ -242,10 +242,8 @@ def list_notifications(
 
 
 def list_batches(session: Session, user: User, *, cursor: str | None, limit: int) -> BatchPage:
-    """Return a user's notifications, those of large batches as one, newest first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
+    """Return a user's notifications, those of large batches as one, newest first. Raises
+    MalformedRequest on a bad cursor."""
     shown = _of(user, *_COLUMNS).subquery()
     batch_id = shown.c.batch_id
 
@@ -292,10 +290,8 @@ def find(session: Session, user: User, notification_id: UUID) -> Notification | 
 
 
 def take(session: Session, user: User) -> tuple[Notification, ...]:
-    """Return a user's undelivered notifications, oldest first, and mark them delivered.
-
-    Of two concurrent calls, the second waits for the first and gets nothing.
-    """
+    """Return a user's undelivered notifications, oldest first, and mark them delivered. Of two
+    concurrent calls, the second waits for the first and gets nothing."""
     taken = session.execute(
         update(NotificationRow)
         .where(_is_shown(user), NotificationRow.delivered_at.is_(None))
@@ -314,10 +310,8 @@ def mark_read(
     *,
     until: datetime | None = None,
 ) -> None:
-    """Mark these notifications of a user read, or all, or all `until` a moment.
-
-    Other users' notifications are left as they are.
-    """
+    """Mark these notifications of a user read, or all, or all `until` a moment. Other users'
+    notifications are left as they are."""
     statement = update(NotificationRow).where(
         NotificationRow.user_id == user.id,
         NotificationRow.read_at.is_(None),
@@ -333,10 +327,8 @@ def mark_read(
 
 
 def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None:
-    """Delete old notifications.
-
-    Removes those from before a moment, and all but the latest `max_per_user` of each user.
-    """
+    """Delete old notifications. Removes those from before a moment, and all but the latest
+    `max_per_user` of each user."""
     first_beyond = (
         select(NotificationRow.created_at)
         .where(NotificationRow.user_id == UserRow.id)

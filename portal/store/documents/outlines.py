@@ -67,10 +67,8 @@ def page_label(pages: str, page: str) -> str:
 
 
 def label_of_chunk(chunk: str) -> str:
-    """Return SQL for the label of the page on which a chunk begins.
-
-    `chunk` is the name of its row. Text without pages costs nothing, other text two lookups by key.
-    """
+    """Return SQL for the label of the page on which a chunk begins. `chunk` is the name of its row.
+    Text without pages costs nothing, other text two lookups by key."""
     return f"""(
         SELECT {page_label("revision.pages", f"{chunk}.page")}
         FROM jobs job JOIN document_revisions revision ON revision.id = job.revision_id

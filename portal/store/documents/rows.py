@@ -203,10 +203,8 @@ def find_detail(session: Session, user: User, document_id: UUID) -> DocumentDeta
 def find_duplicate(
     session: Session, *, owner_id: UUID, sha256: str, other_than: UUID | None = None
 ) -> UUID | None:
-    """Return another document of the same owner with the same bytes.
-
-    Pending new versions count; deleted and failed documents do not.
-    """
+    """Return another document of the same owner with the same bytes. Pending new versions count;
+    deleted and failed documents do not."""
     being_read = (
         select(JobRow.document_id)
         .join(StoredFileRow, StoredFileRow.id == JobRow.file_id)
@@ -256,10 +254,8 @@ def is_deleted(session: Session, document_id: UUID) -> bool:
 
 
 def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
-    """Return the row, locked until the transaction ends.
-
-    Rows that refer to it may still be inserted: a large file can take long to store.
-    """
+    """Return the row, locked until the transaction ends. Rows that refer to it may still be
+    inserted: a large file can take long to store."""
     return session.scalar(
         select(DocumentRow).where(DocumentRow.id == document_id).with_for_update(key_share=True)
     )
@@ -276,10 +272,8 @@ def lock_documents_of(session: Session, owner_id: UUID) -> Sequence[DocumentRow]
 
 
 def lock_for_purge(session: Session, document_id: UUID) -> None:
-    """Lock a document until the transaction ends.
-
-    Also keeps out new citations of it (`citations.hold_documents`).
-    """
+    """Lock a document until the transaction ends. Also keeps out new citations of it
+    (`citations.hold_documents`)."""
     session.execute(select(DocumentRow.id).where(DocumentRow.id == document_id).with_for_update())
 
 
@@ -318,10 +312,8 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
 def lock_expired(
     session: Session, *, before: datetime, other_than: Collection[UUID] = ()
 ) -> UUID | None:
-    """Lock the document that has been in the trash longest, since before then at least.
-
-    It stays locked until the transaction ends; documents locked by others are skipped.
-    """
+    """Lock the document that has been in the trash longest, since before then at least. It stays
+    locked until the transaction ends; documents locked by others are skipped."""
     return session.scalar(
         select(DocumentRow.id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
@@ -338,10 +330,8 @@ def lock_expired(
 
 
 def purge(session: Session, document_id: UUID) -> None:
-    """Delete text, chunks, vectors and files; keep title, hash and dates for old citations.
-
-    The words in those citations must be removed first (portal.services.documents.erasing).
-    """
+    """Delete text, chunks, vectors and files; keep title, hash and dates for old citations. The
+    words in those citations must be removed first (portal.services.documents.erasing)."""
     terms = vocabulary.terms_of_other_jobs(session, document_id, None)
     files.delete_files_of(session, document_id)
     session.execute(delete(JobRow).where(JobRow.document_id == document_id))

@@ -85,10 +85,8 @@ def _enabled(switches: Iterable[str]) -> str:
 
 
 def selection_sql(*, in_conversation: bool) -> tuple[str, str]:
-    """Return joins and conditions for what counts.
-
-    A search without a conversation leaves out what would be looked up for each row.
-    """
+    """Return joins and conditions for what counts. A search without a conversation leaves out what
+    would be looked up for each row."""
     names = [name for name in _JOINS if in_conversation or name.endswith("default")]
     joins = " ".join(f"LEFT JOIN {_JOINS[name]}" for name in reversed(names))
     return joins, f"{VISIBLE_WHERE} AND {_enabled(names)}"
@@ -136,10 +134,8 @@ def editable_by(user: User) -> ColumnElement[bool]:
 
 
 def listed_for(user: User) -> ColumnElement[bool]:
-    """Return the condition that a user is shown a document: visible, and not in the trash.
-
-    Needs the document's collection: those of programs are shown to no user.
-    """
+    """Return the condition that a user is shown a document: visible, and not in the trash. Needs
+    the document's collection: those of programs are shown to no user."""
     is_live = DocumentRow.deleted_at.is_(None)
     return and_(CollectionRow.name == PORTAL_COLLECTION, is_live, visible_to(user))
 

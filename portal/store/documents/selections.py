@@ -173,9 +173,7 @@ def count(
     scope: AskScope | None = None,
 ) -> tuple[int, int]:
     """Return the number of enabled documents in the scope, and of all that the user may see.
-
-    `is_readable` leaves out what could not be read.
-    """
+    `is_readable` leaves out what could not be read."""
     enabled, binds = _enabled_in(user, conversation_id, scope)
     statement = f"SELECT count(*) FILTER (WHERE {enabled}), count(*) {_SEEN}"
     row = session.execute(text(f"{statement} {_READABLE if is_readable else ''}"), binds).one()
@@ -192,11 +190,8 @@ def _enabled_in(
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The documents enabled at one moment.
-
-    `selection_hash` is SHA-256, in hexadecimal, over the ids of the enabled documents, sorted and
-    joined by line feeds.
-    """
+    """The documents enabled at one moment. `selection_hash` is SHA-256, in hexadecimal, over the
+    ids of the enabled documents, sorted and joined by line feeds."""
 
     enabled_count: int
     document_count: int
@@ -352,10 +347,8 @@ def _set(
 def set_all_overrides(
     session: Session, user: User, conversation_id: UUID, *, enabled: bool | None
 ) -> None:
-    """Set a conversation's switch of every document visible to the user; None removes all.
-
-    Switches of folders are removed, so that they do not decide about documents added later.
-    """
+    """Set a conversation's switch of every document visible to the user; None removes all. Switches
+    of folders are removed, so that they do not decide about documents added later."""
     session.execute(delete(FolderSwitchRow).filter_by(conversation_id=conversation_id))
     if enabled is None:
         session.execute(

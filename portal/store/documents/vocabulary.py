@@ -70,10 +70,8 @@ def add_words(session: Session, texts: Iterable[str]) -> None:
 
 
 def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None) -> list[str]:
-    """Return the terms of a document's chunks outside one job.
-
-    Pass them to `delete_unused` once those chunks are gone.
-    """
+    """Return the terms of a document's chunks outside one job. Pass them to `delete_unused` once
+    those chunks are gone."""
     query = """
         SELECT DISTINCT unnest(tsvector_to_array(terms_vector)) FROM document_chunks
         WHERE document_id = :document_id AND job_id IS DISTINCT FROM :job_id
@@ -111,9 +109,7 @@ def find_by_keys(session: Session, keys: Collection[str]) -> list[tuple[str, Wor
 
 def find_similar(session: Session, words: Sequence[str]) -> dict[str, list[Word]]:
     """Return words that share trigrams with each word, most similar first; none without pg_trgm.
-
-    There is no limit: under a limit, words of hidden documents would displace visible ones.
-    """
+    There is no limit: under a limit, words of hidden documents would displace visible ones."""
     if not words or not _prepare_trigrams(session):
         return {}
     query = """

@@ -198,10 +198,8 @@ def find_model(session: Session, name: str) -> RegisteredModel | None:
 
 
 def find_active(session: Session) -> RegisteredModel | None:
-    """Return the active model of the portal's documents, None before the first is registered.
-
-    Read it for each search: another process may have switched since.
-    """
+    """Return the active model of the portal's documents, None before the first is registered. Read
+    it for each search: another process may have switched since."""
     row = session.scalar(
         select(EmbeddingModelRow)
         .join(CollectionRow, CollectionRow.embedding_model_id == EmbeddingModelRow.id)

@@ -227,10 +227,8 @@ def build_aside(
     *,
     rows: int,
 ) -> str:
-    """Build an index concurrently beside the one in use, and return its name.
-
-    `connection` has no transactions. Leftovers of an interrupted build are removed.
-    """
+    """Build an index concurrently beside the one in use, and return its name. `connection` has no
+    transactions. Leftovers of an interrupted build are removed."""
     name = f"{index_name(partition, shape.method)}_new"
     statement = create_statement(
         partition, shape, dimensions, search, rows=rows, name=name, concurrently=True

@@ -77,11 +77,8 @@ class Attempt:
 
 
 def begin(services: Services, job_id: UUID) -> Attempt | None:
-    """Start a job.
-
-    Return None when it is done or its document is gone or in the trash; housekeeping queues it
-    again if the document is restored.
-    """
+    """Start a job. Return None when it is done or its document is gone or in the trash;
+    housekeeping queues it again if the document is restored."""
     with services.database.begin() as session:
         job = job_store.lock_job(session, job_id)
         if job is None or job.status not in UNFINISHED:
@@ -118,10 +115,8 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
 
 
 def held(session: Session, attempt: Attempt) -> JobRow:
-    """Return the locked job of an attempt.
-
-    Raises JobGone when another attempt owns it or its document is in the trash.
-    """
+    """Return the locked job of an attempt. Raises JobGone when another attempt owns it or its
+    document is in the trash."""
     job = job_store.lock_attempt(session, attempt.job_id, attempt.number)
     if job is None or document_store.is_deleted(session, attempt.document_id):
         raise JobGone
@@ -168,11 +163,8 @@ def others_wait(services: Services, job_id: UUID) -> bool:
 def hand_back(
     services: Services, job_id: UUID, *, number: int | None = None, is_slow: bool = False
 ) -> None:
-    """Queue an interrupted job again without counting an attempt.
-
-    A job that `is_slow` goes to the slow queue. Without `number` this applies to whichever attempt
-    is running.
-    """
+    """Queue an interrupted job again without counting an attempt. A job that `is_slow` goes to the
+    slow queue. Without `number` this applies to whichever attempt is running."""
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)
         if job is not None:
@@ -183,10 +175,8 @@ def hand_back(
 
 
 def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
-    """Queue a job again in a minute, for a cause outside the job.
-
-    No attempt is counted, however often this happens.
-    """
+    """Queue a job again in a minute, for a cause outside the job. No attempt is counted, however
+    often this happens."""
     with services.database.begin() as session:
         job = _in_hand(session, attempt.job_id, attempt.number)
         if job is not None:
@@ -243,10 +233,8 @@ def fail_crashing_job(services: Services, job_id: UUID) -> None:
 
 
 def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
-    """Cancel the queued or running job of a locked document; return whether there was one.
-
-    The worker notices before it stores anything more, and the queue entry then finds the job done.
-    """
+    """Cancel the queued or running job of a locked document; return whether there was one. The
+    worker notices before it stores anything more, and the queue entry then finds the job done."""
     job = job_store.find_unfinished(session, document.id)
     if job is None:
         return False
@@ -267,11 +255,8 @@ def _forget_upgrade(session: Session, document: DocumentRow) -> None:
 def _end(
     session: Session, job: JobRow, document: DocumentRow, status: JobStatus, failure: Failure
 ) -> None:
-    """End a job without its text.
-
-    A document that has searchable text stays ready: it is still searched, and uploading the same
-    bytes again still counts as a duplicate.
-    """
+    """End a job without its text. A document that has searchable text stays ready: it is still
+    searched, and uploading the same bytes again still counts as a duplicate."""
     job_store.finish(session, job.id, status, failure=failure)
     if job.config.get("is_upgrade"):
         _forget_upgrade(session, document)

@@ -138,10 +138,8 @@ def embedded_text(chunk: Chunk) -> str:
 
 
 def chunk_text(*parts: str | None) -> str:
-    """Join a chunk's text with its title, heading and context.
-
-    A search for a document's name then finds it.
-    """
+    """Join a chunk's text with its title, heading and context. A search for a document's name then
+    finds it."""
     return "\n".join(part for part in parts if part)
 
 

@@ -74,10 +74,8 @@ class _Interrupted(Exception):
 
 
 class _Reading:
-    """The reading of a file: records its progress, and stops it when it should end.
-
-    `should_stop` moves the file to the slow queue, `should_quit` is for a shutdown.
-    """
+    """The reading of a file: records its progress, and stops it when it should end. `should_stop`
+    moves the file to the slow queue, `should_quit` is for a shutdown."""
 
     def __init__(
         self,
@@ -246,10 +244,8 @@ def _store_chunks(
     found: Sequence[Chunk],
     should_stop: Callable[[], bool],
 ) -> None:
-    """Embed and store chunks in batches, each in one transaction.
-
-    The next batch is embedded while one is stored.
-    """
+    """Embed and store chunks in batches, each in one transaction. The next batch is embedded while
+    one is stored."""
     stored: set[int] = set()
     if attempt.revision_id is not None:  # Without a text, earlier attempts stored no chunks.
         with services.database.read() as session:
@@ -312,10 +308,8 @@ def _metadata(chunk: Chunk, file_name: str) -> dict[str, Any]:
 
 
 def _publish(services: Services, attempt: Attempt) -> None:
-    """Make the whole ingestion searchable at once, in place of the earlier text.
-
-    The document takes the file's name. A deleted document stays deleted.
-    """
+    """Make the whole ingestion searchable at once, in place of the earlier text. The document takes
+    the file's name. A deleted document stays deleted."""
     with services.database.begin() as session:
         job = attempts.held(session, attempt)
         adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)

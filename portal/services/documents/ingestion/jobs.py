@@ -33,10 +33,8 @@ def list_jobs(
     cursor: str | None = None,
     limit: int = 50,
 ) -> JobPage:
-    """Return jobs of documents visible to the user, newest first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
+    """Return jobs of documents visible to the user, newest first. Raises MalformedRequest on a bad
+    cursor."""
     with services.database.begin() as session:
         return job_lists.list_jobs(session, user, status=status, cursor=cursor, limit=limit)
 
@@ -66,11 +64,8 @@ def count_failed(services: Services, user: User, *, own: bool = False) -> int:
 
 
 def cancel(services: Services, user: User, document_id: UUID) -> None:
-    """Cancel the queued or running job of a document.
-
-    It can be retried and then resumes where it stopped. Raises NotFound, Forbidden, Conflict when
-    there is no unfinished job.
-    """
+    """Cancel the queued or running job of a document. It can be retried and then resumes where it
+    stopped. Raises NotFound, Forbidden, Conflict when there is no unfinished job."""
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=False)
         if not attempts.cancel(session, document, Failure(JobCancelled.code)):
@@ -78,11 +73,8 @@ def cancel(services: Services, user: User, document_id: UUID) -> None:
 
 
 def retry(services: Services, user: User, document_id: UUID) -> None:
-    """Queue a failed or cancelled document again.
-
-    Raises NotFound, Forbidden, Conflict, and AlreadyElsewhere where its file has become another
-    document.
-    """
+    """Queue a failed or cancelled document again. Raises NotFound, Forbidden, Conflict, and
+    AlreadyElsewhere where its file has become another document."""
     with services.database.begin() as session:
         _retry(session, user, document_id)
 

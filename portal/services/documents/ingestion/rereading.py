@@ -58,10 +58,8 @@ def reread(
 
 
 def reread_outdated(services: Services) -> int:
-    """Queue documents that an older reader read, if no other document waits.
-
-    Return their number. Where the text is the same its revision is kept, and so are its citations.
-    """
+    """Queue documents that an older reader read, if no other document waits. Return their number.
+    Where the text is the same its revision is kept, and so are its citations."""
     with services.database.begin() as session:
         if not outdated_texts.is_idle(session) or not queue.lock_requeueing(session):
             return 0
@@ -94,10 +92,8 @@ def _checked(services: Services, user: User, document_id: UUID, encoding: str) -
 
 
 def _reads_as(encoding: str, parts: Iterable[bytes]) -> bool:
-    """Return whether all bytes are valid in the encoding.
-
-    Applies the reader's rule; holds one part in memory.
-    """
+    """Return whether all bytes are valid in the encoding. Applies the reader's rule; holds one part
+    in memory."""
     decoder = codecs.getincrementaldecoder(encoding)()
     nul_count = character_count = 0
     try:

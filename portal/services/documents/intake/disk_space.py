@@ -26,10 +26,8 @@ _LEFT_BEHIND_AFTER_S = 2 * 24 * 3600
 
 
 class ReservedSpace:
-    """Disk space reserved for pending writes, until they are written or it is closed.
-
-    Keeps concurrent uploads of this process from counting the same free space twice. Thread-safe.
-    """
+    """Disk space reserved for pending writes, until they are written or it is closed. Keeps
+    concurrent uploads of this process from counting the same free space twice. Thread-safe."""
 
     _lock = threading.Lock()
     _all_bytes = 0
@@ -39,10 +37,8 @@ class ReservedSpace:
         self._left_bytes = 0
 
     def take(self, size_bytes: int) -> None:
-        """Reserve more bytes.
-
-        Raises StorageFull when that would cut into PORTAL_DISK_RESERVE_MB.
-        """
+        """Reserve more bytes. Raises StorageFull when that would cut into
+        PORTAL_DISK_RESERVE_MB."""
         with ReservedSpace._lock:
             _expect(self._settings, ReservedSpace._all_bytes + size_bytes, reserve_share=1)
             ReservedSpace._all_bytes += size_bytes
@@ -61,10 +57,8 @@ class ReservedSpace:
 
 @contextmanager
 def room_for(services: Services, size_bytes: int) -> Iterator[None]:
-    """Reserve space for a file of this size while the context is open.
-
-    Raises StorageFull when that would cut into PORTAL_DISK_RESERVE_MB.
-    """
+    """Reserve space for a file of this size while the context is open. Raises StorageFull when that
+    would cut into PORTAL_DISK_RESERVE_MB."""
     room = ReservedSpace(services.settings)
     room.take(_WRITINGS * size_bytes)
     try:
@@ -74,10 +68,8 @@ def room_for(services: Services, size_bytes: int) -> Iterator[None]:
 
 
 def require_disk_space(services: Services) -> None:
-    """Raise StorageFull when half of the reserve is used up.
-
-    The other half is for files accepted earlier, whose text and chunks need space too.
-    """
+    """Raise StorageFull when half of the reserve is used up. The other half is for files accepted
+    earlier, whose text and chunks need space too."""
     _expect(services.settings, 0, reserve_share=0.5)
 
 

@@ -47,11 +47,8 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """The result for one file: a document, or the reason why there is none.
-
-    `is_ready` if there is nothing to wait for; `seen_by` is the visibility where it differs from
-    the requested one.
-    """
+    """The result for one file: a document, or the reason why there is none. `is_ready` if there is
+    nothing to wait for; `seen_by` is the visibility where it differs from the requested one."""
 
     path: Path
     outcome: Outcome
@@ -195,10 +192,8 @@ def shown_name(name: str) -> str:
 
 
 def follow(services: Services, user: User, document_ids: Sequence[UUID]) -> dict[UUID, Progress]:
-    """Return the progress of the first `MAX_FOLLOWED` of a user's documents.
-
-    Runs one statement; deleted documents are left out.
-    """
+    """Return the progress of the first `MAX_FOLLOWED` of a user's documents. Runs one statement;
+    deleted documents are left out."""
     with services.database.read() as session:
         found = import_store.read_progress(
             session, owner_id=user.id, document_ids=document_ids[:MAX_FOLLOWED]

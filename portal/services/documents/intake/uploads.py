@@ -108,10 +108,8 @@ def store_uploads(
     visibility: Visibility = Visibility.SHARED,
     place: Place = Place(),
 ) -> list[UploadReceipt]:
-    """Store several files together: all of them, or none on the first error.
-
-    Raises NotFound for a folder that the user may not see.
-    """
+    """Store several files together: all of them, or none on the first error. Raises NotFound for a
+    folder that the user may not see."""
     domain = check_domain(domain)
     checked = [check(services, user, file, title) for file in files]
     # Before, since the tree is locked while a folder is added and storing takes long.

@@ -16,11 +16,8 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """What sources need of the portal.
-
-    `take_turn` reserves the next request to a host, at least that many seconds after the one
-    before, and returns how long to wait for it.
-    """
+    """What sources need of the portal. `take_turn` reserves the next request to a host, at least
+    that many seconds after the one before, and returns how long to wait for it."""
 
     settings: Settings
     take_turn: Callable[[str, float], float]

@@ -109,9 +109,7 @@ def _store(
 
 def discard_unread(services: Services, user: User, document_id: UUID) -> None:
     """Erase a failed or cancelled version with its file; the document stays as it was before.
-
-    Raises NotFound, Forbidden, Conflict where there is none.
-    """
+    Raises NotFound, Forbidden, Conflict where there is none."""
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
@@ -135,10 +133,8 @@ def list_revisions(
     cursor: str | None = None,
     limit: int = 50,
 ) -> RevisionPage:
-    """Return a document's revisions, latest first.
-
-    Raises NotFound, MalformedRequest on a bad cursor.
-    """
+    """Return a document's revisions, latest first. Raises NotFound, MalformedRequest on a bad
+    cursor."""
     with services.database.begin() as session:
         library.seen(session, user, document_id)
         return revision_store.list_revisions(session, document_id, cursor=cursor, limit=limit)
@@ -195,10 +191,8 @@ class Comparison:
 def compare(
     services: Services, user: User, document_id: UUID, number: int, *, against: int | None
 ) -> Comparison:
-    """Compare a revision with another, by default the previous one.
-
-    Raises NotFound, TextsTooLong, TooManyLines, and Overloaded while another comparison runs.
-    """
+    """Compare a revision with another, by default the previous one. Raises NotFound, TextsTooLong,
+    TooManyLines, and Overloaded while another comparison runs."""
     with services.database.begin() as session:
         new = _revision(session, user, document_id, number)
         if against is None:

@@ -42,10 +42,8 @@ def add_file(
     media_type: MediaType | None = None,
     uploaded_by: UUID | None = None,
 ) -> UUID:
-    """Store the rest of `stream` in parts; return the id of the file.
-
-    Without a name and type the file uses those of its document.
-    """
+    """Store the rest of `stream` in parts; return the id of the file. Without a name and type the
+    file uses those of its document."""
     file_id = uuid4()
     digest, size_bytes = hashlib.sha256(), 0
     # Parts refer to the file, so it is inserted first; hash and size are known only at the end.
@@ -171,10 +169,8 @@ def used_bytes_by_owner(session: Session) -> dict[UUID, int]:
 
 
 def _kept_files(of_documents: ColumnElement[bool]) -> Subquery:
-    """Select the originals of documents, each once with its owner.
-
-    Includes those of earlier versions and of documents in the trash.
-    """
+    """Select the originals of documents, each once with its owner. Includes those of earlier
+    versions and of documents in the trash."""
     columns = (DocumentRow.owner_id, StoredFileRow.id, StoredFileRow.size_bytes)
     branches = [
         select(*columns)

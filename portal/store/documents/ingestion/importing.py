@@ -38,10 +38,8 @@ class Present:
 def find_contents(
     session: Session, *, owner_id: UUID, hashes: Collection[str], visibility: Visibility
 ) -> dict[str, Present]:
-    """Return an owner's documents that have these contents, by sha256.
-
-    Includes failed documents. Of several, the one with the requested visibility is returned.
-    """
+    """Return an owner's documents that have these contents, by sha256. Includes failed documents.
+    Of several, the one with the requested visibility is returned."""
     rows = session.execute(
         select(DocumentRow.sha256, DocumentRow.id, DocumentRow.status, DocumentRow.visibility)
         .ext(distinct_on(DocumentRow.sha256))

@@ -163,10 +163,8 @@ def taken_indexes(session: Session, job_id: UUID, wanted: Sequence[int]) -> list
 def delete_chunks(
     session: Session, job_id: UUID, *, chunk_id: UUID | None = None, only_added: bool = False
 ) -> int:
-    """Delete a job's chunks, one of them, or only those added through the API.
-
-    Words that no other chunk has are deleted too. Returns the number of deleted chunks.
-    """
+    """Delete a job's chunks, one of them, or only those added through the API. Words that no other
+    chunk has are deleted too. Returns the number of deleted chunks."""
     deleted = delete(DocumentChunkRow).where(DocumentChunkRow.job_id == job_id)
     if chunk_id is not None:
         deleted = deleted.where(DocumentChunkRow.id == chunk_id)

@@ -50,10 +50,8 @@ def _listed(user: User) -> Select[Any]:
 def list_jobs(
     session: Session, user: User, *, status: JobStatus | None, cursor: str | None, limit: int
 ) -> JobPage:
-    """Return jobs of documents visible to the user, newest first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
+    """Return jobs of documents visible to the user, newest first. Raises MalformedRequest on a bad
+    cursor."""
     statement = _listed(user)
     if status is not None:
         statement = statement.where(JobRow.status == status.value)
@@ -110,11 +108,8 @@ def failed_documents(session: Session, user: User, *, own: bool) -> list[UUID]:
 
 
 def _failed(user: User, *, own: bool, columns: list[Any]) -> Select[Any]:
-    """Select failed documents by their job.
-
-    A document stays ready when a job fails beside its text, and is "failed" when a user cancelled
-    its first job, which needs no retry.
-    """
+    """Select failed documents by their job. A document stays ready when a job fails beside its
+    text, and is "failed" when a user cancelled its first job, which needs no retry."""
     statement = _shown(user, *columns).where(
         JobRow.status == JobStatus.FAILED.value,
         JobRow.file_id.is_not(None),

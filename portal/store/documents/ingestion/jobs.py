@@ -56,11 +56,8 @@ def lock_job(session: Session, job_id: UUID) -> JobRow | None:
 
 
 def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
-    """Lock a job as `lock_job` does, if this attempt is the current one.
-
-    Returns None when it was cancelled, or when another worker took over because this one seemed
-    dead.
-    """
+    """Lock a job as `lock_job` does, if this attempt is the current one. Returns None when it was
+    cancelled, or when another worker took over because this one seemed dead."""
     row = lock_job(session, job_id)
     is_ours = row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
     return row if is_ours else None

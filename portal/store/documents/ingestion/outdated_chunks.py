@@ -39,10 +39,8 @@ def count_outdated(session: Session, version: int) -> int:
 
 
 def lock_outdated(session: Session, version: int, *, limit: int) -> list[OutdatedChunk]:
-    """Lock some chunks of earlier analysers, or of this one in another language.
-
-    They stay locked until the transaction ends; chunks locked by others are skipped.
-    """
+    """Lock some chunks of earlier analysers, or of this one in another language. They stay locked
+    until the transaction ends; chunks locked by others are skipped."""
     rows = session.execute(
         text(
             f"""

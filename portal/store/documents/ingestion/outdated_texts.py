@@ -46,10 +46,8 @@ def is_idle(session: Session) -> bool:
 def lock_outdated(
     session: Session, versions: Mapping[MediaType, int], *, limit: int
 ) -> Sequence[Any]:
-    """Lock some documents whose text an older reader made, until the transaction ends.
-
-    Returns rows of `document_id`, `file_id` and the chosen `encoding`, newest documents first.
-    """
+    """Lock some documents whose text an older reader made, until the transaction ends. Returns rows
+    of `document_id`, `file_id` and the chosen `encoding`, newest documents first."""
     binds = {
         "media_types": [media_type.value for media_type in versions],
         "versions": list(versions.values()),
@@ -83,10 +81,8 @@ def _update(session: Session, revision_id: UUID, **values: object) -> None:
 
 
 def take_over(session: Session, revision_id: UUID, job_id: UUID) -> None:
-    """Make a job the only one of its revision.
-
-    Each revision is listed once, with the job that made the searchable chunks.
-    """
+    """Make a job the only one of its revision. Each revision is listed once, with the job that made
+    the searchable chunks."""
     session.execute(
         update(JobRow)
         .where(JobRow.revision_id == revision_id, JobRow.id != job_id)

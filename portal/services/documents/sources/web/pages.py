@@ -53,10 +53,8 @@ class Stamp:
 def open_page(
     downloader: Downloader, item: SourceItem, known: str | None
 ) -> Iterator[Opened | None]:
-    """Open a page; yield None if its date, its server or its words say that it is as before.
-
-    Raises PageUnavailable, PageGone.
-    """
+    """Open a page; yield None if its date, its server or its words say that it is as before. Raises
+    PageUnavailable, PageGone."""
     before = Stamp.parse(known)
     if known and item.stamp and item.stamp == before.listed:
         yield None

@@ -14,9 +14,9 @@ from portal.domain.documents import DocumentFilter, DocumentPage, DocumentSort, 
 from portal.domain.people import User
 from portal.store.cursors import latest_first, make_sorted_cursor, read_sorted_cursor
 from portal.store.documents.folders import ids_below, ids_filed_for
-from portal.store.documents.rows import is_shown_to, shown_to, to_summary
+from portal.store.documents.rows import shown_to, to_summary
 from portal.store.documents.selection import listed_for
-from portal.store.models import CollectionRow, DocumentRow, UserRow
+from portal.store.models import DocumentRow, UserRow
 
 
 class _Key(NamedTuple):
@@ -54,7 +54,7 @@ def list_documents(
     key = _KEYS.get(sort.key, _UNSORTED)
     # Sorted without what is shown of them: all that match are, where no index has their order.
     columns = (DocumentRow.id, DocumentRow.created_at, key.column.label("sort_key"))
-    found = _filtered(select(*columns).where(is_shown_to(user)), user, filters)
+    found = _filtered(select(*columns).where(listed_for(user)), user, filters)
     if sort.key == "owner":
         found = found.outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
     total = session.scalar(select(func.count()).select_from(found.subquery())) or 0
@@ -167,7 +167,6 @@ def list_domains(session: Session, user: User) -> list[str]:
     return list(
         session.scalars(
             select(DocumentRow.domain)
-            .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
             .where(listed_for(user), DocumentRow.domain.is_not(None))
             .distinct()
             .order_by(DocumentRow.domain)
@@ -177,12 +176,7 @@ def list_domains(session: Session, user: User) -> list[str]:
 
 def list_owners(session: Session, user: User) -> list[tuple[Any, str]]:
     """Return id and name of the owners of documents visible to the user, by name."""
-    owners = (
-        select(DocumentRow.owner_id)
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .where(listed_for(user))
-        .distinct()
-    )
+    owners = select(DocumentRow.owner_id).where(listed_for(user)).distinct()
     statement = select(UserRow.id, UserRow.name).where(UserRow.id.in_(owners))
     return [(row.id, row.name) for row in session.execute(statement.order_by(UserRow.name))]
 
@@ -191,7 +185,6 @@ def list_tags(session: Session, user: User) -> list[tuple[str, int]]:
     """Return the tags of documents visible to the user, and how many have each, by name."""
     used = (
         select(func.unnest(DocumentRow.tags).label("tag"))
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .where(listed_for(user), DocumentRow.tags != [])
         .subquery()
     )

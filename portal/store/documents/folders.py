@@ -40,7 +40,7 @@ from portal.domain.documents.folders import (
 )
 from portal.domain.people import User
 from portal.store.documents.selection import editable_by, gates_of, listed_for, passes_gate
-from portal.store.models import CollectionRow, DocumentRow, FolderRow, UserRow
+from portal.store.models import DocumentRow, FolderRow, UserRow
 
 MAX_LISTED = 2000
 
@@ -218,16 +218,9 @@ def list_paths(session: Session, user: User) -> list[FolderPath]:
 
 def count_documents(session: Session, user: User, folder_id: UUID) -> int:
     """Return how many documents visible to the user lie in a folder or below it."""
-    below = ids_below(folder_id)
-    return (
-        session.scalar(
-            select(func.count())
-            .select_from(DocumentRow)
-            .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-            .where(listed_for(user), DocumentRow.folder_id.in_(select(below.c.id)))
-        )
-        or 0
-    )
+    below = select(ids_below(folder_id).c.id)
+    listed = select(func.count()).where(listed_for(user), DocumentRow.folder_id.in_(below))
+    return session.scalar(listed) or 0
 
 
 # --- writing --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, true, update
+from sqlalchemy import Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -27,8 +27,8 @@ from portal.store.documents.ingestion import files
 from portal.store.documents.selection import (
     PORTAL_COLLECTION,
     editable_by,
+    listed_for,
     passes_gate,
-    visible_to,
 )
 from portal.store.models import (
     CollectionRow,
@@ -56,9 +56,6 @@ NEWEST_JOB = (
     .correlate(DocumentRow)
     .scalar_subquery()
 )
-_PORTAL_ID = (
-    select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION).scalar_subquery()
-)
 _CHUNK_COUNT = (
     select(func.count())
     .select_from(DocumentChunkRow)
@@ -77,19 +74,6 @@ _WARNINGS = (
 )
 
 
-def is_shown_to(user: User, *, deleted: bool = False) -> ColumnElement[bool]:
-    """Return the condition that a document is in the user's lists, or with `deleted` in the user's
-    trash."""
-    # Not a join: of one collection, the indexes of sorted lists are in order.
-    is_visible = and_(DocumentRow.collection_id == _PORTAL_ID, visible_to(user))
-    if not deleted:
-        return and_(is_visible, DocumentRow.deleted_at.is_(None))
-    is_trashed = and_(DocumentRow.deleted_at.is_not(None), DocumentRow.purged_at.is_(None))
-    # Only the owner sees the trash; for other users its documents are gone.
-    is_own = true() if user.is_admin else DocumentRow.owner_id == user.id
-    return and_(is_visible, is_trashed, is_own)
-
-
 def shown_to(user: User, *, deleted: bool = False) -> Select[Any]:
     """Select documents visible to the user, or with `deleted` those in the user's trash."""
     return (
@@ -106,7 +90,7 @@ def shown_to(user: User, *, deleted: bool = False) -> Select[Any]:
         .select_from(DocumentRow)
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
         .outerjoin(FolderRow, and_(FolderRow.id == DocumentRow.folder_id, folder_visible_to(user)))
-        .where(is_shown_to(user, deleted=deleted))
+        .where(listed_for(user, deleted=deleted))
     )
 
 

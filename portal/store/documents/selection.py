@@ -133,11 +133,22 @@ def editable_by(user: User) -> ColumnElement[bool]:
     return or_(DocumentRow.owner_id == user.id, and_(DocumentRow.visibility == "shared", keeps))
 
 
-def listed_for(user: User) -> ColumnElement[bool]:
-    """Return the condition that a user is shown a document: visible, and not in the trash. Needs
-    the document's collection: those of programs are shown to no user."""
-    is_live = DocumentRow.deleted_at.is_(None)
-    return and_(CollectionRow.name == PORTAL_COLLECTION, is_live, visible_to(user))
+# Not a join: of one collection, the indexes of sorted lists are in order.
+_PORTAL_ID = (
+    select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION).scalar_subquery()
+)
+
+
+def listed_for(user: User, *, deleted: bool = False) -> ColumnElement[bool]:
+    """Return the condition that a document is in the user's lists, or with `deleted` in the user's
+    trash. Documents of programs are in neither."""
+    is_visible = and_(DocumentRow.collection_id == _PORTAL_ID, visible_to(user))
+    if not deleted:
+        return and_(is_visible, DocumentRow.deleted_at.is_(None))
+    is_trashed = and_(DocumentRow.deleted_at.is_not(None), DocumentRow.purged_at.is_(None))
+    # Only the owner sees the trash; for other users its documents are gone.
+    is_own = true() if user.is_admin else DocumentRow.owner_id == user.id
+    return and_(is_visible, is_trashed, is_own)
 
 
 # The condition of a scope on the alias d.

@@ -66,7 +66,6 @@ def find_document_of(session: Session, user: User, job_id: UUID) -> UUID | None:
     return session.scalar(
         select(DocumentRow.id)
         .join(JobRow, JobRow.document_id == DocumentRow.id)
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .where(JobRow.id == job_id, listed_for(user))
     )
 

@@ -24,7 +24,7 @@ from portal.domain.people import User
 from portal.store.cursors import latest_first
 from portal.store.documents.rows import NEWEST_JOB
 from portal.store.documents.selection import listed_for
-from portal.store.models import CollectionRow, DocumentRow, JobRow, UserRow
+from portal.store.models import DocumentRow, JobRow, UserRow
 
 
 def _shown(user: User, *columns: Any) -> Select[Any]:
@@ -32,7 +32,6 @@ def _shown(user: User, *columns: Any) -> Select[Any]:
         select(*columns)
         .select_from(JobRow)
         .join(DocumentRow, DocumentRow.id == JobRow.document_id)
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .where(listed_for(user))
     )
 

@@ -159,11 +159,11 @@ def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
     wanted = search.keyword_backend
     serving = registry.find_active(session)
     keywords = keyword_index.read_state(session, wanted=wanted)
-    wants_bm25 = wanted in {"auto", KeywordBackend.PG_TEXTSEARCH}
+
     return _IndexState(
         extensions=health_store.read_extensions(session),
         keywords=keywords,
-        keyword_index=_read_keyword_index(session, keywords) if wants_bm25 else None,
+        keyword_index=_read_keyword_index(session, keywords) if uses_bm25(search) else None,
         models=health_store.read_models(session),
         serving=serving,
         vector_index=builds.index_state(session, serving, search) if serving else IndexState("ok"),

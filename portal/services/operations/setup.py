@@ -23,6 +23,7 @@ from portal.services import Services
 from portal.services.documents.intake import malware
 from portal.services.models import catalog
 from portal.services.operations.starting import unused_settings
+from portal.settings.search import uses_bm25
 from portal.settings.unused import UnusedSetting
 from portal.store import migrations as store_migrations
 from portal.store.documents import vocabulary
@@ -60,7 +61,8 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     store_migrations.migrate(database.url)
     yield "keyword index"
     prepare_keyword_index(services)
-    prepare_vocabulary(services)
+    with database.engine.begin() as connection:
+        vocabulary.ensure_trigram_index(connection)
     yield f"embedding model {services.embedder.name}"
     try:
         catalog.refresh_registration(services)
@@ -81,7 +83,7 @@ def _unused_settings(services: Services) -> list[UnusedSetting]:
 def prepare_keyword_index(services: Services) -> None:
     """Create the BM25 index if the settings want it, and rebuild it after a server start."""
     engine = services.database.engine
-    if not wants_bm25(services):
+    if not uses_bm25(services.settings.search):
         return
     with engine.begin() as connection:
         has_index = bm25.ensure_index(connection, _bm25_parameters(services))
@@ -89,18 +91,10 @@ def prepare_keyword_index(services: Services) -> None:
         bm25.rebuild_after_start(engine, _bm25_parameters(services))
 
 
-def wants_bm25(services: Services) -> bool:
-    """Return whether the settings let BM25 rank words."""
-    return _wanted_backend(services) in {"auto", KeywordBackend.PG_TEXTSEARCH}
-
-
 def _read_keywords(session: Session, services: Services) -> KeywordState:
     # The processes that search warn of it at their start.
-    return keyword_index.read_state(session, wanted=_wanted_backend(services), logs=False)
-
-
-def _wanted_backend(services: Services) -> str:
-    return services.settings.search.keyword_backend
+    wanted = services.settings.search.keyword_backend
+    return keyword_index.read_state(session, wanted=wanted, logs=False)
 
 
 def _bm25_parameters(services: Services) -> bm25.Parameters:
@@ -108,15 +102,9 @@ def _bm25_parameters(services: Services) -> bm25.Parameters:
     return bm25.Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
 
 
-def prepare_vocabulary(services: Services) -> None:
-    """Create the trigram index for misspelt words, if pg_trgm is installed."""
-    with services.database.engine.begin() as connection:
-        vocabulary.ensure_trigram_index(connection)
-
-
 def repair_keyword_index(services: Services) -> None:
     """Create the BM25 index if it is missing, and rebuild it concurrently if it does not answer."""
-    if wants_bm25(services):
+    if uses_bm25(services.settings.search):
         bm25.repair(services.database.engine, _bm25_parameters(services))
 
 
@@ -130,12 +118,14 @@ def schema_differences(services: Services) -> list[object]:
 def diagnose(services: Services) -> dict[str, Any]:
     """Return what the server has and lacks, what each lack costs, and what to do."""
     with services.database.engine.connect() as connection:
-        report = server_health.report(connection, wants_bm25=wants_bm25(services))
+        wants_bm25 = uses_bm25(services.settings.search)
+        report = server_health.report(connection, wants_bm25=wants_bm25)
         revision = store_migrations.current_revision(connection)
     keywords = index = None
     is_current = store_migrations.serves_schema(revision)
     if is_current:
-        _hold_to_registered_length(services)
+        with suppress(NoSuchModel):
+            fix_length(services.embedder, catalog.find(services, services.embedder.name).dimensions)
         with services.database.read() as session:
             keywords = _read_keywords(session, services)
             if model := registry.find_active(session):
@@ -266,11 +256,6 @@ def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
             cost="results stay in the order of fusion",
             remedy=str(error.params["reason"]),
         )
-
-
-def _hold_to_registered_length(services: Services) -> None:
-    with suppress(NoSuchModel):
-        fix_length(services.embedder, catalog.find(services, services.embedder.name).dimensions)
 
 
 def report_lines(report: dict[str, Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ MAX_TITLE_CHARACTERS = 300
 MAX_DOMAIN_CHARACTERS = 100
 MAX_TAG_CHARACTERS = 50
 MAX_TAGS = 30
+MAX_DESCRIPTION_CHARACTERS = 1000
 
 
 def without_invisible(text: str) -> str:
@@ -18,9 +19,14 @@ def without_invisible(text: str) -> str:
     return "".join(" " if is_invisible(character) else character for character in text)
 
 
+def one_line(text: str) -> str:
+    """Return text on one line, without invisible characters."""
+    return " ".join(without_invisible(text).split())
+
+
 def check_title(title: str) -> str:
     """Return a title fit to show, on one line. Raises InvalidInput."""
-    title = " ".join(without_invisible(title).split())
+    title = one_line(title)
     if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
         raise InvalidInput(
             reason=N_("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
@@ -30,7 +36,7 @@ def check_title(title: str) -> str:
 
 def check_domain(domain: str | None) -> str | None:
     """Return a domain on one line, None for an empty one. Raises InvalidInput."""
-    domain = " ".join(without_invisible(domain or "").split())
+    domain = one_line(domain or "")
     if len(domain) > MAX_DOMAIN_CHARACTERS:
         raise InvalidInput(
             reason=N_("a domain can have at most %(max)s characters", max=MAX_DOMAIN_CHARACTERS)
@@ -38,13 +44,24 @@ def check_domain(domain: str | None) -> str | None:
     return domain or None
 
 
+def check_description(description: str) -> str:
+    """Return the description of a folder or group. Raises InvalidInput."""
+    description = description.strip()
+    if len(description) > MAX_DESCRIPTION_CHARACTERS:
+        raise InvalidInput(
+            reason=N_(
+                "a description can have at most %(max)s characters", max=MAX_DESCRIPTION_CHARACTERS
+            )
+        )
+    return description
+
+
 def check_tags(tags: Iterable[str]) -> list[str]:
     """Return tags on one line each, without empty ones and those that differ in case alone.
 
     Raises InvalidInput.
     """
-    shown = (" ".join(without_invisible(tag).split()) for tag in tags)
-    kept = list({tag.casefold(): tag for tag in shown if tag}.values())
+    kept = list({tag.casefold(): tag for tag in map(one_line, tags) if tag}.values())
     if len(kept) > MAX_TAGS:
         raise InvalidInput(reason=N_("a document can have at most %(max)s tags", max=MAX_TAGS))
     if any(len(tag) > MAX_TAG_CHARACTERS or len(split_tags(tag)) > 1 for tag in kept):

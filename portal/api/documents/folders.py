@@ -12,7 +12,6 @@ from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import (
-    MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
     FolderRole,
@@ -20,6 +19,7 @@ from portal.domain.documents.folders import (
 )
 from portal.http import context
 from portal.services.documents import folder_members, folders
+from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 
 _TAG = {"name": "Folders", "description": "The tree in which documents lie."}
 

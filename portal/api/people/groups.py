@@ -8,9 +8,10 @@ from pydantic import Field
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
-from portal.domain.people.groups import MAX_GROUP_DESCRIPTION_CHARACTERS, MAX_GROUP_NAME_CHARACTERS
+from portal.domain.people.groups import MAX_GROUP_NAME_CHARACTERS
 from portal.http import context
 from portal.services.people import groups
+from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 
 _TAG = {"name": "Groups", "description": "Groups of users, to open folders to. For administrators."}
 
@@ -24,14 +25,14 @@ class NewGroupBody(RequestModel):
         pattern="[^ ]",
         description="unlike those of other groups, in any case",
     )
-    description: CleanText = Field("", max_length=MAX_GROUP_DESCRIPTION_CHARACTERS)
+    description: CleanText = Field("", max_length=MAX_DESCRIPTION_CHARACTERS)
 
 
 class GroupChangeBody(RequestModel):
     name: CleanText | None = Field(
         None, min_length=1, max_length=MAX_GROUP_NAME_CHARACTERS, description="unset: as it is"
     )
-    description: CleanText | None = Field(None, max_length=MAX_GROUP_DESCRIPTION_CHARACTERS)
+    description: CleanText | None = Field(None, max_length=MAX_DESCRIPTION_CHARACTERS)
 
 
 class GroupMemberBody(RequestModel):

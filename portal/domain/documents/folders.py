@@ -7,7 +7,6 @@ from enum import StrEnum
 from uuid import UUID
 
 MAX_FOLDER_NAME_CHARACTERS = 100
-MAX_DESCRIPTION_CHARACTERS = 1000
 # Deeper trees are neither shown nor walked well.
 MAX_DEPTH = 20
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 MAX_GROUP_NAME_CHARACTERS = 100
-MAX_GROUP_DESCRIPTION_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)

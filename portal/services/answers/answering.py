@@ -28,7 +28,7 @@ from portal.store.documents import scopes as scope_store
 from portal.store.models import MessageRow
 from portal.store.session import Session
 from portal.text.characters.scripts import has_visible_text
-from portal.text.titles import without_invisible
+from portal.text.titles import one_line
 
 _TITLE_CHARACTERS = 60
 
@@ -202,7 +202,7 @@ def _replay(services: Services, retrieved: Retrieved, context_tokens: int) -> Re
 def title_from(question: str) -> str:
     """Return a conversation's title from its first question: its first visible line, cut between
     words."""
-    lines = (" ".join(without_invisible(line).split()) for line in question.splitlines())
+    lines = map(one_line, question.splitlines())
     line = next(filter(has_visible_text, lines), "")
     if len(line) <= _TITLE_CHARACTERS:
         return line

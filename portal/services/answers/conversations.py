@@ -24,7 +24,7 @@ from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
 from portal.store.documents import folders as folder_store
 from portal.store.documents import scopes as scope_store
-from portal.text.titles import without_invisible
+from portal.text.titles import one_line
 
 # Added to the model's own timeout, because storing takes a moment too.
 _SPARE_S = 30.0
@@ -80,7 +80,7 @@ def find_for_scope(services: Services, user: User, words: str) -> NamedScope:
 
 
 def _check_title(title: str, *, min_length: int) -> str:
-    title = " ".join(without_invisible(title).split())
+    title = one_line(title)
     if not min_length <= len(title) <= MAX_TITLE_CHARACTERS:
         raise InvalidInput(
             reason=N_("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
 from uuid import UUID
 
 from portal.domain.documents import Visibility
 from portal.domain.documents.folders import (
     MAX_DEPTH,
-    MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
     FolderPath,
@@ -25,12 +23,7 @@ from portal.services.documents.library import editable
 from portal.store.documents import folders as folder_store
 from portal.store.models import FolderRow
 from portal.store.session import Session
-from portal.text.titles import without_invisible
-
-
-class _TakenBy(TypedDict):
-    visibility: FolderVisibility
-    owner_id: UUID | None
+from portal.text.titles import check_description, one_line
 
 
 def get_folder(services: Services, user: User, folder_id: UUID) -> OpenedFolder:
@@ -73,7 +66,7 @@ def create_folder(
 ) -> UUID:
     """Create a folder and return its id; one in a private folder is private unless told. Raises
     NotFound for the parent, InvalidInput, NameTaken, Conflict when it would lie too deep."""
-    name, description = _check_name(name), _check_description(description)
+    name, description = _check_name(name), check_description(description)
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         parent = find_open_for(session, user, parent_id)
@@ -83,15 +76,12 @@ def create_folder(
         if wanted is FolderVisibility.MEMBERS and parent is not None and parent.gate_id:
             _require(parent.can_share)
         owner_id = _owner_below(session, user, parent_id, wanted)
-        _refuse_taken(session, user, name, parent_id, visibility=wanted, owner_id=owner_id)
-        return folder_store.add_folder(
-            session,
-            parent_id=parent_id,
-            owner_id=owner_id,
-            name=name,
-            description=description,
-            visibility=wanted,
-        )
+        row = FolderRow(
+            parent_id=parent_id, owner_id=owner_id, name=name, description=description,
+            visibility=wanted.value,
+        )  # fmt: skip
+        _refuse_taken(session, user, row, parent_id)
+        return folder_store.add_folder(session, row)
 
 
 def change_folder(
@@ -111,17 +101,19 @@ def change_folder(
         if visibility is not None and visibility != folder.visibility:
             is_gate = FolderVisibility.MEMBERS in {visibility, folder.visibility}
             _require(folder.can_share or not is_gate)
-            _record_access(session, user, row, visibility)
+            audit.record(
+                session,
+                AuditEvent.VISIBILITY_CHANGED,
+                actor=user,
+                subject=Subject(SubjectKind.FOLDER, row.id, row.name),
+                details={"before": row.visibility, "after": visibility.value},
+            )
         row.name = row.name if name is None else _check_name(name)
         row.visibility = visibility.value if visibility else row.visibility
         if description is not None:
-            row.description = _check_description(description)
-        taken_by: _TakenBy = {
-            "visibility": FolderVisibility(row.visibility),
-            "owner_id": row.owner_id,
-        }
+            row.description = check_description(description)
         with session.no_autoflush:
-            _refuse_taken(session, user, row.name, row.parent_id, **taken_by, other_than=folder_id)
+            _refuse_taken(session, user, row, row.parent_id)
 
 
 def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID | None) -> None:
@@ -141,11 +133,7 @@ def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID
             if depth + folder_store.height_of(session, folder_id) > MAX_DEPTH:
                 raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
         row = existing(folder_store.get_row(session, folder_id))
-        taken_by: _TakenBy = {
-            "visibility": FolderVisibility(row.visibility),
-            "owner_id": row.owner_id,
-        }
-        _refuse_taken(session, user, row.name, parent_id, **taken_by, other_than=folder_id)
+        _refuse_taken(session, user, row, parent_id)
         row.parent_id = parent_id
 
 
@@ -210,7 +198,8 @@ def find_place(
         if found is not None:
             find_open_for(session, user, found)
         folder_id = found or folder_store.add_folder(
-            session, parent_id=folder_id, owner_id=owner_id, name=name, visibility=wanted
+            session,
+            FolderRow(parent_id=folder_id, owner_id=owner_id, name=name, visibility=wanted.value),
         )
     return folder_id
 
@@ -235,18 +224,6 @@ def _inherited(parent: Folder | None) -> FolderVisibility:
 def _require(is_allowed: bool) -> None:
     if not is_allowed:
         raise Forbidden
-
-
-def _record_access(
-    session: Session, user: User, row: FolderRow, visibility: FolderVisibility
-) -> None:
-    audit.record(
-        session,
-        AuditEvent.VISIBILITY_CHANGED,
-        actor=user,
-        subject=Subject(SubjectKind.FOLDER, row.id, row.name),
-        details={"before": row.visibility, "after": visibility.value},
-    )
 
 
 def _owner_below(
@@ -288,36 +265,22 @@ def _editable(session: Session, user: User, folder_id: UUID) -> Folder:
     return folder
 
 
-def _refuse_taken(
-    session: Session,
-    user: User,
-    name: str,
-    parent_id: UUID | None,
-    *,
-    visibility: FolderVisibility,
-    owner_id: UUID | None,
-    other_than: UUID | None = None,
-) -> None:
+def _refuse_taken(session: Session, user: User, row: FolderRow, parent_id: UUID | None) -> None:
+    """Raise NameTaken if another folder has the name of this one at a place."""
     taken = folder_store.find_named(
-        session,
-        user,
-        parent_id,
-        name,
-        visibility=visibility,
-        owner_id=owner_id,
-        other_than=other_than,
-    )
+        session, user, parent_id, row.name,
+        visibility=row.visibility, owner_id=row.owner_id, other_than=row.id,
+    )  # fmt: skip
     if taken is not None:
-        raise NameTaken(name=name)
+        raise NameTaken(name=row.name)
 
 
 def _fit_name(name: str) -> str:
-    name = " ".join(without_invisible(name).replace("/", " ").split())
-    return name[:MAX_FOLDER_NAME_CHARACTERS].strip()
+    return one_line(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip()
 
 
 def _check_name(name: str) -> str:
-    name = " ".join(without_invisible(name).split())
+    name = one_line(name)
     # Paths of uploads leave out names of dots.
     if not name.strip(". ") or len(name) > MAX_FOLDER_NAME_CHARACTERS or "/" in name:
         raise InvalidInput(
@@ -327,14 +290,3 @@ def _check_name(name: str) -> str:
             )
         )
     return name
-
-
-def _check_description(description: str) -> str:
-    description = description.strip()
-    if len(description) > MAX_DESCRIPTION_CHARACTERS:
-        raise InvalidInput(
-            reason=N_(
-                "a description can have at most %(max)s characters", max=MAX_DESCRIPTION_CHARACTERS
-            )
-        )
-    return description

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from portal.domain.people import User, require_admin
 from portal.domain.people.groups import (
-    MAX_GROUP_DESCRIPTION_CHARACTERS,
     MAX_GROUP_NAME_CHARACTERS,
     Group,
     OpenedGroup,
@@ -19,7 +18,7 @@ from portal.store.models import GroupRow
 from portal.store.people import accounts as account_store
 from portal.store.people import groups as group_store
 from portal.store.session import Session
-from portal.text.titles import without_invisible
+from portal.text.titles import check_description, one_line
 
 
 def list_groups(services: Services) -> list[Group]:
@@ -42,7 +41,7 @@ def get_group(services: Services, user: User, group_id: UUID) -> OpenedGroup:
 def create_group(services: Services, user: User, *, name: str, description: str = "") -> UUID:
     """Create a group without members. Raises InvalidInput, NameTaken."""
     require_admin(user)
-    name, description = _check_name(name), _check_description(description)
+    name, description = _check_name(name), check_description(description)
     with services.database.begin() as session:
         group_id = group_store.write_group(session, GroupRow(), name=name, description=description)
         _record(session, AuditEvent.GROUP_CREATED, user, group_id, name)
@@ -65,7 +64,7 @@ def change_group(
             session,
             row,
             name=row.name if name is None else _check_name(name),
-            description=row.description if description is None else _check_description(description),
+            description=row.description if description is None else check_description(description),
         )
 
 
@@ -110,7 +109,7 @@ def _record(
 
 
 def _check_name(name: str) -> str:
-    name = " ".join(without_invisible(name).split())
+    name = one_line(name)
     if not 1 <= len(name) <= MAX_GROUP_NAME_CHARACTERS:
         raise InvalidInput(
             reason=N_(
@@ -118,15 +117,3 @@ def _check_name(name: str) -> str:
             )
         )
     return name
-
-
-def _check_description(description: str) -> str:
-    description = description.strip()
-    if len(description) > MAX_GROUP_DESCRIPTION_CHARACTERS:
-        raise InvalidInput(
-            reason=N_(
-                "a description can have at most %(max)s characters",
-                max=MAX_GROUP_DESCRIPTION_CHARACTERS,
-            )
-        )
-    return description

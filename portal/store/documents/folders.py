@@ -173,34 +173,30 @@ def list_above(session: Session, user: User, folder_id: UUID) -> tuple[Folder, .
     return tuple(_to_folder(row[:4]) for row in reversed(seen))
 
 
+def _is_at_top(user: User) -> ColumnElement[bool]:
+    """Return the condition that a folder lies in none that the user sees."""
+    parent = aliased(FolderRow)
+    seen = select(parent.id).where(
+        parent.id == FolderRow.parent_id, folder_visible_to(user, parent)
+    )
+    return ~seen.correlate(FolderRow).exists()
+
+
 def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None]) -> list[Folder]:
     """Return the folders right below some, None for the top, by name."""
-    parent = aliased(FolderRow)
-    is_top = ~(
-        select(parent.id)
-        .where(parent.id == FolderRow.parent_id, folder_visible_to(user, parent))
-        .correlate(FolderRow)
-        .exists()
-    )
     named = FolderRow.parent_id.in_([one for one in parent_ids if one is not None])
-    statement = _folders(user).where(or_(named, is_top) if None in parent_ids else named)
+    is_in_one = or_(named, _is_at_top(user)) if None in parent_ids else named
+    statement = _folders(user).where(is_in_one)
     ordered = statement.order_by(func.lower(FolderRow.name), FolderRow.id).limit(MAX_LISTED)
     return [_to_folder(row) for row in session.execute(ordered)]
 
 
 def list_paths(session: Session, user: User) -> list[FolderPath]:
     """Return the folders visible to the user with the names above them, by path."""
-    parent = aliased(FolderRow)
-    seen_parent = (
-        select(parent.id)
-        .where(parent.id == FolderRow.parent_id, folder_visible_to(user, parent))
-        .correlate(FolderRow)
-        .exists()
-    )
     names = ARRAY(TEXT)
     tree = (
         select(FolderRow.id, func.array_append(literal([], names), FolderRow.name).label("names"))
-        .where(folder_visible_to(user), ~seen_parent)
+        .where(folder_visible_to(user), _is_at_top(user))
         .cte("paths", recursive=True)
     )
     tree = tree.union_all(
@@ -309,22 +305,7 @@ def find_named(
     )
 
 
-def add_folder(
-    session: Session,
-    *,
-    parent_id: UUID | None,
-    owner_id: UUID | None,
-    name: str,
-    description: str = "",
-    visibility: str,
-) -> UUID:
-    row = FolderRow(
-        parent_id=parent_id,
-        owner_id=owner_id,
-        name=name,
-        description=description,
-        visibility=visibility,
-    )
+def add_folder(session: Session, row: FolderRow) -> UUID:
     session.add(row)
     session.flush()
     return row.id

@@ -12,7 +12,6 @@ from flask_babel import gettext, ngettext
 
 from portal.domain.documents.folder_members import MemberKind, SightChange
 from portal.domain.documents.folders import (
-    MAX_DESCRIPTION_CHARACTERS,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
     FolderRole,
@@ -32,6 +31,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents import folder_members, folders
 from portal.services.people import groups
+from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, wants_fragment
 

@@ -8,11 +8,12 @@ from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.domain.people.groups import MAX_GROUP_DESCRIPTION_CHARACTERS, MAX_GROUP_NAME_CHARACTERS
+from portal.domain.people.groups import MAX_GROUP_NAME_CHARACTERS
 from portal.errors import InvalidInput, NameTaken, NoSuchAccount, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.people import accounts, groups
+from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
@@ -91,7 +92,7 @@ def _back(group_id: UUID, message: str) -> Response:
 def _limits() -> dict[str, int]:
     return {
         "max_name": MAX_GROUP_NAME_CHARACTERS,
-        "max_description": MAX_GROUP_DESCRIPTION_CHARACTERS,
+        "max_description": MAX_DESCRIPTION_CHARACTERS,
     }
 
 

@@ -36,10 +36,12 @@ _TITLE_CHARACTERS = 60
 @dataclass(frozen=True, slots=True)
 class _Place:
     """The position of a question: it replaces the messages from `since` on, or is appended.
-    `existing` is the question itself when only its answer is replaced. A `scope` narrows it."""
+    `existing` is the question itself when only its answer is replaced, `before` its position. A
+    `scope` narrows it."""
 
     conversation_id: UUID
     since: int | None = None
+    before: int | None = None
     existing: UUID | None = None
     scope: AskScope | None = None
 
@@ -69,7 +71,7 @@ def ask(
             replaced = message_store.find_shown(session, conversation_id, replace_from)
             if replaced.role != Role.USER:
                 raise NotFound
-            place = replace(place, since=replaced.position)
+            place = replace(place, since=replaced.position, before=replaced.position)
     return _begin(services, user, place, question)
 
 
@@ -82,8 +84,13 @@ def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
         if answer.role != Role.ASSISTANT:
             raise NotFound
         question = message_store.question_of(session, answer)
-        scope = AskScope.from_json(question.scope)
-        place = _Place(message.conversation_id, answer.position, question.id, scope)
+        place = _Place(
+            message.conversation_id,
+            since=answer.position,
+            before=question.position,
+            existing=question.id,
+            scope=AskScope.from_json(question.scope),
+        )
     return _begin(services, user, place, question.content)
 
 
@@ -101,8 +108,9 @@ def _begin(services: Services, user: User, place: _Place, question: str) -> Answ
     slot = services.answer_slots.take(user.id, services.settings.chat)
     try:
         services = writers.with_current(services)
-        before = _position_of_question(services, place)
-        asked = ask_in(services, user, place.conversation_id, question, before, scope=place.scope)
+        asked = ask_in(
+            services, user, place.conversation_id, question, place.before, scope=place.scope
+        )
         retrieved = retrieve(services, asked)
         answering = _store(services, asked, place, retrieved)
     except BaseException:
@@ -111,47 +119,29 @@ def _begin(services: Services, user: User, place: _Place, question: str) -> Answ
     return AnswerStream(services, answering, slot)
 
 
-def _position_of_question(services: Services, place: _Place) -> int | None:
-    """Return the position of the question; the messages before it are its history."""
-    if place.existing is None:
-        return place.since
-    with services.database.begin() as session:
-        return message_store.find_shown(session, place.conversation_id, place.existing).position
-
-
 def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved) -> Answering:
     """Store the question and its answer, still empty, with the chunks that it is written from."""
     built = _prompt(services, asked, retrieved)
+    replay = _replay(services, retrieved, built.tokens)
     draft = AnswerDraft(
-        services,
-        asked.user,
-        uuid4(),
-        replay=_replay(services, retrieved, built.tokens),
-        found=retrieved.sources,
-        shown=built.sources,
-    )
+        services, asked.user, uuid4(),
+        replay=replay, found=retrieved.sources, shown=built.sources,
+    )  # fmt: skip
     with services.database.begin() as session:
         alive = citation_store.hold_documents(session, draft.cited)
         conversation = conversation_store.lock_own(session, asked.conversation_id, asked.user.id)
         message_store.supersede_messages(session, asked.conversation_id, since=place.since)
         question = _store_question(session, asked, place)
         message_store.add_message(
-            session,
-            asked.conversation_id,
-            draft.message_id,
-            role=Role.ASSISTANT,
-            content="",
-            status=MessageStatus.STREAMING,
-            replay=draft.replay,
-        )
+            session, asked.conversation_id, draft.message_id,
+            role=Role.ASSISTANT, content="", status=MessageStatus.STREAMING, replay=replay,
+        )  # fmt: skip
         citation_store.replace_citations(session, draft.message_id, draft.cited, alive)
         if not conversation.title:
             conversation.title = title_from(asked.question)
         conversation_store.touch(session, asked.conversation_id)
-        patience_s = conversations.stale_after_s(services)
-        stored = message_store.get_message(
-            session, asked.user, question.id, stale_after_s=patience_s
-        )
+        # A question is never stale.
+        stored = message_store.get_message(session, asked.user, question.id, stale_after_s=0)
     return Answering(asked, retrieved, built, stored, draft)
 
 
@@ -171,14 +161,9 @@ def _store_question(session: Session, asked: Asked, place: _Place) -> MessageRow
     if place.existing is not None:
         return message_store.find_shown(session, place.conversation_id, place.existing)
     return message_store.add_message(
-        session,
-        asked.conversation_id,
-        uuid4(),
-        role=Role.USER,
-        content=asked.question,
-        status=MessageStatus.DONE,
-        scope=asked.scope,
-    )
+        session, asked.conversation_id, uuid4(),
+        role=Role.USER, content=asked.question, status=MessageStatus.DONE, scope=asked.scope,
+    )  # fmt: skip
 
 
 def _replay(services: Services, retrieved: Retrieved, context_tokens: int) -> Replay:

@@ -225,12 +225,9 @@ def question_of(services: Services, user: User, message: Message) -> str | None:
 
 
 def set_feedback(
-    services: Services,
-    user: User,
-    message_id: UUID,
-    feedback: Feedback | None,
+    services: Services, user: User, message_id: UUID, feedback: Feedback | None,
     reason: FeedbackReason | None = None,
-) -> Message:
+) -> Message:  # fmt: skip
     """Record whether an answer was useful, and why not; None removes the rating. Raises NotFound,
     also for a question, and InvalidInput for a reason of a useful answer."""
     if reason is not None and feedback is not Feedback.NOT_USEFUL:

@@ -84,7 +84,9 @@ def export(
     messages = conversations.messages(services, user, conversation_id)
     words = _words(language)
     title = _one_line(conversation.title) or words["untitled"]
-    name = f"{_file_name(title) or words['untitled']}.{file_format}"
+    # Some file systems reject these characters.
+    stem = _NOT_IN_FILE_NAMES.sub("", title)[:_FILE_NAME_CHARACTERS].strip()
+    name = f"{stem or words['untitled']}.{file_format}"
     day = conversation.created_at.strftime("%Y-%m-%d")
     if file_format is ExportFormat.DOCX:
         return ExportedFile(name, MediaType.DOCX, _as_docx(title, day, messages, words))
@@ -113,11 +115,6 @@ def _place(citation: Citation, words: dict[str, str]) -> str:
     if citation.page is None:
         return ""
     return ", " + words["page"].format(page=citation.page_label or citation.page)
-
-
-def _file_name(title: str) -> str:
-    """Return a title without characters that some file systems reject."""
-    return _NOT_IN_FILE_NAMES.sub("", title)[:_FILE_NAME_CHARACTERS].strip()
 
 
 def _message(message: Message, words: dict[str, str]) -> Iterator[str]:

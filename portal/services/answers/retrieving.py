@@ -42,8 +42,7 @@ QUOTED_FROM, _ACROSS = 8, 16
 
 _Result = TypeVar("_Result")
 
-# More than fits into the token budget of any conversation.
-_PAST_MESSAGES = 40
+
 # Retries when documents change between the search and the reading of chunks: a new version of a
 # document has other chunks.
 _MAX_RETRIES = 3
@@ -97,9 +96,7 @@ def ask_in(
     language = detect_language(question)
     if language == "other":
         with services.database.begin() as session:
-            past = source_store.read_past(
-                session, user, conversation_id, before=before, limit=_PAST_MESSAGES
-            )
+            past = source_store.read_past(session, user, conversation_id, before=before)
         language = detect_language(" ".join(m.content for m in past if m.role == Role.USER))
     if language == "other":
         language = "zh" if (user.language or "").startswith("zh") else "en"
@@ -171,9 +168,8 @@ def _search_and_read(
         )  # fmt: skip
         snapshot = selection_store.snapshot(session, asked.user, asked.conversation_id, asked.scope)
         past = source_store.read_past(
-            session, asked.user, asked.conversation_id, before=asked.before,
-            limit=_PAST_MESSAGES,
-        )  # fmt: skip
+            session, asked.user, asked.conversation_id, before=asked.before
+        )
         scope = asked.scope or conversation_store.get_scope(session, asked.conversation_id)
         config = dynamic_config.read(session, services.settings.search)
         model = registry.find_active(session)
@@ -246,20 +242,18 @@ def _standalone(services: Services, asked: Asked) -> str:
     """Rewrite the question to be understood without the conversation."""
     with services.database.begin() as session:
         past = source_store.read_past(
-            session, asked.user, asked.conversation_id, before=asked.before,
-            limit=_PAST_MESSAGES,
-        )  # fmt: skip
-    turns = _turns(past, asked.language)
+            session, asked.user, asked.conversation_id, before=asked.before
+        )
+    turns, only_quotes = _turns(past, asked.language), services.chat.only_quotes
+    question = without_greeting(asked.question) if only_quotes else asked.question
     if not turns:
-        return without_greeting(asked.question) if services.chat.only_quotes else asked.question
-    query = _rewritten(services.chat, turns, asked.question)
+        return question
+    query = (
+        follow_up.search_query(turns, question)
+        if only_quotes
+        else follow_up.rewritten(services.chat, turns, question)
+    )
     return query[:MAX_QUERY_CHARACTERS].strip() or asked.question
-
-
-def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
-    if chat.only_quotes:
-        return follow_up.search_query(turns, without_greeting(question))
-    return follow_up.rewritten(chat, turns, question)
 
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:

@@ -93,8 +93,8 @@ def read(
     """Return a conversation that another user shows to this one. Raises NotFound."""
     with services.database.begin() as session:
         shared = existing(reader_store.find_shared(session, user.id, conversation_id))
-        messages = message_store.list_shared_messages(
-            session, user, conversation_id, stale_after_s=stale_after_s(services)
+        messages = message_store.list_messages(
+            session, user, conversation_id, stale_after_s=stale_after_s(services), is_shared=True
         )
         return shared, tuple(_for_reader(messages))
 

@@ -112,6 +112,7 @@ def show(services: Services, user: User) -> Overview:
     with services.database.begin() as session:
         endpoint, chosen = _read_setup(session)
     model = current(services)
+    sealed = endpoint.sealed_key if endpoint else None
     return Overview(
         chosen=chosen,
         provider=model.provider,
@@ -119,7 +120,7 @@ def show(services: Services, user: User) -> Overview:
         endpoint=endpoint,
         configured_provider=services.chat.provider,
         configured_model=services.chat.model,
-        is_key_unreadable=_is_unreadable(services, endpoint),
+        is_key_unreadable=sealed is not None and _unseal(services, sealed) is None,
     )
 
 
@@ -133,7 +134,8 @@ def connect(services: Services, user: User, api_base: str, api_key: str) -> Endp
     address = endpoints.check_address(api_base)
     with services.database.begin() as session:
         before, _ = _read_setup(session)
-        sealed = _seal(services, api_key)
+        key = api_key.strip().encode()
+        sealed = sealing.seal(services, key).decode() if key else None
         if sealed is None and before is not None and before.api_base == address:
             sealed = before.sealed_key
         endpoint = Endpoint(address, sealed)
@@ -288,18 +290,9 @@ def _record(session: Session, user: User, *, before: str | None, after: str | No
         )
 
 
-def _seal(services: Services, key: str) -> str | None:
-    return sealing.seal(services, key.strip().encode()).decode() if key.strip() else None
-
-
 def _unseal(services: Services, sealed: str | None) -> str | None:
     """Return a key; None for one that was encrypted with a secret key that was replaced."""
     try:
         return sealing.unseal(services, sealed.encode()).decode() if sealed else None
     except sealing.Unreadable:
         return None
-
-
-def _is_unreadable(services: Services, endpoint: Endpoint | None) -> bool:
-    sealed = endpoint.sealed_key if endpoint else None
-    return sealed is not None and _unseal(services, sealed) is None

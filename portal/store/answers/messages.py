@@ -48,25 +48,13 @@ def _messages(of: ColumnElement[bool], stale_after_s: float) -> Select[Any]:
 
 
 def list_messages(
-    session: Session, user: User, conversation_id: UUID, *, stale_after_s: float
-) -> tuple[Message, ...]:
-    """Return the current messages of a user's own conversation, in order."""
-    statement = _messages(of_user(user.id), stale_after_s)
-    return _list(session, user, conversation_id, statement)
-
-
-def list_shared_messages(
-    session: Session, user: User, conversation_id: UUID, *, stale_after_s: float
-) -> tuple[Message, ...]:
-    """Return the current messages of a conversation that is shown to a user, in order."""
-    statement = _messages(shown_to(user.id), stale_after_s)
-    return _list(session, user, conversation_id, statement)
-
-
-def _list(
-    session: Session, user: User, conversation_id: UUID, messages: Select[Any]
-) -> tuple[Message, ...]:
-    current = messages.where(
+    session: Session, user: User, conversation_id: UUID, *, stale_after_s: float,
+    is_shared: bool = False,
+) -> tuple[Message, ...]:  # fmt: skip
+    """Return the current messages, in order, of a user's own conversation, or of one that another
+    user shares with them."""
+    of = shown_to(user.id) if is_shared else of_user(user.id)
+    current = _messages(of, stale_after_s).where(
         MessageRow.conversation_id == conversation_id, MessageRow.superseded_at.is_(None)
     )
     rows = session.execute(current.order_by(MessageRow.position)).all()

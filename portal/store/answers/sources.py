@@ -79,6 +79,7 @@ _SOURCES = text(
     """
 )
 
+# The limit is more than fits into the token budget of any conversation.
 _PAST = text(
     f"""
     SELECT m.role, m.content, EXISTS (
@@ -101,7 +102,7 @@ _PAST = text(
     WHERE m.conversation_id = :conversation_id AND m.superseded_at IS NULL
       AND (CAST(:before AS bigint) IS NULL OR m.position < :before)
     ORDER BY m.position DESC
-    LIMIT :limit
+    LIMIT 40
     """
 )
 
@@ -143,10 +144,10 @@ def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UU
 
 
 def read_past(
-    session: Session, user: User, conversation_id: UUID, *, before: int | None, limit: int
+    session: Session, user: User, conversation_id: UUID, *, before: int | None
 ) -> tuple[PastMessage, ...]:
     """Return the last messages before a position, in order; without a position up to the end."""
-    binds = selection_binds(user, conversation_id) | {"before": before, "limit": limit}
+    binds = selection_binds(user, conversation_id) | {"before": before}
     rows = session.execute(_PAST, binds).all()
     return tuple(
         PastMessage(row.role, row.content, row.is_withheld, frozenset(row.rests_on))

@@ -30,14 +30,9 @@ def list_members(services: Services, user: User, folder_id: UUID) -> list[Folder
 
 
 def set_member(
-    services: Services,
-    user: User,
-    folder_id: UUID,
-    *,
-    kind: MemberKind,
-    name: str,
-    role: FolderRole,
-) -> None:
+    services: Services, user: User, folder_id: UUID,
+    *, kind: MemberKind, name: str, role: FolderRole,
+) -> None:  # fmt: skip
     """Add a user or a group by name, or change its role. Raises NotFound, also for the group;
     NoSuchAccount; Forbidden."""
     with services.database.begin() as session:
@@ -66,9 +61,8 @@ def preview_move(
     """Return who gains and loses access to the shared documents of a target that move to a folder.
     Raises NotFound for the folder."""
     with services.database.begin() as session:
-        to = existing(folder_store.find_folder(session, user, folder_id)) if folder_id else None
-        gates = bulk_store.count_gates(session, user, target)
-        return _sight(session, user, gates, to.gate_id if to else None)
+        to = _gate(session, user, folder_id)
+        return _sight(session, user, bulk_store.count_gates(session, user, target), to)
 
 
 def preview_folder_move(
@@ -78,13 +72,12 @@ def preview_folder_move(
     another, as far as the user sees them. Raises NotFound for either."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))
-        to = existing(folder_store.find_folder(session, user, parent_id)) if parent_id else None
+        to = _gate(session, user, parent_id)
         if folder.gate_id == folder_id:
             return SightChange(0)  # Its own members go with it.
-        target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
-        gates = bulk_store.count_gates(session, user, target, with_others=True)
+        gates = _gates_below(session, user, folder_id)
         moved = +Counter({folder.gate_id: gates[folder.gate_id]})
-        return _sight(session, user, moved, to.gate_id if to else None)
+        return _sight(session, user, moved, to)
 
 
 def preview_access(services: Services, user: User, folder_id: UUID) -> SightChange:
@@ -92,18 +85,12 @@ def preview_access(services: Services, user: User, folder_id: UUID) -> SightChan
     is. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
         folder = _shareable(session, user, folder_id)
-        parent = (
-            folder_store.find_folder(session, user, folder.parent_id) if folder.parent_id else None
-        )
-        above = member_store.list_behind(session, parent.gate_id if parent else None)
+        above = member_store.list_behind(session, _gate(session, user, folder.parent_id))
         members = member_store.list_behind(session, folder_id)
         others = tuple(name for one, name in above.items() if one not in members)
         added = tuple(name for one, name in members.items() if one not in above)
-        is_closed = folder.gate_id == folder_id
-        target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
-        gates = bulk_store.count_gates(session, user, target, with_others=True)
-        count = gates[folder.gate_id]
-        if is_closed:
+        count = _gates_below(session, user, folder_id)[folder.gate_id]
+        if folder.gate_id == folder_id:
             return SightChange(count, gains=others, loses=added)
         return SightChange(count, gains=added, loses=others)
 
@@ -113,10 +100,22 @@ def preview_removal(services: Services, user: User, folder_id: UUID) -> SightCha
     they move to the folder above. Raises NotFound."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))
-        to = folder_store.find_folder(session, user, folder.parent_id) if folder.parent_id else None
-        target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
-        gates = bulk_store.count_gates(session, user, target, with_others=True)
-        return _sight(session, user, gates, to.gate_id if to else None)
+        to = _gate(session, user, folder.parent_id)
+        return _sight(session, user, _gates_below(session, user, folder_id), to)
+
+
+def _gate(session: Session, user: User, folder_id: UUID | None) -> UUID | None:
+    """Return the gate that documents lie behind in a folder, or outside of folders with None.
+    Raises NotFound."""
+    if folder_id is None:
+        return None
+    return existing(folder_store.find_folder(session, user, folder_id)).gate_id
+
+
+def _gates_below(session: Session, user: User, folder_id: UUID) -> Counter[UUID | None]:
+    """Return how many of the shared documents in a folder lie behind each gate."""
+    target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
+    return bulk_store.count_gates(session, user, target, with_others=True)
 
 
 def _sight(

@@ -66,10 +66,8 @@ def pg_textsearch_version(connection: Connection) -> tuple[int, ...] | None:
 
 def ensure_extensions(connection: Connection) -> dict[str, Extension]:
     """Install or update what the server offers. Raises ServerSetup when pgvector is missing or too
-    old, or the server is too old; optional extensions may be missing.
-
-    Needs a connection with no transaction begun; commits.
-    """
+    old, or the server is too old; optional extensions may be missing. Needs a connection with no
+    transaction begun; commits."""
     version = server_version(connection)
     if version < MIN_SERVER:
         raise ServerSetup(

@@ -43,11 +43,9 @@ def installation() -> Path:
 
 
 def run_program(program: Path, *arguments: str, user: pwd.struct_passwd, at: Path) -> str | None:
-    """Run a PostgreSQL program on the cluster `at`. Returns None on success, else its output.
-
-    The cluster's path is passed as PGDATA: pg_ctl puts -D into a shell command, where quotes and
-    dollars in a path would be interpreted.
-    """
+    """Run a PostgreSQL program on the cluster `at`. Returns None on success, else its output. The
+    cluster's path is passed as PGDATA: pg_ctl puts -D into a shell command, where quotes and
+    dollars in a path would be interpreted."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_"))}
     environment |= {"PGDATA": str(at), "LC_ALL": "C", "LANG": "C"}
     as_root = os.geteuid() == 0

@@ -75,11 +75,9 @@ def _make_system_user() -> pwd.struct_passwd:
 
 
 def open_path_for(user: pwd.struct_passwd, target: Path) -> None:
-    """Let `user` reach `target`, whose own permissions are not changed.
-
-    Gives others permission to traverse (not to list) root's directories on the path, such as those
-    of `mktemp -d`. Home directories stay closed: then, ServerSetup.
-    """
+    """Let `user` reach `target`, whose own permissions are not changed. Gives others permission to
+    traverse (not to list) root's directories on the path, such as those of `mktemp -d`. Home
+    directories stay closed: then, ServerSetup."""
     if os.geteuid() != 0 or user.pw_uid == 0:
         return
     homes = {Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_dir not in ("/", "")}

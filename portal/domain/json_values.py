@@ -12,11 +12,9 @@ MAX_DEPTH = 8
 
 
 def check_json(value: Any, *, max_characters: int) -> None:
-    """Check that PostgreSQL can store a value parsed from JSON.
-
-    Raises InvalidInput for what it cannot store (NUL, half a character, NaN), for nesting deeper
-    than `MAX_DEPTH`, and for more than `max_characters` when serialised.
-    """
+    """Check that PostgreSQL can store a value parsed from JSON. Raises InvalidInput for what it
+    cannot store (NUL, half a character, NaN), for nesting deeper than `MAX_DEPTH`, and for more
+    than `max_characters` when serialised."""
     _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)
     if len(written) > max_characters:

@@ -59,12 +59,9 @@ class _Unit:
 
 
 def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> list[Chunk]:
-    """Return ordered, disjoint chunks that together hold every visible character.
-
-    None is empty, begins or ends with white space, or weighs more than HARD_CAP times the target. A
-    row or an item is split only if it is heavier than the target, and a heading stays with what
-    follows it.
-    """
+    """Return ordered, disjoint chunks that together hold every visible character. None is empty,
+    begins or ends with white space, or weighs more than HARD_CAP times the target. A row or an item
+    is split only if it is heavier than the target, and a heading stays with what follows it."""
     text = extracted.text
     pages = [page for page in extracted.pages if page.end > page.start]
     page_starts = [page.start for page in pages]

@@ -45,11 +45,9 @@ class PageText:
 
 
 class PageProcess:
-    """A reader of one file that waits for commands. One thread at a time may use it.
-
-    All methods raise PagesUnavailable, after which the process is of no more use: the file is
-    broken or locked, has too many pages, or took more than its limits of time and memory.
-    """
+    """A reader of one file that waits for commands. One thread at a time may use it. All methods
+    raise PagesUnavailable, after which the process is of no more use: the file is broken or locked,
+    has too many pages, or took more than its limits of time and memory."""
 
     def __init__(
         self,

@@ -110,11 +110,9 @@ def record_own(session: Session, event: AuditEvent, user: Actor, /, **details: A
 
 
 def digest_name(secret_key: str, name: str) -> str:
-    """Return a keyed digest of a name that was typed to sign in.
-
-    The log can be searched for a name, but what was typed by mistake, such as a password in the
-    wrong field, cannot be read from it.
-    """
+    """Return a keyed digest of a name that was typed to sign in. The log can be searched for a
+    name, but what was typed by mistake, such as a password in the wrong field, cannot be read from
+    it."""
     folded = unicodedata.normalize("NFC", name).strip().lower()
     key = hmac.digest(secret_key.encode(), b"names in the audit log", "sha256")
     digest = hmac.new(key, folded.encode("utf-8", "surrogatepass"), "sha256")

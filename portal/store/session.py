@@ -29,11 +29,9 @@ _LOAD = Path("/proc/loadavg")
 
 
 class Database:
-    """A source of sessions. Thread-safe, but not usable across a fork.
-
-    With replicas, `enter_reading` lets the rest of a request read from one of them. Without the
-    primary, `enter_request` does so for all of it, and what writes raises WritingUnavailable.
-    """
+    """A source of sessions. Thread-safe, but not usable across a fork. With replicas,
+    `enter_reading` lets the rest of a request read from one of them. Without the primary,
+    `enter_request` does so for all of it, and what writes raises WritingUnavailable."""
 
     def __init__(
         self,
@@ -187,10 +185,8 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session without a transaction, for read-only statements: each stands alone and
-        costs one round trip, where a transaction's begin and end cost two more.
-
-        Raises DatabaseUnavailable as `begin` does.
-        """
+        costs one round trip, where a transaction's begin and end cost two more. Raises
+        DatabaseUnavailable as `begin` does."""
         with self._server() as server, server.readers() as session:
             yield session
 

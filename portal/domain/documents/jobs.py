@@ -33,10 +33,8 @@ class JobStage(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Job:
     """The progress of a job: `done` of `total` pages or chunks, 0 of 0 before they are counted.
-
     `attempts` does not count attempts that made room for others. `failure` is why the last attempt
-    ended; with `retry_at` the next one is due then.
-    """
+    ended; with `retry_at` the next one is due then."""
 
     id: UUID
     document_id: UUID

@@ -23,11 +23,9 @@ MAX_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """A file of a source.
-
-    `path` is its identity, and what users see; `stamp` changes with the file, or is empty if only
-    reading it can tell. `below` are the folders between the tied one and its document.
-    """
+    """A file of a source. `path` is its identity, and what users see; `stamp` changes with the
+    file, or is empty if only reading it can tell. `below` are the folders between the tied one and
+    its document."""
 
     path: str
     stamp: str = ""
@@ -37,11 +35,9 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files of a source.
-
-    What lies below an unreadable path is unknown, not gone; so is all that an incomplete listing
-    leaves out. `refused` are files that are not taken, with the reason.
-    """
+    """The files of a source. What lies below an unreadable path is unknown, not gone; so is all
+    that an incomplete listing leaves out. `refused` are files that are not taken, with the
+    reason."""
 
     items: Sequence[SourceItem]
     unreadable: Sequence[str] = ()

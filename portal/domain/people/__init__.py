@@ -95,11 +95,9 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedUser:
-    """A user who has just proved who they are, by at least one method.
-
-    `credentials` is a digest of what they proved it against. A session starts only if it is still
-    the same, so that a password reset also stops sign-ins in progress.
-    """
+    """A user who has just proved who they are, by at least one method. `credentials` is a digest of
+    what they proved it against. A session starts only if it is still the same, so that a password
+    reset also stops sign-ins in progress."""
 
     id: UUID
     name: str

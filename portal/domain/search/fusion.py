@@ -245,11 +245,9 @@ def merits(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> dict[str,
 def prefer(
     ranked: Sequence[Ranked], preferred: Container[str], merits: Mapping[str, float], boost: float
 ) -> list[Ranked]:
-    """Return the order after preferred chunks have passed their near-equals.
-
-    A preferred chunk passes those above it that are better by no more than `boost` and by no more
-    than a tenth of their own merit. The score that it gains is its part `domain`.
-    """
+    """Return the order after preferred chunks have passed their near-equals. A preferred chunk
+    passes those above it that are better by no more than `boost` and by no more than a tenth of
+    their own merit. The score that it gains is its part `domain`."""
     order: list[Ranked] = []
     for one in ranked:
         order.append(one)

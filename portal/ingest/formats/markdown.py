@@ -25,11 +25,9 @@ _FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)([^\s'\"].*?)\1[ \t]*$", re.MUL
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return readable text: tables and lists by line, links with their address.
-
-    Front matter and code are kept as written. The title is the front matter's, else the
-    first heading. Raises EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge.
-    """
+    """Return readable text: tables and lists by line, links with their address. Front matter and
+    code are kept as written. The title is the front matter's, else the first heading. Raises
+    EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge."""
     read = read_text(file)
     source = read.text
     front_matter, body = _parted(source)

@@ -43,11 +43,9 @@ def is_installed() -> bool:
 
 
 def read_pages(file: FileToRead, numbers: Sequence[int]) -> Recognition:
-    """Return the text recognised on these pages.
-
-    Pages not read within `ocr_timeout_s`, or on which OCR fails, stay without text: the rest
-    of the document is still useful. Exceptions of the progress callbacks pass through.
-    """
+    """Return the text recognised on these pages. Pages not read within `ocr_timeout_s`, or on which
+    OCR fails, stay without text: the rest of the document is still useful. Exceptions of the
+    progress callbacks pass through."""
     return _read(file, numbers) if numbers else Recognition()
 
 

@@ -44,12 +44,9 @@ _SPACES = re.compile(r"[^\S\n]+")
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return text by paragraphs, with pages, their labels, and headings by outline or size.
-
-    Pages without text are recognised if the extra `ocr` is installed; else a warning names them.
-    Raises EncryptedPdf, BrokenPdf, BlankPdf, NoTextInPdf, ExtractionTimedOut and
-    ExtractionTooLarge.
-    """
+    """Return text by paragraphs, with pages, their labels, and headings by outline or size. Pages
+    without text are recognised if the extra `ocr` is installed; else a warning names them. Raises
+    EncryptedPdf, BrokenPdf, BlankPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge."""
     lines: list[list[Line]] = []
     written_labels: list[str] = []
     blank: set[int] = set()

@@ -22,10 +22,8 @@ _MAX_RUNNING = 2  # Lines of a header, and of a footer.
 
 def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """Return pages without page numbers, headers and footers: lines at the top or bottom that most
-    pages repeat, that several repeat at one place, or beside the number of the page.
-
-    They would interrupt sentences that continue on the next page.
-    """
+    pages repeat, that several repeat at one place, or beside the number of the page. They would
+    interrupt sentences that continue on the next page."""
     edges = [_page_edges(page) for page in pages]
     sizes = Counter(line.size for page in pages for line in page if not line.rows)
     body_size = sizes.most_common(1)[0][0] if sizes else 0.0

@@ -86,11 +86,9 @@ def leave_network() -> bool:
 
 
 def confine() -> list[str]:
-    """Give up everything but the open descriptors 0 to 2; return the layers that hold.
-
-    These are `user`, `no_new_privs`, `landlock`, `limits` and `seccomp`. Load everything the
-    process needs before calling this.
-    """
+    """Give up everything but the open descriptors 0 to 2; return the layers that hold. These are
+    `user`, `no_new_privs`, `landlock`, `limits` and `seccomp`. Load everything the process needs
+    before calling this."""
     layers = {
         "user": _drop_root,
         "no_new_privs": _renounce_privileges,

@@ -152,11 +152,9 @@ def _picture(page: pypdfium2.PdfPage, width: int) -> dict[str, Any]:
 
 
 def encode(pixels: Any) -> tuple[str, bytes]:
-    """Return the media type and bytes of a picture, (height, width, 3) of 8 bits.
-
-    Black text has 16 levels of grey and coloured text a palette, which makes half the bytes of the
-    formats for photographs in a fraction of their time.
-    """
+    """Return the media type and bytes of a picture, (height, width, 3) of 8 bits. Black text has 16
+    levels of grey and coloured text a palette, which makes half the bytes of the formats for
+    photographs in a fraction of their time."""
     red, green, blue = (np.ascontiguousarray(pixels[:, :, channel]) for channel in range(3))
     is_grey = np.array_equal(red, green) and np.array_equal(green, blue)
     tones = np.bincount(green[::2, ::2].ravel(), minlength=256)

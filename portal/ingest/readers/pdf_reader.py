@@ -46,11 +46,9 @@ _MAX_BULLET_GAP = 4.0
 
 
 def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator[dict[str, Any]]:
-    """Yield the records; end with an error past a limit of `pages`, `characters` or `lines`.
-
-    Lines have a limit of their own because short ones take the caller a hundred times the memory of
-    their text.
-    """
+    """Yield the records; end with an error past a limit of `pages`, `characters` or `lines`. Lines
+    have a limit of their own because short ones take the caller a hundred times the memory of their
+    text."""
     try:
         document = pypdfium2.PdfDocument(file)
         page_count = len(document)

@@ -9,11 +9,9 @@ from portal.domain.answering import ChatModel
 
 
 class BuiltModel:
-    """The last model that was built, with the key that it was built from. Thread-safe.
-
-    A replaced model is not closed, because unfinished answers still use it. Its connections end
-    when the last of them releases it.
-    """
+    """The last model that was built, with the key that it was built from. Thread-safe. A replaced
+    model is not closed, because unfinished answers still use it. Its connections end when the last
+    of them releases it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

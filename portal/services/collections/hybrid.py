@@ -43,10 +43,8 @@ def hybrid_search(
     limit: int,
 ) -> list[StoredRecord]:
     """Return the best records by both legs with their `score`, best first. Without pg_textsearch
-    the score is the cosine, which is logged.
-
-    Raises InvalidInput for a vector of another length, NotFound.
-    """
+    the score is the cosine, which is logged. Raises InvalidInput for a vector of another length,
+    NotFound."""
     offered = max(_MIN_OFFERED, _OFFERED_FACTOR * limit)
     with collections.database.read() as session:
         collection = existing(collection_store.find_by_id(session, collection_id))

@@ -37,11 +37,9 @@ _LIFE = timedelta(days=1)
 def apply(
     services: Services, user: User, target: BulkTarget, action: BulkAction, value: Any = None
 ) -> BulkResult:
-    """Change all documents of a target that the user may change; the others are listed.
-
-    `value` is the folder's id or None, a tag, a domain, a visibility, or the state of a switch.
-    Raises NotFound for a folder that the user may not see, InvalidInput for the value.
-    """
+    """Change all documents of a target that the user may change; the others are listed. `value` is
+    the folder's id or None, a tag, a domain, a visibility, or the state of a switch. Raises
+    NotFound for a folder that the user may not see, InvalidInput for the value."""
     if action is BulkAction.READ_AGAIN:
         return _read_again(services, user, target)
     with services.database.begin() as session:

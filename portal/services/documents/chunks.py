@@ -67,11 +67,9 @@ def get_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> J
 def add_chunks(
     services: Services, user: User, job_id: UUID, new: Sequence[NewChunk]
 ) -> tuple[JobChunk, ...]:
-    """Add chunks to the searchable text of a document, all or none; return them in order.
-
-    Raises NotFound, Forbidden, InvalidInput, ChunkIndexTaken, Conflict when the job is not the one
-    that is searched, EmbedderUnavailable.
-    """
+    """Add chunks to the searchable text of a document, all or none; return them in order. Raises
+    NotFound, Forbidden, InvalidInput, ChunkIndexTaken, Conflict when the job is not the one that is
+    searched, EmbedderUnavailable."""
     _check(new)
     with services.database.begin() as session:
         # Check this first: embedding is slow, and some providers charge for it.

@@ -86,11 +86,9 @@ def mark_read(
     *,
     until: datetime | None = None,
 ) -> None:
-    """Mark these notifications read, or all, or all `until` a moment.
-
-    With `until`, those that arrived while the user was looking stay unread. Ids of other users'
-    notifications have no effect.
-    """
+    """Mark these notifications read, or all, or all `until` a moment. With `until`, those that
+    arrived while the user was looking stay unread. Ids of other users' notifications have no
+    effect."""
     with services.database.begin() as session:
         notification_store.mark_read(session, user, ids, until=until)
 

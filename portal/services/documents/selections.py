@@ -51,11 +51,8 @@ def list_switches(
     folder_id: UUID | None = None,
 ) -> SelectionPage:  # fmt: skip
     """Return the effective switches in a conversation and the tier that decides each, by title.
-
-    `in_panel` as of `store.documents.selections.list_switches`.
-
-    Raises NotFound, MalformedRequest on a bad cursor.
-    """
+    `in_panel` as of `store.documents.selections.list_switches`. Raises NotFound, MalformedRequest
+    on a bad cursor."""
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         return selection_store.list_switches(

@@ -23,12 +23,9 @@ def purged_at(services: Services, deleted_at: datetime) -> datetime | None:
 
 
 def purge_expired(services: Services, *, seconds: float, now: datetime | None = None) -> int:
-    """Purge expired documents and return their number.
-
-    Purges what was deleted `trash_days` ago, one transaction each, until none is left or `seconds`
-    have passed. Safe in several workers at once. A document that cannot be purged is left for the
-    next call. Raises DatabaseUnavailable.
-    """
+    """Purge expired documents and return their number. Purges what was deleted `trash_days` ago,
+    one transaction each, until none is left or `seconds` have passed. Safe in several workers at
+    once. A document that cannot be purged is left for the next call. Raises DatabaseUnavailable."""
     if not services.settings.trash_days:
         return 0
     before = (now or datetime.now(UTC)) - timedelta(days=services.settings.trash_days)

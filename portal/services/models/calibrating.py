@@ -36,10 +36,8 @@ def fit_if_due(services: Services) -> None:
 
 def fit_model(services: Services, registered: RegisteredModel) -> bool:
     """Fit a model's constants to the stored chunks and store them; return whether that was done.
-
     Does nothing for models with constants of their own, with too few chunks, or before there are
-    `_GROWTH` times as many as last time. Raises EmbedderUnavailable, InvalidEmbedding.
-    """
+    `_GROWTH` times as many as last time. Raises EmbedderUnavailable, InvalidEmbedding."""
     calibration = catalog.loaded(services, registered).calibration
     if calibration.fitted or not calibration.ready:
         return False

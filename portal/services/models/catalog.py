@@ -45,10 +45,8 @@ def loaded(
     services: Services, registered: RegisteredModel, *, is_urgent: bool = False
 ) -> LoadedModel:
     """Return the model of a registration, loading it if it is not in memory. When a user waits
-    (`is_urgent`) its calibration may be the neutral one for some seconds.
-
-    Raises EmbedderUnavailable, with the remedy, when this machine cannot load it.
-    """
+    (`is_urgent`) its calibration may be the neutral one for some seconds. Raises
+    EmbedderUnavailable, with the remedy, when this machine cannot load it."""
     if _is_configured(services, registered):
         found = LoadedModel(services.embedder, services.calibration)
     else:
@@ -130,10 +128,8 @@ def settings_for(services: Services, source: ModelSource) -> EmbeddingSettings:
 
 def named_settings(services: Services, spec: str) -> EmbeddingSettings:
     """Return the settings of a model that a user names: `provider`, `provider:model`,
-    `provider:model@dimensions`, or the directory of a sentence-transformers model.
-
-    Raises NoSuchModel when it is none of these, InvalidInput.
-    """
+    `provider:model@dimensions`, or the directory of a sentence-transformers model. Raises
+    NoSuchModel when it is none of these, InvalidInput."""
     configured = services.settings.embedding
     if spec and Path(spec).expanduser().is_dir():
         spec = f"sentence-transformers:{spec}"
@@ -243,10 +239,8 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
 
 def register(services: Services, spec: str) -> RegisteredModel:
     """Register the model that `spec` names, to be built: a registered name, or what
-    `named_settings` accepts.
-
-    Raises NoSuchModel, InvalidInput, EmbedderUnavailable with the remedy, Conflict.
-    """
+    `named_settings` accepts. Raises NoSuchModel, InvalidInput, EmbedderUnavailable with the remedy,
+    Conflict."""
     with services.database.begin() as session:
         known = registry.find_model(session, spec)
     if known is not None:

@@ -65,10 +65,8 @@ def compare(
     services: Services, first: str, second: str, *, questions_dir: Path | None = None
 ) -> Comparison:
     """Compare two registered models on a folder of question sets in the format of `./run eval`, or
-    on sentences of stored chunks.
-
-    Raises NoSuchModel, EmbedderUnavailable, InvalidInput when there are no questions.
-    """
+    on sentences of stored chunks. Raises NoSuchModel, EmbedderUnavailable, InvalidInput when there
+    are no questions."""
     pair = catalog.find(services, first), catalog.find(services, second)
     kind = "set" if questions_dir else "sampled"
     asked = list(question_sets.read(questions_dir)) if questions_dir else _sampled(services)

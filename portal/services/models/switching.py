@@ -90,11 +90,9 @@ def _is_path(name: str) -> bool:
 def switch(
     services: Services, name: str, *, force: bool = False, actor: User | None = None
 ) -> Switched:
-    """Make another model active from the next search on, in one transaction.
-
-    Raises NoSuchModel; Conflict when it is active already or, unless `force` is given, chunks have
-    no vector by it yet: search by meaning would not find them.
-    """
+    """Make another model active from the next search on, in one transaction. Raises NoSuchModel;
+    Conflict when it is active already or, unless `force` is given, chunks have no vector by it yet:
+    search by meaning would not find them."""
     if not force:
         # Count everything first, before the lock that others wait for.
         with services.database.begin() as session:

@@ -26,12 +26,9 @@ def delete_account(
     documents: DocumentFate,
     heir_name: str = "",
 ) -> None:
-    """Delete an account with its conversations, tokens and settings, all or nothing.
-
-    Administrators delete any account, other users their own. `heir_name` is the user who gets
-    the documents. Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last
-    administrator.
-    """
+    """Delete an account with its conversations, tokens and settings, all or nothing. Administrators
+    delete any account, other users their own. `heir_name` is the user who gets the documents.
+    Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last administrator."""
     if user_id != actor.id:
         require_admin(actor)
     elif documents is DocumentFate.TRANSFER:

@@ -68,11 +68,9 @@ def show(services: Services, user: User, *, days: int, problem: Problem | None) 
 
 
 def keep(services: Services, user: User, message_id: UUID, gold: str) -> None:
-    """Keep the question of an answer that needs attention for measuring answers.
-
-    `gold` are the words that a right answer contains, separated by commas; without any the
-    documents do not say. Administrators only. Raises NotFound for any other message.
-    """
+    """Keep the question of an answer that needs attention for measuring answers. `gold` are the
+    words that a right answer contains, separated by commas; without any the documents do not say.
+    Administrators only. Raises NotFound for any other message."""
     require_admin(user)
     with services.database.begin() as session:
         found = existing(question_store.find_question(session, message_id, days=max(PERIODS)))

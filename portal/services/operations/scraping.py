@@ -33,11 +33,9 @@ _INDEX_FOR_S = 30.0
 
 
 def exposition(services: Services, accept: str) -> tuple[bytes, str]:
-    """Return the metrics and their media type, in the format that `accept` prefers.
-
-    Computed once for concurrent requests and reused for `metrics.cached_s`: merging the files of
-    all processes and counting in the database is slow.
-    """
+    """Return the metrics and their media type, in the format that `accept` prefers. Computed once
+    for concurrent requests and reused for `metrics.cached_s`: merging the files of all processes
+    and counting in the database is slow."""
     encode, media_type = choose_encoder(accept)
     kind = _Format(services.database.url, media_type, services.settings.metrics.cached_s)
     return _encoded(services, encode, kind), media_type

@@ -43,10 +43,8 @@ class Watch:
         at_first: bool = False,
     ) -> bool:
         """Return the last known health of `name`, by use (`used`) or a probe; healthy if unknown.
-
         Starts `probe` when that state is stale, for the next caller. An unknown state is probed
-        only with `at_first`, since loading a model keeps the process busy.
-        """
+        only with `at_first`, since loading a model keeps the process busy."""
         with self._lock:
             both = [one for one in (used, self._probed.get(name)) if one is not None]
             newest = max(both, key=lambda one: one.at, default=None)

@@ -44,11 +44,9 @@ def write(
     model: RegisteredModel,
     records: Sequence[NewRecord],
 ) -> None:
-    """Store records with distinct ids, replacing those with the same ids.
-
-    The collection must be locked for writing. Writing to a document in the trash restores it
-    without its former records.
-    """
+    """Store records with distinct ids, replacing those with the same ids. The collection must be
+    locked for writing. Writing to a document in the trash restores it without its former
+    records."""
     documents = [_document_of(collection, record) for record in records]
     left = _documents_of(session, collection, [record.id for record in records])
     _make_documents(session, collection, documents, records)

@@ -251,11 +251,9 @@ def list_skipped(
 
 
 def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[Any]:
-    """Lock the documents of a target that the user may change.
-
-    Return rows of `id`, `title`, `file_id`, `is_being_read` and `is_held`: whether the file is that
-    of the searched text, so that no other document of the owner can have it.
-    """
+    """Lock the documents of a target that the user may change. Return rows of `id`, `title`,
+    `file_id`, `is_being_read` and `is_held`: whether the file is that of the searched text, so that
+    no other document of the owner can have it."""
     chosen = _target(user, target)
     ids = session.scalars(
         select(DocumentRow.id)

@@ -140,11 +140,9 @@ def find_role(session: Session, user: User, gate_id: UUID) -> FolderRole | None:
 
 
 def _rights(session: Session, user: User, folder: FolderRow) -> _Rights:
-    """Return what a user may do with a visible folder.
-
-    Owners of a folder above may change it too, as long as there is no gate between. Who sees what
-    lies behind a gate is for its keepers to decide.
-    """
+    """Return what a user may do with a visible folder. Owners of a folder above may change it too,
+    as long as there is no gate between. Who sees what lies behind a gate is for its keepers to
+    decide."""
     role = find_role(session, user, folder.gate_id) if folder.gate_id else None
     if user.is_admin or role is FolderRole.KEEPER:
         return _Rights(can_add=True, can_edit=True, can_share=True)
@@ -283,10 +281,8 @@ def find_named(
     other_than: UUID | None = None,
 ) -> UUID | None:
     """Return the folder of this name at a place, among the owner's private ones, or those that are
-    not private and that the user sees.
-
-    Names of hidden folders are not taken: that they are would tell that they exist.
-    """
+    not private and that the user sees. Names of hidden folders are not taken: that they are would
+    tell that they exist."""
     is_private = FolderRow.visibility == Visibility.PRIVATE.value
     if visibility == Visibility.PRIVATE:
         is_alike = and_(is_private, FolderRow.owner_id == owner_id)

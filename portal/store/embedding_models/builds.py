@@ -119,10 +119,8 @@ def add_missing(
 @contextmanager
 def building(engine: Engine, model: RegisteredModel) -> Iterator[Connection | None]:
     """Open a connection without transactions, as concurrent index builds need, that holds the lock
-    to build this model; yield None when another process holds it.
-
-    The server releases the lock when the process dies for any reason.
-    """
+    to build this model; yield None when another process holds it. The server releases the lock when
+    the process dies for any reason."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         key = {"lock": locks.MODEL_BUILD, "model": model.id}
         held = connection.execute(text("SELECT pg_try_advisory_lock(:lock, :model)"), key).scalar()
@@ -145,10 +143,7 @@ def update_index(
 ) -> None:
     """Bring the partition's index in line with the settings and, where the model's direction of
     language is known, shorten it along this `axis` (dimensions,). A new index is built concurrently
-    and replaces the old one in one transaction.
-
-    `connection` has no transactions.
-    """
+    and replaces the old one in one transaction. `connection` has no transactions."""
     if not wants_index(search):
         for index in standing_indexes(connection, model.partition):
             connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}"))

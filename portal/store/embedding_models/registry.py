@@ -88,10 +88,8 @@ def ensure_model(
     session: Session, source: ModelSource, search: SearchSettings, *, axis: Vector | None = None
 ) -> RegisteredModel:
     """Return the model's registration, creating it with its partition and index if it is missing;
-    `axis` (dimensions,) is its direction of language, if that is known.
-
-    Raises ValueError when the name is registered with other dimensions.
-    """
+    `axis` (dimensions,) is its direction of language, if that is known. Raises ValueError when the
+    name is registered with other dimensions."""
     lock_registry(session)
     row = session.scalar(select(EmbeddingModelRow).where(EmbeddingModelRow.name == source.name))
     if row is None:

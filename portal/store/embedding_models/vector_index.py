@@ -145,11 +145,8 @@ def create_statement(
 
 def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:
     """Return the settings that a transaction needs for correct scans: `wanted` is the LIMIT of the
-    leg.
-
-    An `ef_search` below the LIMIT would cut results short; the iterative scan continues when the
-    selection rejects what the index finds.
-    """
+    leg. An `ef_search` below the LIMIT would cut results short; the iterative scan continues when
+    the selection rejects what the index finds."""
     # Harmless to the other kind of index, so that a search need not know which one is in use.
     return {
         "hnsw.ef_search": str(min(1000, max(search.hnsw.ef_search, wanted))),

@@ -20,11 +20,9 @@ def title_with(document: DocumentRow, file_name: str) -> str:
 
 
 def adopt(session: Session, document_id: UUID, job_id: UUID, *, analysed_as: str) -> None:
-    """Give a locked document the name, type, size and hash of a job's file.
-
-    Its title changes too where it was the old file's name. `analysed_as` is the title that its
-    chunks are indexed under.
-    """
+    """Give a locked document the name, type, size and hash of a job's file. Its title changes too
+    where it was the old file's name. `analysed_as` is the title that its chunks are indexed
+    under."""
     document = document_store.get_document(session, document_id)
     original = file_store.find_original_of_job(session, job_id)
     if document is None:

@@ -187,12 +187,9 @@ def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
 def fail(
     services: Services, job_id: UUID, error: PortalError, *, number: int | None = None
 ) -> None:
-    """End an attempt with an error.
-
-    A temporary error is retried after a pause, up to three attempts. Otherwise the job fails with a
-    reason the user can read, and so does a document that has no earlier text. Without `number` this
-    applies to whichever attempt is running.
-    """
+    """End an attempt with an error. A temporary error is retried after a pause, up to three
+    attempts. Otherwise the job fails with a reason the user can read, and so does a document that
+    has no earlier text. Without `number` this applies to whichever attempt is running."""
     failure = Failure(error.code, error.params)
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)

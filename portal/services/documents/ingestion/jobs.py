@@ -80,11 +80,9 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
 
 
 def retry_failed(services: Services, user: User, *, own: bool = False) -> int:
-    """Retry all documents whose last job failed and that the user may change.
-
-    With `own`, only the user's own documents. They are queued in upload order; return their number.
-    Cancelled documents, and those that `retry` refuses, are left as they are.
-    """
+    """Retry all documents whose last job failed and that the user may change. With `own`, only the
+    user's own documents. They are queued in upload order; return their number. Cancelled documents,
+    and those that `retry` refuses, are left as they are."""
     with services.database.begin() as session:
         failed = job_lists.failed_documents(session, user, own=own)
     # One transaction each: locking the content of many documents in another order than an upload of

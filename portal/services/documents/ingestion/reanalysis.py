@@ -30,11 +30,9 @@ class Progress:
 
 
 def reanalyse(services: Services, *, batch_size: int = 500) -> Iterator[Progress]:
-    """Analyse chunks of older versions again, with the vocabulary.
-
-    Each batch is one transaction, so an interrupted run can be resumed. Ends when none is left or
-    another process is running it.
-    """
+    """Analyse chunks of older versions again, with the vocabulary. Each batch is one transaction,
+    so an interrupted run can be resumed. Ends when none is left or another process is running
+    it."""
     done = 0
     while batch := _reanalyse_batch(services, batch_size):
         done += batch

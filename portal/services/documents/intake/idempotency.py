@@ -30,9 +30,8 @@ def once(
     action: Callable[[], Answer],
 ) -> Answer:
     """Return the answer of `action`, or its earlier one under this key; without a key, run it.
-
-    Raises IdempotencyConflict while the first request runs, IdempotencyMismatch for another body.
-    """
+    Raises IdempotencyConflict while the first request runs, IdempotencyMismatch for another
+    body."""
     if key is None:
         return action()
     if _KEY.fullmatch(key) is None:

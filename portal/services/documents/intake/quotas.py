@@ -48,11 +48,9 @@ def use_by_owner(services: Services, administrator: User) -> dict[UUID, int]:
 def room_for(
     services: Services, session: Session, owner_id: UUID, *, name: str, size_bytes: int
 ) -> Iterator[None]:
-    """Enforce the quota around a block that stores an original and gives it to a document.
-
-    Raises QuotaExceeded before the block, or after it if a concurrent upload was quicker; the
-    caller must then roll back.
-    """
+    """Enforce the quota around a block that stores an original and gives it to a document. Raises
+    QuotaExceeded before the block, or after it if a concurrent upload was quicker; the caller must
+    then roll back."""
     limit_bytes, estimates = services.settings.quota_bytes, services.use_estimates
     if not limit_bytes or estimates.reserve(owner_id, size_bytes, limit_bytes=limit_bytes):
         yield

@@ -44,11 +44,9 @@ class UploadReceipt:
 
 
 def clean_file_name(file_name: str) -> str:
-    """Return the last part of a file name, safe to display.
-
-    The result is in NFC, without control and direction characters, and cut to a displayable length.
-    Joiners, which occur inside words and emoji, and private-use characters are kept.
-    """
+    """Return the last part of a file name, safe to display. The result is in NFC, without control
+    and direction characters, and cut to a displayable length. Joiners, which occur inside words and
+    emoji, and private-use characters are kept."""
     name = unicodedata.normalize("NFC", file_name.replace("\\", "/"))
     name = PurePosixPath(name).name
     name = "".join(c for c in name if not is_invisible(c)).strip()
@@ -86,11 +84,9 @@ def store_upload(
     visibility: Visibility = Visibility.SHARED,
     place: Place = Place(),
 ) -> UploadReceipt:
-    """Store a file and queue its ingestion, unless the owner has the same bytes already.
-
-    Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, QuotaExceeded, StorageFull; then
-    nothing is stored.
-    """
+    """Store a file and queue its ingestion, unless the owner has the same bytes already. Raises
+    EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, QuotaExceeded, StorageFull; then nothing
+    is stored."""
     upload = Upload(stream, file_name)
     receipts = store_uploads(
         services, user, [upload], title=title, domain=domain, visibility=visibility, place=place
@@ -146,11 +142,9 @@ class CheckedFile:
 
 
 def check(services: Services, user: User, file: Upload, title: str | None = None) -> CheckedFile:
-    """Check a file and return its type and title; the title defaults to the file name.
-
-    Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InfectedFile, ScannerUnavailable,
-    InvalidInput for the title.
-    """
+    """Check a file and return its type and title; the title defaults to the file name. Raises
+    EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InfectedFile, ScannerUnavailable,
+    InvalidInput for the title."""
     file_name = clean_file_name(file.file_name)
     media_type = _check_file(services, file.stream, file_name)
     malware.refuse_infected(services, user, file.stream, file_name=file_name)

@@ -17,13 +17,9 @@ _FAR_FROM_FULL = 0.5
 
 @dataclass(slots=True)
 class UseEstimates:
-    """Recently counted bytes of owners, plus what this process has stored since.
-
-    Errs on the high side within this process. Thread-safe.
-
-    Summing up a thousand documents takes milliseconds, too long for each file of an import that is
-    far from the limit.
-    """
+    """Recently counted bytes of owners, plus what this process has stored since. Errs on the high
+    side within this process. Thread-safe. Summing up a thousand documents takes milliseconds, too
+    long for each file of an import that is far from the limit."""
 
     _known: LRUCache[UUID, tuple[int, float]] = field(
         default_factory=lambda: LRUCache(_MAX_OWNERS), repr=False

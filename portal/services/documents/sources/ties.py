@@ -40,11 +40,9 @@ def set_source(
     address: str,
     every_minutes: int,
 ) -> None:
-    """Tie a folder to a source, which is read at once and then on schedule.
-
-    Its documents belong to the user. Raises NotFound, Forbidden, InvalidInput for an address that
-    the operator does not allow.
-    """
+    """Tie a folder to a source, which is read at once and then on schedule. Its documents belong to
+    the user. Raises NotFound, Forbidden, InvalidInput for an address that the operator does not
+    allow."""
     if not MIN_EVERY_MINUTES <= every_minutes <= MAX_EVERY_MINUTES:
         raise InvalidInput(
             reason=N_(

@@ -52,10 +52,8 @@ class Comparisons:
 
     def find(self, old_id: UUID, new_id: UUID, read: Callable[[], tuple[str, str]]) -> Pieces:
         """Return the differences between two revisions; `read` returns their texts, old and new.
-
         Raises Overloaded while another comparison runs, TextsTooLong, TooManyLines, and what `read`
-        raises.
-        """
+        raises."""
         key = old_id, new_id
         found = self._get(key)
         if found is not None:

@@ -16,11 +16,9 @@ log = structlog.get_logger(__name__)
 
 
 def note(services: Services, attempt: Attempt) -> None:
-    """Count the characters that differ between an attempt's text and the searchable one, if any.
-
-    If counting fails the text is published without the count. Only errors that would end the
-    attempt anyway, such as DatabaseUnavailable, are raised.
-    """
+    """Count the characters that differ between an attempt's text and the searchable one, if any. If
+    counting fails the text is published without the count. Only errors that would end the attempt
+    anyway, such as DatabaseUnavailable, are raised."""
     try:
         _note(services, attempt)
     except TextsTooLong:

@@ -41,11 +41,9 @@ class _Copy(Generic[T]):
 
 
 class CachedDocument(Generic[T]):
-    """A document that `load` downloads and parses. Thread-safe.
-
-    Loading runs in its own thread, so that no request waits longer than two seconds, and none
-    waits at all while a usable copy holds what it needs. `clock` is monotonic seconds.
-    """
+    """A document that `load` downloads and parses. Thread-safe. Loading runs in its own thread, so
+    that no request waits longer than two seconds, and none waits at all while a usable copy holds
+    what it needs. `clock` is monotonic seconds."""
 
     def __init__(
         self, load: Callable[[], T], *, name: str, clock: Callable[[], float] = time.monotonic

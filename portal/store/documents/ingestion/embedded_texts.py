@@ -21,12 +21,9 @@ _MAX_PLACES = 100
 def find_vectors(
     session: Session, model_id: int, *, document_id: UUID, texts: Sequence[str]
 ) -> dict[str, Vector]:
-    """Return the known vectors (dimensions,) of these texts, by text.
-
-    Searches the documents in the same collection that are the owner's or open to all. For a text
-    with very many matches only some are checked: embedding it again is cheaper than skipping all
-    those of other users.
-    """
+    """Return the known vectors (dimensions,) of these texts, by text. Searches the documents in the
+    same collection that are the owner's or open to all. For a text with very many matches only some
+    are checked: embedding it again is cheaper than skipping all those of other users."""
     # Query all partitions, since the model's own may be dropped meanwhile.
     query = """
         SELECT wanted.place, present.embedding

@@ -41,11 +41,9 @@ def find_job(session: Session, job_id: UUID) -> JobRow | None:
 
 
 def lock_job(session: Session, job_id: UUID) -> JobRow | None:
-    """Return the job, locked together with its document until the transaction ends.
-
-    The document is always locked first: purging locks the document and then deletes its jobs, so
-    the opposite order would deadlock.
-    """
+    """Return the job, locked together with its document until the transaction ends. The document is
+    always locked first: purging locks the document and then deletes its jobs, so the opposite order
+    would deadlock."""
     # The server locks a row's tables in the order of `of`.
     return session.scalar(
         select(JobRow)

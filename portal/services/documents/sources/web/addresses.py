@@ -41,11 +41,9 @@ _NO_HOST = N_("its host was not found, or its address is not public")
 
 
 def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None) -> httpx.URL:
-    """Return an address that may be requested, without its fragment.
-
-    Raises PageUnavailable for another scheme than http and https, for a name or password in it, and
-    for a host or port that the operator does not allow.
-    """
+    """Return an address that may be requested, without its fragment. Raises PageUnavailable for
+    another scheme than http and https, for a name or password in it, and for a host or port that
+    the operator does not allow."""
     try:
         url = base.join(text.strip()) if base else httpx.URL(text.strip())
         url = url.copy_with(fragment=None)
@@ -85,11 +83,9 @@ def allowed_hosts(settings: Settings) -> str:
 
 
 def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
-    """Return whether an address is public, or in a network that the operator allows.
-
-    IPv4 addresses inside IPv6 ones count as what they are. Link-local ones, where clouds serve the
-    credentials of a machine, multicast and unspecified ones are never allowed.
-    """
+    """Return whether an address is public, or in a network that the operator allows. IPv4 addresses
+    inside IPv6 ones count as what they are. Link-local ones, where clouds serve the credentials of
+    a machine, multicast and unspecified ones are never allowed."""
     plain = _plain(address)
     if plain.is_link_local or plain.is_multicast or plain.is_unspecified:
         return False

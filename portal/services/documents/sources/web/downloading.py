@@ -94,11 +94,9 @@ class Downloader:
     def get(
         self, address: str, known: Validators = Validators(), *, max_bytes: int | None = None
     ) -> Iterator[Download | None]:
-        """Get a page; yield None if it has not changed since `known`.
-
-        Redirects are followed where the page itself could be got. Raises PageUnavailable, and
-        PageGone where the server says that it was deleted for good.
-        """
+        """Get a page; yield None if it has not changed since `known`. Redirects are followed where
+        the page itself could be got. Raises PageUnavailable, and PageGone where the server says
+        that it was deleted for good."""
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as stream:
             url = check_url(self._settings, address)
             headers = _conditions(known)

@@ -178,7 +178,8 @@ def find_place(
     """Return the folder at a path below another, created as far as it is missing. Folders below the
     depth limit are left out, and names are made fit. Raises NotFound."""
     find_open_for(session, user, folder_id)
-    names = [fit for name in names if (fit := _fit_name(name))]
+    fit = (one_line(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
+    names = list(filter(None, fit))
     if not names:
         return folder_id
     depth = folder_store.depth_of(session, folder_id) if folder_id else 0
@@ -273,10 +274,6 @@ def _refuse_taken(session: Session, user: User, row: FolderRow, parent_id: UUID 
     )  # fmt: skip
     if taken is not None:
         raise NameTaken(name=row.name)
-
-
-def _fit_name(name: str) -> str:
-    return one_line(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip()
 
 
 def _check_name(name: str) -> str:

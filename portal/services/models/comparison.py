@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, InvalidInput
 from portal.services import Services
@@ -57,9 +56,6 @@ class Comparison:
     overlap_10: float
     compared_at: str
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def compare(
     services: Services, first: str, second: str, *, questions_dir: Path | None = None
@@ -68,10 +64,13 @@ def compare(
     on sentences of stored chunks. Raises NoSuchModel, EmbedderUnavailable, InvalidInput when there
     are no questions."""
     pair = catalog.find(services, first), catalog.find(services, second)
-    kind = "set" if questions_dir else "sampled"
-    asked = list(question_sets.read(questions_dir)) if questions_dir else _sampled(services)
-    if questions_dir is not None:
-        asked = _answerable(services, asked)
+    with services.database.begin() as session:
+        if questions_dir is None:
+            asked = list(map(_question, nearby.sample_chunks(session, limit=SAMPLED_QUESTIONS)))
+        else:
+            # Only those whose answer is stored; documents go by title or file stem.
+            names = nearby.document_names(session)
+            asked = [one for one in question_sets.read(questions_dir) if one.relevant & names]
     if not asked:
         raise InvalidInput(reason=N_("none of the questions has its answer stored here"))
     for model in pair:
@@ -82,7 +81,7 @@ def compare(
     scores = tuple(_score(model, asked, own) for model, own in zip(pair, found, strict=True))
     overlaps = [_overlap(*pair) for pair in zip(*found, strict=True)]
     return Comparison(
-        kind=kind,
+        kind="set" if questions_dir else "sampled",
         questions=len(asked),
         scores=(scores[0], scores[1]),
         overlap_10=statistics.fmean(overlaps),
@@ -102,7 +101,7 @@ def compare_with_serving(services: Services, model: RegisteredModel) -> None:
     except (EmbedderUnavailable, InvalidEmbedding, InvalidInput):
         return
     with services.database.begin() as session:
-        build_store.note_comparison(session, model, comparison.as_json())
+        build_store.note_comparison(session, model, asdict(comparison))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +149,9 @@ def _rank(question: Question, found: _Found) -> int | None:
     return None
 
 
-def _sampled(services: Services) -> list[Question]:
-    with services.database.begin() as session:
-        chunks = nearby.sample_chunks(session, limit=SAMPLED_QUESTIONS)
-    return [Question(_sentence(chunk), frozenset({str(chunk.id)})) for chunk in chunks]
-
-
-def _sentence(chunk: SampledChunk) -> str:
-    """Return a whole sentence from the middle of a chunk, or its beginning where there is none."""
+def _question(chunk: SampledChunk) -> Question:
+    """Ask for a whole sentence from the middle of a chunk, or its beginning where there is none."""
     sentences = [chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content)]
     whole = [s for s in sentences if _MIN_SENTENCE_LENGTH <= len(s) <= _MAX_SENTENCE_LENGTH]
-    return whole[len(whole) // 2] if whole else chunk.content[:_MAX_SENTENCE_LENGTH]
-
-
-def _answerable(services: Services, questions: Sequence[Question]) -> list[Question]:
-    """Return the questions whose answer is stored; documents go by title or file stem."""
-    with services.database.begin() as session:
-        titles = nearby.document_names(session)
-    return [question for question in questions if question.relevant & titles]
+    text = whole[len(whole) // 2] if whole else chunk.content[:_MAX_SENTENCE_LENGTH]
+    return Question(text, frozenset({str(chunk.id)}))

@@ -33,7 +33,11 @@ def require_same(
 ) -> None:
     """Raise Conflict when `source` would load another model than the one of the stored vectors;
     EmbedderUnavailable, InvalidEmbedding."""
-    if not _has_moved(registered, source) or source.dimensions != registered.dimensions:
+    before, now = registered.options.get("model"), source.options.get("model")
+    has_moved = registered.provider != source.provider or before != now
+    if source.provider != _IN_DIRECTORIES or not has_moved:
+        return
+    if source.dimensions != registered.dimensions:
         return
     with services.database.begin() as session:
         texts, kept = samples.sample_chunks(session, registered, limit=_SAMPLED_CHUNKS)
@@ -43,7 +47,6 @@ def require_same(
     # Programs may have supplied some vectors of their own.
     if float(np.median((given * kept).sum(axis=1))) >= MIN_LIKENESS:
         return
-    before, now = registered.options.get("model"), source.options.get("model")
     raise Conflict(
         reason=N_(
             "“%(name)s” is the model in %(before)s, and the one in %(now)s gives other vectors; "
@@ -52,13 +55,6 @@ def require_same(
             before=before,
             now=now,
         )
-    )
-
-
-def _has_moved(registered: RegisteredModel, source: ModelSource) -> bool:
-    return source.provider == _IN_DIRECTORIES and (
-        registered.provider != source.provider
-        or registered.options.get("model") != source.options.get("model")
     )
 
 

@@ -94,6 +94,11 @@ def _read_vector_store(services: Services) -> dict[str, Any]:
     _embedder_answers(services, state.serving)
     _reranking(services)
     counts = count(services)
+    index = state.vector_index
+    differs = (
+        f"index differs from settings: it is {index.has}, they ask for {index.wanted}; "
+        "a running worker replaces it"
+    )
     found = {
         "status": "ok",
         "enabled": services.settings.vector_store_enabled,
@@ -101,8 +106,8 @@ def _read_vector_store(services: Services) -> dict[str, Any]:
         "keyword_backend": state.keywords.alone.value,
         "hybrid": state.keywords.backend is not KeywordBackend.OFF,
         "keyword_index": state.keyword_index,
-        "vector_index": state.vector_index.state,
-        "vector_index_detail": _describe(state.vector_index),
+        "vector_index": index.state,
+        "vector_index_detail": differs if index.state == "differs" else None,
         "embedding_model": state.serving.name if state.serving else services.embedder.name,
         "embedder": "ok" if _embedder_answers(services, state.serving) else "unavailable",
         "reranker": _shown(services.reranker.name) if services.reranker else None,
@@ -170,15 +175,6 @@ def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
     )
 
 
-def _describe(index: IndexState) -> str | None:
-    if index.state != "differs":
-        return None
-    return (
-        f"index differs from settings: it is {index.has}, they ask for {index.wanted}; "
-        "a running worker replaces it"
-    )
-
-
 def _read_keyword_index(session: Session, keywords: KeywordState) -> dict[str, Any]:
     """Return the state of the BM25 index now, and about how many chunks it holds."""
     state = bm25.read_state(session.connection())
@@ -208,16 +204,11 @@ def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bo
     return services.embedder_watch.is_healthy(
         name,
         _last_health(known),
-        lambda: _ask_embedder(services, serving),
+        lambda: _probe(
+            catalog.loaded(services, serving).embedder if serving else services.embedder
+        ),
         at_first=provider == "openai",
     )
-
-
-def _ask_embedder(services: Services, serving: RegisteredModel | None) -> None:
-    embedder = services.embedder
-    if serving is not None:
-        embedder = catalog.loaded(services, serving).embedder
-    _probe(embedder)
 
 
 def _reranking(services: Services) -> str | None:

@@ -48,7 +48,10 @@ class Watch:
         with self._lock:
             both = [one for one in (used, self._probed.get(name)) if one is not None]
             newest = max(both, key=lambda one: one.at, default=None)
-            is_due = at_first if newest is None else self._is_stale(newest)
+            is_due = at_first
+            if newest is not None:
+                ttl_s = HEALTHY_TTL_S if newest.ok else FAILED_TTL_S
+                is_due = self._clock() - newest.at >= ttl_s
             if is_due and not (self._probe is not None and self._probe.is_alive()):
                 # A daemon, so that a probe that hangs does not keep the process alive.
                 self._probe = Thread(
@@ -56,9 +59,6 @@ class Watch:
                 )
                 self._probe.start()
         return newest is None or newest.ok
-
-    def _is_stale(self, sample: HealthSample) -> bool:
-        return self._clock() - sample.at >= (HEALTHY_TTL_S if sample.ok else FAILED_TTL_S)
 
     def _run(self, name: str, probe: Callable[[], None]) -> None:
         ok = False

@@ -56,9 +56,10 @@ def check_password(settings: Settings, password: str, *, name: str) -> None:
     """Check a new password of the user called `name`. Raises WeakPassword with the reason,
     InvalidInput, BreachedListUnavailable."""
     check_length(password)
-    if not any(_is_visible(character) for character in password):
+    if all(unicodedata.category(character)[0] in "CZ" for character in password):
         raise BlankPassword
-    names = [*_name_parts(name), *_portal_names(settings)]
+    host = urlsplit(settings.public_url).hostname if settings.has_public_url else None
+    names = [*_name_parts(name), *_PORTAL_NAMES, *_name_parts(host or "")]
     # Imported late: its word lists take a while to load, and few commands need them.
     from zxcvbn import zxcvbn
 
@@ -72,10 +73,6 @@ def check_password(settings: Settings, password: str, *, name: str) -> None:
     breached = settings.passwords.breached_file
     if breached is not None and _is_breached(breached, password):
         raise BreachedPassword
-
-
-def _is_visible(character: str) -> bool:
-    return unicodedata.category(character)[0] not in "CZ"
 
 
 def _scored_part(password: str) -> str:
@@ -97,12 +94,6 @@ def _name_parts(name: str) -> Iterator[str]:
     parts = [part for part in re.split(r"[\W_]+", name) if part]
     yield from {name, "".join(parts)} - {""}
     yield from (part for part in parts if len(part) >= _MIN_NAME_PART)
-
-
-def _portal_names(settings: Settings) -> Iterator[str]:
-    yield from _PORTAL_NAMES
-    if settings.has_public_url:
-        yield from _name_parts(urlsplit(settings.public_url).hostname or "")
 
 
 def _is_breached(path: Path, password: str) -> bool:

@@ -94,7 +94,8 @@ def check_code(
     code = unicodedata.normalize("NFKC", code).strip()
     if not code:
         raise WrongSecondFactor
-    method = _method_of(code)
+    is_number = "".join(code.split()).isdecimal()
+    method = FactorMethod.TOTP if is_number else FactorMethod.RECOVERY_CODE
     sign_in_sha256 = hashlib.sha256(sign_in.encode()).digest() if sign_in else None
     with services.database.begin() as session:
         # Held to the end: of several attempts at once each sees what the others added.
@@ -102,7 +103,11 @@ def check_code(
         if user is None:
             raise WrongSecondFactor
         error = _refusal(session, user.id, method, sign_in_sha256)
-        error = error or _try_code(services, session, user, code, method)
+        try:
+            if error is None and not _is_right(services, session, user, code, method):
+                error = WrongSecondFactor()
+        except TotpUnreadable as unreadable:
+            error = unreadable
         if isinstance(error, WrongSecondFactor):
             _note_failure(session, user, method, sign_in_sha256)
     # Raised outside the transaction: inside, it would take the failure back.
@@ -124,16 +129,6 @@ def _refusal(
         for most, window in _FAILURE_LIMITS
     )
     return SecondFactorLocked(seconds=math.ceil(wait_s)) if wait_s > 0 else None
-
-
-def _try_code(
-    services: Services, session: Session, user: UserRow, code: str, method: FactorMethod
-) -> PortalError | None:
-    try:
-        is_right = _is_right(services, session, user, code, method)
-    except TotpUnreadable as error:
-        return error
-    return None if is_right else WrongSecondFactor()
 
 
 def _note_failure(
@@ -158,11 +153,6 @@ def _is_right(
     notification_store.add_recovery_code(session, user.id, left=left)
     audit.record_own(session, AuditEvent.RECOVERY_CODE_USED, user, left=left)
     return True
-
-
-def _method_of(code: str) -> FactorMethod:
-    is_number = "".join(code.split()).isdecimal()
-    return FactorMethod.TOTP if is_number else FactorMethod.RECOVERY_CODE
 
 
 def remove_all(services: Services, actor: User | None, user_id: UUID) -> None:

@@ -26,7 +26,6 @@ from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import second_factors
 from portal.services.people.federation import outside_accounts, outside_tokens
-from portal.store.models import TokenRow, UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
@@ -213,7 +212,13 @@ def refresh(services: Services, refresh_token: str) -> TokenPair:
         usable = row is not None and user is not None and user.disabled_at is None
         if row is not None and row.revoked_at is not None:
             token_store.end_family(session, row.family_id)
-            _record_reuse(session, row, user)
+            name = user.name if user else None
+            audit.record(
+                session,
+                AuditEvent.SESSION_ENDED,
+                subject=Subject(SubjectKind.SESSION, row.family_id, name),
+                details={"reason": "refresh_token_reused"},
+            )
             usable = False
         if usable and row is not None:
             token_store.revoke_family(session, row.family_id)
@@ -222,15 +227,6 @@ def refresh(services: Services, refresh_token: str) -> TokenPair:
             return issue_pair(services, session, user_id=row.user_id, family_id=row.family_id)
     # Raised outside the transaction: inside, it would roll the family's end back.
     raise InvalidToken
-
-
-def _record_reuse(session: Session, row: TokenRow, user: UserRow | None) -> None:
-    audit.record(
-        session,
-        AuditEvent.SESSION_ENDED,
-        subject=Subject(SubjectKind.SESSION, row.family_id, user.name if user else None),
-        details={"reason": "refresh_token_reused"},
-    )
 
 
 def end_family(

@@ -39,11 +39,8 @@ def lock_own(
     serialised. Raises NotFound."""
     row = ConversationRow
     own = row.user_id == user_id if also_deleted else of_user(user_id)
-    return existing(
-        session.scalar(
-            select(row).where(row.id == conversation_id, own).with_for_update(key_share=True)
-        )
-    )
+    locked = select(row).where(row.id == conversation_id, own).with_for_update(key_share=True)
+    return existing(session.scalar(locked))
 
 
 _MESSAGE_COUNT = (

@@ -100,32 +100,21 @@ def _to_replay(stored: dict[str, Any]) -> Replay | None:
 
 def find_shown(session: Session, conversation_id: UUID, message_id: UUID) -> MessageRow:
     """Return a message that is shown in a conversation. Raises NotFound."""
-    return existing(
-        session.scalar(
-            select(MessageRow).where(
-                MessageRow.id == message_id,
-                MessageRow.conversation_id == conversation_id,
-                MessageRow.superseded_at.is_(None),
-            )
-        )
-    )
+    row = MessageRow
+    is_here = (row.conversation_id == conversation_id) & row.superseded_at.is_(None)
+    return existing(session.scalar(select(row).where(row.id == message_id, is_here)))
 
 
 def question_of(session: Session, answer: MessageRow) -> MessageRow:
     """Return the question that an answer belongs to. Raises NotFound."""
-    return existing(
-        session.scalar(
-            select(MessageRow)
-            .where(
-                MessageRow.conversation_id == answer.conversation_id,
-                MessageRow.superseded_at.is_(None),
-                MessageRow.role == Role.USER.value,
-                MessageRow.position < answer.position,
-            )
-            .order_by(MessageRow.position.desc())
-            .limit(1)
-        )
+    row = MessageRow
+    before = select(row).where(
+        row.conversation_id == answer.conversation_id,
+        row.superseded_at.is_(None),
+        row.role == Role.USER.value,
+        row.position < answer.position,
     )
+    return existing(session.scalar(before.order_by(row.position.desc()).limit(1)))
 
 
 def supersede_messages(session: Session, conversation_id: UUID, *, since: int | None) -> None:

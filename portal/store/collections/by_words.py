@@ -90,16 +90,11 @@ def best_by_cover_density(
         "normalization": search.text.normalization,
         "limit": limit,
     }
-    rows = session.execute(
-        text(
-            f"""
-            SELECT c.id, c.document_id, {COVER_DENSITY} AS rank
-            FROM document_chunks c JOIN documents d ON {LIVE}
-            WHERE c.collection_id = :collection {condition_of(wanted, binds)}
-              AND c.terms_vector @@ to_tsquery('simple', :words)
-            ORDER BY rank DESC, c.id LIMIT :limit
-            """
-        ),
-        binds,
-    )
-    return [Scored(*row) for row in rows]
+    query = f"""
+        SELECT c.id, c.document_id, {COVER_DENSITY} AS rank
+        FROM document_chunks c JOIN documents d ON {LIVE}
+        WHERE c.collection_id = :collection {condition_of(wanted, binds)}
+          AND c.terms_vector @@ to_tsquery('simple', :words)
+        ORDER BY rank DESC, c.id LIMIT :limit
+    """
+    return [Scored(*row) for row in session.execute(text(query), binds)]

@@ -83,13 +83,8 @@ def _one(session: Session, condition: Any) -> VectorCollection | None:
 
 def list_names(session: Session) -> list[str]:
     """Return the names of programs' collections, in order."""
-    return list(
-        session.scalars(
-            select(CollectionRow.name)
-            .where(CollectionRow.name != PORTAL_COLLECTION)
-            .order_by(CollectionRow.name)
-        )
-    )
+    names = select(CollectionRow.name).where(CollectionRow.name != PORTAL_COLLECTION)
+    return list(session.scalars(names.order_by(CollectionRow.name)))
 
 
 def add(session: Session, *, name: str, distance: Distance, metadata: Mapping[str, Any]) -> None:

@@ -388,13 +388,11 @@ def undo(session: Session, user: User, change: BulkChangeRow) -> int:
 
 def list_of_change(session: Session, change_id: UUID) -> list[tuple[UUID, str, Any]]:
     """Return id, title and former value of the documents of a change."""
-    rows = session.execute(
-        text(
-            "SELECT d.id, d.title, b.value FROM bulk_changes c, jsonb_each_text(c.before) b "
-            "JOIN documents d ON d.id = CAST(b.key AS uuid) WHERE c.id = :change_id"
-        ),
-        {"change_id": change_id},
-    )
+    query = """
+        SELECT d.id, d.title, b.value FROM bulk_changes c, jsonb_each_text(c.before) b
+        JOIN documents d ON d.id = CAST(b.key AS uuid) WHERE c.id = :change_id
+    """
+    rows = session.execute(text(query), {"change_id": change_id})
     return [(row[0], row[1], row[2]) for row in rows]
 
 

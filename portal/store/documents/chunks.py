@@ -61,11 +61,8 @@ def get_revision(session: Session, revision_id: UUID) -> DocumentRevisionRow | N
 
 def stored_indexes(session: Session, job_id: UUID) -> set[int]:
     """Return the indexes of a job's stored chunks; an interrupted ingestion resumes after them."""
-    return set(
-        session.scalars(
-            select(DocumentChunkRow.chunk_index).where(DocumentChunkRow.job_id == job_id)
-        )
-    )
+    stored = select(DocumentChunkRow.chunk_index).where(DocumentChunkRow.job_id == job_id)
+    return set(session.scalars(stored))
 
 
 def add_chunks(session: Session, rows: Sequence[dict[str, Any]]) -> list[UUID]:
@@ -191,26 +188,27 @@ def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str
     return func.substr(body, start + 1, length)
 
 
-def list_headings(session: Session, document_id: UUID, *, limit: int) -> list[Heading]:
-    """Return the first headings of a document's searchable text, in order."""
-    first = cast(f"$[0 to {limit - 1}]", JSONPATH)
-    stored = session.scalar(
-        select(func.jsonb_path_query_array(DocumentRevisionRow.headings, first))
+def _of_current_revision(document_id: UUID, *columns: Any) -> Select[Any]:
+    """Select columns of the revision that is a document's searchable text."""
+    return (
+        select(*columns)
         .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
         .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
         .where(DocumentRow.id == document_id)
     )
+
+
+def list_headings(session: Session, document_id: UUID, *, limit: int) -> list[Heading]:
+    """Return the first headings of a document's searchable text, in order."""
+    first = cast(f"$[0 to {limit - 1}]", JSONPATH)
+    headings = func.jsonb_path_query_array(DocumentRevisionRow.headings, first)
+    stored = session.scalar(_of_current_revision(document_id, headings))
     return [Heading(*heading) for heading in stored or ()]
 
 
 def list_pages(session: Session, document_id: UUID) -> list[Page]:
     """Return the pages of a document's searchable text, in order."""
-    stored = session.scalar(
-        select(DocumentRevisionRow.pages)
-        .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
-        .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
-        .where(DocumentRow.id == document_id)
-    )
+    stored = session.scalar(_of_current_revision(document_id, DocumentRevisionRow.pages))
     return [Page(*page) for page in stored or ()]
 
 
@@ -218,10 +216,6 @@ def read_text(
     session: Session, document_id: UUID, *, start: int, end: int | None
 ) -> tuple[UUID, str] | None:
     """Return the revision id and searchable text of a document, or characters `start` to `end`."""
-    row = session.execute(
-        select(DocumentRevisionRow.id, stretch_of_body(start, end))
-        .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
-        .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
-        .where(DocumentRow.id == document_id)
-    ).one_or_none()
+    columns = (DocumentRevisionRow.id, stretch_of_body(start, end))
+    row = session.execute(_of_current_revision(document_id, *columns)).one_or_none()
     return (row[0], row[1]) if row else None

@@ -164,14 +164,8 @@ def _filtered(statement: Select[Any], user: User, filters: DocumentFilter) -> Se
 
 def list_domains(session: Session, user: User) -> list[str]:
     """Return the domains of documents visible to the user, sorted."""
-    return list(
-        session.scalars(
-            select(DocumentRow.domain)
-            .where(listed_for(user), DocumentRow.domain.is_not(None))
-            .distinct()
-            .order_by(DocumentRow.domain)
-        )
-    )
+    used = select(DocumentRow.domain).where(listed_for(user), DocumentRow.domain.is_not(None))
+    return list(session.scalars(used.distinct().order_by(DocumentRow.domain)))
 
 
 def list_owners(session: Session, user: User) -> list[tuple[Any, str]]:

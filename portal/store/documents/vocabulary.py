@@ -41,32 +41,25 @@ def add_words(session: Session, texts: Iterable[str]) -> None:
     for chunk in texts:
         found |= words_of(chunk)
     # One array instead of a parameter for each of hundreds of words.
-    known = set(
-        session.scalars(
-            text("SELECT word FROM vocabulary WHERE word = ANY(CAST(:words AS text[]))"),
-            {"words": list(found)},
-        )
-    )
+    query = "SELECT word FROM vocabulary WHERE word = ANY(CAST(:words AS text[]))"
+    known = set(session.scalars(text(query), {"words": list(found)}))
     # Sorted, so that two workers with words in common cannot deadlock.
     new = [found[word] for word in sorted(found.keys() - known)]
-    session.execute(
-        text(
-            """
-            INSERT INTO vocabulary (word, surface, term, keys)
-            SELECT word, surface, term, string_to_array(keys, ' ')
-            FROM unnest(CAST(:words AS text[]), CAST(:surfaces AS text[]),
-                        CAST(:terms AS text[]), CAST(:keys AS text[]))
-                AS new (word, surface, term, keys)
-            ON CONFLICT DO NOTHING
-            """
-        ),
-        {
-            "words": [word.word for word in new],
-            "surfaces": [word.surface for word in new],
-            "terms": [word.term for word in new],
-            "keys": [" ".join(stored_keys(word.word)) for word in new],
-        },
-    )
+    query = """
+        INSERT INTO vocabulary (word, surface, term, keys)
+        SELECT word, surface, term, string_to_array(keys, ' ')
+        FROM unnest(CAST(:words AS text[]), CAST(:surfaces AS text[]),
+                    CAST(:terms AS text[]), CAST(:keys AS text[]))
+            AS new (word, surface, term, keys)
+        ON CONFLICT DO NOTHING
+    """
+    binds = {
+        "words": [word.word for word in new],
+        "surfaces": [word.surface for word in new],
+        "terms": [word.term for word in new],
+        "keys": [" ".join(stored_keys(word.word)) for word in new],
+    }
+    session.execute(text(query), binds)
 
 
 def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None) -> list[str]:

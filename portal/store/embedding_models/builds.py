@@ -74,18 +74,14 @@ def missing_chunks(
 ) -> list[MissingChunk]:
     """Return the next chunks without a vector, ordered by id, which is the cursor `after`: looking
     from the start each time would scan everything that is done already."""
-    rows = session.execute(
-        text(
-            f"""
-            SELECT c.id, c.document_id, c.job_id, concat_ws(E'\\n', c.context, c.content)
-            FROM {PORTAL_CHUNKS}
-            WHERE c.id > :after AND {IS_MISSING.format(partition=model.partition)}
-            ORDER BY c.id LIMIT :limit
-            """
-        ),
-        {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit},
-    )
-    return [MissingChunk(*row) for row in rows]
+    query = f"""
+        SELECT c.id, c.document_id, c.job_id, concat_ws(E'\\n', c.context, c.content)
+        FROM {PORTAL_CHUNKS}
+        WHERE c.id > :after AND {IS_MISSING.format(partition=model.partition)}
+        ORDER BY c.id LIMIT :limit
+    """
+    binds = {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit}
+    return [MissingChunk(*row) for row in session.execute(text(query), binds)]
 
 
 def add_missing(
@@ -232,17 +228,14 @@ def check_missing(
     session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
 ) -> MissingCheck:
     """Check whether the next `limit` chunks, by id, all have a vector by a model."""
-    row = session.execute(
-        text(
-            f"""
-            SELECT count(*) AS checked, (array_agg(c.id ORDER BY c.id DESC))[1] AS last,
-                   COALESCE(bool_or(e.chunk_id IS NULL), FALSE) AS is_some
-            FROM (SELECT c.id FROM {PORTAL_CHUNKS} WHERE c.id > :after ORDER BY c.id LIMIT :limit) c
-            LEFT JOIN {model.partition} e ON e.chunk_id = c.id
-            """
-        ),
-        {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit},
-    ).one()
+    query = f"""
+        SELECT count(*) AS checked, (array_agg(c.id ORDER BY c.id DESC))[1] AS last,
+               COALESCE(bool_or(e.chunk_id IS NULL), FALSE) AS is_some
+        FROM (SELECT c.id FROM {PORTAL_CHUNKS} WHERE c.id > :after ORDER BY c.id LIMIT :limit) c
+        LEFT JOIN {model.partition} e ON e.chunk_id = c.id
+    """
+    binds = {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit}
+    row = session.execute(text(query), binds).one()
     return MissingCheck(row.is_some, row.last if row.checked == limit else None)
 
 
@@ -322,13 +315,9 @@ def enqueue_build(session: Session, model: RegisteredModel) -> None:
 
 def unfinished_without_queue_entry(session: Session) -> list[RegisteredModel]:
     """Return the models whose build has begun and has no queue entry."""
-    building_now = set(
-        session.scalars(
-            select(EmbeddingModelRow.id).where(
-                EmbeddingModelRow.stage.in_(["queued", "embedding", "indexing", "comparing"])
-            )
-        )
-    )
+    stages = ["queued", "embedding", "indexing", "comparing"]
+    building = select(EmbeddingModelRow.id).where(EmbeddingModelRow.stage.in_(stages))
+    building_now = set(session.scalars(building))
     return [
         model
         for model in list_models(session)

@@ -64,17 +64,13 @@ def ensure(session: Session, model_id: int, axis: Vector, standing: str | None =
 
 def drop(session: Session, model_id: int) -> None:
     """Drop all functions of a model, whose indexes have been dropped."""
-    found = session.scalars(
-        text(
-            r"""
-            SELECT CAST(CAST(p.oid AS regprocedure) AS text) FROM pg_proc p
-            WHERE p.proname ~ :pattern
-              AND p.pronamespace = to_regnamespace(CAST(current_schema() AS text))
-            """
-        ),
-        {"pattern": f"^(shortened|stretched)_m{int(model_id)}_[0-9a-f]+$"},
-    ).all()
-    for signature in found:
+    query = """
+        SELECT CAST(CAST(p.oid AS regprocedure) AS text) FROM pg_proc p
+        WHERE p.proname ~ :pattern
+          AND p.pronamespace = to_regnamespace(CAST(current_schema() AS text))
+    """
+    pattern = f"^(shortened|stretched)_m{int(model_id)}_[0-9a-f]+$"
+    for signature in session.scalars(text(query), {"pattern": pattern}).all():
         session.execute(text(f"DROP FUNCTION {signature}"))
 
 

@@ -57,14 +57,11 @@ def with_lock_retries(database: Database, action: Callable[[Session], Result]) -
 
 
 def coverage(session: Session, model: RegisteredModel) -> Coverage:
-    row = session.execute(
-        text(
-            f"SELECT count(*) AS chunks, count(*) FILTER (WHERE "
-            f"{IS_MISSING.format(partition=model.partition)}) AS missing FROM {PORTAL_CHUNKS}"
-        ),
-        {"collection": PORTAL_COLLECTION},
-    ).one()
-    return Coverage(row.chunks, row.missing)
+    query = f"""
+        SELECT count(*), count(*) FILTER (WHERE {IS_MISSING.format(partition=model.partition)})
+        FROM {PORTAL_CHUNKS}
+    """
+    return Coverage(*session.execute(text(query), {"collection": PORTAL_COLLECTION}).one())
 
 
 def serve_by(session: Session, model: RegisteredModel) -> None:
@@ -102,14 +99,10 @@ class Size:
 
 def read_size(session: Session, model: RegisteredModel) -> Size:
     """Return the size of a model's partition, and of its index if that is usable."""
-    row = session.execute(
-        text(
-            f"SELECT count(*) AS vectors, pg_total_relation_size('{model.partition}') AS size"
-            f" FROM {model.partition}"
-        )
-    ).one()
+    query = f"SELECT count(*), pg_total_relation_size('{model.partition}') FROM {model.partition}"
+    vectors, size_bytes = session.execute(text(query)).one()
     usable = [i for i in standing_indexes(session, model.partition) if i.is_valid]
-    return Size(row.vectors, row.size, usable[0] if usable else None)
+    return Size(vectors, size_bytes, usable[0] if usable else None)
 
 
 def drop_model(session: Session, model: RegisteredModel) -> None:

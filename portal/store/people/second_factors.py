@@ -58,13 +58,8 @@ def delete_totp(session: Session, user_id: UUID) -> bool:
 
 def list_passkeys(session: Session, user_id: UUID) -> list[PasskeyRow]:
     """Return a user's passkeys, oldest first."""
-    return list(
-        session.scalars(
-            select(PasskeyRow)
-            .where(PasskeyRow.user_id == user_id)
-            .order_by(PasskeyRow.created_at, PasskeyRow.id)
-        )
-    )
+    own = select(PasskeyRow).where(PasskeyRow.user_id == user_id)
+    return list(session.scalars(own.order_by(PasskeyRow.created_at, PasskeyRow.id)))
 
 
 def find_passkey(session: Session, credential_id: bytes) -> PasskeyRow | None:

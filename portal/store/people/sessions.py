@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.people import Client, SessionKind, SignInMethod
 from portal.store.models import KnownDeviceRow, SessionRow, TokenRow
+from portal.store.people import tokens
 
 
 def add_session(
@@ -40,13 +41,8 @@ def add_session(
 
 def list_sessions(session: Session, user_id: UUID) -> list[SessionRow]:
     """List live sessions, last used first."""
-    return list(
-        session.scalars(
-            select(SessionRow)
-            .where(_is_live(user_id))
-            .order_by(SessionRow.last_used_at.desc(), SessionRow.id)
-        )
-    )
+    live = select(SessionRow).where(_is_live(user_id))
+    return list(session.scalars(live.order_by(SessionRow.last_used_at.desc(), SessionRow.id)))
 
 
 def note_use(session: Session, session_id: UUID, *, address: str | None) -> None:
@@ -85,11 +81,7 @@ def end_sessions(
     if all_but is not None:
         statement = statement.where(SessionRow.id != all_but)
     ended = session.scalars(statement.values(ended_at=func.now()).returning(SessionRow.id)).all()
-    session.execute(
-        update(TokenRow)
-        .where(TokenRow.family_id.in_(ended), TokenRow.revoked_at.is_(None))
-        .values(revoked_at=func.now())
-    )
+    tokens.revoke(session, TokenRow.family_id.in_(ended))
     return len(ended)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.rows import tuple_row
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import ColumnElement, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -102,37 +102,32 @@ def note_use(session: Session, token_id: UUID, user_id: UUID) -> None:
     session.execute(update(UserRow).where(UserRow.id == user_id).values(last_seen_at=func.now()))
 
 
+def revoke(session: Session, *which: ColumnElement[bool]) -> None:
+    """Revoke the tokens that meet these conditions, if they are not revoked yet."""
+    live = update(TokenRow).where(*which, TokenRow.revoked_at.is_(None))
+    session.execute(live.values(revoked_at=func.now()))
+
+
+def _end_sessions(session: Session, which: ColumnElement[bool]) -> None:
+    live = update(SessionRow).where(which, SessionRow.ended_at.is_(None))
+    session.execute(live.values(ended_at=func.now()))
+
+
 def revoke_family(session: Session, family_id: UUID) -> None:
     """Revoke all tokens of one session. The session itself goes on, with new tokens."""
-    session.execute(
-        update(TokenRow)
-        .where(TokenRow.family_id == family_id, TokenRow.revoked_at.is_(None))
-        .values(revoked_at=func.now())
-    )
+    revoke(session, TokenRow.family_id == family_id)
 
 
 def end_family(session: Session, family_id: UUID) -> None:
     """Revoke all tokens of one session and end the session."""
     revoke_family(session, family_id)
-    session.execute(
-        update(SessionRow)
-        .where(SessionRow.id == family_id, SessionRow.ended_at.is_(None))
-        .values(ended_at=func.now())
-    )
+    _end_sessions(session, SessionRow.id == family_id)
 
 
 def revoke_all(session: Session, user_id: UUID) -> None:
     """Revoke all tokens of a user, personal ones too, and end all sessions."""
-    session.execute(
-        update(TokenRow)
-        .where(TokenRow.user_id == user_id, TokenRow.revoked_at.is_(None))
-        .values(revoked_at=func.now())
-    )
-    session.execute(
-        update(SessionRow)
-        .where(SessionRow.user_id == user_id, SessionRow.ended_at.is_(None))
-        .values(ended_at=func.now())
-    )
+    revoke(session, TokenRow.user_id == user_id)
+    _end_sessions(session, SessionRow.user_id == user_id)
 
 
 def list_personal_tokens(session: Session, user_id: UUID) -> list[TokenRow]:

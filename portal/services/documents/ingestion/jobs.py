@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure
@@ -22,7 +23,6 @@ from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import job_lists
 from portal.store.documents.ingestion import jobs as job_store
-from portal.store.session import Session
 
 
 def list_jobs(
@@ -76,7 +76,17 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
     """Queue a failed or cancelled document again. Raises NotFound, Forbidden, Conflict, and
     AlreadyElsewhere where its file has become another document."""
     with services.database.begin() as session:
-        _retry(session, user, document_id)
+        document = editable(session, user, document_id, deleted=False)
+        job = job_store.find_newest(session, document_id)
+        if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
+            raise Conflict(reason=N_("only a failed document can be retried"))
+        original = file_store.find_original_of_job(session, job.id)
+        if original is not None:
+            refuse_elsewhere(session, document, original.sha256)
+        job_store.begin_again(session, job)
+        searchable = document.current_job_id is not None
+        status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED
+        document_store.set_status(session, document_id, status)
 
 
 def retry_failed(services: Services, user: User, *, own: bool = False) -> int:
@@ -87,26 +97,9 @@ def retry_failed(services: Services, user: User, *, own: bool = False) -> int:
         failed = job_lists.failed_documents(session, user, own=own)
     # One transaction each: locking the content of many documents in another order than an upload of
     # the same files does would risk a deadlock.
-    return sum(_could_retry(services, user, document_id) for document_id in failed)
-
-
-def _could_retry(services: Services, user: User, document_id: UUID) -> bool:
-    try:
-        retry(services, user, document_id)
-    except (Conflict, NotFound):
-        return False
-    return True
-
-
-def _retry(session: Session, user: User, document_id: UUID) -> None:
-    document = editable(session, user, document_id, deleted=False)
-    job = job_store.find_newest(session, document_id)
-    if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
-        raise Conflict(reason=N_("only a failed document can be retried"))
-    original = file_store.find_original_of_job(session, job.id)
-    if original is not None:
-        refuse_elsewhere(session, document, original.sha256)
-    job_store.begin_again(session, job)
-    searchable = document.current_job_id is not None
-    status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED
-    document_store.set_status(session, document_id, status)
+    count = 0
+    for document_id in failed:
+        with suppress(Conflict, NotFound):
+            retry(services, user, document_id)
+            count += 1
+    return count

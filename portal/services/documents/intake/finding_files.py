@@ -9,12 +9,10 @@ from pathlib import Path
 from portal.ingest.media_types import known_suffixes
 
 
-def _leave_out(_path: Path, _error: OSError) -> None:
-    """Skip a folder that cannot be read: the default of `find_files`."""
-
-
 def find_files(
-    paths: Iterable[Path], *, cannot_read: Callable[[Path, OSError], None] = _leave_out
+    paths: Iterable[Path],
+    *,
+    cannot_read: Callable[[Path, OSError], None] = lambda _path, _error: None,
 ) -> Iterator[Path]:
     """Yield files to import in a stable order.
 

@@ -151,7 +151,9 @@ def _known(terms: _Terms, path: Path, present: Present) -> ImportedFile:
 
 def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
     try:
-        _expect_no_device(path)
+        if path.exists() and not path.is_file():
+            # Special files, such as a pipe, could block forever.
+            raise OSError("it is neither a file nor a folder")
         with path.open("rb") as stream:
             receipt = store_upload(
                 services,
@@ -172,12 +174,6 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
     if receipt.is_duplicate:
         return _known(terms, path, Present(document.id, document.status, document.visibility))
     return ImportedFile(path, Outcome.STORED, document.id)
-
-
-def _expect_no_device(path: Path) -> None:
-    """Raise OSError for special files that could block forever, such as a pipe."""
-    if path.exists() and not path.is_file():
-        raise OSError("it is neither a file nor a folder")
 
 
 def unreadable(path: Path, error: OSError) -> ImportedFile:

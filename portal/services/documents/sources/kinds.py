@@ -10,10 +10,6 @@ from portal.errors import Message
 from portal.settings import Settings
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class SourceContext:
     """What sources need of the portal. `take_turn` reserves the next request to a host, at least
@@ -21,7 +17,7 @@ class SourceContext:
 
     settings: Settings
     take_turn: Callable[[str, float], float]
-    should_stop: Callable[[], bool] = _never
+    should_stop: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,23 +86,16 @@ def list_chunks(
 
 def find_chunk(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk | None:
     """Return one chunk of a job."""
-    found = _fetched(
-        session,
-        _CHUNKS.where(DocumentChunkRow.job_id == job_id, DocumentChunkRow.id == chunk_id),
-    )
+    one = _CHUNKS.where(DocumentChunkRow.job_id == job_id, DocumentChunkRow.id == chunk_id)
+    found = _fetched(session, one)
     return found[0] if found else None
 
 
 def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | None:
     """Return a searchable chunk of a document visible to the user."""
-    found = _fetched(
-        session,
-        _CHUNKS.where(
-            DocumentChunkRow.id == chunk_id,
-            DocumentChunkRow.job_id == DocumentRow.current_job_id,
-            listed_for(user),
-        ),
-    )
+    is_searched = DocumentChunkRow.job_id == DocumentRow.current_job_id
+    one = _CHUNKS.where(DocumentChunkRow.id == chunk_id, is_searched, listed_for(user))
+    found = _fetched(session, one)
     return found[0] if found else None
 
 
@@ -150,13 +143,9 @@ def max_index(session: Session, job_id: UUID) -> int:
 
 def taken_indexes(session: Session, job_id: UUID, wanted: Sequence[int]) -> list[int]:
     """Return the wanted indexes that a job's chunks have already, sorted."""
-    return list(
-        session.scalars(
-            select(DocumentChunkRow.chunk_index)
-            .where(DocumentChunkRow.job_id == job_id, DocumentChunkRow.chunk_index.in_(wanted))
-            .order_by(DocumentChunkRow.chunk_index)
-        )
-    )
+    index = DocumentChunkRow.chunk_index
+    taken = select(index).where(DocumentChunkRow.job_id == job_id, index.in_(wanted))
+    return list(session.scalars(taken.order_by(index)))
 
 
 def delete_chunks(

@@ -41,34 +41,27 @@ def count_outdated(session: Session, version: int) -> int:
 def lock_outdated(session: Session, version: int, *, limit: int) -> list[OutdatedChunk]:
     """Lock some chunks of earlier analysers, or of this one in another language. They stay locked
     until the transaction ends; chunks locked by others are skipped."""
-    rows = session.execute(
-        text(
-            f"""
-            SELECT c.id, d.title, c.heading, c.context, c.content
-            FROM document_chunks c JOIN documents d ON d.id = c.document_id
-            WHERE {_IS_OUTDATED}
-            ORDER BY c.analyser_version, c.id
-            LIMIT :limit
-            FOR UPDATE OF c SKIP LOCKED
-            """
-        ),
-        {"version": version, "limit": limit},
-    )
+    query = f"""
+        SELECT c.id, d.title, c.heading, c.context, c.content
+        FROM document_chunks c JOIN documents d ON d.id = c.document_id
+        WHERE {_IS_OUTDATED}
+        ORDER BY c.analyser_version, c.id
+        LIMIT :limit
+        FOR UPDATE OF c SKIP LOCKED
+    """
+    rows = session.execute(text(query), {"version": version, "limit": limit})
     return [OutdatedChunk(*row) for row in rows]
 
 
 def write_terms(session: Session, terms: Mapping[UUID, str], version: int) -> None:
     """Replace the terms of these chunks by those of this analyser version."""
-    session.execute(
-        text(
-            """
-            UPDATE document_chunks c SET terms = new.terms, analyser_version = :version
-            FROM unnest(CAST(:ids AS uuid[]), CAST(:terms AS text[])) AS new (id, terms)
-            WHERE c.id = new.id
-            """
-        ),
-        {"ids": list(terms), "terms": list(terms.values()), "version": version},
-    )
+    query = """
+        UPDATE document_chunks c SET terms = new.terms, analyser_version = :version
+        FROM unnest(CAST(:ids AS uuid[]), CAST(:terms AS text[])) AS new (id, terms)
+        WHERE c.id = new.id
+    """
+    binds = {"ids": list(terms), "terms": list(terms.values()), "version": version}
+    session.execute(text(query), binds)
 
 
 def mark_outdated(session: Session, document_id: UUID) -> None:

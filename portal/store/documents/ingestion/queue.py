@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
@@ -189,41 +188,30 @@ def others_wait(session: Session, document_id: UUID) -> bool:
 
 def lock_requeueing(session: Session) -> bool:
     """Lock the requeueing of lost jobs until the transaction ends; False if another has it."""
-    return bool(
-        session.scalar(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": locks.LOST_JOBS})
-    )
+    query = text("SELECT pg_try_advisory_xact_lock(:lock)")
+    return bool(session.scalar(query, {"lock": locks.LOST_JOBS}))
 
 
 def unfinished_without_queue_entry(session: Session) -> list[UUID]:
     """Return unfinished jobs without an entry in the queue."""
-    rows: Any = session.execute(
-        text(
-            """
-            SELECT j.id FROM jobs j JOIN documents d ON d.id = j.document_id
-            WHERE d.deleted_at IS NULL AND j.status IN ('queued', 'processing')
-              AND NOT EXISTS (
-                SELECT 1 FROM procrastinate_jobs q
-                WHERE q.status IN ('todo', 'doing') AND q.args->>'job_id' = CAST(j.id AS text)
-              )
-            ORDER BY j.created_at, j.id
-            """
-        )
-    )
-    return [row[0] for row in rows]
+    query = """
+        SELECT j.id FROM jobs j JOIN documents d ON d.id = j.document_id
+        WHERE d.deleted_at IS NULL AND j.status IN ('queued', 'processing')
+          AND NOT EXISTS (
+            SELECT 1 FROM procrastinate_jobs q
+            WHERE q.status IN ('todo', 'doing') AND q.args->>'job_id' = CAST(j.id AS text)
+          )
+        ORDER BY j.created_at, j.id
+    """
+    return list(session.scalars(text(query)))
 
 
 def has_live_workers(session: Session, *, within_s: float) -> bool:
     """Return whether a worker has sent a heartbeat within the last `within_s` seconds."""
-    return bool(
-        session.scalar(
-            text(
-                """
-                SELECT EXISTS (
-                    SELECT 1 FROM procrastinate_workers
-                    WHERE last_heartbeat > now() - make_interval(secs => :within_s)
-                )
-                """
-            ),
-            {"within_s": within_s},
+    query = """
+        SELECT EXISTS (
+            SELECT 1 FROM procrastinate_workers
+            WHERE last_heartbeat > now() - make_interval(secs => :within_s)
         )
-    )
+    """
+    return bool(session.scalar(text(query), {"within_s": within_s}))

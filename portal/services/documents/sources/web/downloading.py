@@ -153,7 +153,10 @@ class Downloader:
             raise _unavailable(N_("its server took longer than %(num)s s", num=seconds)) from error
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
             self._failures[host] += 1
-            raise _unavailable(_certificate_reason(error) or _unreachable(error)) from error
+            reason = _certificate_reason(error) or N_(
+                "its server cannot be reached (%(error)s)", error=type(error).__name__
+            )
+            raise _unavailable(reason) from error
 
     def _count_page(self, host: str) -> None:
         max_pages = self._settings.max_pages
@@ -298,10 +301,6 @@ def _certificate_reason(error: Exception) -> Message | None:
     return _CERTIFICATE_REASONS.get(cause.verify_code) or N_(
         "its certificate is not valid (%(error)s)", error=verbatim(cause.verify_message)
     )
-
-
-def _unreachable(error: Exception) -> Message:
-    return N_("its server cannot be reached (%(error)s)", error=type(error).__name__)
 
 
 def _too_large(max_bytes: int) -> PageUnavailable:

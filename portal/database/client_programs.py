@@ -169,5 +169,5 @@ def _feed(source: IO[bytes], process: subprocess.Popen[bytes]) -> None:
 
 def _failure(name: str, words: bytes, status: int) -> str:
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines()]
-    told = " | ".join([line for line in lines if line][-_LAST_LINES:])
-    return f"{name} did not succeed: {told or f'it ended with {status}'}"
+    last_lines = " | ".join([line for line in lines if line][-_LAST_LINES:])
+    return f"{name} did not succeed: {last_lines or f'it ended with {status}'}"

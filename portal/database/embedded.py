@@ -212,16 +212,16 @@ class EmbeddedPostgres:
 
     def _wait_until_ready(self) -> Postmaster:
         deadline = time.monotonic() + _RECOVERY_TIMEOUT_S
-        told = False
+        is_logged = False
         while time.monotonic() < deadline:
             postmaster = running_postmaster(self.cluster)
             if postmaster is None:
                 raise self._failure("stopped while it started", self._log_tail())
             if postmaster.is_ready:
                 return postmaster
-            if not told:
+            if not is_logged:
                 self._report("the database is still recovering from a crash")
-                told = True
+                is_logged = True
             time.sleep(0.1)
         raise self._failure("is still not ready", self._log_tail())
 

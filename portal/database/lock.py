@@ -62,10 +62,10 @@ class DataDirLock:
     def holder(self) -> dict[str, str | int | None]:
         """Return the pid and address recorded by the holder. Empty before they are."""
         try:
-            told = json.loads(self._path.read_text(encoding="utf-8"))
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return told if isinstance(told, dict) else {}
+        return stored if isinstance(stored, dict) else {}
 
     def release(self) -> None:
         if self._descriptor is not None:

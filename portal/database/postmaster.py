@@ -37,12 +37,12 @@ def read_postmaster(cluster: Path) -> Postmaster | None:
 def running_postmaster(cluster: Path) -> Postmaster | None:
     """Return the server that really runs this cluster: its pid may have passed to another
     program."""
-    told = read_postmaster(cluster)
-    if told is None:
+    recorded = read_postmaster(cluster)
+    if recorded is None:
         return None
     try:
-        process = psutil.Process(told.pid)
-        return told if _serves(process, cluster) else None
+        process = psutil.Process(recorded.pid)
+        return recorded if _serves(process, cluster) else None
     except psutil.NoSuchProcess:
         return None
 

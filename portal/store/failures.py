@@ -80,8 +80,8 @@ def _is_out_of_room(cause: BaseException | None) -> bool:
     """Return whether the server could not write a file."""
     # A disk quota, or a limit on the size of files, is an internal error to the server, and only
     # the operating system's message identifies it.
-    said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
-    return bool(said) and str(said).endswith(_NO_ROOM)
+    message = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
+    return bool(message) and str(message).endswith(_NO_ROOM)
 
 
 def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:

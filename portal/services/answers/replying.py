@@ -158,10 +158,10 @@ def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
         return None
     folded = fold(subject).text
 
-    def likeness(title: str) -> float:
+    def overlap(title: str) -> float:
         terms = set(query_terms(title))
         plain = _plain(title)
         return len(words & terms) / len(words) + (plain in folded or folded in plain)
 
-    best = max(titles, key=lambda one: likeness(titles[one]))
-    return best if likeness(titles[best]) >= 0.5 else None  # noqa: PLR2004
+    best = max(titles, key=lambda one: overlap(titles[one]))
+    return best if overlap(titles[best]) >= 0.5 else None  # noqa: PLR2004

@@ -55,7 +55,7 @@ class PortalReader:
         return [replace(found[hit.chunk_id], hit=hit) for hit in hits if hit.chunk_id in found]
 
     def chunks(self, ids: Sequence[UUID]) -> dict[UUID, ReadChunk]:
-        """Return those of these chunks that the user may read."""
+        """Return the chunks of these ids that the user may read."""
         user = self._load_user()
         with self.services.database.read() as session:
             self._require_conversation(session, user)

@@ -64,7 +64,7 @@ def create_folder(
     description: str = "",
     visibility: FolderVisibility | None = None,
 ) -> UUID:
-    """Create a folder and return its id; one in a private folder is private unless told. Raises
+    """Create a folder and return its id; one in a private folder is private by default. Raises
     NotFound for the parent, InvalidInput, NameTaken, Conflict when it would lie too deep."""
     name, description = _check_name(name), check_description(description)
     with services.database.begin() as session:

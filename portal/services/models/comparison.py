@@ -2,7 +2,7 @@
 
 The questions are an operator's own set or, because the portal does not store users' queries,
 sentences sampled from its chunks: does each model find the chunk that a sentence is in? That
-favours models that match words, so it tells whether a model works here rather than which is the
+favours models that match words, so it shows whether a model works here rather than which is the
 better one; use a set of real questions for that.
 """
 

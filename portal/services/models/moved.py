@@ -21,7 +21,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 log = structlog.get_logger(__name__)
 
 # The same weights on another machine, or in another batch, differ by rounding.
-MIN_LIKENESS = 0.99
+MIN_SIMILARITY = 0.99
 _SAMPLED_CHUNKS = 5
 _IN_DIRECTORIES = "sentence-transformers"
 # The option of a registration with the directory that was found to hold another model.
@@ -43,9 +43,9 @@ def require_same(
         texts, kept = samples.sample_chunks(session, registered, limit=_SAMPLED_CHUNKS)
     if not texts:
         return
-    given = embedder.embed_chunks(texts)
+    vectors = embedder.embed_chunks(texts)
     # Programs may have supplied some vectors of their own.
-    if float(np.median((given * kept).sum(axis=1))) >= MIN_LIKENESS:
+    if float(np.median((vectors * kept).sum(axis=1))) >= MIN_SIMILARITY:
         return
     raise Conflict(
         reason=N_(

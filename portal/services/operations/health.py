@@ -133,7 +133,7 @@ def _words_on_replicas(services: Services) -> str:
 
 
 def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
-    """Tell from the result of `check_vector_store` whether search by meaning works."""
+    """Return whether search by meaning works, by the result of `check_vector_store`."""
     return (
         bool(vector_store.get("enabled"))
         and vector_store["embedder"] == "ok"
@@ -230,7 +230,8 @@ def _shown(model: str) -> str:
 
 
 def _is_path(model: str) -> bool:
-    """Tell a directory, existing or not, from a name on the hub, which is ``owner/model``."""
+    """Return whether a name is a directory, existing or not; names on the hub are
+    ``owner/model``."""
     return model.startswith((".", "~", "/")) or Path(model).is_dir()
 
 

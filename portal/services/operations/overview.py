@@ -22,8 +22,8 @@ def show(services: Services, user: User) -> Overview:
     with services.database.read() as session:
         days = overview_store.read_days(session, days=DAYS)
         queue = overview_store.read_queue(session)
-    found = _histograms(_LATENCY, _HITS)
-    return Overview(days, found[_LATENCY], found[_HITS], queue.waiting, queue.working)
+    histograms = _histograms(_LATENCY, _HITS)
+    return Overview(days, histograms[_LATENCY], histograms[_HITS], queue.waiting, queue.working)
 
 
 def _histograms(*names: str) -> dict[str, Sequence[Bucket]]:

@@ -63,9 +63,9 @@ def check_password(settings: Settings, password: str, *, name: str) -> None:
     # Imported late: its word lists take a while to load, and few commands need them.
     from zxcvbn import zxcvbn
 
-    found = zxcvbn(_scored_part(password), user_inputs=names)
-    if found["score"] < _MIN_SCORE:
-        used = {match.get("dictionary_name") for match in found["sequence"]}
+    estimate = zxcvbn(_scored_part(password), user_inputs=names)
+    if estimate["score"] < _MIN_SCORE:
+        used = {match.get("dictionary_name") for match in estimate["sequence"]}
         folded = unicodedata.normalize("NFKC", password).casefold()
         if "user_inputs" in used or any(part in folded for part in names):
             raise PasswordLikeName

@@ -114,15 +114,15 @@ def start_session(
 
 
 def _note_device(session: Session, user: UserRow, digest: bytes, client: Client) -> None:
-    """Remember the device of a sign-in. Tell the user of a new one, except at their very first
+    """Remember the device of a sign-in. Notify the user of a new one, except at their very first
     sign-in."""
     is_first = user.last_seen_at is None and not session_store.has_devices(session, user.id)
     if not session_store.remember_device(session, user.id, digest) or is_first:
         return
     device = parse_device(client.user_agent)
-    found = {"program": device.program, "platform": device.platform, "address": client.address}
-    notification_store.add_new_device(session, user.id, found)
-    audit.record_own(session, AuditEvent.NEW_DEVICE, user, **found)
+    details = {"program": device.program, "platform": device.platform, "address": client.address}
+    notification_store.add_new_device(session, user.id, details)
+    audit.record_own(session, AuditEvent.NEW_DEVICE, user, **details)
 
 
 def _device_digest(client: Client) -> bytes:

@@ -132,8 +132,8 @@ def supersede_messages(session: Session, conversation_id: UUID, *, since: int | 
 
 def has_any(session: Session, conversation_id: UUID) -> bool:
     """Return whether anything was asked in a conversation, shown or not."""
-    asked = exists().where(MessageRow.conversation_id == conversation_id)
-    return bool(session.scalar(select(asked)))
+    any_message = exists().where(MessageRow.conversation_id == conversation_id)
+    return bool(session.scalar(select(any_message)))
 
 
 def hold_all(session: Session, conversation_id: UUID) -> None:

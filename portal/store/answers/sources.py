@@ -115,7 +115,7 @@ def use_one_snapshot(session: Session) -> None:
 def read_sources(
     session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, StoredSource]:
-    """Return those of these chunks that count for a user in a conversation, or in none, by
+    """Return the chunks of these ids that count for a user in a conversation, or in none, by
     chunk."""
     binds: dict[str, Any] = selection_binds(user, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})

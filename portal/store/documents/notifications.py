@@ -74,7 +74,7 @@ _COLUMNS = (
     *(NotificationRow.created_at, NotificationRow.read_at, NotificationRow.batch_id),
 )
 _OF_DOCUMENTS = (NotificationKind.READY.value, NotificationKind.FAILED.value)
-# A job that was queued at most this long after another one ended is told together with it: files of
+# A job that was queued at most this long after another one ended shares its notification: files of
 # one upload may come one after the other.
 _BATCH_GAP = timedelta(minutes=1)
 
@@ -89,7 +89,7 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     # Two jobs that end at once would not see each other, and begin a batch each.
     session.execute(select(func.pg_advisory_xact_lock(locks.NOTIFICATIONS)))
     latest, other = aliased(NotificationRow), aliased(NotificationRow)
-    # The end of another try of the same document is told by itself.
+    # The end of another try of the same document is notified by itself.
     is_in_it = (
         select(literal(1))
         .where(other.batch_id == latest.batch_id, other.document_id == DocumentRow.id)
@@ -185,7 +185,9 @@ def state(session: Session, user: User) -> NotificationState:
         .group_by(unread.c.batch_id)
         .subquery()
     )
-    untold = _of(user, NotificationRow.created_at).where(NotificationRow.delivered_at.is_(None))
+    undelivered = _of(user, NotificationRow.created_at).where(
+        NotificationRow.delivered_at.is_(None)
+    )
     # Jobs of deleted documents stay in the queue with their turn, before all later ones.
     nearest = (
         select(DocumentRow.owner_id)
@@ -199,7 +201,7 @@ def state(session: Session, user: User) -> NotificationState:
         .subquery()
     )
     in_work = select(literal(1)).select_from(nearest).where(nearest.c.owner_id == user.id)
-    oldest = untold.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
+    oldest = undelivered.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
     row = session.execute(
         select(
             func.coalesce(func.sum(batches.c.size), 0),
@@ -292,14 +294,14 @@ def find(session: Session, user: User, notification_id: UUID) -> Notification | 
 def take(session: Session, user: User) -> tuple[Notification, ...]:
     """Return a user's undelivered notifications, oldest first, and mark them delivered. Of two
     concurrent calls, the second waits for the first and gets nothing."""
-    taken = session.execute(
+    delivered = session.execute(
         update(NotificationRow)
         .where(_is_shown(user), NotificationRow.delivered_at.is_(None))
         .values(delivered_at=func.now())
         .returning(*_COLUMNS)
         .execution_options(synchronize_session=False)
     )
-    found = (_to_notification(row) for row in taken)
+    found = (_to_notification(row) for row in delivered)
     return tuple(sorted(found, key=lambda one: (one.created_at, one.id)))
 
 
@@ -322,8 +324,8 @@ def mark_read(
     if until is not None:
         statement = statement.where(NotificationRow.created_at <= until)
     # A notification that was read needs no delivery.
-    told = func.coalesce(NotificationRow.delivered_at, func.now())
-    session.execute(statement.values(read_at=func.now(), delivered_at=told))
+    delivered_at = func.coalesce(NotificationRow.delivered_at, func.now())
+    session.execute(statement.values(read_at=func.now(), delivered_at=delivered_at))
 
 
 def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None:

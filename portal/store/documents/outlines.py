@@ -48,7 +48,7 @@ _OUTLINES = text(
 
 
 def outlines(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Outline]:
-    """Return the outlines of those of these chunks that have pages or headings, by id."""
+    """Return the outlines of the chunks that have pages or headings, by id."""
     if not chunk_ids:
         return {}
     rows: Any = fetch(reader, _OUTLINES, {"chunk_ids": list(chunk_ids)}, namedtuple_row)

@@ -140,7 +140,7 @@ def list_summaries(
 
 
 def list_closed_to(session: Session, user: User, document_ids: Collection[UUID]) -> dict[UUID, str]:
-    """Return those of these documents that a user sees as an administrator only, with titles:
+    """Return the documents that a user sees as an administrator only, with titles:
     others' private ones, and those in folders for members whom the user is not among."""
     rows = session.execute(
         select(DocumentRow.id, DocumentRow.title).where(

@@ -43,8 +43,8 @@ def nearest(
     limit: int,
 ) -> list[Neighbour]:
     """Return the nearest chunks to a query vector by one model, as its index finds them."""
-    taken = limit * model.candidate_factor
-    for name, value in scan_settings(search, taken).items():
+    candidates = limit * model.candidate_factor
+    for name, value in scan_settings(search, candidates).items():
         session.execute(
             text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value}
         )
@@ -55,13 +55,13 @@ def nearest(
             FROM {model.partition} e
             WHERE EXISTS (SELECT 1 FROM {_SEARCHABLE.format(leg="e")})
             ORDER BY {model.order_expression("e", "vector")}
-            LIMIT :taken
+            LIMIT :candidates
         ) near
         JOIN documents d ON d.current_job_id = near.job_id
         ORDER BY near.distance, near.chunk_id
         LIMIT :limit
     """
-    binds = {"vector": VectorParameter(vector), "taken": taken, "limit": limit}
+    binds = {"vector": VectorParameter(vector), "candidates": candidates, "limit": limit}
     rows = session.execute(text(statement), binds)
     return [Neighbour(*row) for row in rows]
 

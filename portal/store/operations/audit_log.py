@@ -110,7 +110,7 @@ def list_recent_subjects(
     *,
     within_s: int,
 ) -> set[str]:
-    """Return those of these subjects for which the actor has an event of this kind already."""
+    """Return the subjects for which the actor has an event of this kind already."""
     if not ids:
         return set()
     recent = select(AuditRow.subject_id).where(

@@ -63,7 +63,7 @@ from portal.text.characters.scripts import has_visible_text
 log = structlog.get_logger(__name__)
 
 _BATCH_CHUNKS = 16
-_TELL_EVERY_S = 1.0
+_NOTE_EVERY_S = 1.0
 
 
 class _Interrupted(Exception):
@@ -92,7 +92,7 @@ class _Reading:
         """Record progress about once a second. Raises _Interrupted, JobGone."""
         self._check_interruption()
         if time.monotonic() >= self._due:
-            self._due = time.monotonic() + _TELL_EVERY_S
+            self._due = time.monotonic() + _NOTE_EVERY_S
             stage = JobStage.READING
             attempts.note(self._services, self._attempt, stage, done=done, total=total)
 
@@ -143,7 +143,7 @@ def index_document(
         attempts.hand_back(services, job_id, number=attempt.number, is_slow=end.while_reading)
     except PortalError as error:
         attempts.fail(services, job_id, error, number=attempt.number)
-    except Exception as error:  # No unexpected error may leave a document "processing" for ever.
+    except Exception as error:  # No unexpected error may leave a document "processing" forever.
         if is_disk_full(error):
             attempts.fail(services, job_id, StorageFull(), number=attempt.number)
             return
@@ -159,8 +159,8 @@ def _index(
     reading: _Reading,
 ) -> None:
     extracted = _extracted(services, attempt, reading)
-    found = split(extracted, target_tokens=attempt.chunk_tokens)
-    _store_chunks(services, attempt, found, should_stop)
+    chunks = split(extracted, target_tokens=attempt.chunk_tokens)
+    _store_chunks(services, attempt, chunks, should_stop)
     if attempt.has_text:
         revision_changes.note(services, attempt)
     _publish(services, attempt)
@@ -241,7 +241,7 @@ def _copy_file(services: Services, attempt: Attempt, path: Path) -> None:
 def _store_chunks(
     services: Services,
     attempt: Attempt,
-    found: Sequence[Chunk],
+    chunks: Sequence[Chunk],
     should_stop: Callable[[], bool],
 ) -> None:
     """Embed and store chunks in batches, each in one transaction. The next batch is embedded while
@@ -250,8 +250,8 @@ def _store_chunks(
     if attempt.revision_id is not None:  # Without a text, earlier attempts stored no chunks.
         with services.database.read() as session:
             stored = chunk_store.stored_indexes(session, attempt.job_id)
-    todo = [chunk for chunk in found if chunk.index not in stored]
-    done, total = len(found) - len(todo), len(found)
+    todo = [chunk for chunk in chunks if chunk.index not in stored]
+    done, total = len(chunks) - len(todo), len(chunks)
     if len(todo) > _BATCH_CHUNKS:
         attempts.note(services, attempt, JobStage.EMBEDDING, done=done, total=total)
     batches = [todo[at : at + _BATCH_CHUNKS] for at in range(0, len(todo), _BATCH_CHUNKS)]

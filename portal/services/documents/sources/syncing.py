@@ -129,7 +129,7 @@ class _Run:
     listed: list[ListedChange] = field(default_factory=list)
 
     def work(self, should_stop: Callable[[], bool]) -> bool:
-        """Take what is new or changed, then remove what is gone; False if told to stop."""
+        """Take what is new or changed, then remove what is gone; return False if stopped."""
         self.present = {item.path for item in self.listing.items}
         self.present.update(path for path, _ in self.listing.refused)
         for item in self.listing.items:

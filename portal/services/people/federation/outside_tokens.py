@@ -86,16 +86,16 @@ def _token_id(token: str) -> UUID:
 
 def _scopes(claims: dict[str, Any]) -> frozenset[Scope]:
     """Return the scopes in the claim that are ours; all of the user's without the claim."""
-    given = claims.get("scope", claims.get("scp"))
-    if given is None:
+    claim = claims.get("scope", claims.get("scp"))
+    if claim is None:
         return frozenset(SCOPES)
-    named = given.split() if isinstance(given, str) else given
+    named = claim.split() if isinstance(claim, str) else claim
     return with_implied(scope for scope in SCOPES if scope.value in named)
 
 
 def _is_admin(claims: dict[str, Any], outside: OutsideIssuerSettings) -> bool | None:
     if outside.admin_claim is None:
         return None
-    given = claims.get(outside.admin_claim)
-    listed = given if isinstance(given, list) else [given]
-    return given is True or outside.admin_value in listed
+    claim = claims.get(outside.admin_claim)
+    listed = claim if isinstance(claim, list) else [claim]
+    return claim is True or outside.admin_value in listed

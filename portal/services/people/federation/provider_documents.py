@@ -102,7 +102,7 @@ class CachedDocument(Generic[T]):
         loaded: _Copy[T] | None = None
         try:
             loaded = _Copy(self._load(), self._clock())
-        except Exception as error:  # noqa: BLE001 - waiting requests must be told of any failure
+        except Exception as error:  # noqa: BLE001 - waiting requests must learn of any failure
             log.warning(
                 "provider_document_unreadable",
                 document=self._name,

@@ -33,7 +33,7 @@ def find_vectors(
             FROM (
                 SELECT id, document_id, collection_id FROM document_chunks
                 WHERE content = wanted.content AND context IS NULL
-                LIMIT :most_places
+                LIMIT :max_places
             ) c
             JOIN documents own ON own.id = :document_id AND own.collection_id = c.collection_id
             JOIN documents d ON d.id = c.document_id
@@ -49,7 +49,7 @@ def find_vectors(
             "texts": list(texts),
             "document_id": document_id,
             "model_id": model_id,
-            "most_places": _MAX_PLACES,
+            "max_places": _MAX_PLACES,
         },
     )
     return {texts[place - 1]: vector for place, vector in rows}

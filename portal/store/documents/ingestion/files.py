@@ -183,7 +183,7 @@ def _kept_files(of_documents: ColumnElement[bool]) -> Subquery:
 
 
 def delete_unused(session: Session, file_ids: Sequence[UUID]) -> None:
-    """Delete those of these originals that no revision and no pending job uses."""
+    """Delete the originals that no revision and no pending job uses."""
     of_job = select(JobRow.id).where(JobRow.file_id == StoredFileRow.id).exists()
     of_revision = (
         select(DocumentRevisionRow.id)

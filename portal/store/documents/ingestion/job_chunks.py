@@ -102,7 +102,7 @@ def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | No
 def read_found(
     session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, JobChunk]:
-    """Return those of these chunks that are enabled for the user now, by id."""
+    """Return the chunks of these ids that are enabled for the user now, by id."""
     counting = text(
         f"""
         SELECT c.id FROM document_chunks c

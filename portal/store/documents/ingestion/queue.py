@@ -2,7 +2,7 @@
 
 An entry's turn is one more than that of the user's last waiting entry, or the lowest turn of all
 waiting entries where that is higher. Users therefore take turns, document by document, however many
-each has queued, and no entry waits for ever: each finished turn raises the lowest (start-time fair
+each has queued, and no entry waits forever: each finished turn raises the lowest (start-time fair
 queueing, Goyal, Vin and Cheng 1996).
 """
 

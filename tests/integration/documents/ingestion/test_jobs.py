@@ -418,7 +418,7 @@ def test_cancelling_or_deleting_a_document_stops_its_reader(
             read.append(number)
         raise AssertionError("it was read to its end")
 
-    monkeypatch.setattr(indexing, "_TELL_EVERY_S", 0.0)
+    monkeypatch.setattr(indexing, "_NOTE_EVERY_S", 0.0)
     monkeypatch.setattr(indexing, "extract", read_slowly)
     document = store(portal)
     indexing.index_document(portal.services, document.job_id)

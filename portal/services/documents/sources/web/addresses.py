@@ -148,7 +148,7 @@ class CheckedNetwork(httpcore.NetworkBackend):
 
 class _TimedStream(httpcore.NetworkStream):
     """A connection whose steps together take no longer than the network allows: each alone could
-    be slow for ever, a byte at a time."""
+    be slow forever, a byte at a time."""
 
     def __init__(self, stream: httpcore.NetworkStream, network: CheckedNetwork) -> None:
         self._stream, self._network = stream, network

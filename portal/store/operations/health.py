@@ -22,29 +22,23 @@ def read_revision(session: Session) -> str | None:
 
 def read_rehearsal(session: Session) -> dict[str, str] | None:
     """Return the result of the last rehearsed restore, and when it was; None without one."""
-    row = session.execute(
-        text(
-            """
-            SELECT details ->> 'result', created_at FROM audit_log
-            WHERE event = :event ORDER BY created_at DESC LIMIT 1
-            """
-        ),
-        {"event": AuditEvent.BACKUP_REHEARSED.value},
-    ).one_or_none()
+    query = """
+        SELECT details ->> 'result', created_at FROM audit_log
+        WHERE event = :event ORDER BY created_at DESC LIMIT 1
+    """
+    binds = {"event": AuditEvent.BACKUP_REHEARSED.value}
+    row = session.execute(text(query), binds).one_or_none()
     return None if row is None else {"status": row[0], "at": row[1].isoformat()}
 
 
 def read_extensions(session: Session) -> dict[str, str]:
     """Return the installed extensions with their versions, and PostgreSQL's own."""
-    rows = session.execute(
-        text(
-            """
-            SELECT extname, extversion FROM pg_extension
-            WHERE extname IN ('vector', 'pg_textsearch', 'pg_trgm', 'unaccent')
-            ORDER BY extname
-            """
-        )
-    )
+    query = """
+        SELECT extname, extversion FROM pg_extension
+        WHERE extname IN ('vector', 'pg_textsearch', 'pg_trgm', 'unaccent')
+        ORDER BY extname
+    """
+    rows = session.execute(text(query))
     server = session.scalar(text("SELECT current_setting('server_version')"))
     return {"postgresql": str(server)} | {row.extname: row.extversion for row in rows}
 
@@ -60,27 +54,20 @@ class StoreCounts:
 
 def read_counts(session: Session) -> StoreCounts:
     """Count what is stored outside the trash."""
-    rows = (
-        session.execute(
-            text(
-                """
-            SELECT d.visibility = 'shared' AND d.gate_id IS NULL AS is_shared,
-                   count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
-                   count(c.id) FILTER (WHERE NOT EXISTS (
-                       SELECT 1 FROM chunk_embeddings e
-                       WHERE e.chunk_id = c.id AND e.model_id = collection.embedding_model_id
-                   )) AS missing_embeddings
-            FROM documents d
-            JOIN collections collection ON collection.id = d.collection_id
-            LEFT JOIN document_chunks c ON c.job_id = d.current_job_id
-            WHERE d.deleted_at IS NULL AND collection.name = 'portal'
-            GROUP BY is_shared
-            """
-            )
-        )
-        .mappings()
-        .all()
-    )
+    query = """
+        SELECT d.visibility = 'shared' AND d.gate_id IS NULL AS is_shared,
+               count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
+               count(c.id) FILTER (WHERE NOT EXISTS (
+                   SELECT 1 FROM chunk_embeddings e
+                   WHERE e.chunk_id = c.id AND e.model_id = collection.embedding_model_id
+               )) AS missing_embeddings
+        FROM documents d
+        JOIN collections collection ON collection.id = d.collection_id
+        LEFT JOIN document_chunks c ON c.job_id = d.current_job_id
+        WHERE d.deleted_at IS NULL AND collection.name = 'portal'
+        GROUP BY is_shared
+    """
+    rows = session.execute(text(query)).mappings().all()
     names = ("documents", "chunks", "missing_embeddings")
     return StoreCounts(
         everything={name: sum(int(row[name]) for row in rows) for name in names},
@@ -89,14 +76,12 @@ def read_counts(session: Session) -> StoreCounts:
 
 
 def read_models(session: Session) -> list[dict[str, Any]]:
-    rows = session.execute(
-        text(
-            "SELECT name, provider, dimensions, status FROM embedding_models"
-            " WHERE provider <> :collection ORDER BY id"
-        ),
-        {"collection": COLLECTION_PROVIDER},
-    ).mappings()
-    return [dict(row) for row in rows]
+    query = """
+        SELECT name, provider, dimensions, status FROM embedding_models
+        WHERE provider <> :collection ORDER BY id
+    """
+    rows = session.execute(text(query), {"collection": COLLECTION_PROVIDER})
+    return [dict(row) for row in rows.mappings()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +97,21 @@ class QueueState:
 
 def read_queue(session: Session, *, silent_after_s: float) -> QueueState:
     """Return the state of the queue, in one statement."""
-    rows = session.execute(
-        text(
-            """
-            SELECT 'job' AS kind, queue_name AS name, CAST(status AS text) AS status,
-                   CAST(count(*) AS double precision) AS amount
-              FROM procrastinate_jobs GROUP BY queue_name, status
-            UNION ALL
-            SELECT 'document', '', status, count(*) FROM documents
-             WHERE deleted_at IS NULL GROUP BY status
-            UNION ALL
-            SELECT 'wait', '', '', COALESCE(extract(epoch FROM now() - min(created_at)), 0)
-              FROM jobs WHERE status = 'queued'
-            UNION ALL
-            SELECT 'worker', '', '', count(*) FROM procrastinate_workers
-             WHERE last_heartbeat > now() - make_interval(secs => :silent_after_s)
-            """
-        ),
-        {"silent_after_s": silent_after_s},
-    ).all()
+    query = """
+        SELECT 'job' AS kind, queue_name AS name, CAST(status AS text) AS status,
+               CAST(count(*) AS double precision) AS amount
+          FROM procrastinate_jobs GROUP BY queue_name, status
+        UNION ALL
+        SELECT 'document', '', status, count(*) FROM documents
+         WHERE deleted_at IS NULL GROUP BY status
+        UNION ALL
+        SELECT 'wait', '', '', COALESCE(extract(epoch FROM now() - min(created_at)), 0)
+          FROM jobs WHERE status = 'queued'
+        UNION ALL
+        SELECT 'worker', '', '', count(*) FROM procrastinate_workers
+         WHERE last_heartbeat > now() - make_interval(secs => :silent_after_s)
+    """
+    rows = session.execute(text(query), {"silent_after_s": silent_after_s}).all()
     single = {row.kind: row.amount for row in rows}
     return QueueState(
         jobs={(row.name, row.status): int(row.amount) for row in rows if row.kind == "job"},

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, exists, select, text
+from sqlalchemy import delete, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -213,12 +213,9 @@ def save_question(session: Session, message_id: UUID, question: str, gold: Seque
 
 def remove_question(session: Session, message_id: UUID) -> bool:
     """Take a question out of the evaluation set; return whether it was there."""
-    was_there = exists().where(EvaluationQuestionRow.message_id == message_id)
-    is_there = bool(session.scalar(select(was_there)))
-    session.execute(
-        delete(EvaluationQuestionRow).where(EvaluationQuestionRow.message_id == message_id)
-    )
-    return is_there
+    row = EvaluationQuestionRow
+    removed = delete(row).where(row.message_id == message_id).returning(row.message_id)
+    return session.scalar(removed) is not None
 
 
 def list_saved_questions(session: Session) -> list[SavedQuestion]:

@@ -132,18 +132,13 @@ def revoke_all(session: Session, user_id: UUID) -> None:
 
 def list_personal_tokens(session: Session, user_id: UUID) -> list[TokenRow]:
     """List live personal access tokens, newest first."""
-    return list(
-        session.scalars(
-            select(TokenRow)
-            .where(
-                TokenRow.user_id == user_id,
-                TokenRow.kind == TokenKind.PERSONAL.value,
-                TokenRow.revoked_at.is_(None),
-                TokenRow.expires_at > func.now(),
-            )
-            .order_by(TokenRow.created_at.desc(), TokenRow.id)
-        )
+    live = select(TokenRow).where(
+        TokenRow.user_id == user_id,
+        TokenRow.kind == TokenKind.PERSONAL.value,
+        TokenRow.revoked_at.is_(None),
+        TokenRow.expires_at > func.now(),
     )
+    return list(session.scalars(live.order_by(TokenRow.created_at.desc(), TokenRow.id)))
 
 
 def revoke_personal_token(session: Session, *, user_id: UUID, token_id: UUID) -> bool:

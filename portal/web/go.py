@@ -140,7 +140,7 @@ def _conversations(words: str) -> list[Item]:
     found = conversations.list_conversations(*context.caller(), contains=words, limit=_MAX_FOUND)
     return [
         Item(
-            one.title or gettext("Untitled conversation"),
+            one.title or gettext("New conversation"),
             url_for("chat.show", conversation_id=one.id),
             "message-square",
         )

@@ -1,12 +1,12 @@
-"""Excerpts of search results as pages show them: paragraphs, and rows of tables as tables."""
+"""Excerpts as pages show them: paragraphs, and rows of tables as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from portal.domain.search import SearchHit, Span
+from portal.domain.search import Span
 from portal.text.layout.tables import split_cells
 
 
@@ -29,24 +29,33 @@ class ExcerptBlock:
     caption: str = ""
 
 
-def excerpt_blocks(hit: SearchHit) -> list[ExcerptBlock]:
-    """Return the excerpt of a result in blocks. Together they have all of its words.
+def excerpt_blocks(
+    excerpt: str,
+    highlights: Sequence[Span] = (),
+    context: str | None = None,
+    *,
+    is_quote: bool = False,
+) -> list[ExcerptBlock]:
+    """Return an excerpt in blocks, which together have all of its words. `context` is what stands
+    above it in the document: the caption and header of its table.
 
-    A single line with bars is a row only after the header of its table; otherwise it may be prose.
+    A single line with bars is a row in a quote, and after the header of its table; otherwise it may
+    be prose.
     """
-    caption, _, last_line = (hit.context or "").rpartition("\n")
+    caption, _, last_line = (context or "").rpartition("\n")
     header = _texts(last_line, split_cells(last_line, 0, len(last_line)))
     blocks: list[ExcerptBlock] = []
-    for width, grouped in groupby(_lines(hit.excerpt), key=len):
+    for width, grouped in groupby(_lines(excerpt), key=len):
         lines = list(grouped)
         is_under_header = not blocks and width == len(header)
-        if width > 1 and (len(lines) > 1 or is_under_header):
-            is_continued = is_under_header and _texts(hit.excerpt, lines[0]) != header
+        if width > 1 and (len(lines) > 1 or is_under_header or is_quote):
+            is_continued = is_under_header and _texts(excerpt, lines[0]) != header
             above = (header, caption) if is_continued else ((), "")
-            rows = tuple(tuple(_piece(hit, *cell) for cell in line) for line in lines)
+            rows = tuple(tuple(_piece(excerpt, highlights, *cell) for cell in row) for row in lines)
             blocks.append(ExcerptBlock(None, rows, *above))
         else:
-            blocks += (ExcerptBlock(_piece(hit, line[0][0], line[-1][1])) for line in lines)
+            whole = ((line[0][0], line[-1][1]) for line in lines)
+            blocks += (ExcerptBlock(_piece(excerpt, highlights, *ends)) for ends in whole)
     return blocks
 
 
@@ -64,9 +73,9 @@ def _texts(text: str, cells: Iterable[tuple[int, int]]) -> tuple[str, ...]:
     return tuple(text[start:end].strip() for start, end in cells)
 
 
-def _piece(hit: SearchHit, start: int, end: int) -> Piece:
+def _piece(text: str, highlights: Iterable[Span], start: int, end: int) -> Piece:
     inside = (
         replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start)
-        for one in hit.highlights
+        for one in highlights
     )
-    return Piece(hit.excerpt[start:end], tuple(one for one in inside if one.start < one.end))
+    return Piece(text[start:end], tuple(one for one in inside if one.start < one.end))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from portal.domain.search import Span
@@ -13,8 +10,7 @@ from portal.web.search.excerpts import ExcerptBlock, excerpt_blocks
 
 def _blocks(excerpt: str, *marked: str, context: str | None = None) -> list[ExcerptBlock]:
     spans = tuple(Span(excerpt.index(m), excerpt.index(m) + len(m)) for m in marked)
-    hit: Any = SimpleNamespace(excerpt=excerpt, highlights=spans, context=context)
-    return excerpt_blocks(hit)
+    return excerpt_blocks(excerpt, spans, context)
 
 
 def _rows(block: ExcerptBlock) -> list[list[str]]:
@@ -45,3 +41,8 @@ def test_a_lonely_line_with_bars_is_prose_and_keeps_its_words(text: str) -> None
     (block,) = _blocks(text)
     assert block.paragraph is not None
     assert block.paragraph.text.replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_lonely_row_of_a_quotation_is_a_row() -> None:
+    (row,) = excerpt_blocks("over 5 | 30 | 5 days", is_quote=True)
+    assert _rows(row) == [["over 5", "30", "5 days"]]

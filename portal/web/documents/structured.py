@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,13 +13,16 @@ from portal.domain.search import Span
 from portal.text.layout.sentences import trim
 from portal.text.layout.tables import table_rows
 
+_BULLET = re.compile(r"[-*+•·▪◦‣–]\s+(?=\S)")
+
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
     """Characters of a chunk with the marks in them; `kind` is None in a paragraph.
 
     `is_first` for the piece with the chosen mark, whose index in `spans` is `first`. `level` is
-    that of a heading or item. `start` is where a heading begins in the chunk.
+    that of a heading or item, `has_bullet` where an item stands behind one. `start` is where a
+    heading begins in the chunk.
     """
 
     text: str
@@ -28,6 +32,7 @@ class TextPiece:
     kind: BlockKind | None = None
     start: int = 0
     first: int = 0
+    has_bullet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class TablePiece:
 
 @dataclass(frozen=True, slots=True)
 class ListPiece:
-    """Items of a list in a row, with their own bullets or numbers."""
+    """Items of a list in a row: numbers stand in their text, bullets do not."""
 
     items: tuple[TextPiece, ...]
 
@@ -61,8 +66,12 @@ class _Marks:
     chosen: Span | None
 
     def piece(self, content: str, start: int, end: int, block: Block | None = None) -> TextPiece:
-        inside = [mark for mark in self.spans if max(mark.start, start) < min(mark.end, end)]
         is_first = self.chosen is not None and start <= self.chosen.start < end
+        bullet = None
+        if block and block.kind is BlockKind.ITEM:
+            bullet = _BULLET.match(content, start, end)
+            start = bullet.end() if bullet else start
+        inside = [mark for mark in self.spans if max(mark.start, start) < min(mark.end, end)]
         return TextPiece(
             content[start:end],
             tuple(Span(max(m.start, start) - start, min(m.end, end) - start) for m in inside),
@@ -71,6 +80,7 @@ class _Marks:
             kind=block.kind if block else None,
             start=start if block and block.kind is BlockKind.HEADING else 0,
             first=inside.index(self.chosen) if is_first and self.chosen in inside else 0,
+            has_bullet=bullet is not None,
         )
 
 

@@ -55,7 +55,9 @@ def test_structure_is_shown_as_such(
     client: FlaskClient, portal: Portal, guide: DocumentSummary
 ) -> None:
     page = client.get(f"/documents/{guide.id}", headers=portal.headers()).text
-    assert re.search(r'<ul class="passage-list">\s*<li[^>]*>- Clean the Oven.</li>', page)
+    assert re.search(
+        r'<ul class="passage-list">\s*<li class="bulleted"[^>]*>Clean the Oven.</li>', page
+    )
     assert "<code>bake(loaf)</code>" in page
     assert re.search("<td>\\s*Rye\\s*</td>\\s*<td>\\s*55\\s*</td>", page)
     assert "Rye | 55" not in page

@@ -49,16 +49,19 @@ def test_marks_are_cut_at_cells_and_only_one_is_the_first() -> None:
 
 
 def test_items_in_a_row_are_one_list_and_code_keeps_its_lines() -> None:
-    content = "- one\n  - two\n\nx = 1\n  y = 2"
+    content = "1. one\n  - two\n\nx = 1\n  y = 2"
     blocks = (
-        Block(BlockKind.ITEM, 0, 5, level=1),
-        Block(BlockKind.ITEM, 8, 13, level=2),
-        Block(BlockKind.CODE, 15, len(content)),
+        Block(BlockKind.ITEM, 0, 6, level=1),
+        Block(BlockKind.ITEM, 9, 14, level=2),
+        Block(BlockKind.CODE, 16, len(content)),
     )
     found = Chunk(index=0, content=content, char_start=0, char_end=len(content), blocks=blocks)
-    listed, code = chunk_pieces(found, ())
+    listed, code = chunk_pieces(found, [Span(9, 12)])
     assert isinstance(listed, ListPiece)
-    assert [(item.text, item.level) for item in listed.items] == [("- one", 1), ("- two", 2)]
+    numbered, bulleted = listed.items
+    assert (numbered.text, numbered.level, numbered.has_bullet) == ("1. one", 1, False)
+    assert (bulleted.text, bulleted.level, bulleted.has_bullet) == ("two", 2, True)
+    assert (bulleted.spans, bulleted.is_first) == ((Span(0, 1),), True)
     assert (code.text, code.kind) == ("x = 1\n  y = 2", BlockKind.CODE)
 
 

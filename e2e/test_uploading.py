@@ -195,7 +195,7 @@ def test_folder_says_what_it_left_out_and_how_many_wait(
     (tmp_path / "program.exe").write_bytes(b"MZ")
     page.get_by_test_id("upload-folder").set_input_files(tmp_path)
     expect(page.locator("#upload-more")).to_have_text("5 more queued.")
-    expect(page.locator("#upload-notice")).to_contain_text("1 files skipped")
+    expect(page.locator("#upload-notice")).to_contain_text("unreadable: 1")
     expect(page.locator("#upload-notice")).to_be_visible()
 
 
@@ -274,7 +274,7 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
         "**/documents", lambda route: route.fulfill(status=429, headers={"Retry-After": "1"})
     )
     drop(page, folder)
-    expect(page.locator("#upload-notice")).to_contain_text("2 files skipped")
+    expect(page.locator("#upload-notice")).to_contain_text("unreadable: 2")
     page.on("dialog", lambda dialog: dialog.dismiss())
     away = page.get_by_role("navigation").get_by_role("link", name="Search").first
     with page.expect_event("dialog") as asked:

@@ -217,16 +217,20 @@ def index() -> Answer:
         )
     if not wants_fragment("document-results") and not wants_fragment("load-more"):
         return render_template("pages/documents/documents.html", **page_values(query))
-    values = list_values(query)
+    # After an upload, which may have made folders.
+    is_refresh = "X-Refresh" in request.headers
+    values = page_values(query) if is_refresh else list_values(query)
     if wants_fragment("document-results"):
+        beside = {**values, "out_of_band": True}
         response = make_response(
             fragments(
                 ("fragments/documents/_results.html", values),
-                ("fragments/documents/_progress.html", {**values, "out_of_band": True}),
+                ("fragments/documents/_progress.html", beside),
+                *([("fragments/folders/_tree.html", beside)] if is_refresh else []),
             )
         )
         # An automatic refresh must not change the address.
-        if "X-Refresh" not in request.headers:
+        if not is_refresh:
             # Use the shortest address of this list, without empty filters.
             address = url_for("documents.index", **query.arguments())
             response.headers["HX-Push-Url"] = address

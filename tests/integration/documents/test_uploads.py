@@ -399,6 +399,15 @@ def test_list_that_refreshes_of_itself_makes_no_entry_in_the_history(
     assert "HX-Push-Url" not in refreshed.headers
 
 
+def test_list_that_refreshes_after_an_upload_brings_the_tree_of_folders(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = portal.headers() | {"HX-Request": "true", "HX-Target": "document-results"}
+    assert 'id="folder-tree"' not in client.get("/documents", headers=headers).text
+    refreshed = client.get("/documents", headers=headers | {"X-Refresh": "true"}).text
+    assert re.search(r'<nav id="folder-tree"[^>]*hx-swap-oob="true"', refreshed)
+
+
 def test_form_stops_at_a_full_disk_and_says_what_was_stored(
     client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,8 @@ _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")
 # Rows whose name is a number, a date, a time or a sentence make odd questions.
 _NUMBERED = re.compile(r"[-+]?[¥$€£￥]?\s?\d")
 _MAX_ROW_WORDS = 3
-_COUNTED = re.compile(r"^(?P<thing>\S+?)数$")
+# What is counted, such as days, in the plural.
+_COUNTED = re.compile(r"(?!\w*(?:ss|us|is)\b)\w{2,}s\b", re.IGNORECASE)
 
 
 def suggest(
@@ -54,13 +55,19 @@ def _of_table(body: str, table: Block) -> Iterator[str]:
         row, name = cells[0].strip(), header[column]
         if _NUMBERED.match(row) or len(row.split()) > _MAX_ROW_WORDS or not name:
             continue
-        yield _chinese(row, name) if is_chinese else f"What is the {_lowered(name)} of {row}?"
+        is_figure = bool(_NUMBERED.match(cells[column].strip()))
+        yield _chinese(row, name, is_figure) if is_chinese else _english(row, name, is_figure)
 
 
-def _chinese(row: str, name: str) -> str:
-    if counted := _COUNTED.match(name):
-        return f"{row}的{counted['thing']}数是多少？"
-    return f"{row}的{name}是什么？"
+def _chinese(row: str, name: str, is_figure: bool) -> str:
+    asked = "多少" if is_figure else "谁" if name.endswith(("人", "员", "者")) else "什么"
+    return f"{row}的{name}是{asked}？"
+
+
+def _english(row: str, name: str, is_figure: bool) -> str:
+    if is_figure and _COUNTED.match(name):
+        return f"How many {_lowered(name)} for {_lowered(row)}?"
+    return f"What is the {_lowered(name)} of {row}?"
 
 
 def _of_heading(title: str, heading: Heading) -> str | None:

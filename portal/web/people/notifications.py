@@ -212,7 +212,7 @@ def notification_words(item: Notification) -> str:
         return recovery_code_words(item)
     if item.kind is NotificationKind.SHARED:
         owner = item.details.get("owner")
-        words = gettext("%(name)s shares a conversation with you.", name=owner)
+        words = gettext("%(name)s shared a conversation with you.", name=owner)
     elif item.kind is NotificationKind.READY:
         words = gettext("“%(title)s” is ready and can be searched.", title=title)
     elif item.beside is FailedUpdate.VERSION:

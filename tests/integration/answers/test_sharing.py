@@ -219,7 +219,7 @@ def test_reader_is_reported_once_and_no_longer_when_it_is_not_shared(
     [told] = client.get("/api/notifications", headers=mine).json["notifications"]
     assert (told["kind"], told["conversation_id"]) == ("shared", str(talk))
     page = client.get("/notifications", headers=mine).text
-    assert "admin shares a conversation with you." in page
+    assert "admin shared a conversation with you." in page
     opened = client.post(f"/notifications/{told['id']}/open", headers=mine)
     assert opened.location == f"/shared/{talk}"
     [listed] = client.get("/api/shared-conversations", headers=mine).json["conversations"]

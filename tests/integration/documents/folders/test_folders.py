@@ -257,7 +257,7 @@ def test_pages_of_folders_work_without_scripts(ada: Cabinet) -> None:
     assert refused.status_code == 409
     assert "already taken" in refused.text
     address = f"/folders/{folder_id}/delete"
-    assert "1 document lies in it." in ada.call("GET", address).text
+    assert "It contains 1 document." in ada.call("GET", address).text
     assert ada.call("POST", address, data={"documents": ""}).status_code == 422
     gone = ada.call("POST", address, data={"documents": "trash"})
     assert gone.headers["Location"] == "/documents"

@@ -12,6 +12,7 @@ from portal.answering import create_chat_model
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration.eventual import EventualCalibration
 from portal.errors import ServerSetup
+from portal.observability import tracing
 from portal.observability.logs import configure_logs
 from portal.reranking import create_reranker
 from portal.services import Services
@@ -40,6 +41,8 @@ def build_services(
     ServerSetup without a database, InvalidSetting."""
     settings = settings or load_settings()
     configure_logs(settings)
+    if settings.tracing.endpoint is not None:
+        tracing.export_to(settings.tracing.endpoint)
     analyse_in(settings.search.text.language)
     url = database_url or settings.database_url
     if not url:

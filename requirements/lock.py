@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent
-LOCKS = ("core", "dev", "local", "ocr", "chroma", "mcp", "langchain", "bench", "load")
+LOCKS = ("core", "dev", "local", "ocr", "chroma", "mcp", "langchain", "tracing", "bench", "load")
 MARK = "# source sha256: "
 
 # What packages name and the portal never imports. django-htmx is wanted for its static files only,
@@ -31,7 +31,12 @@ NOT_LOCKED_WITH_TORCH = (
 # langchain-postgres asks for pgvector below 0.4, and works with what the portal has.
 OVERRIDES = {"bench": ("pgvector",)}
 # Locks that are installed together hold the same versions of what they share.
-CONSTRAINED_BY = {"core": (), "dev": ("core",), "bench": ("core", "dev", "chroma")}
+CONSTRAINED_BY = {
+    "core": (),
+    "dev": ("core",),
+    "tracing": ("core", "dev", "chroma"),  # Chroma brings parts of OpenTelemetry.
+    "bench": ("core", "dev", "chroma"),
+}
 TORCH = "torch==2.13.0 \\\n"
 TORCH_BY_SYSTEM = """\
 torch==2.13.0+cpu ; sys_platform == 'linux' \\

@@ -49,15 +49,21 @@ class _Measured:
         try:
             answer = self._application(environ, start)
         except BaseException:
-            _end(method)
+            _end(method, _endpoint(environ), status)
             raise
         finally:
-            endpoint = str(environ.get(_ENDPOINT, metrics.UNMATCHED))
-            metrics.request_answered(method, endpoint, status, time.perf_counter() - started)
-        return ClosingIterator(answer, lambda: _end(method))
+            seconds = time.perf_counter() - started
+            metrics.request_answered(method, _endpoint(environ), status, seconds)
+        trace = tracing.current()
+        return ClosingIterator(answer, lambda: _end(method, _endpoint(environ), status, trace))
 
 
-def _end(method: str) -> None:
+def _endpoint(environ: WSGIEnvironment) -> str:
+    return str(environ.get(_ENDPOINT, metrics.UNMATCHED))
+
+
+def _end(method: str, endpoint: str, status: int, trace: tracing.Trace | None = None) -> None:
     metrics.request_ended(method)
     # The server's own lines, such as of a malformed request that comes next, are not this one's.
-    tracing.end()
+    known = metrics.known_method(method)
+    tracing.end(trace, {"method": known, "endpoint": endpoint, "status": status})

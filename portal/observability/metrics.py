@@ -1,4 +1,4 @@
-"""All metrics of the portal, defined in this module only.
+"""All metrics of the portal, defined in this module only. What is timed here is a span too.
 
 Callers use the functions here; only this module knows of Prometheus. Every metric has labels, and
 every label takes few values: the name of an endpoint, never an address; a code, never a message.
@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+from portal.observability import tracing
 
 REGISTRY = CollectorRegistry()
 disable_created_metrics()  # As many series again, that say when a count began.
@@ -107,18 +109,18 @@ _POOL = _gauge("portal_database_pool_in_use_connections", "Database connections 
 
 
 def request_began(method: str) -> None:
-    _IN_FLIGHT.labels(_method(method)).inc()
+    _IN_FLIGHT.labels(known_method(method)).inc()
 
 
 def request_answered(method: str, endpoint: str, status: int, seconds: float) -> None:
     """Count and time a request. `endpoint` is the name of the rule that matched, or UNMATCHED."""
-    _REQUEST_SECONDS.labels(_method(method), endpoint, str(status)).observe(seconds)
+    _REQUEST_SECONDS.labels(known_method(method), endpoint, str(status)).observe(seconds)
     if status == 429:  # noqa: PLR2004 - Too Many Requests
         _RATE_LIMITED.labels(endpoint).inc()
 
 
 def request_ended(method: str) -> None:
-    _IN_FLIGHT.labels(_method(method)).dec()
+    _IN_FLIGHT.labels(known_method(method)).dec()
 
 
 def count_error(code: str, surface: str) -> None:
@@ -126,7 +128,8 @@ def count_error(code: str, surface: str) -> None:
     _ERRORS.labels(code, surface).inc()
 
 
-def _method(method: str) -> str:
+def known_method(method: str) -> str:
+    """Return a method of HTTP; `other` for what a client invents."""
     return method if method in _METHODS else "other"
 
 
@@ -136,7 +139,7 @@ def _method(method: str) -> str:
 @contextmanager
 def searching(method: str) -> Iterator[None]:
     """Time a search. `method` is hybrid, vector or keyword, as requested."""
-    with _timing(_SEARCH_SECONDS, method):
+    with tracing.span("search", mode=method), _timing(_SEARCH_SECONDS, method):
         yield
 
 
@@ -166,14 +169,15 @@ def embedding(provider: str, *, texts: int, is_query: bool) -> Iterator[None]:
     """Time one call of an embedding model."""
     kind = "query" if is_query else "passages"
     _EMBEDDED_TEXTS.labels(provider, kind).inc(texts)
-    with _timing(_EMBEDDING_SECONDS, provider, kind):
+    span = tracing.span("embedding", provider=provider, input=kind, texts=texts)
+    with span, _timing(_EMBEDDING_SECONDS, provider, kind):
         yield
 
 
 @contextmanager
 def reranking() -> Iterator[None]:
     """Time one call of a re-ranking model."""
-    with _timing(_RERANK_SECONDS):
+    with tracing.span("reranking"), _timing(_RERANK_SECONDS):
         yield
 
 
@@ -185,6 +189,7 @@ def chat_began(provider: str, seconds: float) -> None:
 def chat_ended(provider: str, outcome: str, seconds: float) -> None:
     """Count an answer. `outcome` is `ok`, `error`, or `cancelled` when the reader left."""
     _CHAT_SECONDS.labels(provider, outcome).observe(seconds)
+    tracing.passed("chat", seconds, provider=provider, outcome=outcome)
 
 
 # --- jobs and connections ------------------------------------------------------------------------

@@ -1,19 +1,29 @@
 """Trace context: which trace a piece of work belongs to, as W3C Trace Context writes it.
 
-The portal records no spans of its own. It reads where a request comes from, shows that in its log
-lines, and passes it on to the servers that it asks and to the jobs that it enqueues, so that
-a collector sees one trace.
+The portal reads where a request comes from, shows that in its log lines, and passes it on to the
+servers that it asks and to the jobs that it enqueues, so that a collector sees one trace. With
+`tracing.endpoint` it records spans of its own (`portal.observability.spans`); without, `span` does
+nothing.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import structlog
+
+from portal.errors import ServerSetup
+
+if TYPE_CHECKING:
+    from portal.observability.spans import Recorder
+
+Attribute = str | int | float | bool
 
 # Version 00 ends after the flags; a later one may go on after a dash.
 _TRACEPARENT = re.compile(
@@ -34,16 +44,73 @@ class Trace:
     span_id: str
     is_sampled: bool = False
     state: str = ""
+    recorded: Any = field(default=None, compare=False, repr=False)
+    """The span that is exported, if one is."""
 
     def traceparent(self) -> str:
         return f"00-{self.trace_id}-{self.span_id}-{int(self.is_sampled):02x}"
 
     def child(self) -> Trace:
         """Return a span within this span."""
-        return replace(self, span_id=secrets.token_hex(8))
+        return replace(self, span_id=secrets.token_hex(8), recorded=None)
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+_recorder: Recorder | None = None
+_NOTHING = nullcontext()
+
+
+def export_to(endpoint: str) -> None:
+    """Record spans in this process and send them to a collector. Raises ServerSetup without the
+    extra `tracing`."""
+    global _recorder  # noqa: PLW0603 - one a process, as the context is
+    if _recorder is not None:
+        return
+    try:
+        from portal.observability import spans
+    except ModuleNotFoundError as error:
+        raise ServerSetup(
+            reason="PORTAL_TRACING__ENDPOINT needs the extra `tracing`: ./run setup --tracing"
+        ) from error
+    _recorder = spans.connect(endpoint)
+
+
+def span(name: str, **attributes: Attribute) -> AbstractContextManager[object]:
+    """Record what happens inside as a part of this request or job."""
+    outer = _current.get()
+    if _recorder is None or outer is None:
+        return _NOTHING
+    return _recording(_recorder.start(name, outer, attributes), outer)
+
+
+@contextmanager
+def _recording(inner: Trace, outer: Trace) -> Iterator[None]:
+    _current.set(inner)
+    try:
+        yield
+    except BaseException as error:
+        _end(inner, error)
+        raise
+    else:
+        _end(inner)
+    finally:
+        _current.set(outer)
+
+
+def passed(name: str, seconds: float, **attributes: Attribute) -> None:
+    """Record a part that has just ended: a stream gives its thread to others between two words."""
+    outer = _current.get()
+    if _recorder is not None and outer is not None:
+        _end(_recorder.start(name, outer, attributes, started_s_ago=seconds))
+
+
+def _end(
+    trace: Trace, error: BaseException | None = None, attributes: dict[str, Attribute] | None = None
+) -> None:
+    if trace.recorded is not None:
+        from portal.observability import spans
+
+        spans.end(trace.recorded, attributes or {}, error)
 
 
 def parse(traceparent: str, tracestate: str = "") -> Trace | None:
@@ -61,8 +128,16 @@ def parse(traceparent: str, tracestate: str = "") -> Trace | None:
 def begin(request_id: str, traceparent: str = "", tracestate: str = "") -> None:
     """Bind this thread or task to a request, in the caller's trace or a new one; log lines then
     carry both."""
-    caller = parse(traceparent, tracestate)
-    trace = caller.child() if caller else Trace(secrets.token_hex(16), secrets.token_hex(8))
+    _bind("request", request_id, parse(traceparent, tracestate))
+
+
+def _bind(name: str, request_id: str, caller: Trace | None) -> None:
+    if _recorder is not None:
+        trace = _recorder.start(name, caller, {})
+    elif caller is not None:
+        trace = caller.child()
+    else:
+        trace = Trace(secrets.token_hex(16), secrets.token_hex(8))
     _current.set(trace)
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(
@@ -70,8 +145,16 @@ def begin(request_id: str, traceparent: str = "", tracestate: str = "") -> None:
     )
 
 
-def end() -> None:
-    """Delete the request: what this thread logs until the next one has no request's id."""
+def current() -> Trace | None:
+    return _current.get()
+
+
+def end(trace: Trace | None = None, attributes: dict[str, Attribute] | None = None) -> None:
+    """Delete the request: what this thread logs until the next one has no request's id. Its span
+    ends, which is that of `trace` where a stream is closed by another thread."""
+    ended = trace or _current.get()
+    if ended is not None:
+        _end(ended, attributes=attributes)
     _current.set(None)
     structlog.contextvars.clear_contextvars()
 
@@ -81,7 +164,9 @@ def outgoing() -> dict[str, str]:
     trace = _current.get()
     if trace is None:
         return {}
-    headers = {"traceparent": trace.child().traceparent()}
+    # The other server's part is within the span that a collector gets.
+    sent = trace.child() if trace.recorded is None else trace
+    headers = {"traceparent": sent.traceparent()}
     if trace.state:
         headers["tracestate"] = trace.state
     if request_id := _request_id():
@@ -95,11 +180,16 @@ def origin() -> dict[str, str]:
     return {"traceparent": trace.traceparent(), "request_id": _request_id()} if trace else {}
 
 
-def resume(origin: Mapping[str, str]) -> None:
-    """Continue the trace of the request that enqueued a job."""
+@contextmanager
+def resumed(origin: Mapping[str, str], **attributes: Attribute) -> Iterator[None]:
+    """Continue the trace of the request that enqueued a job, until the job ends."""
     sent_id = origin.get("request_id", "")
     request_id = sent_id if is_request_id(sent_id) else secrets.token_hex(16)
-    begin(request_id, origin.get("traceparent", ""))
+    _bind("job", request_id, parse(origin.get("traceparent", "")))
+    try:
+        yield
+    finally:
+        end(attributes=attributes)
 
 
 def is_request_id(text: str) -> bool:

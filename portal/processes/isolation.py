@@ -18,6 +18,7 @@ import structlog
 
 from portal.container import build_services
 from portal.errors import Unavailable
+from portal.observability import tracing
 from portal.services import Services
 from portal.services.documents.ingestion import attempts, indexing
 from portal.settings import Settings
@@ -34,7 +35,7 @@ def index_alone(services: Services, job_id: UUID, *, should_stop: Callable[[], b
     """Run `indexing.index_document` in its own process."""
     url = services.database.url
     settings = services.settings.model_copy(update={"database_url": url})
-    process = _processes.Process(target=_index, args=(settings, job_id))
+    process = _processes.Process(target=_index, args=(settings, job_id, tracing.origin()))
     process.start()
     while process.is_alive():
         if should_stop():
@@ -58,13 +59,14 @@ def _fail_crashed_job(services: Services, job_id: UUID, exit_status: int) -> Non
         attempts.fail(services, job_id, Unavailable())
 
 
-def _index(settings: Settings, job_id: UUID) -> None:
+def _index(settings: Settings, job_id: UUID, origin: dict[str, str]) -> None:
     # Ctrl-C and a service manager ask all processes at once; the worker answers for this one.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     services = build_services(settings)
-    indexing.index_document(services, job_id)
+    with tracing.resumed(origin, task="isolated"):
+        indexing.index_document(services, job_id)
 
 
 def _end_with_parent() -> None:

@@ -34,7 +34,7 @@ def https_address(value: str) -> str:
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @field_validator("api_base", check_fields=False)
+    @field_validator("api_base", "endpoint", check_fields=False)
     @classmethod
     def _is_http_address(cls, value: str | None) -> str | None:
         return value if value is None else http_address(value)

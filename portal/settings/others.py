@@ -44,6 +44,17 @@ class MetricsSettings(Section):
     )
 
 
+class TracingSettings(Section):
+    """Spans for an OpenTelemetry collector; needs the extra `tracing`."""
+
+    endpoint: str | None = Field(
+        None,
+        description="where spans are sent by OTLP over HTTP, such as "
+        "`http://collector:4318/v1/traces`; unset: none are recorded. The SDK's own variables "
+        "(`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER` …) apply",
+    )
+
+
 class IngestSettings(Section):
     """How documents are read and split."""
 

@@ -61,6 +61,7 @@ _HEADINGS = {
     "audit": "Audit log",
     "backup": "Backups",
     "metrics": "Metrics",
+    "tracing": "Traces",
 }
 _TYPES = {
     str: "text",

@@ -29,6 +29,7 @@ from portal.settings.others import (
     McpSettings,
     MetricsSettings,
     SourceSettings,
+    TracingSettings,
     UploadSettings,
 )
 from portal.settings.search import SearchSettings
@@ -203,6 +204,7 @@ class Settings(BaseSettings):
     audit: AuditSettings = AuditSettings()
     backup: BackupSettings = BackupSettings()
     metrics: MetricsSettings = MetricsSettings()
+    tracing: TracingSettings = TracingSettings()
 
     @field_validator("secret_key", "secret_key_old")
     @classmethod

@@ -15,6 +15,7 @@ from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, Message
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.errors import N_, InvalidInput, NotFound
+from portal.observability import tracing
 from portal.services import Services
 from portal.services.answers import conversations, writers
 from portal.services.answers.drafts import AnswerDraft
@@ -111,7 +112,8 @@ def _begin(services: Services, user: User, place: _Place, question: str) -> Answ
         asked = ask_in(
             services, user, place.conversation_id, question, place.before, scope=place.scope
         )
-        retrieved = retrieve(services, asked)
+        with tracing.span("answer.retrieve"):
+            retrieved = retrieve(services, asked)
         answering = _store(services, asked, place, retrieved)
     except BaseException:
         slot.release()

@@ -38,6 +38,7 @@ from portal.domain.conversations import (
     TextWritten,
 )
 from portal.errors import N_, ChatUnavailable, PortalError
+from portal.observability import tracing
 from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
 from portal.services.answers.retrieving import Asked, Retrieved, search_across, search_further
@@ -104,7 +105,8 @@ class AnswerStream(Iterator[AnswerEvent]):
             status = yield from self._write()
             if rest := self._draft.close():
                 yield TextWritten(rest)
-            finished = AnswerFinished(self._draft.finish(status))
+            with tracing.span("answer.cite"):
+                finished = AnswerFinished(self._draft.finish(status))
             # A reader that has the last event may not ask for the end of the stream.
             self._slot.release()
             yield finished

@@ -20,6 +20,7 @@ from psycopg.rows import tuple_row
 
 from portal.domain.search import KeywordBackend
 from portal.domain.search.fusion import Offer
+from portal.observability import tracing
 from portal.store.binary_parameters import UuidsParameter, VectorParameter
 from portal.store.documents.selection import selection_binds
 from portal.store.search import leg_plans
@@ -58,7 +59,8 @@ def timed(milliseconds: dict[str, float], step: str) -> Iterator[None]:
     """Record the duration of a step."""
     started = perf_counter()
     try:
-        yield
+        with tracing.span(f"search.{step}"):
+            yield
     finally:
         milliseconds[step] = round((perf_counter() - started) * 1000, 3)
 
@@ -128,8 +130,10 @@ def find_offers(
                 words.append(statements.send(clause, arrays, tuple_row, keeps_plan=shape.is_plain))
             if nearest is not None:
                 near = near or statements.send(nearest, binds, tuple_row, keeps_plan=shape.is_plain)
-                by_vector = near.fetchall()
-            by_words = [row for cursor in words for row in cursor.fetchall()]
+                with tracing.span("search.vector_leg", plan=str(trace.vector_plan)):
+                    by_vector = near.fetchall()
+            with tracing.span("search.keyword_leg", plan=str(trace.keyword_plan)):
+                by_words = [row for cursor in words for row in cursor.fetchall()]
     # Listed ids are valid for the version under which they were read.
     versions = {row[-1] for row in (*by_vector, *by_words)}
     if enabled.ids is not None or legs.has_private or not versions:

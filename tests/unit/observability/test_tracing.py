@@ -88,8 +88,8 @@ def test_job_continues_the_trace_that_enqueued_it():
 
         def work():
             assert tracing.outgoing() == {}
-            tracing.resume(origin)
-            return structlog.contextvars.get_contextvars()
+            with tracing.resumed(origin):
+                return structlog.contextvars.get_contextvars()
 
         bound = pool.submit(work).result()
     assert bound["request_id"] == "a-request-id"
@@ -99,5 +99,6 @@ def test_job_continues_the_trace_that_enqueued_it():
 
 @pytest.mark.parametrize("origin", [{}, {"request_id": "bad\nid", "traceparent": "x"}])
 def test_job_without_an_origin_gets_new_ids(origin):
-    tracing.resume(origin)
-    assert re.fullmatch(r"[0-9a-f]{32}", tracing.outgoing()["X-Request-ID"])
+    with tracing.resumed(origin):
+        assert re.fullmatch(r"[0-9a-f]{32}", tracing.outgoing()["X-Request-ID"])
+    assert tracing.outgoing() == {}

@@ -62,7 +62,7 @@ def test_it_needs_nothing_but_the_standard_library() -> None:
 def test_help_explains_every_command() -> None:
     done = call("--help")
     assert done.returncode == 0
-    extras = ("--local", "--ocr", "--chroma", "--mcp", "--langchain", "--all")
+    extras = ("--local", "--ocr", "--chroma", "--mcp", "--langchain", "--tracing", "--all")
     for name in ("test", "check", "bench", "eval", "portal", "setup", *extras):
         assert name in done.stdout
 

@@ -40,7 +40,7 @@ from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
 from portal.ingest.formats import FORMATS
 from portal.ingest.limits import ExtractionLimits, FileToRead
-from portal.observability import metrics
+from portal.observability import metrics, tracing
 from portal.services import Services
 from portal.services.documents.ingestion import attempts, chunk_storage
 from portal.services.documents.ingestion.adopting import adopt
@@ -158,12 +158,16 @@ def _index(
     should_stop: Callable[[], bool],
     reading: _Reading,
 ) -> None:
-    extracted = _extracted(services, attempt, reading)
-    chunks = split(extracted, target_tokens=attempt.chunk_tokens)
-    _store_chunks(services, attempt, chunks, should_stop)
-    if attempt.has_text:
-        revision_changes.note(services, attempt)
-    _publish(services, attempt)
+    with tracing.span("ingest.extract", media_type=attempt.media_type):
+        extracted = _extracted(services, attempt, reading)
+    with tracing.span("ingest.split"):
+        chunks = split(extracted, target_tokens=attempt.chunk_tokens)
+    with tracing.span("ingest.store", chunks=len(chunks)):
+        _store_chunks(services, attempt, chunks, should_stop)
+    with tracing.span("ingest.publish"):
+        if attempt.has_text:
+            revision_changes.note(services, attempt)
+        _publish(services, attempt)
 
 
 def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> ExtractedText:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from portal.database.embedded import borrowed
-from portal.errors import PortalError
 from portal.processes.backups import recording, restoring
 from portal.processes.backups.encryption import Key
 from portal.processes.backups.manifest import Manifest
 from portal.processes.backups.restoring import Note, Report
 from portal.settings import Settings
+
+_PREFIX = "portal-rehearsal-"
+_ENTERED = 0o711
+# The trial portal has the backup's key: it would share the serving portal's limits and caches in
+# Redis, and read what its replicas have.
+_OF_THE_SERVING_PORTAL = {"database_url": None, "database_replica_url": None, "redis_url": None}
 
 
 def rehearse(
@@ -27,16 +36,48 @@ def rehearse(
         url = settings.database_url or stack.enter_context(
             borrowed(settings.data_dir, report=report)
         )
-        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="portal-rehearsal-"))
-        # The bundled server may run as another user, who has to enter it.
-        Path(directory).chmod(0o711)
-        trial = settings.model_copy(update={"data_dir": Path(directory), "database_url": None})
+        _delete_leftovers()
+        directory = stack.enter_context(_directory())
+        trial = settings.model_copy(update={"data_dir": directory} | _OF_THE_SERVING_PORTAL)
         try:
             manifest = restoring.restore(
                 trial, path, replace=False, key=key, report=report, note=note
             )
-        except PortalError:
+        except Exception:  # A full disk as well as a damaged file.
             recording.record_rehearsal(url, path, taken_at=None, has_failed=True)
             raise
         recording.record_rehearsal(url, path, taken_at=manifest.taken_at, has_failed=False)
         return manifest
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """Yield a temporary directory, locked as long as this process lives."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as directory:
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # The bundled server may run as another user, who has to enter it.
+            os.fchmod(descriptor, _ENTERED)
+            yield Path(directory)
+        finally:
+            os.close(descriptor)
+
+
+def _delete_leftovers() -> None:
+    """Delete what rehearsals left that were killed: each is a copy of the whole portal."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue  # Gone, or of another user.
+        try:
+            found = os.fstat(descriptor)
+            # One that another rehearsal has just made, and not yet locked, is not open to others.
+            if found.st_uid == os.getuid() and found.st_mode & 0o777 == _ENTERED:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+        except BlockingIOError:
+            pass  # It runs.
+        finally:
+            os.close(descriptor)

@@ -25,6 +25,7 @@ COUNTS = {
     "database": (1, 25),
     "both": (1, 5),
     "use": (3, 60),
+    "switch": (1, 40),
     "promotion": (1, 10),
     "migrate": (2, 20),
     "backup": (1, 10),

@@ -48,9 +48,9 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # The max numbers of statements that are compared with the question, since a table of short rows has
 # hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
 # the other, where no words help to choose, two.
-_OWN, _ACROSS = (24, 12), (40, 24)
+_OWN, _ACROSS = (32, 10), (64, 16)
 # What shared words and the rank of the source add to the nearness of a statement.
-_WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.3, 0.1, 0.2
+_WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
 # The chance from which a statement is quoted, and the share of the question's words in a source on
 # its subject.
 MIN_CHANCE = 0.5

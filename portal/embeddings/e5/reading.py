@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from portal.embeddings.e5 import graph
 from portal.embeddings.e5.weights import Matrix, Shape, Weights
 
-WEIGHTS = Path(__file__).parent / "reader.npz"
+WEIGHTS, NEARNESS = (Path(__file__).parent / f"{name}.npz" for name in ("reader", "nearness"))
 # The layer from which a question and a statement are read together.
 JOINED_FROM = 6
 MAX_QUESTION_TOKENS, MAX_CONTEXT_TOKENS, MAX_STATEMENT_TOKENS = 40, 30, 90
@@ -29,7 +29,7 @@ _STEPS = np.linspace(0.1, 0.9, 9, dtype=np.float32)
 _STEEPNESS = 20
 # By statement, by context; the same piece in the statement, in the context.
 FEATURES = 2 * len(_STEPS) + 2
-_IN_CONTEXT = 0.9
+IN_CONTEXT = 0.85
 _BEFORE_TEXT = 3  # The start token and the two pieces of the prefix.
 
 
@@ -59,25 +59,33 @@ class AdaptedWeights:
         return self._weights.columns(name, outputs=outputs) + low @ high
 
 
+def _stored(path: Path) -> dict[str, Matrix]:
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name].astype(np.float32) for name in stored.files}
+
+
 class AnswerReader:
     """The adapted layers as a network of their own. Thread-safe; not across a fork."""
 
     def __init__(self, weights: Weights, precision: str, start_session: Any) -> None:
         """Load the changes and build the network, with `start_session` of its ONNX model."""
-        with np.load(WEIGHTS, allow_pickle=False) as stored:
-            self._changes = {name: stored[name].astype(np.float32) for name in stored.files}
+        self._changes, self._nearness = map(_stored, (WEIGHTS, NEARNESS))
         adapted = AdaptedWeights(weights, self._changes)
         self._output = graph.layer_output(weights.shape.layers - 1)
         self._session = start_session(graph.build(adapted, precision, first_layer=JOINED_FROM))
 
     def similarity(self, question: Tokens, statement: Tokens) -> float:
-        """Return the mean cosine of the question's tokens to the nearest of the statement's, those
-        of its context a little less near."""
-        cosines = _cosines(question, statement, self._changes["centre"])[_BEFORE_TEXT:-1]
-        start = statement.statement_start
+        """Return the weighted mean cosine of the question's tokens to the nearest of the
+        statement's, those of its context a little less near."""
+        maps, start = self._nearness, statement.statement_start
+        asked, said = (one.vectors - maps["centre"] for one in (question, statement))
+        weights = np.exp(asked @ maps["weights"])[_BEFORE_TEXT:-1]
+        asked, said = asked @ maps["question"], said @ maps["statement"]
+        cosines = _cosines(question, statement, asked, said)[_BEFORE_TEXT:-1]
         nearest = cosines[:, start:].max(axis=1, initial=-1)
         above = cosines[:, :start].max(axis=1, initial=-1)
-        return float(np.maximum(nearest, _IN_CONTEXT * above).mean()) if len(cosines) else 0.0
+        near = np.maximum(nearest, IN_CONTEXT * above)
+        return float(weights @ near / weights.sum()) if len(cosines) else 0.0
 
     def log_odds(self, question: Tokens, statement: Tokens) -> float:
         """Return the log odds that a statement answers a question."""
@@ -106,8 +114,8 @@ class AnswerReader:
 def matches(question: Tokens, statement: Tokens, centre: Matrix) -> tuple[Matrix, Matrix]:
     """Return how well each token is matched by the other side: (tokens, FEATURES) of 0 to 1."""
     start, width = statement.statement_start, len(_STEPS)
-    cosines = _cosines(question, statement, centre)
-    own, other = _is_text(question), _is_text(statement)
+    cosines = _cosines(question, statement, question.vectors - centre, statement.vectors - centre)
+    own, other = is_text(question), is_text(statement)
     asked = np.zeros((len(question.pieces), FEATURES), np.float32)
     said = np.zeros((len(statement.pieces), FEATURES), np.float32)
     asked[:, :width] = _steps(cosines[:, start:].max(axis=1, initial=-1))
@@ -120,21 +128,19 @@ def matches(question: Tokens, statement: Tokens, centre: Matrix) -> tuple[Matrix
     return asked, said
 
 
-def _cosines(question: Tokens, statement: Tokens, centre: Matrix) -> Matrix:
-    """Return the cosines between all tokens, -1 for those that are no text."""
-    cosines = _centred(question.vectors, centre) @ _centred(statement.vectors, centre).T
-    cosines[~_is_text(question)] = cosines[:, ~_is_text(statement)] = -1
+def _cosines(question: Tokens, statement: Tokens, asked: Matrix, said: Matrix) -> Matrix:
+    """Return the cosines between the vectors of all tokens, -1 for those that are no text."""
+    cosines = _unit(asked) @ _unit(said).T
+    cosines[~is_text(question)] = cosines[:, ~is_text(statement)] = -1
     return cosines
 
 
-def _centred(vectors: Matrix, centre: Matrix) -> Matrix:
-    """Return unit vectors without what all tokens share."""
-    centred: Matrix = vectors - centre
-    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-6)
-    return centred
+def _unit(vectors: Matrix) -> Matrix:
+    unit: Matrix = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+    return unit
 
 
-def _is_text(tokens: Tokens) -> NDArray[np.bool_]:
+def is_text(tokens: Tokens) -> NDArray[np.bool_]:
     """Return which tokens are neither the start, the prefix nor an end."""
     places = np.arange(len(tokens.pieces))
     ends = (places == len(places) - 1) | (places == tokens.statement_start - 1)

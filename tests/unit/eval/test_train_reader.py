@@ -1,4 +1,4 @@
-"""Training of the network that reads statements."""
+"""Training of the network that reads statements, and of what chooses them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from eval.fitting import nearness
 from eval.fitting.reader import Lower, Reader, chosen, loss_of, train
 from eval.fitting.reader_samples import Sample
 from portal.embeddings.e5 import FLOAT32, E5Encoder, reading
@@ -68,6 +69,20 @@ def test_what_is_written_is_read_by_the_portal_as_trained(tmp_path, monkeypatch)
     asked = encoder.read_question("How many days of leave?")
     read = [encoder.answer_log_odds(asked, encoder.read_statement(*one)) for one in STATEMENTS]
     assert read == pytest.approx(trained, abs=0.1)
+
+
+def test_nearness_is_learned_and_read_by_the_portal_as_trained(tmp_path, monkeypatch) -> None:
+    path, lower, sample = tmp_path / "nearness.npz", Lower(), SAMPLES[1]
+    asked = lower.pair(sample.question, STATEMENTS[0]).question
+    said = [lower.pair(sample.question, one).statement for one in STATEMENTS]
+    untrained, trained = (nearness.train(SAMPLES, epochs) for epochs in (0, 60))
+    np.savez(path, **trained.shipped())
+    monkeypatch.setattr(reading, "NEARNESS", path)
+    with torch.inference_mode():
+        before, after = (one(asked, said).numpy() for one in (untrained, trained))
+    assert after[2] - max(after[:2]) > before[2] - max(before[:2])
+    encoder = E5Encoder(FLOAT32)
+    assert [encoder.similarity(asked, one) for one in said] == pytest.approx(after, abs=0.01)
 
 
 def test_untrained_additions_change_nothing() -> None:

@@ -103,7 +103,7 @@ def test_samples_of_a_folder_have_both_languages_and_the_right_statements(tmp_pa
 
 def test_shipped_samples_are_read():
     found = team_samples()
-    assert len(found) > 8000
+    assert len(found) > 12_000
     assert {one.document for one in found}.isdisjoint(
         path.name for half in load_halves("both") for path in half.documents
     )

@@ -78,7 +78,8 @@ class AnswerReader:
         """Return the weighted mean cosine of the question's tokens to the nearest of the
         statement's, those of its context a little less near."""
         maps, start = self._nearness, statement.statement_start
-        asked, said = (one.vectors - maps["centre"] for one in (question, statement))
+        asked: Matrix = question.vectors - maps["centre"]
+        said: Matrix = statement.vectors - maps["centre"]
         weights = np.exp(asked @ maps["weights"])[_BEFORE_TEXT:-1]
         asked, said = asked @ maps["question"], said @ maps["statement"]
         cosines = _cosines(question, statement, asked, said)[_BEFORE_TEXT:-1]

@@ -113,8 +113,11 @@ class CachedQueries:
         statements: Sequence[tuple[str, str]],
         promise: Sequence[float],
         max_read: int,
+        by_nearness: float = 0.0,
     ) -> Vector:
-        return reading(self._embedder).read_answers(question, statements, promise, max_read)
+        return reading(self._embedder).read_answers(
+            question, statements, promise, max_read, by_nearness
+        )
 
     def _fitting(self, vector: Vector | None) -> Vector | None:
         """Return None for a vector of another length, cached before the length was set."""

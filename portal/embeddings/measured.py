@@ -42,5 +42,8 @@ class MeasuredEmbedder:
         statements: Sequence[tuple[str, str]],
         promise: Sequence[float],
         max_read: int,
+        by_nearness: float = 0.0,
     ) -> Vector:
-        return reading(self._embedder).read_answers(question, statements, promise, max_read)
+        return reading(self._embedder).read_answers(
+            question, statements, promise, max_read, by_nearness
+        )

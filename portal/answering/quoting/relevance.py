@@ -47,8 +47,8 @@ from portal.text.terms.analyser import index_terms
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # The max numbers of statements that are compared with the question, since a table of short rows has
 # hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
-# the other, where no words help to choose, two.
-_OWN, _ACROSS = (32, 10), (64, 16)
+# the other, where no words help to choose, two. There nearness adds to what the model reads.
+_OWN, _ACROSS = (32, 10, 0.0), (64, 16, 7.0)
 # What shared words and the rank of the source add to the nearness of a statement.
 _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
 # The chance from which a statement is quoted, and the share of the question's words in a source on
@@ -66,7 +66,7 @@ Shares = NDArray[np.float32]
 # the kind of answer; in another language over what it read, the log odds of the best statement in
 # the question's own and the kind; without a model over confidence and the shared words.
 BY_READING = (0.53, 2.44, 0.95, -1.5)
-ACROSS = (0.82, -0.54, 3.35, -5.7)
+ACROSS = (0.65, -0.7, 1.5, -5.7)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0
@@ -320,30 +320,32 @@ def _read_together(
     sources: Sequence[_ReadSource],
     question: str,
     reader: StatementReader | None,
-    limits: tuple[int, int],
+    limits: tuple[int, int, float],
 ) -> None:
     """Have the model read the statements that promise most."""
     places = [(one, place) for one in sources for place in one.open]
     if reader is None or not places:
         return
     places.sort(key=lambda pair: -pair[0].promise(pair[1]))
-    max_compared, max_read = limits
+    max_compared, max_read, by_nearness = limits
     places = places[:max_compared]
     texts = [(one.contexts[place], one.texts[place]) for one, place in places]
     promise = [one.promise(place) for one, place in places]
     try:
-        found = reader.read_answers(question, texts, promise, max_read)
+        found = reader.read_answers(question, texts, promise, max_read, by_nearness)
         for one in sources:
             one.otherwise = math.nan
         for (one, place), value in zip(places, found, strict=True):
             one.read[place] = float(value)
         for one in sources:
-            _read_labels(one, question, reader)
+            _read_labels(one, question, reader, by_nearness)
     except (EmbedderUnavailable, InvalidEmbedding):
         return
 
 
-def _read_labels(source: _ReadSource, question: str, reader: StatementReader) -> None:
+def _read_labels(
+    source: _ReadSource, question: str, reader: StatementReader, by_nearness: float
+) -> None:
     """Have the model read "Author: …" also without what names the document in the question: such a
     line does not repeat it."""
     for place, before in source.read.items():
@@ -353,7 +355,7 @@ def _read_labels(source: _ReadSource, question: str, reader: StatementReader) ->
         words = telling_words(question)
         short = without_name(question, words, _lexical(words, source.contexts[:1])[0] > 0)
         if short != question:
-            (value,) = reader.read_answers(short, [(context, text)], [0.0], 1)
+            (value,) = reader.read_answers(short, [(context, text)], [0.0], 1, by_nearness)
             source.read[place] = max(before, float(value))
 
 

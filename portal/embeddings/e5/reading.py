@@ -78,10 +78,10 @@ class AnswerReader:
         """Return the weighted mean cosine of the question's tokens to the nearest of the
         statement's, those of its context a little less near."""
         maps, start = self._nearness, statement.statement_start
-        asked: Matrix = question.vectors - maps["centre"]
-        said: Matrix = statement.vectors - maps["centre"]
-        weights = np.exp(asked @ maps["weights"])[_BEFORE_TEXT:-1]
-        asked, said = asked @ maps["question"], said @ maps["statement"]
+        centred = question.vectors - maps["centre"]
+        asked = np.matmul(centred, maps["question"])
+        said = np.matmul(statement.vectors - maps["centre"], maps["statement"])
+        weights = np.exp(centred @ maps["weights"])[_BEFORE_TEXT:-1]
         cosines = _cosines(question, statement, asked, said)[_BEFORE_TEXT:-1]
         nearest = cosines[:, start:].max(axis=1, initial=-1)
         above = cosines[:, :start].max(axis=1, initial=-1)

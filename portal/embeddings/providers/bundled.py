@@ -178,6 +178,7 @@ class BundledEmbedder:
         statements: Sequence[tuple[str, str]],
         promise: Sequence[float],
         max_read: int,
+        by_nearness: float = 0.0,
     ) -> Vector:
         reader = self._loaded(question_patience_s(self._timeout_s)).reader
         if reader is None:
@@ -190,7 +191,7 @@ class BundledEmbedder:
             nearest = np.argsort(-np.add(near, promise), kind="stable")[:max_read].tolist()
             odds = threads.map(lambda place: reader.answer_log_odds(asked, said[place]), nearest)
             found[nearest] = list(odds)
-        return found
+        return found + by_nearness * np.array(near, np.float32)
 
     def _read(self, reader: E5Encoder, statement: tuple[str, str]) -> Tokens:
         with self._read_lock:

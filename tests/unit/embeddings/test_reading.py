@@ -76,6 +76,15 @@ def test_only_the_nearest_statements_are_read(embedder: BundledEmbedder) -> None
     assert np.isnan(promised).tolist() == [True, True, False]
 
 
+def test_nearness_adds_to_the_odds(embedder: BundledEmbedder) -> None:
+    texts = [("", "年假每年为二十五天。"), ("", "前台在一楼。")]
+    plain, more = (
+        embedder.read_answers("How many days of annual leave?", texts, [0, 0], 2, by_nearness)
+        for by_nearness in (0, 7)
+    )
+    assert more[0] - plain[0] > more[1] - plain[1]
+
+
 def test_no_statements_give_no_odds(embedder: BundledEmbedder) -> None:
     assert read(embedder, "Why?").shape == (0,)
 

@@ -221,7 +221,7 @@ class Reader:
         self.compared = 0
         self.asked = ""
 
-    def read_answers(self, question, statements, promise, max_read):
+    def read_answers(self, question, statements, *_):
         self.asked = question
         self.compared += len(statements)
         return np.array([6.0 if self.likely in text else -9.0 for _, text in statements])
@@ -258,7 +258,7 @@ def test_date_of_a_document_is_not_asked_of_its_statements(title, text):
 
 def test_label_is_also_read_without_the_name_of_its_document():
     class LabelReader:
-        def read_answers(self, question, statements, promise, max_read):
+        def read_answers(self, question, statements, *_):
             is_short = question == "Who wrote it?"
             return np.array([6.0 if is_short and ": " in text else -9.0 for _, text in statements])
 
@@ -298,7 +298,7 @@ def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
         request("How many days of annual leave a year?", [source(1, text)])
     )
     assert isinstance(event, Abstained)
-    assert reader.compared == 24
+    assert reader.compared == 32
 
 
 class Across:

@@ -66,7 +66,7 @@ Shares = NDArray[np.float32]
 # the kind of answer; in another language over what it read, the log odds of the best statement in
 # the question's own and the kind; without a model over confidence and the shared words.
 BY_READING = (0.53, 2.44, 0.95, -1.5)
-ACROSS = (0.65, -0.7, 1.5, -5.7)
+ACROSS = (0.65, -0.7, 4.0, -8.2)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0

@@ -82,7 +82,8 @@ def test_nearness_is_learned_and_read_by_the_portal_as_trained(tmp_path, monkeyp
         before, after = (one(asked, said).numpy() for one in (untrained, trained))
     assert after[2] - max(after[:2]) > before[2] - max(before[:2])
     encoder = E5Encoder(FLOAT32)
-    assert [encoder.similarity(asked, one) for one in said] == pytest.approx(after, abs=0.01)
+    # Maps of fewer numbers ship than are trained.
+    assert [encoder.similarity(asked, one) for one in said] == pytest.approx(after, abs=0.1)
 
 
 def test_untrained_additions_change_nothing() -> None:

@@ -114,7 +114,7 @@ def test_folder_is_handed_to_a_new_member(page: Page) -> None:
 def test_outdated_tree_is_removed(page: Page) -> None:
     open_folders(page, "Outdated")
     page.get_by_test_id("delete-folder").click()
-    page.get_by_label("go to the trash").click()
+    page.get_by_label("to the trash").click()
     page.get_by_test_id("confirm-folder-delete").click()
     expect(page.get_by_text("1 document is in the trash.")).to_be_visible()
     expect_clicks(page, "remove an outdated tree")

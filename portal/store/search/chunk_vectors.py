@@ -20,8 +20,6 @@ from portal.store.search.queries import VectorQuery
 from portal.store.search.row_cache import ROW_VERSION, RowSource, listed
 
 _BYTES_A_CHUNK = 400
-# The same vector must be equally near wherever it is in the matrix.
-_DECIMALS = 6
 # Before the values of a vector the server sends their number and two unused bytes.
 _HEADER_BYTES = 4
 _NONE = np.zeros((0, 0), np.float32)
@@ -61,9 +59,10 @@ class ChunkVectors:
     def compare(self, query: VectorQuery) -> ChunkSimilarities:
         """Return the similarities of all to a query."""
         wanted = query.plain_vector, query.corrected_vector
-        # BLAS would start threads, which takes longer than the products when the cores are busy.
+        # Einsum gives the same vector the same cosine wherever it is in the matrix. BLAS does not,
+        # and starts threads, which takes longer than the products when the cores are busy.
         plain, corrected = (
-            np.round(np.einsum("cd,d->c", self.vectors, vector), _DECIMALS)
+            np.einsum("cd,d->c", self.vectors, vector)
             if self.chunk_ids
             else np.zeros(0, np.float32)
             for vector in wanted

@@ -302,7 +302,7 @@ def test_process_of_its_own_leaves_signals_to_the_worker(
     monkeypatch.setattr(isolation, "build_services", build)
     try:
         with pytest.raises(KeyboardInterrupt):
-            isolation._index(portal.services.settings, uuid4())
+            isolation._index(portal.services.settings, uuid4(), {})
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)

@@ -134,6 +134,10 @@ def find_offers(
                     by_vector = near.fetchall()
             with tracing.span("search.keyword_leg", plan=str(trace.keyword_plan)):
                 by_words = [row for cursor in words for row in cursor.fetchall()]
+        similar = None
+        if vectors is not None and legs.vector is not None:
+            with tracing.span("search.vector_leg", plan=str(trace.vector_plan)):
+                similar = vectors.compare(legs.vector)
     # Listed ids are valid for the version under which they were read.
     versions = {row[-1] for row in (*by_vector, *by_words)}
     if enabled.ids is not None or legs.has_private or not versions:
@@ -141,8 +145,7 @@ def find_offers(
     version = versions.pop() if len(versions) == 1 else None
     documents: dict[str, str] = {}
     hits = _hits(by_vector, documents), _hits(by_words, documents)
-    if vectors is not None and legs.vector is not None:
-        similar = vectors.compare(legs.vector)
+    if similar is not None:
         hits = _compared(similar, hits[1], given, documents, limit=legs.leg_limit)
     return _merged(*hits, documents, version, limit=legs.leg_limit)
 

@@ -21,6 +21,7 @@ from portal.services.documents import chunks, library, selections
 from portal.services.operations import setup
 from portal.services.search import portal_semantic
 from portal.settings import load_settings
+from portal.store.search.row_cache import RowCache
 from tests.conftest import Portal, _execute, _with_name, make_settings
 from tests.factories.semantic import captured_log, named
 from tests.factories.servers.endpoint import fake_endpoint
@@ -209,6 +210,7 @@ def test_3_5_vectors_that_are_gone_leave_words(
     client = client_of(hybrid)  # The portal has started by then.
     monkeypatch.setattr(f"{__name__}.client_of", lambda _portal: client)
     before = ask(hybrid)
+    hybrid.services.enabled_sets.vectors = RowCache(0)  # They would still be in memory.
     execute(hybrid, "DROP TABLE chunk_embeddings_m1")
     found = ask(hybrid, f"{QUESTION} please")
     assert (found["method"], found["degraded"]) == ("sparse", ["vector_unavailable"])

@@ -395,11 +395,14 @@ def active_partition(session: Session) -> str:
     return model.partition
 
 
-def vectors_by_chunk(vectors: ChunkVectors) -> dict[str, list[float]]:
-    return dict(zip(vectors.chunk_ids, vectors.vectors.tolist(), strict=True))
+def vectors_by_chunk(vectors: ChunkVectors) -> dict[str, bytes]:
+    return {
+        name: vector.tobytes()
+        for name, vector in zip(vectors.chunk_ids, vectors.vectors, strict=True)
+    }
 
 
-def stored_vectors(session: Session, ids: str) -> dict[str, list[float]]:
+def stored_vectors(session: Session, ids: str) -> dict[str, bytes]:
     rows = session.execute(
         text(
             "SELECT CAST(chunk_id AS text), CAST(embedding AS real[]) FROM chunk_embeddings "
@@ -407,7 +410,7 @@ def stored_vectors(session: Session, ids: str) -> dict[str, list[float]]:
         ),
         {"ids": ids},
     )
-    return {name: list(vector) for name, vector in rows}
+    return {name: np.array(vector, np.float32).tobytes() for name, vector in rows}
 
 
 @pytest.mark.parametrize("count", [1, 10, 100, 1000])

@@ -220,7 +220,7 @@ def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
                 )
                 session.execute(text(f"ALTER TABLE {registered.partition} RENAME TO aside"))
                 new = session.scalar(text("SELECT max(id) FROM embedding_models"))
-                session.execute(text(f"CREATE VIEW chunk_embeddings_m{new} AS SELECT * FROM aside"))
+                session.execute(text(f"CREATE TABLE chunk_embeddings_m{new} AS TABLE aside"))
         return real(services, before if registered.name == "next" else registered, **urgency)
 
     with handbook.services.database.begin() as session:

@@ -5,19 +5,74 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from portal.store.search.term_postings import Bm25Shape, TermPostings
+from portal.store.search.term_postings import Bm25Shape, indexed_length
 from portal.text.terms.analyser import index_terms, query_terms
 
 # What changed is counted apart from the rest until it is that many texts and such a part of it.
 _MAX_CHANGED = 500
 _MAX_PART = 0.25
-# Collections name their texts as they like; the ids stand beside the postings.
-_NO_ID = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Postings:
+    """Term counts of texts. `lengths` (texts,) are in terms, as the index counts them. The texts
+    that have the term number n are `texts[starts[n]:starts[n + 1]]`, with the frequencies at the
+    same places of `counts`."""
+
+    lengths: NDArray[np.float64]
+    terms: Mapping[str, int]
+    starts: NDArray[np.int64]
+    texts: NDArray[np.int32]
+    counts: NDArray[np.float32]
+
+    @classmethod
+    def count(cls, texts: Sequence[str]) -> _Postings:
+        """Count the terms of texts, each given as its terms separated by white space."""
+        # All texts in one pass: a search after a change of the selection waits for this.
+        split = [text.split() for text in texts]
+        held_terms = list(chain.from_iterable(split))
+        terms = {term: number for number, term in enumerate(dict.fromkeys(held_terms))}
+        numbers = np.fromiter(map(terms.__getitem__, held_terms), np.int64, len(held_terms))
+        lengths = np.array(list(map(len, split)), np.int64)
+        holders = np.repeat(np.arange(len(texts)), lengths)
+        # Sorted by term, then by text; repeats within a text are adjacent and counted.
+        keys, counts = np.unique(numbers * max(1, len(texts)) + holders, return_counts=True)
+        held, places = np.divmod(keys, max(1, len(texts)))
+        return cls(
+            lengths=np.array([indexed_length(int(length)) for length in lengths], np.float64),
+            terms=terms,
+            starts=np.searchsorted(held, np.arange(len(terms) + 1)),
+            texts=places.astype(np.int32),
+            counts=counts.astype(np.float32),
+        )
+
+    def holders(self, term: str) -> NDArray[np.int32]:
+        """Return the indexes of the texts that have a term."""
+        number = self.terms.get(term)
+        return self.texts[:0] if number is None else self.texts[self._held(number)]
+
+    def bm25(
+        self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
+    ) -> NDArray[np.float64]:
+        """Return scores (texts,) for words of given weights: Robertson and Zaragoza, The
+        Probabilistic Relevance Framework, 2009, equation 3.15."""
+        norms = shape.norms(self.lengths, mean_length)
+        scores = np.zeros(len(self.lengths))
+        for word, weight in weights.items():
+            if (number := self.terms.get(word)) is None:
+                continue
+            held = self._held(number)
+            texts, counts = self.texts[held], self.counts[held].astype(np.float64)
+            scores[texts] += weight * counts * (shape.k1 + 1) / (counts + norms[texts])
+        return scores
+
+    def _held(self, number: int) -> slice:
+        return slice(self.starts[number], self.starts[number + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +87,13 @@ class _Segment:
     since."""
 
     ids: Sequence[str]
-    postings: TermPostings
+    postings: _Postings
     is_live: NDArray[np.bool_]
 
     @classmethod
     def of(cls, texts: Mapping[str, _Text]) -> _Segment:
-        postings = TermPostings.of([(_NO_ID, _NO_ID, text.terms) for text in texts.values()])
+        postings = _Postings.count([text.terms for text in texts.values()])
         return cls(list(texts), postings, np.ones(len(texts), dtype=np.bool_))
-
-    def count(self, word: str) -> int:
-        """Count the texts that contain a word."""
-        places = self.postings.places[self.postings.hashes == hash(word)]
-        return int(self.is_live[np.unique(places)].sum())
 
 
 class LexicalIndex:
@@ -78,7 +128,10 @@ class LexicalIndex:
         """Return the ids of the best texts of this type that contain a query term, best first."""
         words = query_terms(query)
         segments = self._segments()
-        holders = {word: sum(each.count(word) for each in segments) for word in words}
+        holders = {
+            word: sum(int(each.is_live[each.postings.holders(word)].sum()) for each in segments)
+            for word in words
+        }
         total = len(self._texts)
         weights = {
             word: math.log1p((total - held + 0.5) / (held + 0.5))

@@ -160,8 +160,8 @@ def _load_vectors(
         return None
     if enabled.chunk_count * query.plain_vector.nbytes > sets.vectors.max_bytes:
         return None
-    version = legs.versions.collection_id, legs.versions.documents, legs.corpus_version
-    return sets.vectors.get(reader, vectors_of_jobs(leg.partition), enabled.ids or "", version)
+    source = vectors_of_jobs(leg.partition)
+    return sets.vectors.get(reader, source, enabled.ids or "", legs.corpus_version)
 
 
 def _compared(

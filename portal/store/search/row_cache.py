@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import UUID
 
 from cachetools import LRUCache
 from psycopg.rows import tuple_row
@@ -121,7 +122,7 @@ def listed(array: str | None) -> list[str]:
 
 
 def _ids(names: Sequence[str]) -> dict[str, UuidsParameter]:
-    return {"ids": UuidsParameter(f"{{{','.join(names)}}}")}
+    return {"ids": UuidsParameter(map(UUID, names))}
 
 
 def _store(cache: LRUCache[Hashable, Any], key: Hashable, value: object, size: int) -> None:

@@ -4,7 +4,8 @@ export function watchDialog() {
   const content = document.getElementById("dialog-content");
   if (!dialog || !content) return;
 
-  document.addEventListener("htmx:afterSwap", (event) => {
+  // Only now does HTMX hear what is typed into the new content.
+  document.addEventListener("htmx:afterSettle", (event) => {
     const isFilled = event.detail.target === content && content.firstElementChild;
     if (isFilled && !dialog.open) dialog.showModal();
   });

@@ -9,16 +9,26 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from uuid import UUID
 
+from portal.container import build_services
 from portal.database.embedded import borrowed
+from portal.domain.search import SearchRequest
+from portal.errors import BackupRefused
 from portal.processes.backups import recording, restoring
 from portal.processes.backups.encryption import Key
 from portal.processes.backups.manifest import Manifest
 from portal.processes.backups.restoring import Note, Report
+from portal.services.search import engine
 from portal.settings import Settings
+from portal.store.documents import question_texts
+from portal.store.people import accounts
 
 _PREFIX = "portal-rehearsal-"
 _ENTERED = 0o711
+_SEARCHES = 50
+_QUERY_CHARACTERS = 200
+_NO_USER = UUID(int=0)
 # The trial portal has the backup's key: it would share the serving portal's limits and caches in
 # Redis, and read what its replicas have.
 _OF_THE_SERVING_PORTAL = {"database_url": None, "database_replica_url": None, "redis_url": None}
@@ -28,9 +38,11 @@ def rehearse(
     settings: Settings, path: Path, *, key: Key | None, report: Report, note: Note
 ) -> Manifest:
     """Restore a backup into a temporary portal on the bundled server, and record in the portal of
-    the settings whether that succeeded. Needs as much temporary space as the portal has data.
+    the settings whether that succeeded, which includes that searches find what they should. Needs
+    as much temporary space as the portal has data.
 
-    Raises as `restoring.restore`; DatabaseUnavailable where the outcome cannot be recorded.
+    Raises as `restoring.restore`; BackupRefused where most searches do not find their documents;
+    DatabaseUnavailable where the outcome cannot be recorded.
     """
     with ExitStack() as stack:
         url = settings.database_url or stack.enter_context(
@@ -43,11 +55,42 @@ def rehearse(
             manifest = restoring.restore(
                 trial, path, replace=False, key=key, report=report, note=note
             )
+            report("searching")
+            _check_searches(trial)
         except Exception:  # A full disk as well as a damaged file.
             recording.record_rehearsal(url, path, taken_at=None, has_failed=True)
             raise
         recording.record_rehearsal(url, path, taken_at=manifest.taken_at, has_failed=False)
         return manifest
+
+
+def _check_searches(trial: Settings) -> None:
+    """Search for the first words of the newest documents, each of which should be among the ten
+    first results. Texts that begin alike may keep others out, so that half of them is enough."""
+    with borrowed(trial.data_dir) as url:
+        services = build_services(trial, database_url=url)
+        try:
+            with services.database.begin() as session:
+                row = accounts.first_active_admin(session, other_than=_NO_USER)
+                if row is None:
+                    return
+                admin = accounts.to_user(row)
+                texts = question_texts.read_newest(session, admin, limit=_SEARCHES)
+            queries = {one.body[:_QUERY_CHARACTERS].strip(): one.title for one in texts}
+            queries.pop("", None)
+            found = 0
+            for query, title in queries.items():
+                request = SearchRequest(query=query, top_n=10, operators=False)
+                hits = engine.search(services, admin, request).hits
+                found += any(hit.title == title for hit in hits)
+        finally:
+            services.database.dispose()
+    if found < len(queries) / 2:
+        raise BackupRefused(
+            reason=f"The backup was restored, but of {len(queries)} searches for the first words "
+            f"of documents only {found} found their document. Run `portal doctor --deep` on the "
+            "portal that serves, and take a new backup."
+        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres, borrowed
@@ -50,6 +51,10 @@ def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path:
         (tmp_path / "half.tar").write_bytes(file.read_bytes()[: file.stat().st_size // 2])
         failed = portal("restore", tmp_path / "half.tar", "--rehearse", "--data-dir", old)
         after_failure = health.check(services)["rehearsal"]
+        with services.database.begin() as session:
+            session.execute(text("DELETE FROM document_chunks"))
+        assert portal("backup", tmp_path / "not found.tar", "--data-dir", old).returncode == 0
+        lost = portal("restore", tmp_path / "not found.tar", "--rehearse", "--data-dir", old)
         services.database.dispose()
         assert server.is_running()
         server.stop()
@@ -61,6 +66,7 @@ def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path:
         "ok",
         "failed",
     )
+    assert (lost.returncode, "only 0 found their document" in lost.stderr) == (1, True)
     assert after_failure["at"] > after_success["at"]
     assert not list(Path(tempfile.gettempdir()).glob("portal-rehearsal-*"))
 

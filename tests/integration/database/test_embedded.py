@@ -64,7 +64,7 @@ def test_it_is_durable_and_sized_to_the_machine(server: EmbeddedPostgres) -> Non
 
 @pytest.mark.parametrize(
     ("memory_mib", "buffers", "maintenance"),
-    [(256, "64MB", "64MB"), (4096, "1024MB", "256MB"), (262_144, "2048MB", "1024MB")],
+    [(256, "64MB", "64MB"), (4096, "1024MB", "512MB"), (262_144, "2048MB", "2048MB")],
 )
 def test_settings_follow_the_memory(memory_mib: int, buffers: str, maintenance: str) -> None:
     settings = cluster_files.server_settings(

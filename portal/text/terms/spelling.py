@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
@@ -153,14 +154,21 @@ def not_seen(suspects: Sequence[Suspect], forms: Collection[str], texts: str) ->
     The check is quick and lenient: in Chinese each character has to occur beside one of its
     neighbours.
     """
-    return [suspect for suspect in suspects if not _is_seen(suspect, forms, texts)]
+    has_pair = cache(texts.__contains__)  # Suspects overlap.
+    return [
+        suspect
+        for suspect in suspects
+        if not (
+            _is_han_seen(suspect, has_pair)
+            if suspect.is_han
+            else suspect.term in forms or _stands_whole(suspect.word, texts)
+        )
+    ]
 
 
-def _is_seen(suspect: Suspect, forms: Collection[str], texts: str) -> bool:
-    if not suspect.is_han:
-        return suspect.term in forms or _stands_whole(suspect.word, texts)
+def _is_han_seen(suspect: Suspect, has_pair: Callable[[str], bool]) -> bool:
     around = suspect.before + suspect.word + suspect.after
-    seen = [around[place : place + 2] in texts for place in range(len(around) - 1)]
+    seen = [has_pair(around[place : place + 2]) for place in range(len(around) - 1)]
     first, last = len(suspect.before), len(suspect.before) + len(suspect.word)
     return all(any(seen[max(0, place - 1) : place + 1]) for place in range(first, last))
 

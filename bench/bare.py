@@ -11,7 +11,7 @@ from bench.corpus import Corpus, Question
 from bench.timing import Contender
 from bench.truth import candidates_a_leg
 from portal.store.embedding_models import registry
-from portal.store.search.keyword_index import SHARED_CHUNKS
+from portal.store.search.keywords.index import SHARED_CHUNKS
 from portal.text.terms.analyser import query_terms
 
 VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"

@@ -23,7 +23,7 @@ from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY as COMPARED
 from portal.domain.search.fusion import PROXIMITY
 from portal.services.search import dynamic_config
 from portal.services.search.engine import search
-from portal.store.search.keyword_index import SHARED_CHUNKS
+from portal.store.search.keywords.index import SHARED_CHUNKS
 from portal.text.terms.analyser import query_terms
 from portal.text.terms.proximity import closeness
 

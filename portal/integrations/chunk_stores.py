@@ -15,7 +15,7 @@ from portal.integrations.connection import Connection, connect
 from portal.integrations.postgres_chunks import PostgresChunks
 from portal.services.collections.records import Collections
 from portal.settings import Settings, load_settings
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.selection.term_postings import Bm25Shape
 
 DEFAULT_COLLECTION = "content_chunks"
 

@@ -24,7 +24,7 @@ from portal.services.people.federation.issuer_keys import IssuerKeys
 from portal.services.people.federation.oidc_provider import OidcProvider
 from portal.services.search.cache import SearchCache
 from portal.settings import Settings
-from portal.store.search.enabled_sets import EnabledSets
+from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.session import Database
 
 if TYPE_CHECKING:

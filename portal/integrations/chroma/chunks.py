@@ -23,7 +23,7 @@ from portal.integrations.chroma.collection import (
 )
 from portal.integrations.chroma.words import OwnWords
 from portal.integrations.chunk_store import CONTENT_TYPE, found, nearest_first, similarities
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import query_terms
 
 LexicalLeg = Literal["native", "own"]

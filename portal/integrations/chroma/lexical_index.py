@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from portal.store.search.term_postings import Bm25Shape, indexed_length
+from portal.store.search.selection.term_postings import Bm25Shape, indexed_length
 from portal.text.terms.analyser import index_terms, query_terms
 
 # What changed is counted apart from the rest until it is that many texts and such a part of it.

@@ -24,7 +24,7 @@ from portal.integrations.chroma.client import DATABASE_FILE, Client
 from portal.integrations.chroma.collection import OpenCollection, chunks_of
 from portal.integrations.chroma.lexical_index import LexicalIndex
 from portal.integrations.chunk_store import CONTENT_TYPE
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.selection.term_postings import Bm25Shape
 
 RECHECK_S = 30.0
 """How long records that others change on a server may be searched by their old words."""

@@ -21,10 +21,10 @@ from portal.store.collections import by_vector, reads
 from portal.store.collections import rows as collection_store
 from portal.store.collections.by_words import best_by_cover_density, best_by_words
 from portal.store.collections.rows import VectorCollection
-from portal.store.search import keyword_index
-from portal.store.search.keyword_candidates import Scored
-from portal.store.search.keyword_index import KeywordState
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.keywords import index as keyword_index
+from portal.store.search.keywords.candidates import Scored
+from portal.store.search.keywords.index import KeywordState
+from portal.store.search.selection.term_postings import Bm25Shape
 from portal.store.session import Session
 from portal.text.terms.analyser import query_terms
 

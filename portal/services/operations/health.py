@@ -19,8 +19,8 @@ from portal.store.embedding_models.builds import IndexState
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.migrations import newest_revision, serves_schema
 from portal.store.operations import health as health_store
-from portal.store.search import keyword_index
-from portal.store.search.keyword_index import KeywordState
+from portal.store.search.keywords import index as keyword_index
+from portal.store.search.keywords.index import KeywordState
 from portal.store.session import Session
 
 # Load balancers and health checks of containers time out after a second.

@@ -29,8 +29,8 @@ from portal.store import migrations as store_migrations
 from portal.store.documents import vocabulary
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
-from portal.store.search import keyword_index
-from portal.store.search.keyword_index import KeywordState
+from portal.store.search.keywords import index as keyword_index
+from portal.store.search.keywords.index import KeywordState
 from portal.store.session import Session
 
 _RANKINGS = {

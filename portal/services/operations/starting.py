@@ -17,8 +17,8 @@ from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
 from portal.store.migrations import serves_schema
 from portal.store.operations import health
-from portal.store.search import keyword_index
-from portal.store.search.keyword_index import KeywordState
+from portal.store.search.keywords import index as keyword_index
+from portal.store.search.keywords.index import KeywordState
 from portal.store.session import Session
 
 # A process starts without a database that does not answer.

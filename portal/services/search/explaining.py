@@ -24,7 +24,7 @@ from portal.store.answers import conversations as conversation_store
 from portal.store.embedding_models import registry
 from portal.store.search import explaining as explaining_store
 from portal.store.search.explaining import DocumentState
-from portal.store.search.query_filters import narrowing
+from portal.store.search.filters.narrowing import narrowing
 from portal.text.likeness.near_duplicates import group_near_duplicates
 from portal.text.terms.query_syntax import ParsedQuery
 

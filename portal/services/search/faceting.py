@@ -6,7 +6,7 @@ from portal.domain.people import User
 from portal.domain.search import FacetCount, Facets
 from portal.services import Services
 from portal.services.documents import folders
-from portal.store.search import facets as facet_store
+from portal.store.search.filters import facets as facet_store
 
 
 def count_facets(services: Services, user: User, chosen: Facets) -> list[FacetCount]:

@@ -28,8 +28,8 @@ from portal.domain.search.fusion import (
 from portal.embeddings.calibration import QueryStatistics
 from portal.embeddings.loaded import LoadedModel
 from portal.services.search.dynamic_config import DynamicConfig
+from portal.store.search.filters.narrowing import Narrowing, narrowing
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
-from portal.store.search.query_filters import Narrowing, narrowing
 from portal.text.terms.query_syntax import ParsedQuery
 
 # Offers of each leg to the fusion. Good chunks that both legs rank in the middle need depth, and a

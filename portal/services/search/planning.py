@@ -40,11 +40,11 @@ from portal.services.search.plan import (
 from portal.settings import SearchSettings
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import SearchContext
-from portal.store.search.keyword_index import KeywordState
-from portal.store.search.legs import Trace
+from portal.store.search.keywords.index import KeywordState
+from portal.store.search.legs.offers import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
-from portal.store.search.scope import Scope
-from portal.store.search.visible_corpus import VisibleCorpus
+from portal.store.search.selection.scope import Scope
+from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.text.terms.analyser import query_terms, tsquery_or
 from portal.text.terms.query_syntax import ParsedQuery
 

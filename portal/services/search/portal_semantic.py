@@ -26,8 +26,8 @@ from portal.services.search.plan import (
     MODEL_NOT_INDEXED,
     VECTOR_UNAVAILABLE,
 )
-from portal.store.search import keyword_index
 from portal.store.search.found_chunks import WholeChunk, read_whole_chunks
+from portal.store.search.keywords import index as keyword_index
 from portal.text.characters.scripts import has_visible_text
 
 BACKEND = "postgresql"

@@ -15,7 +15,7 @@ from uuid import UUID
 from portal.domain.people import User
 from portal.domain.search import Correction
 from portal.store.documents import vocabulary
-from portal.store.search.query_filters import pattern, title_pattern
+from portal.store.search.filters.narrowing import pattern, title_pattern
 from portal.store.search.word_counts import Evidence, visible_matches, visible_titles
 from portal.store.session import Session
 from portal.text.characters.folding import fold, in_script_of

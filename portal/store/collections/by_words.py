@@ -15,10 +15,10 @@ from portal.domain.vector_collections import RecordFilter
 from portal.settings import SearchSettings
 from portal.store.collections.reads import LIVE, condition_of
 from portal.store.collections.rows import VectorCollection
-from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.keyword_candidates import OwnWords, Scored, best_of_index
-from portal.store.search.keyword_index import COVER_DENSITY
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.keywords.candidates import OwnWords, Scored, best_of_index
+from portal.store.search.keywords.index import COVER_DENSITY
+from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import tsquery_or
 
 # How many times what is wanted is read from the index first.

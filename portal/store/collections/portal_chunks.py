@@ -23,7 +23,7 @@ from portal.store.documents.selection import (
     selection_binds,
 )
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search.metadata_sql import metadata_condition
+from portal.store.search.filters.metadata import metadata_condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from portal.domain.vector_collections import (
     TextFilter,
 )
 from portal.store.collections.rows import VectorCollection
-from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.metadata_sql import metadata_condition
+from portal.store.search.filters.metadata import metadata_condition
+from portal.store.search.selection.enabled_sets import EnabledSet
 
 # By the job alone, which is one document's: with a second column the planner thinks that next to no
 # rows pass.

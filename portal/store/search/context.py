@@ -10,8 +10,8 @@ from psycopg.rows import namedtuple_row
 from sqlalchemy import text
 
 from portal.store.embedding_models.registry import REGISTERED_COLUMNS, RegisteredModel, registered
-from portal.store.search.keyword_index import STATE_COLUMNS, KeywordState, state_of
-from portal.store.search.scope import Versions
+from portal.store.search.keywords.index import STATE_COLUMNS, KeywordState, state_of
+from portal.store.search.selection.scope import Versions
 from portal.store.statements import Reader, fetch
 
 _CONTEXT = text(

@@ -14,7 +14,7 @@ from portal.domain.documents.selection import DocumentSwitch
 from portal.domain.people import User
 from portal.store.documents import rows, selections
 from portal.store.models import ChunkEmbeddingRow, DocumentChunkRow, DocumentRow
-from portal.store.search.query_filters import Narrowing
+from portal.store.search.filters.narrowing import Narrowing
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from portal.store.documents.selection import (
     selection_binds,
     selection_sql,
 )
+from portal.store.search.filters.narrowing import CONTENT_TYPE
+from portal.store.search.legs.statements import VERSION
 from portal.store.search.queries import Legs
-from portal.store.search.query_filters import CONTENT_TYPE
-from portal.store.search.statement import VERSION
 from portal.store.statements import Reader, under
 
 

@@ -10,8 +10,8 @@ from portal.domain.embedding import Vector
 from portal.domain.search import KeywordBackend
 from portal.settings import SearchSettings
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search.scope import Scope, Versions
-from portal.store.search.visible_corpus import VisibleCorpus
+from portal.store.search.selection.scope import Scope, Versions
+from portal.store.search.selection.visible_corpus import VisibleCorpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from portal.errors import DatabaseUnavailable, StorageFull
 from portal.services.search import engine
 from portal.store import session as session_store
 from portal.store.embedding_models import switches
-from portal.store.search import legs as search_store
+from portal.store.search.legs import offers as search_store
 from portal.store.session import Database
 from portal.store.statements import fetch, fetch_under
 from tests.conftest import Portal

@@ -35,7 +35,7 @@ from portal.services.documents.versions import comparisons, revision_changes, re
 from portal.services.operations import maintenance
 from portal.services.search import engine, finding
 from portal.store.documents import rows as document_store
-from portal.store.search.legs import Offers
+from portal.store.search.legs.offers import Offers
 from portal.store.session import Session
 from portal.web.documents import trash as trash_pages
 from tests.conftest import Portal

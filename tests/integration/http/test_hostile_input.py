@@ -15,9 +15,9 @@ from portal.domain.people import User
 from portal.domain.search.metadata_filter import MAX_MEMBERS, parse_filter
 from portal.services import Services
 from portal.services.documents import chunks
-from portal.store.search import enabled_sets
-from portal.store.search.query_filters import narrowing
-from portal.store.search.scope import Scope
+from portal.store.search.filters.narrowing import narrowing
+from portal.store.search.selection import enabled_sets
+from portal.store.search.selection.scope import Scope
 from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal
 

@@ -20,7 +20,7 @@ from portal.errors import NotFound
 from portal.services.models import catalog
 from portal.services.search import engine
 from portal.store.embedding_models.registry import find_active
-from portal.store.search.statement import KeywordPlan, VectorPlan
+from portal.store.search.legs.statements import KeywordPlan, VectorPlan
 from portal.text.terms.analyser import index_terms
 from tests.conftest import Portal
 

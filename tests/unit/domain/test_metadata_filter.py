@@ -23,7 +23,7 @@ from portal.domain.search.metadata_filter import (
 )
 from portal.errors import InvalidInput
 from portal.integrations import values
-from portal.store.search.metadata_sql import metadata_condition
+from portal.store.search.filters.metadata import metadata_condition
 
 
 def test_value_alone_means_equality() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from portal.integrations.chroma import lexical_index
 from portal.integrations.chroma.lexical_index import LexicalIndex
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import index_terms, query_terms
 
 SHAPE = Bm25Shape(k1=1.2, b=0.75)

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from portal.domain.search.metadata_filter import parse_filter
 from portal.services import Services
-from portal.store.search.metadata_sql import metadata_condition
+from portal.store.search.filters.metadata import metadata_condition
 
 FIELDS = ["a", "b", "0", "a.b", "名", "'; --", ":x", "%s", "$1", "{}"]
 NUMBERS = st.one_of(

@@ -21,7 +21,7 @@ from portal.services.documents import chunks, library, selections
 from portal.services.operations import setup
 from portal.services.search import portal_semantic
 from portal.settings import load_settings
-from portal.store.search.row_cache import RowCache
+from portal.store.search.selection.row_cache import RowCache
 from tests.conftest import Portal, _execute, _with_name, make_settings
 from tests.factories.semantic import captured_log, named
 from tests.factories.servers.endpoint import fake_endpoint

@@ -14,7 +14,7 @@ from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.services import Services
 from portal.services.operations import setup
 from portal.services.search import engine
-from portal.store.search import keyword_index
+from portal.store.search.keywords import index as keyword_index
 from tests.conftest import Portal
 
 LIBRARY = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from portal.store.search.query_filters import narrowing, pattern
+from portal.store.search.filters.narrowing import narrowing, pattern
 from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal
 

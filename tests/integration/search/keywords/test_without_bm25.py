@@ -22,7 +22,7 @@ from portal.processes.cli import main
 from portal.services import Services
 from portal.services.operations import setup, starting
 from portal.services.search import semantic
-from portal.store.search import keyword_index
+from portal.store.search.keywords import index as keyword_index
 from tests.conftest import Portal
 from tests.factories.servers.endpoint import fake_endpoint
 

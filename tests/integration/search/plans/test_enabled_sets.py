@@ -22,11 +22,11 @@ from portal.services.documents import library
 from portal.services.search import engine
 from portal.services.search.cache import SearchCache
 from portal.store.documents import rows as document_store
-from portal.store.search import enabled_sets
 from portal.store.search.context import read_context
-from portal.store.search.enabled_sets import EnabledSet, EnabledSets
-from portal.store.search.query_filters import narrowing
-from portal.store.search.scope import Scope, Versions
+from portal.store.search.filters.narrowing import narrowing
+from portal.store.search.selection import enabled_sets
+from portal.store.search.selection.enabled_sets import EnabledSet, EnabledSets
+from portal.store.search.selection.scope import Scope, Versions
 from portal.store.session import Session
 from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal

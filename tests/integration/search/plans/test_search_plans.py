@@ -22,13 +22,14 @@ from portal.services.search import engine
 from portal.services.search.finding import Candidate
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.embedding_models import registry
-from portal.store.search import keyword_candidates, row_cache
-from portal.store.search.chunk_vectors import ChunkVectors, vectors_of_jobs
-from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.legs import Trace
-from portal.store.search.row_cache import RowCache, listed
-from portal.store.search.statement import KeywordPlan, VectorPlan
-from portal.store.search.term_postings import WORDS_OF_JOBS, Bm25Shape, TermPostings
+from portal.store.search.keywords import candidates as keyword_candidates
+from portal.store.search.legs.offers import Trace
+from portal.store.search.legs.statements import KeywordPlan, VectorPlan
+from portal.store.search.selection import row_cache
+from portal.store.search.selection.chunk_vectors import ChunkVectors, vectors_of_jobs
+from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.row_cache import RowCache, listed
+from portal.store.search.selection.term_postings import WORDS_OF_JOBS, Bm25Shape, TermPostings
 from portal.store.session import Session
 from portal.store.statements import fetch, fetch_under
 from portal.text.terms.analyser import index_terms, query_terms

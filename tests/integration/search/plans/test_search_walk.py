@@ -20,7 +20,7 @@ from portal.services.search import engine, finding
 from portal.services.search.cache import SearchCache
 from portal.settings.search import PlanSettings
 from portal.store import session as store_session
-from portal.store.search.enabled_sets import EnabledSets
+from portal.store.search.selection.enabled_sets import EnabledSets
 from tests.conftest import Portal
 
 MAX_CALLS = 7

@@ -23,8 +23,8 @@ from portal.services.search.cache import SearchCache, key_of
 from portal.settings import SearchSettings
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import SearchContext
-from portal.store.search.keyword_index import KeywordState
-from portal.store.search.scope import Versions
+from portal.store.search.keywords.index import KeywordState
+from portal.store.search.selection.scope import Versions
 
 REQUEST = SearchRequest("a question", weights=Weights(0.5, 0.5))
 PERSON = User(id=uuid4(), name="ann", is_admin=False)

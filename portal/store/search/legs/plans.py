@@ -7,10 +7,16 @@ from typing import Any
 
 from portal.settings.search import PlanSettings
 from portal.store.embedding_models.vector_index import scan_settings
-from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS
+from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS
+from portal.store.search.legs.statements import (
+    KeywordLeg,
+    KeywordPlan,
+    Shape,
+    VectorLeg,
+    VectorPlan,
+)
 from portal.store.search.queries import Legs
-from portal.store.search.statement import KeywordLeg, KeywordPlan, Shape, VectorLeg, VectorPlan
+from portal.store.search.selection.enabled_sets import EnabledSet
 
 # A corrected query is unlike the chunks that the graph was built from, and needs a larger
 # ef_search. Recall@10 of 100 rows at 50,000 chunks: .979 at 100, .994 at 150.

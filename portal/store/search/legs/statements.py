@@ -17,7 +17,7 @@ from sqlalchemy import TextClause, text
 from portal.domain.search import KeywordBackend
 from portal.store.documents.selection import selection_sql
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search.keyword_index import ALL_CHUNKS, COVER_DENSITY, WordIndex
+from portal.store.search.keywords.index import ALL_CHUNKS, COVER_DENSITY, WordIndex
 
 VERSION = "SELECT documents_version FROM collections WHERE id = :collection_id"
 
@@ -32,7 +32,7 @@ class VectorPlan(StrEnum):
 
 class KeywordPlan(StrEnum):
     """Plans of the keyword leg. `index`: scan the best chunks in order and keep those that count.
-    `selection`: use hits looked up beforehand (`keyword_candidates`)."""
+    `selection`: use hits looked up beforehand (`keywords.candidates`)."""
 
     INDEX = "index"
     SELECTION = "selection"

@@ -4,7 +4,7 @@ The index of pg_textsearch can only be read from its best row down, and scoring 
 costs a third of a millisecond. Neither suits the few chunks of a narrow selection, so:
 
 - up to some hundred chunks are fetched, document by document, and scored here (`term_postings`),
-  with the weights that the extension itself gives the words (`bm25_weights`): the scores are those
+  with the weights that the extension itself gives the words (`weights`): the scores are those
   of the index;
 - for more chunks the best rows of the index are read, enough that a sufficient number of them is in
   the selection, and more when there were too few.
@@ -27,18 +27,18 @@ from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
 
 from portal.store.binary_parameters import UuidsParameter
-from portal.store.search.bm25_weights import weigh
-from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
-from portal.store.search.row_cache import RowCache
-from portal.store.search.term_postings import (
+from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
+from portal.store.search.keywords.weights import weigh
+from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.row_cache import RowCache
+from portal.store.search.selection.term_postings import (
     WORDS_OF_CHUNKS,
     WORDS_OF_JOBS,
     Bm25Shape,
     TermPostings,
     WordWeights,
 )
-from portal.store.search.visible_corpus import VisibleCorpus
+from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.store.statements import Planner, Reader, fetch, fetch_under
 from portal.text.terms.analyser import tsquery_or
 

@@ -15,8 +15,8 @@ from psycopg.rows import tuple_row
 from sqlalchemy import text
 
 from portal.store.documents.selection import IS_LIMITED, VISIBLE_WHERE
-from portal.store.search.scope import Versions
-from portal.store.search.selection_changes import changes_of
+from portal.store.search.selection.changes import changes_of
+from portal.store.search.selection.scope import Versions
 from portal.store.statements import Reader, fetch
 
 _CACHE_BYTES = 8 * 1024 * 1024

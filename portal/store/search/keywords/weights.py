@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from psycopg.rows import tuple_row
 from sqlalchemy import text
 
-from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
-from portal.store.search.term_postings import Bm25Shape, WordWeights
-from portal.store.search.visible_corpus import VisibleCorpus
+from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
+from portal.store.search.selection.term_postings import Bm25Shape, WordWeights
+from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.store.statements import Reader, fetch
 from portal.text.terms.analyser import tsquery_or
 

@@ -23,13 +23,10 @@ from portal.domain.search.fusion import Offer
 from portal.observability import tracing
 from portal.store.binary_parameters import UuidsParameter, VectorParameter
 from portal.store.documents.selection import selection_binds
-from portal.store.search import leg_plans
-from portal.store.search.chunk_vectors import ChunkSimilarities, ChunkVectors, vectors_of_jobs
-from portal.store.search.enabled_sets import EnabledSet, EnabledSets
-from portal.store.search.keyword_candidates import Scored, as_arrays
-from portal.store.search.keyword_leg import look_up
-from portal.store.search.queries import Legs
-from portal.store.search.statement import (
+from portal.store.search.keywords.candidates import Scored, as_arrays
+from portal.store.search.keywords.leg import look_up
+from portal.store.search.legs import plans
+from portal.store.search.legs.statements import (
     KeywordPlan,
     Shape,
     VectorPlan,
@@ -37,6 +34,13 @@ from portal.store.search.statement import (
     keyword_statement,
     vector_statement,
 )
+from portal.store.search.queries import Legs
+from portal.store.search.selection.chunk_vectors import (
+    ChunkSimilarities,
+    ChunkVectors,
+    vectors_of_jobs,
+)
+from portal.store.search.selection.enabled_sets import EnabledSet, EnabledSets
 from portal.store.statements import Reader, under
 
 _Hit = tuple[str, float | None, float | None, float]
@@ -82,7 +86,7 @@ class Trace:
 def find_enabled(reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> EnabledSet:
     """Return what is switched on and matches the filters, with ids when it is small enough to be
     compared exhaustively. Raises DatabaseUnavailable where that takes longer than a search may."""
-    most = leg_plans.max_compared(legs.settings.plan, max(legs.total_chunks, legs.visible_chunks))
+    most = plans.max_compared(legs.settings.plan, max(legs.total_chunks, legs.visible_chunks))
     return enabled_sets.find(reader, legs.scope, legs.versions, most=most, deadline=legs.deadline)
 
 
@@ -97,10 +101,10 @@ def find_offers(
 ) -> Offers:
     """Return the chunks that either leg finds in the enabled set. With a `spare` connection the
     legs run side by side, otherwise one after the other."""
-    shape, binds = leg_plans.shape_for(legs, enabled), _binds(legs, enabled)
+    shape, binds = plans.shape_for(legs, enabled), _binds(legs, enabled)
     trace.vector_plan = shape.vector.plan if shape.vector else None
     trace.keyword_plan = shape.keyword.plan if shape.keyword else None
-    settings = leg_plans.server_settings(legs, enabled)
+    settings = plans.server_settings(legs, enabled)
     is_selection = shape.takes_words(KeywordPlan.SELECTION)
     by_vector: list[Any] = []
     by_words: list[Any] = []
@@ -137,7 +141,11 @@ def find_offers(
         similar = None
         if vectors is not None and legs.vector is not None:
             with tracing.span("search.vector_leg", plan=str(trace.vector_plan)):
-                similar = vectors.compare(legs.vector)
+                similar = vectors.compare(
+                    legs.vector.plain_vector,
+                    legs.vector.corrected_vector,
+                    is_corrected=legs.vector.is_corrected,
+                )
     # Listed ids are valid for the version under which they were read.
     versions = {row[-1] for row in (*by_vector, *by_words)}
     if enabled.ids is not None or legs.has_private or not versions:

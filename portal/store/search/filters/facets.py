@@ -15,7 +15,7 @@ from portal.store.documents.selection import (
     SELECTION_WHERE,
     selection_binds,
 )
-from portal.store.search.query_filters import facet_conditions
+from portal.store.search.filters.narrowing import facet_conditions
 
 MAX_VALUES = 50
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import text
 
-from portal.store.search.queries import VectorQuery
-from portal.store.search.row_cache import ROW_VERSION, RowSource, listed
+from portal.domain.embedding import Vector
+from portal.store.search.selection.row_cache import ROW_VERSION, RowSource, listed
 
 _BYTES_A_CHUNK = 400
 # Before the values of a vector the server sends their number and two unused bytes.
@@ -56,9 +56,11 @@ class ChunkVectors:
             np.concatenate([part.vectors for part in parts] or [_NONE]),
         )
 
-    def compare(self, query: VectorQuery) -> ChunkSimilarities:
+    def compare(
+        self, plain_vector: Vector, corrected_vector: Vector, *, is_corrected: bool
+    ) -> ChunkSimilarities:
         """Return the similarities of all to a query."""
-        wanted = query.plain_vector, query.corrected_vector
+        wanted = plain_vector, corrected_vector
         # Einsum gives the same vector the same cosine wherever it is in the matrix. BLAS does not,
         # and starts threads, which takes longer than the products when the cores are busy.
         plain, corrected = (
@@ -67,7 +69,7 @@ class ChunkVectors:
             else np.zeros(0, np.float32)
             for vector in wanted
         )
-        return ChunkSimilarities(self, plain, corrected, corrected if query.is_corrected else plain)
+        return ChunkSimilarities(self, plain, corrected, corrected if is_corrected else plain)
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import text
 
-from portal.store.search.row_cache import ROW_VERSION, RowSource
+from portal.store.search.selection.row_cache import ROW_VERSION, RowSource
 
 _BYTES_A_CHUNK = 250
 _MAX_WORDS = 20_000

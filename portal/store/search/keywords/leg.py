@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from portal.store.documents.selection import IS_LIMITED
-from portal.store.search.enabled_sets import EnabledSet, EnabledSets
-from portal.store.search.keyword_candidates import OwnWords, Scored
+from portal.store.search.keywords.candidates import OwnWords, Scored
 from portal.store.search.queries import Legs
-from portal.store.search.term_postings import Bm25Shape, WordWeights
+from portal.store.search.selection.enabled_sets import EnabledSet, EnabledSets
+from portal.store.search.selection.term_postings import Bm25Shape, WordWeights
 from portal.store.statements import Planner, Reader
 
 # Up to this many of a user's private chunks are listed; only hits among more can be lost.

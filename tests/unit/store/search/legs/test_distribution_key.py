@@ -9,8 +9,8 @@ from pathlib import Path
 from portal.domain.search import KeywordBackend
 from portal.store.models import Base
 from portal.store.search.found_chunks import _chunks
-from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS
-from portal.store.search.statement import (
+from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS
+from portal.store.search.legs.statements import (
     KeywordLeg,
     KeywordPlan,
     Shape,
@@ -21,7 +21,7 @@ from portal.store.search.statement import (
     vector_statement,
 )
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "cluster.md"
+PAGE = Path(__file__).resolve().parents[5] / "docs" / "cluster.md"
 # Tables of a document's rows, which would be divided by its id.
 DIVIDED = {name for name, table in Base.metadata.tables.items() if "document_id" in table.c}
 _TABLE = re.compile(r"(?:FROM|JOIN) (\w+) (\w+)")

@@ -18,7 +18,7 @@ from portal.domain.documents.selection import AskScope
 from portal.domain.search import Facets
 from portal.domain.search.metadata_filter import MetadataFilter
 from portal.store.documents.selection import scope_conditions
-from portal.store.search.metadata_sql import metadata_condition
+from portal.store.search.filters.metadata import metadata_condition
 from portal.text.characters.folding import spellings
 from portal.text.characters.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
 from portal.text.terms.analyser import query_terms, tsquery_any_in_each

@@ -22,12 +22,12 @@ from sqlalchemy import TextClause, text
 from portal.domain.deadlines import Deadline
 from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
-from portal.store.search.chunk_vectors import ChunkVectors
-from portal.store.search.row_cache import RowCache, listed
-from portal.store.search.scope import Scope, Versions
-from portal.store.search.selection_changes import documents_since
-from portal.store.search.term_postings import KeptWeights, TermPostings
-from portal.store.search.visible_corpus import VisibleCorpora
+from portal.store.search.selection.changes import documents_since
+from portal.store.search.selection.chunk_vectors import ChunkVectors
+from portal.store.search.selection.row_cache import RowCache, listed
+from portal.store.search.selection.scope import Scope, Versions
+from portal.store.search.selection.term_postings import KeptWeights, TermPostings
+from portal.store.search.selection.visible_corpus import VisibleCorpora
 from portal.store.statements import Reader, fetch_under
 
 _CACHE_BYTES = 32 * 1024 * 1024

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.store.search.term_postings import Bm25Shape, TermPostings, indexed_length
+from portal.store.search.selection.term_postings import Bm25Shape, TermPostings, indexed_length
 
 SHAPE = Bm25Shape(k1=1.2, b=0.75)
 TERMS = st.sampled_from(["云", "服务", "cloud", "v0.8", "po4711", "a"])

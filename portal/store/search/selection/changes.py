@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 from sqlalchemy import text
 
-from portal.store.search.scope import Scope, Versions
+from portal.store.search.selection.scope import Scope, Versions
 from portal.store.statements import Reader, fetch
 
 _SINCE = text(

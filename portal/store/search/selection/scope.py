@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from portal.domain.people import User
-from portal.store.search.query_filters import Narrowing
+from portal.store.search.filters.narrowing import Narrowing
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import Connection, RawCursor
@@ -68,42 +68,40 @@ def fetch(
         return cursor.fetchall()
 
 
-class Statements:
-    """A runner of consecutive statements in one transaction; made by `under`."""
+class Statement(NamedTuple):
+    """A statement, which uses those of `binds` that it has. With `keeps_plan` it is parsed and
+    planned once a connection, for any binds; otherwise it is planned for these."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._keeps_plans = False
-
-    def send(
-        self,
-        clause: TextClause,
-        binds: Mapping[str, Any],
-        rows: RowFactory[Row],
-        *,
-        keeps_plan: bool = False,
-    ) -> RawCursor[Row]:
-        """Send a statement, using those of `binds` that it has, and return the cursor of its rows.
-        With `keeps_plan` it is parsed and planned once a connection, for any binds; otherwise it is
-        planned for these binds, and must come before any that keeps its plan."""
-        statement, names = _compiled(clause)
-        if keeps_plan and not self._keeps_plans:
-            _cursor(self._reader, tuple_row).execute(_KEEP_PLANS, prepare=True)
-            self._keeps_plans = True
-        cursor = _cursor(self._reader, rows)
-        return cursor.execute(statement, [binds[name] for name in names], prepare=keeps_plan)
+    clause: TextClause
+    binds: Mapping[str, Any]
+    keeps_plan: bool = False
 
 
 @contextmanager
-def under(reader: Reader, settings: Planner) -> Iterator[Statements]:
-    """Run statements in one transaction, planned and executed under `settings`."""
+def sent(
+    reader: Reader, settings: Planner, statements: Sequence[Statement], rows: RowFactory[Row]
+) -> Iterator[list[RawCursor[Row]]]:
+    """Send statements in one transaction, planned and executed under `settings`, and yield the
+    cursors of their rows. Those that keep their plan come after the others."""
+    if not statements:
+        yield []
+        return
     values = [value if isinstance(value, str) else value() for value in settings.values()]
     with _driver(reader).pipeline():
         # A cursor of its own: if it then ran another statement, it could return the rows of this
         # one, which arrive later.
         with _cursor(reader, tuple_row) as cursor:
             cursor.execute(_settings_statement(tuple(settings)), values, prepare=True)
-        yield Statements(reader)
+        cursors: list[RawCursor[Row]] = []
+        keeps_plans = False
+        for clause, binds, keeps_plan in statements:
+            if keeps_plan and not keeps_plans:
+                _cursor(reader, tuple_row).execute(_KEEP_PLANS, prepare=True)
+                keeps_plans = True
+            statement, names = _compiled(clause)
+            cursors.append(_cursor(reader, rows))
+            cursors[-1].execute(statement, [binds[name] for name in names], prepare=keeps_plan)
+        yield cursors
 
 
 def fetch_under(
@@ -114,8 +112,8 @@ def fetch_under(
     rows: RowFactory[Row],
 ) -> list[Row]:
     """Fetch a single statement that is planned, for these binds, and executed under `settings`."""
-    with under(reader, settings) as statements:
-        return statements.send(clause, binds, rows).fetchall()
+    with sent(reader, settings, [Statement(clause, binds)], rows) as (cursor,):
+        return cursor.fetchall()
 
 
 def _driver(reader: Reader) -> Connection[Any]:

@@ -21,7 +21,7 @@ from portal.services.search.finding import Candidate, Found
 from portal.services.search.plan import SearchPlan
 from portal.services.search.reranking import as_they_were, rerank
 from portal.store.documents.outlines import outlines
-from portal.store.search.legs.offers import Trace
+from portal.store.search.legs.trace import Trace
 from portal.store.search.neighbours import Neighbours, neighbours
 from portal.text.layout.excerpt import best_excerpt
 from portal.text.layout.joining import Fragment, join_neighbours

@@ -25,7 +25,7 @@ from portal.store.documents.selection import (
 from portal.store.search.filters.narrowing import CONTENT_TYPE
 from portal.store.search.legs.statements import VERSION
 from portal.store.search.queries import Legs
-from portal.store.statements import Reader, under
+from portal.store.statements import Reader, Statement, sent
 
 
 class FoundChunk(NamedTuple):
@@ -81,15 +81,16 @@ def load_chunks(
     ids = UuidsParameter(map(UUID, chunk_ids))
     binds |= {"chunk_ids": ids, "collection_id": legs.versions.collection_id}
     clause = _chunks(in_conversation=legs.scope.conversation_id is not None)
-    with under(reader, {"statement_timeout": legs.deadline.milliseconds}) as statements:
-        found = (
-            statements.send(clause, binds, args_row(FoundChunk), keeps_plan=True).fetchall()
-            if chunk_ids
-            else []
-        )
+    settings = {"statement_timeout": legs.deadline.milliseconds}
+    if chunk_ids:
+        chunks = Statement(clause, binds, keeps_plan=True)
+        with sent(reader, settings, [chunks], args_row(FoundChunk)) as (cursor,):
+            found = cursor.fetchall()
         if found:
             return {str(chunk.chunk_id): chunk for chunk in found}, found[0].documents_version
-        return {}, statements.send(_VERSION, binds, scalar_row, keeps_plan=True).fetchall()[0]
+    version = Statement(_VERSION, binds, keeps_plan=True)
+    with sent(reader, settings, [version], scalar_row) as (cursor,):
+        return {}, cursor.fetchall()[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from portal.errors import DatabaseUnavailable, StorageFull
 from portal.services.search import engine
 from portal.store import session as session_store
 from portal.store.embedding_models import switches
-from portal.store.search.legs import offers as search_store
+from portal.store.search.legs import finding as search_store
 from portal.store.session import Database
 from portal.store.statements import fetch, fetch_under
 from tests.conftest import Portal
@@ -156,7 +156,7 @@ def test_statement_that_is_wrong_is_no_fault_of_the_server(database: Database, s
         send(session, "SELECT 1 / 0")
 
 
-@pytest.mark.parametrize(("module", "name"), [(engine, "read_context"), (search_store, "under")])
+@pytest.mark.parametrize(("module", "name"), [(engine, "read_context"), (search_store, "sent")])
 def test_search_whose_server_is_gone_is_a_503(
     client: FlaskClient,
     portal: Portal,

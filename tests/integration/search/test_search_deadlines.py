@@ -16,7 +16,7 @@ from portal.domain.search import SearchRequest
 from portal.errors import Unavailable
 from portal.services import Services
 from portal.services.search import engine
-from portal.store.search.legs import offers as store_search
+from portal.store.search.legs import finding as store_search
 from portal.store.search.legs.statements import Shape, keyword_statement, vector_statement
 from portal.store.search.selection.row_cache import RowCache
 from portal.store.statements import fetch_under

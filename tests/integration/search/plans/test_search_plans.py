@@ -23,8 +23,8 @@ from portal.services.search.finding import Candidate
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.embedding_models import registry
 from portal.store.search.keywords import candidates as keyword_candidates
-from portal.store.search.legs.offers import Trace
 from portal.store.search.legs.statements import KeywordPlan, VectorPlan
+from portal.store.search.legs.trace import Trace
 from portal.store.search.selection import row_cache
 from portal.store.search.selection.chunk_vectors import ChunkVectors, vectors_of_jobs
 from portal.store.search.selection.enabled_sets import EnabledSet

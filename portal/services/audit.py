@@ -25,6 +25,7 @@ __all__ = [
     "record",
     "record_each",
     "record_own",
+    "record_visibility",
     "set_origin",
 ]
 
@@ -102,6 +103,14 @@ def record_each(
     if entries:
         who = {"actor_id": actor.id, "actor_name": actor.name}
         audit_log.add_entries(session, event, entries, origin=current_origin(), **who)
+
+
+def record_visibility(
+    session: Session, user: Actor, subject: Subject, before: str, after: str
+) -> None:
+    """Add the event that a user changed who may see a document or a folder."""
+    details = {"before": before, "after": after}
+    record(session, AuditEvent.VISIBILITY_CHANGED, actor=user, subject=subject, details=details)
 
 
 def record_own(session: Session, event: AuditEvent, user: Actor, /, **details: Any) -> None:

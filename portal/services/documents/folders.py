@@ -18,7 +18,7 @@ from portal.domain.documents.folders import (
 from portal.domain.people import User
 from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, existing
 from portal.services import Services, audit
-from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.audit import Subject, SubjectKind
 from portal.services.documents.library import editable
 from portal.store.documents import folders as folder_store
 from portal.store.models import FolderRow
@@ -101,13 +101,8 @@ def change_folder(
         if visibility is not None and visibility != folder.visibility:
             is_gate = FolderVisibility.MEMBERS in {visibility, folder.visibility}
             _require(folder.can_share or not is_gate)
-            audit.record(
-                session,
-                AuditEvent.VISIBILITY_CHANGED,
-                actor=user,
-                subject=Subject(SubjectKind.FOLDER, row.id, row.name),
-                details={"before": row.visibility, "after": visibility.value},
-            )
+            subject = Subject(SubjectKind.FOLDER, row.id, row.name)
+            audit.record_visibility(session, user, subject, row.visibility, visibility.value)
         row.name = row.name if name is None else _check_name(name)
         row.visibility = visibility.value if visibility else row.visibility
         if description is not None:

@@ -263,13 +263,8 @@ def change_document(
             row.tags = check_tags(tags)
         if visibility is not None and row.visibility != visibility.value:
             _refuse_keepers(user, row)
-            audit.record(
-                session,
-                AuditEvent.VISIBILITY_CHANGED,
-                actor=user,
-                subject=Subject(SubjectKind.DOCUMENT, row.id, row.title),
-                details={"before": row.visibility, "after": visibility.value},
-            )
+            subject = Subject(SubjectKind.DOCUMENT, row.id, row.title)
+            audit.record_visibility(session, user, subject, row.visibility, visibility.value)
             row.visibility = visibility.value
 
 

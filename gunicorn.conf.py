@@ -6,7 +6,7 @@ from typing import Any
 from portal.errors import InvalidSetting
 from portal.settings import load_settings
 
-worker_class = "portal.processes.web_worker.WebWorker"
+worker_class = "portal.processes.serving.web_worker.WebWorker"
 # Connections that a process holds, nearly all of them idle.
 worker_connections = 2000
 # The worker keeps the order of what it sends, which the system's own copying would pass by.

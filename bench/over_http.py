@@ -19,7 +19,7 @@ from bench.corpus import Corpus, Question, attach
 from bench.corpus.profiles import Profile
 from bench.timing import Contender, Samples, alternate
 from portal import create_app
-from portal.processes.supervisor import listen
+from portal.processes.serving.web_server import listen
 from portal.services.people import sessions
 from portal.services.search.engine import search
 

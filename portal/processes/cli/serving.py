@@ -32,7 +32,7 @@ def serve(
     workers: int,
 ) -> None:
     """Start everything: the database, the web server and workers."""
-    from portal.processes import supervisor
+    from portal.processes.serving import supervisor
 
     data_dir = serve_data_dir.resolve() if serve_data_dir else None
     settings = load_settings(ctx, data_dir=data_dir).with_requests_at_once(web_threads)
@@ -59,10 +59,10 @@ def worker(ctx: click.Context) -> None:
 @click.pass_context
 def web(ctx: click.Context, host: str, port: int, web_threads: int | None) -> None:
     """Serve pages and APIs, without workers."""
-    from portal.processes import supervisor
+    from portal.processes.serving import web_server
 
     settings = load_settings(ctx).with_requests_at_once(web_threads)
-    ctx.exit(supervisor.run_web(settings, host=host, port=port))
+    ctx.exit(web_server.run_web(settings, host=host, port=port))
 
 
 @main.command()
@@ -88,14 +88,14 @@ def mcp(
     in PORTAL_TOKEN or, over HTTP, comes with each request."""
     _require_extra("mcp")
     from portal.integrations.mcp import serving
-    from portal.processes import supervisor
+    from portal.processes.serving import web_server
 
     if not over_http:
         serving.serve_stdio(open_services(ctx), _token_of_environment())
         return
     services = open_services(ctx)
-    with supervisor.listen(host, port) as listener:
-        click.echo(f"{supervisor.address_of(listener)}{serving.PATH}   (Ctrl-C stops it)")
+    with web_server.listen(host, port) as listener:
+        click.echo(f"{web_server.address_of(listener)}{serving.PATH}   (Ctrl-C stops it)")
         serving.serve_http(services, listener, allowed_hosts)
 
 

@@ -481,7 +481,8 @@ def test_without_the_extra_a_line_says_what_to_do(environment: dict[str, str]) -
 
 def test_serving_pages_does_not_load_the_protocol() -> None:
     code = (
-        "import sys, portal.processes.cli, portal.processes.supervisor, portal.processes.worker\n"
+        "import sys, portal.processes.cli, portal.processes.worker\n"
+        "import portal.processes.serving.supervisor\n"
         "import portal.web, portal.api\n"
         "sys.exit(any(name in sys.modules for name in ('mcp', 'mcp_types', 'starlette')))"
     )

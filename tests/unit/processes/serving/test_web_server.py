@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from portal.processes.supervisor import listen
+from portal.processes.serving.web_server import listen
 
 
 def test_answers_do_not_wait_for_an_acknowledgement() -> None:

@@ -24,7 +24,7 @@ from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
 
 from portal.errors import InvalidSetting
-from portal.processes.client_connections import (
+from portal.processes.serving.client_connections import (
     BLOCK_BYTES,
     ClientSocket,
     Connection,

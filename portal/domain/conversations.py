@@ -67,14 +67,6 @@ class ConversationSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationPage:
-    """A page of a user's conversations, latest first; `next_cursor` is None at the end."""
-
-    items: tuple[ConversationSummary, ...]
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Citation:
     """A source of an answer, as of the answer. `excerpt` is characters `char_start` to `char_end`
     of revision `revision_id`, or without one of a chunk added through the API; `quote_sha256` is

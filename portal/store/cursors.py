@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement as Column
 from sqlalchemy import Select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from portal.domain.paging import ListPage
 from portal.errors import N_, MalformedRequest
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,15 +82,14 @@ def latest_first(
     limit: int,
     to_item: Callable[[Any], Item],
     place: Callable[[Item], tuple[datetime, UUID]],
-) -> tuple[tuple[Item, ...], str | None]:
-    """Return a page of a statement's rows, by `at` and `row_id` from the latest on, and the cursor
-    of the next one; `place` returns both values of an item. Raises MalformedRequest on a bad
-    cursor."""
+) -> ListPage[Item]:
+    """Return a page of a statement's rows, by `at` and `row_id` from the latest on; `place` returns
+    both values of an item. Raises MalformedRequest on a bad cursor."""
     if cursor:
         statement = statement.where(tuple_(at, row_id) < read_time_cursor(cursor))
     rows = session.execute(statement.order_by(at.desc(), row_id.desc()).limit(limit + 1)).all()
     items = tuple(to_item(row) for row in rows[:limit])
     if len(rows) <= limit:
-        return items, None
+        return ListPage(items, None)
     last_at, last_id = place(items[-1])
-    return items, make_time_cursor(last_at, last_id)
+    return ListPage(items, make_time_cursor(last_at, last_id))

@@ -102,7 +102,7 @@ def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
         *context.caller(), chosen, cursor=query_data.cursor, limit=query_data.limit
     )
     return AuditListResponse(
-        entries=[_model(entry) for entry in page.entries], next_cursor=page.next_cursor
+        entries=[_model(entry) for entry in page.items], next_cursor=page.next_cursor
     )
 
 

@@ -63,14 +63,6 @@ class ListedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class JobPage:
-    """A page of a list; `next_cursor` is None at the end."""
-
-    items: tuple[ListedJob, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class QueueState:
     """Numbers of documents in the queue, and since when the first one waits."""
 

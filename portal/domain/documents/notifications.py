@@ -69,14 +69,6 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class NotificationPage:
-    """A page of a list; `next_cursor` is None at the end."""
-
-    items: tuple[Notification, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Batch:
     """Jobs that were in work at the same time: how many documents became ready and how many failed.
     `latest` is the notification that came last. Of a batch that is named each notification is
@@ -90,14 +82,6 @@ class Batch:
     @property
     def is_named(self) -> bool:
         return self.ready + self.failed <= MAX_NAMED
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPage:
-    """A page of a list of batches; `next_cursor` is None at the end."""
-
-    items: tuple[Batch, ...]
-    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)

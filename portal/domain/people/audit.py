@@ -128,11 +128,3 @@ class AuditFilter:
     text: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPage:
-    """Entries, latest first, and the cursor of the next page if there is one."""
-
-    entries: tuple[AuditEntry, ...]
-    next_cursor: str | None

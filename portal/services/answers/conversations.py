@@ -7,7 +7,6 @@ from uuid import UUID
 
 from portal.domain.conversations import (
     MAX_TITLE_CHARACTERS,
-    ConversationPage,
     ConversationSummary,
     Feedback,
     FeedbackReason,
@@ -16,6 +15,7 @@ from portal.domain.conversations import (
     Role,
 )
 from portal.domain.documents.selection import AskScope, NamedScope
+from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.errors import N_, Conflict, InvalidInput, NotFound
 from portal.services import Services
@@ -91,7 +91,7 @@ def _check_title(title: str, *, min_length: int) -> str:
 def list_conversations(
     services: Services, user: User, *, contains: str = "", pinned: bool | None = None,
     cursor: str | None = None, limit: int = 50,
-) -> ConversationPage:  # fmt: skip
+) -> ListPage[ConversationSummary]:  # fmt: skip
     """Return a user's conversations, latest first; with `contains` those that have these words in
     the title or in a message, with `pinned` those that are pinned, or are not. Raises
     MalformedRequest on a bad cursor."""

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from portal.domain.documents.notifications import (
     MAX_NAMED,
-    BatchPage,
+    Batch,
     Notification,
-    NotificationPage,
     NotificationState,
 )
+from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.errors import existing
 from portal.services import Services
@@ -35,7 +35,7 @@ def list_notifications(
     unread_only: bool = False,
     cursor: str | None = None,
     limit: int = 50,
-) -> NotificationPage:
+) -> ListPage[Notification]:
     """Return a user's notifications, newest first. Raises MalformedRequest on a bad cursor."""
     with services.database.read() as session:
         return notification_store.list_notifications(
@@ -45,7 +45,7 @@ def list_notifications(
 
 def list_batches(
     services: Services, user: User, *, cursor: str | None = None, limit: int = 50
-) -> BatchPage:
+) -> ListPage[Batch]:
     """Return a user's notifications, those of large batches as one, newest first. Raises
     MalformedRequest on a bad cursor."""
     with services.database.read() as session:

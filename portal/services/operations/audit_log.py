@@ -9,8 +9,9 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from portal.domain.paging import ListPage
 from portal.domain.people import User, require_admin
-from portal.domain.people.audit import AuditEntry, AuditFilter, AuditPage
+from portal.domain.people.audit import AuditEntry, AuditFilter
 from portal.observability.redaction import escape_controls
 from portal.services import Services, audit
 from portal.store.operations import audit_log as audit_store
@@ -34,7 +35,7 @@ def list_entries(
     *,
     cursor: str | None = None,
     limit: int = 50,
-) -> AuditPage:
+) -> ListPage[AuditEntry]:
     """Return a page of the audit log, latest first. Administrators only. Raises MalformedRequest
     on a bad cursor."""
     require_admin(user)
@@ -53,7 +54,7 @@ def read_all(services: Services, chosen: AuditFilter = EVERYTHING) -> Iterator[A
     cursor: str | None = None
     while True:
         page = _page(services, chosen, cursor, _ENTRIES_A_PAGE)
-        yield from page.entries
+        yield from page.items
         cursor = page.next_cursor
         if cursor is None:
             return
@@ -113,7 +114,9 @@ def delete_expired(services: Services, *, now: datetime | None = None) -> int:
             return count
 
 
-def _page(services: Services, chosen: AuditFilter, cursor: str | None, limit: int) -> AuditPage:
+def _page(
+    services: Services, chosen: AuditFilter, cursor: str | None, limit: int
+) -> ListPage[AuditEntry]:
     keys = services.secret_keys if chosen.user else []
     digests = [audit.digest_name(key, chosen.user or "") for key in keys]
     with services.database.read() as session:

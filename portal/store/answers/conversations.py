@@ -9,8 +9,9 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from portal.domain.conversations import ConversationPage, ConversationSummary
+from portal.domain.conversations import ConversationSummary
 from portal.domain.documents.selection import AskScope
+from portal.domain.paging import ListPage
 from portal.errors import NotFound, existing
 from portal.store.cursors import latest_first
 from portal.store.models import ConversationRow, MessageRow
@@ -84,7 +85,7 @@ def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> Conve
 def list_conversations(
     session: Session, user_id: UUID, *, contains: str, pinned: bool | None, cursor: str | None,
     limit: int,
-) -> ConversationPage:  # fmt: skip
+) -> ListPage[ConversationSummary]:  # fmt: skip
     """Return a user's conversations, latest first, whose title or messages contain these words;
     with `pinned` only those that are, or are not. Raises MalformedRequest on a bad cursor."""
     statement = _summaries(user_id)
@@ -98,7 +99,7 @@ def list_conversations(
         )
         in_title = ConversationRow.title.icontains(contains, autoescape=True)
         statement = statement.where(or_(in_title, in_messages))
-    items, next_cursor = latest_first(
+    return latest_first(
         session,
         statement,
         ConversationRow.updated_at,
@@ -108,7 +109,6 @@ def list_conversations(
         to_item=lambda row: ConversationSummary(*row),
         place=lambda one: (one.updated_at, one.id),
     )
-    return ConversationPage(items=items, next_cursor=next_cursor)
 
 
 def touch(session: Session, conversation_id: UUID) -> None:

@@ -110,7 +110,7 @@ def list_trash(
     cursor."""
     statement = _filtered(shown_to(user, deleted=True), user, filters)
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
-    items, next_cursor = latest_first(
+    page = latest_first(
         session,
         statement,
         DocumentRow.deleted_at,
@@ -120,7 +120,7 @@ def list_trash(
         to_item=to_summary,
         place=lambda one: (one.deleted_at or one.created_at, one.id),
     )
-    return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
+    return DocumentPage(page.items, page.next_cursor, total)
 
 
 def matching(

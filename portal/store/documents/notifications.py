@@ -38,13 +38,12 @@ from portal.domain.documents.notifications import (
     MAX_UNREAD_COUNTED,
     OF_ACCOUNT,
     Batch,
-    BatchPage,
     FailedUpdate,
     Notification,
     NotificationKind,
-    NotificationPage,
     NotificationState,
 )
+from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.errors import Message
 from portal.store.cursors import latest_first
@@ -225,12 +224,12 @@ def _count(statement: Select[Any], max_count: int) -> Any:
 
 def list_notifications(
     session: Session, user: User, *, unread_only: bool, cursor: str | None, limit: int
-) -> NotificationPage:
+) -> ListPage[Notification]:
     """Return a user's notifications, newest first. Raises MalformedRequest on a bad cursor."""
     statement = _of(user, *_COLUMNS)
     if unread_only:
         statement = statement.where(NotificationRow.read_at.is_(None))
-    items, next_cursor = latest_first(
+    return latest_first(
         session,
         statement,
         NotificationRow.created_at,
@@ -240,10 +239,11 @@ def list_notifications(
         to_item=_to_notification,
         place=lambda one: (one.created_at, one.id),
     )
-    return NotificationPage(items=items, next_cursor=next_cursor)
 
 
-def list_batches(session: Session, user: User, *, cursor: str | None, limit: int) -> BatchPage:
+def list_batches(
+    session: Session, user: User, *, cursor: str | None, limit: int
+) -> ListPage[Batch]:
     """Return a user's notifications, those of large batches as one, newest first. Raises
     MalformedRequest on a bad cursor."""
     shown = _of(user, *_COLUMNS).subquery()
@@ -261,7 +261,7 @@ def list_batches(session: Session, user: User, *, cursor: str | None, limit: int
         .over(partition_by=batch_id, order_by=(shown.c.created_at.desc(), shown.c.id.desc()))
         .label("place"),
     ).subquery()
-    items, next_cursor = latest_first(
+    return latest_first(
         session,
         select(numbered).where(
             or_(numbered.c.place == 1, numbered.c.ready + numbered.c.failed <= MAX_NAMED)
@@ -273,7 +273,6 @@ def list_batches(session: Session, user: User, *, cursor: str | None, limit: int
         to_item=_to_batch,
         place=lambda one: (one.latest.created_at, one.latest.id),
     )
-    return BatchPage(items=items, next_cursor=next_cursor)
 
 
 def list_batch(session: Session, user: User, batch_id: UUID) -> tuple[Notification, ...]:

@@ -11,11 +11,11 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, delete, func, insert, or_, select, text
 from sqlalchemy.orm import Session
 
+from portal.domain.paging import ListPage
 from portal.domain.people.audit import (
     AuditEntry,
     AuditEvent,
     AuditFilter,
-    AuditPage,
     Origin,
     Subject,
     SubjectKind,
@@ -86,9 +86,9 @@ def list_entries(
     name_digests: Sequence[str],
     cursor: str | None,
     limit: int,
-) -> AuditPage:
+) -> ListPage[AuditEntry]:
     """Return a page of entries, latest first. Raises MalformedRequest on a bad cursor."""
-    entries, next_cursor = latest_first(
+    return latest_first(
         session,
         _matching(chosen, name_digests),
         AuditRow.created_at,
@@ -98,7 +98,6 @@ def list_entries(
         to_item=lambda row: AuditEntry(*row),
         place=lambda entry: (entry.created_at, entry.id),
     )
-    return AuditPage(entries, next_cursor)
 
 
 def list_recent_subjects(

@@ -106,7 +106,7 @@ def test_failed_sign_ins_of_both_keys_are_found_by_name(portals: list[Services])
         client.post(TOKEN, json={"username": "mallory", "password": "x"})
     admin = Portal(during, accounts.find_user(during, "admin")).admin
     found = audit_log.list_entries(during, admin, AuditFilter(user="mallory"))
-    assert len(found.entries) == 2
+    assert len(found.items) == 2
 
 
 def test_limits_and_caches_keep_their_place_in_redis_meanwhile(portals: list[Services]) -> None:

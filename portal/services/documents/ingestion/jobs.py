@@ -9,11 +9,11 @@ from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.documents.jobs import (
     ENDED_WITHOUT_TEXT,
     Job,
-    JobPage,
     JobStatus,
     ListedJob,
     QueueState,
 )
+from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
 from portal.services import Services
@@ -32,7 +32,7 @@ def list_jobs(
     status: JobStatus | None = None,
     cursor: str | None = None,
     limit: int = 50,
-) -> JobPage:
+) -> ListPage[ListedJob]:
     """Return jobs of documents visible to the user, newest first. Raises MalformedRequest on a bad
     cursor."""
     with services.database.begin() as session:

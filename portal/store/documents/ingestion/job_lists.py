@@ -14,12 +14,12 @@ from portal.domain.documents.jobs import (
     ENDED_WITHOUT_TEXT,
     UNFINISHED,
     Job,
-    JobPage,
     JobStage,
     JobStatus,
     ListedJob,
     QueueState,
 )
+from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.store.cursors import latest_first
 from portal.store.documents.rows import NEWEST_JOB
@@ -48,13 +48,13 @@ def _listed(user: User) -> Select[Any]:
 
 def list_jobs(
     session: Session, user: User, *, status: JobStatus | None, cursor: str | None, limit: int
-) -> JobPage:
+) -> ListPage[ListedJob]:
     """Return jobs of documents visible to the user, newest first. Raises MalformedRequest on a bad
     cursor."""
     statement = _listed(user)
     if status is not None:
         statement = statement.where(JobRow.status == status.value)
-    items, next_cursor = latest_first(
+    return latest_first(
         session,
         statement,
         JobRow.created_at,
@@ -64,7 +64,6 @@ def list_jobs(
         to_item=lambda row: _to_listed(row, user),
         place=lambda one: (one.job.queued_at, one.job.id),
     )
-    return JobPage(items=items, next_cursor=next_cursor)
 
 
 def find_job(session: Session, user: User, job_id: UUID) -> ListedJob | None:

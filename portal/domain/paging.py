@@ -1,0 +1,16 @@
+"""Lists that are read page by page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage(Generic[Item]):
+    """A page of a list; `next_cursor` is None at the end."""
+
+    items: tuple[Item, ...]
+    next_cursor: str | None

@@ -115,7 +115,7 @@ def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -
     li = portal.user("li")
     assert suggest(portal, li, "en") == ()
     for one in library.list_documents(portal.services, mei).items:
-        selections.set_default(portal.services, mei, one.id, False)
+        selections.set_switch(portal.services, mei, None, one.id, False)
     assert suggest(portal, mei, "en") == ()
 
 

@@ -108,8 +108,9 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 
     All documents visible to you; those without a switch are on.
     """
-    page = selections.list_defaults(
+    page = selections.list_switches(
         *context.caller(),
+        None,
         contains=query_data.q.strip(),
         cursor=query_data.cursor,
         limit=query_data.limit,
@@ -120,14 +121,14 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     """Switch a document on or off for all conversations."""
-    switch = selections.set_default(*context.caller(), document_id, json_data.enabled)
+    switch = selections.set_switch(*context.caller(), None, document_id, json_data.enabled)
     return SwitchModel.of(switch)
 
 
 @blueprint.delete("/user/document-defaults/<uuid:document_id>")
 def forget_default(document_id: UUID) -> None:
     """Reset a document to the system default."""
-    selections.set_default(*context.caller(), document_id, None)
+    selections.set_switch(*context.caller(), None, document_id, None)
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/document-overrides")
@@ -152,7 +153,7 @@ def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> None:
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
     """Switch a document on or off in a conversation."""
-    switch = selections.set_override(
+    switch = selections.set_switch(
         *context.caller(), conversation_id, document_id, json_data.enabled
     )
     return OverrideModel.of(switch)
@@ -161,7 +162,7 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
 @blueprint.delete("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 def forget_override(conversation_id: UUID, document_id: UUID) -> None:
     """Reset a document to your default."""
-    selections.set_override(*context.caller(), conversation_id, document_id, None)
+    selections.set_switch(*context.caller(), conversation_id, document_id, None)
 
 
 @blueprint.get("/user/folder-defaults", errors=(404,))
@@ -182,14 +183,14 @@ def set_folder_default(folder_id: UUID, json_data: SwitchBody) -> FolderSwitchMo
 
     What is added to it later follows. Switches of documents, and of folders in it, take precedence.
     """
-    switch = selections.set_folder_default(*context.caller(), folder_id, json_data.enabled)
+    switch = selections.set_folder_switch(*context.caller(), None, folder_id, json_data.enabled)
     return FolderSwitchModel.of(switch)
 
 
 @blueprint.delete("/user/folder-defaults/<uuid:folder_id>")
 def forget_folder_default(folder_id: UUID) -> None:
     """Remove your switch of a folder."""
-    selections.set_folder_default(*context.caller(), folder_id, None)
+    selections.set_folder_switch(*context.caller(), None, folder_id, None)
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/folder-overrides")
@@ -211,7 +212,7 @@ def set_folder_override(
     conversation_id: UUID, folder_id: UUID, json_data: SwitchBody
 ) -> FolderOverrideModel:
     """Switch a folder on or off in a conversation."""
-    switch = selections.set_folder_override(
+    switch = selections.set_folder_switch(
         *context.caller(), conversation_id, folder_id, json_data.enabled
     )
     return FolderOverrideModel.of(switch)
@@ -220,7 +221,7 @@ def set_folder_override(
 @blueprint.delete("/conversations/<uuid:conversation_id>/folder-overrides/<uuid:folder_id>")
 def forget_folder_override(conversation_id: UUID, folder_id: UUID) -> None:
     """Remove a conversation's switch of a folder."""
-    selections.set_folder_override(*context.caller(), conversation_id, folder_id, None)
+    selections.set_folder_switch(*context.caller(), conversation_id, folder_id, None)
 
 
 def _counts(page: SelectionPage) -> dict[str, int | str | None]:

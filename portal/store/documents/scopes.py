@@ -56,7 +56,7 @@ def find_named(session: Session, user: User, words: str, *, limit: int) -> Named
 def switch_on(session: Session, conversation_id: UUID, scope: AskScope) -> None:
     """Switch the documents and folders of a scope on in a conversation."""
     for document_id in scope.documents:
-        selections.set_override(session, conversation_id, document_id, enabled=True)
+        selections.set_switch(session, document_id, conversation_id=conversation_id, enabled=True)
     for folder_id in scope.folders:
         selections.set_folder_switch(
             session, folder_id, conversation_id=conversation_id, enabled=True

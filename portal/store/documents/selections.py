@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -286,7 +286,6 @@ def find_folders_off(session: Session, user: User) -> set[UUID]:
 
 # --- writing --------------------------------------------------------------------------------------
 
-_Switch = UserDocumentDefaultRow | ConversationDocumentOverrideRow
 # Rows are locked in one order, so that two concurrent "all off" requests do not deadlock.
 _SET_ALL = text(
     f"""
@@ -298,20 +297,26 @@ _SET_ALL = text(
 )
 
 
-def set_default(
-    session: Session, user_id: UUID, document_id: UUID, *, enabled: bool | None
+def set_switch(
+    session: Session,
+    document_id: UUID,
+    *,
+    user_id: UUID | None = None,
+    conversation_id: UUID | None = None,
+    enabled: bool | None,
 ) -> None:
-    """Set a user's switch of a document; None removes it."""
+    """Set the switch of a document, of a user or in a conversation; None removes it."""
+    table: type[UserDocumentDefaultRow | ConversationDocumentOverrideRow] = UserDocumentDefaultRow
     key = {"user_id": user_id, "document_id": document_id}
-    _set(session, UserDocumentDefaultRow, key, enabled=enabled)
-
-
-def set_override(
-    session: Session, conversation_id: UUID, document_id: UUID, *, enabled: bool | None
-) -> None:
-    """Set a conversation's switch of a document; None removes it."""
-    key = {"conversation_id": conversation_id, "document_id": document_id}
-    _set(session, ConversationDocumentOverrideRow, key, enabled=enabled)
+    if conversation_id is not None:
+        table = ConversationDocumentOverrideRow
+        key = {"conversation_id": conversation_id, "document_id": document_id}
+    if enabled is None:
+        session.execute(delete(table).filter_by(**key))
+        return
+    changed = {"enabled": enabled, "updated_at": func.now()}
+    row = insert(table).values(**key, enabled=enabled)
+    session.execute(row.on_conflict_do_update(index_elements=list(key), set_=changed))
 
 
 def set_folder_switch(
@@ -331,17 +336,6 @@ def set_folder_switch(
     row = insert(FolderSwitchRow).values(**owner, folder_id=folder_id, enabled=enabled)
     key = ["owner_id", "folder_id"]
     session.execute(row.on_conflict_do_update(index_elements=key, set_={"enabled": enabled}))
-
-
-def _set(
-    session: Session, table: type[_Switch], key: Mapping[str, UUID], *, enabled: bool | None
-) -> None:
-    if enabled is None:
-        session.execute(delete(table).filter_by(**key))
-        return
-    changed = {"enabled": enabled, "updated_at": func.now()}
-    row = insert(table).values(**key, enabled=enabled)
-    session.execute(row.on_conflict_do_update(index_elements=list(key), set_=changed))
 
 
 def set_all_overrides(

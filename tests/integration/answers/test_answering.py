@@ -88,9 +88,9 @@ def test_prompt_holds_what_is_on_and_nothing_else(portal: Portal, talk) -> None:
     services = saying(portal.services, "Well.")
     documents = library.list_documents(portal.services, portal.admin).items
     leave = next(one for one in documents if one.title == "Leave policy")
-    selections.set_override(services, portal.admin, talk, leave.id, enabled=False)
+    selections.set_switch(services, portal.admin, talk, leave.id, enabled=False)
     ask(services, portal.admin, talk, QUESTION)
-    selections.set_override(services, portal.admin, talk, leave.id, enabled=True)
+    selections.set_switch(services, portal.admin, talk, leave.id, enabled=True)
     ask(services, portal.admin, talk, QUESTION)
     off, on = asked(services)
     assert "fifteen days" not in off.system
@@ -107,7 +107,7 @@ def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
     (cited,) = (one for one in first.citations if one.was_cited)
     ask(services, portal.admin, talk, "And the paper tray of the printer?")
     assert "Fifteen days" in asked(services)[-1].turns[1].content
-    selections.set_override(services, portal.admin, talk, cited.document_id, enabled=False)
+    selections.set_switch(services, portal.admin, talk, cited.document_id, enabled=False)
     ask(services, portal.admin, talk, "And the paper tray of the printer?")
     request = asked(services)[-1]
     everything = request.system + "".join(turn.content for turn in request.turns)
@@ -134,7 +134,7 @@ def test_answer_of_a_model_that_was_shown_what_is_off_by_now_is_kept_out_too(
     assert [one.title for one in first.citations] == ["Leave policy"]
     assert [one.title for one in second.citations] == ["Printer manual"]
     leave = first.citations[0].document_id
-    selections.set_override(services, portal.admin, talk, leave, enabled=False)
+    selections.set_switch(services, portal.admin, talk, leave, enabled=False)
     ask(services, portal.admin, talk, "On which floor does the printer stand?")
     turns = asked(services)[-1].turns
     assert not any("ifteen days" in turn.content for turn in turns)
@@ -149,7 +149,9 @@ def test_switching_off_while_an_answer_is_written_counts_for_the_next(portal: Po
     def switch_off(request: ChatRequest) -> Iterator[ChatEvent]:
         yield TextDelta("Fifteen ")
         for source in request.sources:
-            selections.set_default(portal.services, portal.admin, source.document_id, enabled=False)
+            selections.set_switch(
+                portal.services, portal.admin, None, source.document_id, enabled=False
+            )
         yield TextDelta("days [1].")
 
     services = saying(portal.services, switch_off, "Well.")
@@ -198,7 +200,7 @@ def test_further_search_obeys_switches(portal: Portal, talk) -> None:
     printer = next(one for one in documents if one.title == "Printer manual")
 
     def search(_request: ChatRequest) -> Iterator[ChatEvent]:
-        selections.set_override(portal.services, portal.admin, talk, printer.id, enabled=False)
+        selections.set_switch(portal.services, portal.admin, talk, printer.id, enabled=False)
         yield SearchCall("call-1", "paper tray of the printer")
 
     services = saying(portal.services, search, "Well [2].", takes_tools=True)
@@ -476,7 +478,7 @@ def test_foreign_conversation_is_not_there(portal: Portal, talk) -> None:
 def test_replay_says_what_the_answer_was_made_from(portal: Portal, talk) -> None:
     documents = library.list_documents(portal.services, portal.admin).items
     off = next(one for one in documents if one.title == "Printer manual")
-    selections.set_override(portal.services, portal.admin, talk, off.id, enabled=False)
+    selections.set_switch(portal.services, portal.admin, talk, off.id, enabled=False)
     answer = ask(saying(portal.services, "Fifteen [1]."), portal.admin, talk, QUESTION)
     on = sorted(str(one.id) for one in documents if one.id != off.id)
     assert answer.replay

@@ -198,7 +198,7 @@ def test_answer_uses_no_hidden_or_disabled_document(portal: Portal, ids: dict[st
     secret = portal.add(
         f"Secret: {LEAVE}", name="secret.txt", owner=owner, visibility=Visibility.PRIVATE
     )
-    selections.set_default(portal.services, reader, UUID(ids["sick"]), enabled=False)
+    selections.set_switch(portal.services, reader, None, UUID(ids["sick"]), enabled=False)
     services = saying(portal.services, "All [1][2][3][4].")
     given = answer(portal, services, user=reader)
     assert set(given["citations"]) == {ids["leave"], ids["report"]}

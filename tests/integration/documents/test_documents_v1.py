@@ -286,7 +286,7 @@ def test_only_enabled_documents_are_found(
 ) -> None:
     owner, other = portal.user("owner"), portal.user("other")
     portal.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
-    selections.set_default(portal.services, other, filled["leave"].id, enabled=False)
+    selections.set_switch(portal.services, other, None, filled["leave"].id, enabled=False)
     library.delete_document(portal.services, portal.admin, filled["handbook"].id)
     theirs = client.post("/v1/search", headers=portal.headers(other), json={"query": QUESTION}).json
     assert not {"private", "leave", "handbook"} & set(titles(theirs))

@@ -181,7 +181,7 @@ def test_foreign_document_answers_like_a_missing_one(portal: Portal, door: Door)
     off = portal.add(f"{HANDBOOK} Off.", title="Switched off")
     trashed = portal.add(f"{HANDBOOK} Trash.", title="Trashed")
     shown = portal.add(f"{HANDBOOK} Shown.", title="Shown")
-    selections.set_default(portal.services, ada, off.id, enabled=False)
+    selections.set_switch(portal.services, ada, None, off.id, enabled=False)
     library.delete_document(portal.services, portal.admin, trashed.id)
     with portal.services.database.engine.connect() as connection:
         rows = connection.execute(text("SELECT document_id, id FROM document_chunks")).all()

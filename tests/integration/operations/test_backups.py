@@ -89,7 +89,7 @@ def full(portal: Portal, tmp_path: Path) -> Portal:
     portal.add(SECRET, name="secret.txt", owner=ada, visibility=Visibility.PRIVATE)
     thrown = portal.add("Thrown away.", name="old.txt")
     library.delete_document(portal.services, portal.admin, thrown.id)
-    selections.set_default(portal.services, ada, office.id, False)
+    selections.set_switch(portal.services, ada, None, office.id, False)
     for name, content in (("later.txt", "Read me later."), ("scan.pdf", LARGE)):
         uploads.store_upload(
             portal.services,

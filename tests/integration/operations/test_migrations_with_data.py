@@ -69,7 +69,7 @@ def filled(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
     tied.tie()
     assert tied.run().added == 1
     tied.index()
-    selections.set_folder_default(services, kim, made["open"], False)
+    selections.set_folder_switch(services, kim, None, made["open"], False)
     scope = AskScope(documents=(stored["open"],), folders=(made["board"],), tags=("birds",))
     chat = conversations.create(services, kim, scope=scope)
     ask(services, kim, chat.id, "What flies?", scope=AskScope(folders=(made["board"],)))

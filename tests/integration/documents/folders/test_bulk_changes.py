@@ -174,7 +174,7 @@ def test_nothing_selected_changes_nothing(shelf: Shelf) -> None:
 
 def test_switches_are_one_users_and_are_undone(shelf: Shelf) -> None:
     services = shelf.portal.services
-    selections.set_default(services, shelf.ada, shelf.ids["a"], True)
+    selections.set_switch(services, shelf.ada, None, shelf.ids["a"], True)
     done = shelf.apply(shelf.ada, "switch", matching={}, enabled=False)
     assert (done["changed_count"], done["skipped_count"]) == (4, 0)
     assert selections.count(services, shelf.ada, None) == (0, 4)

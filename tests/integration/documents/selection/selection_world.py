@@ -343,16 +343,16 @@ class World:
         enabled = rng.choice((True, False, False, None))
         if not self.model.sees_folder(Asker(user.id, user.is_admin), folder):
             try:
-                selections.set_folder_default(services, user, folder, enabled)
+                selections.set_folder_switch(services, user, None, folder, enabled)
             except NotFound:
                 return
             raise AssertionError("a foreign folder was switched")
         if conversation is not None and rng.random() < 0.5:
             owner = conversation
-            selections.set_folder_override(services, user, conversation, folder, enabled)
+            selections.set_folder_switch(services, user, conversation, folder, enabled)
         else:
             owner = user.id
-            selections.set_folder_default(services, user, folder, enabled)
+            selections.set_folder_switch(services, user, None, folder, enabled)
         self.model.folder_switches.pop((owner, folder), None)
         if enabled is not None:
             self.model.folder_switches[owner, folder] = enabled

@@ -212,7 +212,7 @@ def test_bad_cursor_is_malformed(client: FlaskClient, portal: Portal, cursor: st
 def test_switches_of_rows_leave_out_what_one_may_not_see(portal: Portal) -> None:
     shown, ada = portal.add("maple"), portal.user("ada")
     hidden = portal.add("maple, hidden", visibility=Visibility.PRIVATE)
-    selections.set_default(portal.services, ada, shown.id, enabled=False)
+    selections.set_switch(portal.services, ada, None, shown.id, enabled=False)
     switches = selections.switches(portal.services, ada, [shown.id, hidden.id])
     assert {key: one.enabled for key, one in switches.items()} == {shown.id: False}
     assert selections.switches(portal.services, portal.admin, []) == {}

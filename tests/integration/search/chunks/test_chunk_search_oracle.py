@@ -99,10 +99,10 @@ class World:
             is_on = rng.random() < 0.5
             if rng.random() < 0.5:
                 self.by_default[place] = is_on
-                selections.set_default(services, self.ann, document_id, enabled=is_on)
+                selections.set_switch(services, self.ann, None, document_id, enabled=is_on)
             else:
                 self.in_conversation[place] = is_on
-                selections.set_override(
+                selections.set_switch(
                     services, self.ann, self.conversation_id, document_id, enabled=is_on
                 )
 

@@ -319,7 +319,7 @@ def test_6_5_no_index_of_words_is_no_error(
 def test_only_what_counts_for_the_user_is_found_by_either_leg(hybrid: Portal) -> None:
     owner, other = hybrid.user("owner"), hybrid.user("other")
     hybrid.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
-    selections.set_default(hybrid.services, other, of(hybrid, "leave").id, enabled=False)
+    selections.set_switch(hybrid.services, other, None, of(hybrid, "leave").id, enabled=False)
     library.delete_document(hybrid.services, hybrid.admin, of(hybrid, "annual").id)
     theirs = ask(hybrid, limit=50, user=other)
     assert not {"private", "leave", "annual"} & set(titles(theirs))

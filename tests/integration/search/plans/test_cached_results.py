@@ -200,9 +200,9 @@ def test_each_change_of_what_counts_is_seen_by_the_next_question(kept: Portal) -
     documents = {one.title: one.id for one in library.list_documents(services, admin).items}
     document = documents[leave]
 
-    selections.set_default(services, admin, document, False)
+    selections.set_switch(services, admin, None, document, False)
     assert leave not in titles(kept)
-    selections.set_default(services, admin, document, True)
+    selections.set_switch(services, admin, None, document, True)
     assert leave in titles(kept)
     library.delete_document(services, admin, document)
     assert leave not in titles(kept)

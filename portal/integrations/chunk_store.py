@@ -21,7 +21,7 @@ from portal.domain.search.semantic import (
 from portal.errors import InvalidInput
 from portal.integrations.values import checked_ids, clean_metadata, clean_text, vector_of
 from portal.services.collections.checks import common_length, require_distinct
-from portal.services.search.semantic import DEFAULT_LIMIT, SemanticSearch
+from portal.services.search.programs.semantic import DEFAULT_LIMIT, SemanticSearch
 
 CONTENT_TYPE = "content_type"
 """The metadata key that `content_type` of a search is compared with."""

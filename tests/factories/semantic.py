@@ -13,7 +13,7 @@ from structlog.testing import LogCapture
 
 from portal.domain.embedding import Vector
 from portal.domain.search.semantic import SemanticHit
-from portal.services.search import semantic
+from portal.services.search.programs import semantic
 
 QUERY_VECTOR = np.array([1.0, 0.0], dtype=np.float32)
 

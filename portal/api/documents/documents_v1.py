@@ -17,8 +17,8 @@ from portal.http.messages import error_message
 from portal.services.answers import single_answer
 from portal.services.documents import library
 from portal.services.models import backfilling
-from portal.services.search import document_search
-from portal.services.search.document_search import DocumentHit
+from portal.services.search.programs import document_search
+from portal.services.search.programs.document_search import DocumentHit
 
 blueprint = ApiBlueprint(
     "documents_v1",

@@ -24,7 +24,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.limits import limited
 from portal.limits.bodies import accepts
-from portal.services.search import chunk_search
+from portal.services.search.programs import chunk_search
 
 blueprint = ApiBlueprint(
     "chunk_search",

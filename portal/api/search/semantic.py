@@ -22,8 +22,8 @@ from portal.domain.documents.selection import AskScope
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
 from portal.domain.search.semantic import SemanticResult
 from portal.http import context
-from portal.services.search import portal_semantic
-from portal.services.search.semantic import DEFAULT_LIMIT
+from portal.services.search.programs import portal_semantic
+from portal.services.search.programs.semantic import DEFAULT_LIMIT
 
 Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 

@@ -24,8 +24,9 @@ from portal.services import Services
 from portal.services.answers import writers
 from portal.services.answers.retrieving import QUOTED_FROM, retry_until_complete, sources_of
 from portal.services.answers.streaming import chat_events
-from portal.services.search import document_search, dynamic_config, engine
-from portal.services.search.document_search import DocumentHit, DocumentsFound
+from portal.services.search import dynamic_config, engine
+from portal.services.search.programs import document_search
+from portal.services.search.programs.document_search import DocumentHit, DocumentsFound
 from portal.store.answers import sources as source_store
 from portal.text.language import detect_language
 

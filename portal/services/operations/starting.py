@@ -8,9 +8,10 @@ from portal.domain.search import KeywordBackend
 from portal.domain.search.semantic import HybridStatus
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
-from portal.services.search import dynamic_config, semantic
-from portal.services.search.portal_semantic import BACKEND
-from portal.services.search.semantic import NO_KEYWORD_INDEX
+from portal.services.search import dynamic_config
+from portal.services.search.programs import semantic
+from portal.services.search.programs.portal_semantic import BACKEND
+from portal.services.search.programs.semantic import NO_KEYWORD_INDEX
 from portal.settings import Settings
 from portal.settings.unused import UnusedSetting, find_unused, given_fields
 from portal.store.embedding_models import builds, registry

@@ -18,7 +18,8 @@ from portal.errors import NotFound, VectorStoreDisabled
 from portal.observability import metrics
 from portal.services import Services
 from portal.services.documents import private_reads
-from portal.services.search import cache, respelling, results, suggestions
+from portal.services.search import cache, results
+from portal.services.search.corrections import respelling, suggestions
 from portal.services.search.finding import ModelGone, find
 from portal.services.search.plan import (
     KEYWORD_UNAVAILABLE,

@@ -19,7 +19,7 @@ from portal.domain.search.explaining import FailedFilter, MissingReason, OtherDo
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.search import engine
-from portal.services.search.respelling import parse
+from portal.services.search.corrections.respelling import parse
 from portal.store.answers import conversations as conversation_store
 from portal.store.embedding_models import registry
 from portal.store.search import explaining as explaining_store

@@ -27,7 +27,8 @@ from portal.embeddings.loaded import LoadedModel
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.services import Services
 from portal.services.models import catalog
-from portal.services.search import dynamic_config, query_vectors, respelling
+from portal.services.search import dynamic_config, query_vectors
+from portal.services.search.corrections import respelling
 from portal.services.search.dynamic_config import DynamicConfig
 from portal.services.search.plan import (
     KEYWORD_UNAVAILABLE,

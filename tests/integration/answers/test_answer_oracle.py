@@ -29,7 +29,8 @@ from portal.services.answers.retrieving import ask_in, retrieve
 from portal.store.session import Session
 from tests.factories.answers import ask, asked, saying
 from tests.integration.documents.selection.selection_model import Asker, Chunk, Document
-from tests.integration.documents.selection.selection_world import Seat, Step, World, _question
+from tests.integration.documents.selection.selection_world import World, random_question
+from tests.integration.documents.selection.small_portal import Seat, Step
 from tests.integration.documents.selection.test_selection_oracle import STEPS, steps
 
 # Ten thousand take 15 minutes; CONTRIBUTING.md says when to run them.
@@ -68,7 +69,7 @@ class AskingWorld(World):
             self._seat = Seat(step.asks, in_conversation=True, process=step.seed % 2)
         user, services = self.users[self._seat.user], self.processes[self._seat.process]
         conversation = self._conversation(self._seat.user)
-        question = _question(random.Random(step.seed + 1), is_narrow=step.is_narrow).text
+        question = random_question(random.Random(step.seed + 1), is_narrow=step.is_narrow).text
         asked(services).clear()
         if step.seed % WHOLE_ANSWER_EVERY or step.change == HELD:
             self._check_prompt(services, user, conversation, question)

@@ -17,7 +17,7 @@ from portal.errors import ChatUnavailable
 from portal.services import Services
 from portal.services.answers import single_answer
 from portal.services.documents import library, selections
-from portal.services.search import document_search
+from portal.services.search.programs import document_search
 from tests.conftest import Portal
 from tests.factories.answers import asked, saying
 from tests.factories.servers.chat import Die, Pause, Status, fake_chat

@@ -16,7 +16,9 @@ from sqlalchemy import text
 
 from portal.domain.search import SearchMode
 from portal.services import Services
-from tests.integration.documents.selection.selection_world import CHANGES, SLOTS, Step, World
+from tests.integration.documents.selection.selection_changes import CHANGES
+from tests.integration.documents.selection.selection_world import World
+from tests.integration.documents.selection.small_portal import SLOTS, Step
 
 # Ten thousand take some minutes; CONTRIBUTING.md says when to run them.
 STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "3000"))

@@ -19,7 +19,7 @@ from portal.domain.documents.chunks import NewChunk
 from portal.services import Services
 from portal.services.documents import chunks, library, selections
 from portal.services.operations import setup
-from portal.services.search import portal_semantic
+from portal.services.search.programs import portal_semantic
 from portal.settings import load_settings
 from portal.store.search.selection.row_cache import RowCache
 from tests.conftest import Portal, _execute, _with_name, make_settings

@@ -11,7 +11,8 @@ from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.domain.search.explaining import MissingReason
 from portal.services import Services
-from portal.services.search import engine, explaining, spelling
+from portal.services.search import engine, explaining
+from portal.services.search.corrections import spelling
 from tests.conftest import Portal
 
 LIBRARY = {

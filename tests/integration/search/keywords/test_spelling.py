@@ -9,7 +9,7 @@ from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.domain.search import Correction
 from portal.services.documents import library as documents
-from portal.services.search import spelling
+from portal.services.search.corrections import spelling
 from tests.conftest import Portal
 
 LIBRARY = {

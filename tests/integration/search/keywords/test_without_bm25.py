@@ -21,7 +21,7 @@ from portal.integrations.chunk_stores import open_postgresql
 from portal.processes.cli import main
 from portal.services import Services
 from portal.services.operations import setup, starting
-from portal.services.search import semantic
+from portal.services.search.programs import semantic
 from portal.store.search.keywords import index as keyword_index
 from tests.conftest import Portal
 from tests.factories.servers.endpoint import fake_endpoint

@@ -27,7 +27,9 @@ from portal.services.search.cache import SearchCache
 from portal.store.redis_store import RedisStore
 from tests.conftest import Portal
 from tests.factories.servers.redis import redis_program, redis_server
-from tests.integration.documents.selection.selection_world import CHANGES, SLOTS, Step, World
+from tests.integration.documents.selection.selection_changes import CHANGES
+from tests.integration.documents.selection.selection_world import World
+from tests.integration.documents.selection.small_portal import SLOTS, Step
 
 STEPS = 20
 EXAMPLES = 4

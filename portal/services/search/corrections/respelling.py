@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from portal.domain.people import User
 from portal.domain.search import Correction, SearchRequest
-from portal.services.search import spelling
-from portal.services.search.spelling import Seen
+from portal.services.search.corrections import spelling
+from portal.services.search.corrections.spelling import Seen
 from portal.store.session import Session
 from portal.text.terms.analyser import query_terms
 from portal.text.terms.query_syntax import ParsedQuery, parse_query, respell

@@ -22,7 +22,8 @@ from portal.services import Services
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from portal.services.models import catalog
-from portal.services.search import finding, respelling
+from portal.services.search import finding
+from portal.services.search.corrections import respelling
 from tests.conftest import Portal
 from tests.factories.servers.chat import Status, fake_chat
 from tests.factories.servers.endpoint import Reply, fake_endpoint

@@ -22,7 +22,7 @@ from tests.conftest import PASSWORD, Portal
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 REQUESTS = "portal_http_request_duration_seconds_count"
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

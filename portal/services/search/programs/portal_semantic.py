@@ -20,12 +20,13 @@ from portal.domain.search.fusion import RRF_K
 from portal.domain.search.semantic import HybridStatus, SemanticOutcome, SemanticResult
 from portal.errors import N_, EmbedderUnavailable, VectorStoreDisabled
 from portal.services import Services
-from portal.services.search import engine, semantic
+from portal.services.search import engine
 from portal.services.search.plan import (
     KEYWORD_UNAVAILABLE,
     MODEL_NOT_INDEXED,
     VECTOR_UNAVAILABLE,
 )
+from portal.services.search.programs import semantic
 from portal.store.search.found_chunks import WholeChunk, read_whole_chunks
 from portal.store.search.keywords import index as keyword_index
 from portal.text.characters.scripts import has_visible_text

@@ -12,7 +12,7 @@ from portal.domain.search.fusion import Ranked
 from portal.domain.search.semantic import SemanticHit, SemanticResult
 from portal.errors import EmbedderUnavailable, Unavailable
 from portal.observability.redaction import redact, render_exception
-from portal.services.search.semantic import SemanticSearch, rank
+from portal.services.search.programs.semantic import SemanticSearch, rank
 from tests.factories.semantic import (
     QUERY_VECTOR,
     FakeBackend,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from portal.domain.search import Correction, SearchMode, SearchOutcome
 from portal.services import Services
-from portal.services.search import respelling, spelling
+from portal.services.search.corrections import respelling, spelling
+from portal.services.search.corrections.spelling import Seen
 from portal.services.search.finding import Found
 from portal.services.search.plan import SearchPlan
-from portal.services.search.spelling import Seen
 
 # Suggestions are made for up to this many unknown words among found ones, and for queries of up to
 # this many words: in longer queries the other words find the results, and an unknown word is mostly

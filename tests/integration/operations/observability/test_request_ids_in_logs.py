@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Portal
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def exchange(port: int, sent: bytes) -> bytes:

@@ -149,7 +149,7 @@ def working(services: Services) -> Iterator[threading.Thread]:
     try:
         yield thread
     finally:
-        with contextlib.suppress(RuntimeError):  # Its loop is closed when it failed.
+        with contextlib.suppress(RuntimeError):  # The loop is closed if the worker failed.
             loop.call_soon_threadsafe(stopping.set)
         thread.join()
 

@@ -107,7 +107,7 @@ def _load(name: str) -> Any:
 
 
 def _checked(model: Any, name: str) -> Any:
-    """Refuse what loads and cannot rank. A model that was trained to make vectors gets a head of
+    """Refuse models that load but cannot rank. One that was trained to make vectors gets a head of
     random weights from the library, and a classifier of several labels has no one score."""
     architectures = getattr(model.config, "architectures", None) or []
     makes_vectors = bool(architectures) and not any(

@@ -46,8 +46,8 @@ class FailedUpdate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification; `title` is the document's current one. Others than those about documents have
-    no document or job: `details` of a new device are `program`, `platform` and `address`, of a used
+    """A notification; `title` is the document's current one. Only those about documents have a
+    document and a job; `details` of a new device are `program`, `platform` and `address`, of a used
     recovery code `left`, of a shared conversation `conversation`, its id, and `owner`, a name.
 
     `failure` is the reason, `beside` is set if an earlier text is still searched, `warnings` tell

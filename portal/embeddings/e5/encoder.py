@@ -68,10 +68,10 @@ class E5Encoder:
         A text longer than the network reads at once is the mean of its parts, weighted by length.
         """
         numbers = self.tokens(text, is_question=is_question)
-        most = self._weights.shape.positions - 2
+        max_length = self._weights.shape.positions - 2
         total = np.zeros(self._weights.shape.width)
-        for start in range(0, max(1, len(numbers)), most):
-            part = numbers[start : start + most]
+        for start in range(0, max(1, len(numbers)), max_length):
+            part = numbers[start : start + max_length]
             total += max(1, len(part)) * self._run(part)
         return total
 

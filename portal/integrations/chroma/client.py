@@ -66,5 +66,5 @@ def chroma() -> Any:
 
 
 def _quiet(chromadb: Any) -> Any:
-    # Nothing that a program keeps here is anybody else's business, how often it is used included.
+    # By default Chroma reports to its vendor how it is used.
     return chromadb.config.Settings(anonymized_telemetry=False)

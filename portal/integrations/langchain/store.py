@@ -144,7 +144,7 @@ class PostgresVectorStore(WritingStore):
         vector = await self._avector(query_embedding)
         return await _apart(self.hybrid_search, vector, query_text, k, filter, where_document)
 
-    # --- asynchronous: what does not ------------------------------------------------------------
+    # --- asynchronous, on a thread --------------------------------------------------------------
 
     asimilarity_search_by_vector_with_relevance_scores = _on_thread(
         WritingStore.similarity_search_by_vector_with_relevance_scores

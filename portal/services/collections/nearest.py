@@ -17,7 +17,7 @@ from portal.store.collections import by_vector, reads
 from portal.store.collections import rows as collection_store
 from portal.store.collections.by_vector import Nearest
 from portal.store.collections.rows import VectorCollection
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 from portal.store.session import Session
 
 COMPARED_ONE_BY_ONE = 5_000

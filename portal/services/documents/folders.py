@@ -273,7 +273,7 @@ def _refuse_taken(session: Session, user: User, row: FolderRow, parent_id: UUID 
 
 def _check_name(name: str) -> str:
     name = one_line(name)
-    # Paths of uploads leave out names of dots.
+    # The paths of uploads are read without `.` and `..`.
     if not name.strip(". ") or len(name) > MAX_FOLDER_NAME_CHARACTERS or "/" in name:
         raise InvalidInput(
             reason=N_(

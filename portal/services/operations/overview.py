@@ -38,7 +38,7 @@ def _histograms(*names: str) -> dict[str, Sequence[Bucket]]:
 
 
 def _apart(up_to: Counter[float]) -> Sequence[Bucket]:
-    """Return the counts of each bucket alone: Prometheus counts all that are smaller as well."""
+    """Convert the cumulative counts of Prometheus to those of each bucket."""
     buckets, before = [], 0
     for limit in sorted(up_to):
         shown = None if limit == float("inf") else limit

@@ -29,7 +29,7 @@ from portal.store.search.found_chunks import FoundChunk, load_chunks
 from portal.store.search.legs.finding import find_enabled, find_offers
 from portal.store.search.legs.offers import Offers
 from portal.store.search.legs.trace import Trace
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.likeness.near_duplicates import group_near_duplicates
 from portal.text.terms.proximity import closeness

@@ -159,10 +159,10 @@ class SearchPlan:
         if self.request.without_chunk_id is not None:
             unwanted = str(self.request.without_chunk_id)
             offers = [one for one in offers if one.id != unwanted]
-        least = self.request.min_similarity
-        if least is not None:
+        min_similarity = self.request.min_similarity
+        if min_similarity is not None:
             offers = [
-                one if (one.cosine or 0.0) >= least else one._replace(vector_rank=None)
+                one if (one.cosine or 0.0) >= min_similarity else one._replace(vector_rank=None)
                 for one in offers
             ]
             offers = [one for one in offers if one.vector_rank or one.text_rank]

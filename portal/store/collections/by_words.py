@@ -17,7 +17,7 @@ from portal.store.collections.reads import LIVE, condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.search.keywords.candidates import OwnWords, Scored, best_of_index
 from portal.store.search.keywords.index import COVER_DENSITY
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import tsquery_or
 

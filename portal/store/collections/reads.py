@@ -21,7 +21,7 @@ from portal.domain.vector_collections import (
 )
 from portal.store.collections.rows import VectorCollection
 from portal.store.search.filters.metadata import metadata_condition
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 
 # By the job alone, which is one document's: with a second column the planner thinks that next to no
 # rows pass.

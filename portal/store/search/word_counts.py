@@ -57,7 +57,7 @@ _MATCHES = text(
                    THEN wanted.pattern IS NULL OR whole.words ~ wanted.pattern END
           AND d.collection_id = (SELECT id FROM collections WHERE name = :collection)
           AND {SELECTION_WHERE}
-        LIMIT :most
+        LIMIT :max_matches
     ) few
     """
 )
@@ -74,7 +74,7 @@ _TITLES = text(
           AND d.current_job_id IS NOT NULL
           AND d.collection_id = (SELECT id FROM collections WHERE name = :collection)
           AND {SELECTION_WHERE}
-        LIMIT :most
+        LIMIT :max_matches
     ) few
     """
 )
@@ -86,10 +86,11 @@ def visible_matches(
     conversation_id: UUID | None,
     wanted: Mapping[Key, Evidence],
     *,
-    most: int = 1,
+    max_matches: int = 1,
 ) -> dict[Key, list[str]]:
     """Return what matches each evidence's pattern ("" without one) in chunks that count for this
-    user, one string per chunk, from at most `most` chunks; evidence without a match is left out."""
+    user, one string per chunk, from at most `max_matches` chunks; evidence without a match is
+    left out."""
     if not wanted:
         return {}
     keys, evidence = list(wanted), list(wanted.values())
@@ -97,7 +98,7 @@ def visible_matches(
         "collection": PORTAL_COLLECTION,
         "queries": [each.query for each in evidence],
         "patterns": [each.pattern for each in evidence],
-        "most": most,
+        "max_matches": max_matches,
     }
     return _by_key(keys, fetch(session, _MATCHES, binds, tuple_row))
 
@@ -108,17 +109,17 @@ def visible_titles(
     conversation_id: UUID | None,
     wanted: Mapping[Key, str],
     *,
-    most: int = 1,
+    max_matches: int = 1,
 ) -> dict[Key, list[str]]:
     """Return what matches each regular expression in the titles of documents that count for this
-    user, one string per document, from at most `most` documents; expressions without a match are
-    left out."""
+    user, one string per document, from at most `max_matches` documents; expressions without a
+    match are left out."""
     if not wanted:
         return {}
     binds = selection_binds(user, conversation_id) | {
         "collection": PORTAL_COLLECTION,
         "patterns": list(wanted.values()),
-        "most": most,
+        "max_matches": max_matches,
     }
     return _by_key(list(wanted), fetch(session, _TITLES, binds, tuple_row))
 

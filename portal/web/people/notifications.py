@@ -129,7 +129,7 @@ def _until() -> datetime | None:
     """Return when the newest notification on the page came; None where the page does not say."""
     try:
         return datetime.fromisoformat(request.form.get("until", "")).astimezone(UTC)
-    except (ValueError, OverflowError):  # The latter of a moment that UTC puts before year 1.
+    except (ValueError, OverflowError):  # An OverflowError for times before year 1 in UTC.
         return None
 
 

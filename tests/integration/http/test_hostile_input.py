@@ -16,7 +16,7 @@ from portal.domain.search.metadata_filter import MAX_MEMBERS, parse_filter
 from portal.services import Services
 from portal.services.documents import chunks
 from portal.store.search.filters.narrowing import narrowing
-from portal.store.search.selection import enabled_sets
+from portal.store.search.selection import enabled
 from portal.store.search.selection.scope import Scope
 from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal
@@ -93,7 +93,7 @@ def test_what_is_remembered_of_a_search_does_not_grow_with_its_conditions(admin:
     long = narrowing(parse_query(""), metadata=wanted)
     keys = {Scope(admin, None, one).key() for one in (long, narrowing(parse_query("")))}
     assert len(keys) == 2
-    assert all(len(repr(key)) < enabled_sets._ENTRY_BYTES for key in keys)
+    assert all(len(repr(key)) < enabled._ENTRY_BYTES for key in keys)
 
 
 @pytest.fixture

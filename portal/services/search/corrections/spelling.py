@@ -176,12 +176,12 @@ def _candidates(session: Session, suspects: Sequence[Suspect]) -> dict[Suspect, 
 
 
 def _nearest(suspect: Suspect, words: Iterable[Word]) -> list[Word]:
-    most = max_edits(suspect.word)
+    allowed = max_edits(suspect.word)
     ranked = sorted(
         (distance, word.word[0] != suspect.word[0], word)
         for word in words
         if word.term != suspect.term
-        and 0 < (distance := edits(suspect.word, word.word, most)) <= most
+        and 0 < (distance := edits(suspect.word, word.word, allowed)) <= allowed
     )
     return [word for _, _, word in ranked]
 
@@ -274,7 +274,7 @@ def _visible(
             (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
             for word in batch
         }
-        found = _borne_out(session, user, conversation_id, wanted, most=1)
+        found = _borne_out(session, user, conversation_id, wanted, max_matches=1)
         known += [word for word in batch if (suspect, (word,)) in found]
         if _is_guesswork(suspect, known):
             break
@@ -287,7 +287,7 @@ def _borne_out(
     conversation_id: UUID | None,
     wanted: Mapping[_Tried, Evidence],
     *,
-    most: int = _MAX_COUNTED,
+    max_matches: int = _MAX_COUNTED,
 ) -> dict[_Tried, list[str]]:
     """Return the matches for each word in chunks, or in titles for words of a title operator."""
     chunks = {tried: evidence for tried, evidence in wanted.items() if not tried[0].in_title}
@@ -296,8 +296,8 @@ def _borne_out(
         for tried, evidence in wanted.items()
         if tried[0].in_title and evidence.pattern
     }
-    found = visible_matches(session, user, conversation_id, chunks, most=most)
-    return found | visible_titles(session, user, conversation_id, titles, most=most)
+    found = visible_matches(session, user, conversation_id, chunks, max_matches=max_matches)
+    return found | visible_titles(session, user, conversation_id, titles, max_matches=max_matches)
 
 
 def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:

@@ -29,7 +29,7 @@ from sqlalchemy import TextClause, text
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
 from portal.store.search.keywords.weights import weigh
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.row_cache import RowCache
 from portal.store.search.selection.term_postings import (
     WORDS_OF_CHUNKS,

@@ -9,7 +9,8 @@ from dataclasses import replace
 from portal.store.documents.selection import IS_LIMITED
 from portal.store.search.keywords.candidates import OwnWords, Scored
 from portal.store.search.queries import Legs
-from portal.store.search.selection.enabled_sets import EnabledSet, EnabledSets
+from portal.store.search.selection.enabled import EnabledQuery, EnabledSet
+from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.search.selection.term_postings import Bm25Shape, WordWeights
 from portal.store.statements import Planner, Reader
 
@@ -55,9 +56,8 @@ def _best_of_private(words: OwnWords, legs: Legs, sets: EnabledSets) -> list[Sco
     narrowing = legs.scope.narrowing
     conditions = f"{narrowing.documents} AND {IS_LIMITED}"
     own = replace(legs.scope, narrowing=replace(narrowing, documents=conditions))
-    enabled = sets.find(
-        words.reader, own, legs.versions, most=_MAX_PRIVATE_CHUNKS, deadline=legs.deadline
-    )
+    query = EnabledQuery(words.reader, own, legs.versions, _MAX_PRIVATE_CHUNKS, legs.deadline)
+    enabled = sets.find(query)
     if enabled.ids is None:
         # Too many to list: hits that are switched off are dropped when the search joins documents.
         enabled = replace(enabled, ids=legs.corpus.private_jobs, of_chunks=False)

@@ -39,15 +39,18 @@ from portal.store.search.selection.chunk_vectors import (
     ChunkVectors,
     vectors_of_jobs,
 )
-from portal.store.search.selection.enabled_sets import EnabledSet, EnabledSets
+from portal.store.search.selection.enabled import EnabledQuery, EnabledSet
+from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.statements import Reader, Statement, sent
 
 
 def find_enabled(reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> EnabledSet:
     """Return what is switched on and matches the filters, with ids when it is small enough to be
     compared exhaustively. Raises DatabaseUnavailable where that takes longer than a search may."""
-    most = plans.max_compared(legs.settings.plan, max(legs.total_chunks, legs.visible_chunks))
-    return enabled_sets.find(reader, legs.scope, legs.versions, most=most, deadline=legs.deadline)
+    max_chunks = plans.max_compared(legs.settings.plan, max(legs.total_chunks, legs.visible_chunks))
+    return enabled_sets.find(
+        EnabledQuery(reader, legs.scope, legs.versions, max_chunks, legs.deadline)
+    )
 
 
 def find_offers(

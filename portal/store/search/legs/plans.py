@@ -16,7 +16,7 @@ from portal.store.search.legs.statements import (
     VectorPlan,
 )
 from portal.store.search.queries import Legs
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 
 # A corrected query is unlike the chunks that the graph was built from, and needs a larger
 # ef_search. Recall@10 of 100 rows at 50,000 chunks: .979 at 100, .994 at 150.

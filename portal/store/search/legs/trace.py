@@ -9,7 +9,7 @@ from time import perf_counter
 
 from portal.observability import tracing
 from portal.store.search.legs.statements import KeywordPlan, Shape, VectorPlan
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """What is switched on for a user, and what is cached of it.
 
 `scope` says where a search looks and under which versions; `changes` are the documents that changed
-between two versions; `visible_corpus` is what a user may see, and `enabled_sets` what is switched
-on of it. Of a small selection `row_cache` keeps the chunks' rows: their terms (`term_postings`) and
-their vectors (`chunk_vectors`).
+between two versions; `visible_corpus` is what a user may see; `enabled` is what is switched on of
+it, which `enabled_sets` caches. Of a small selection `row_cache` keeps the chunks' rows: their
+terms (`term_postings`) and their vectors (`chunk_vectors`).
 """

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from threading import Barrier
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -25,7 +26,8 @@ from portal.store.documents import rows as document_store
 from portal.store.search.context import read_context
 from portal.store.search.filters.narrowing import narrowing
 from portal.store.search.selection import enabled_sets
-from portal.store.search.selection.enabled_sets import EnabledSet, EnabledSets
+from portal.store.search.selection.enabled import EnabledQuery, EnabledSet, drifted
+from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.search.selection.scope import Scope, Versions
 from portal.store.session import Session
 from portal.text.terms.query_syntax import parse_query
@@ -371,7 +373,7 @@ AT_ONCE = {
 @contextmanager
 def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
     """Call `act` once, right after this function of the search returns."""
-    module = engine if hasattr(engine, function) else enabled_sets
+    module = engine if hasattr(engine, function) else EnabledQuery
     original = getattr(module, function)
     with pytest.MonkeyPatch.context() as patch:
 
@@ -396,7 +398,7 @@ def test_what_is_switched_off_during_a_search_is_not_shown(
         for function, is_kept in (
             ("read_context", True),
             ("read_context", False),
-            ("count_enabled", False),
+            ("count", False),
         ):
             # Start without cached results, which are valid for a search begun before the change.
             fresh = replace(process, enabled_sets=EnabledSets(), search_cache=SearchCache())
@@ -505,22 +507,21 @@ FOLLOWED: dict[str, tuple[tuple[tuple[str, ...], bool], ...]] = {
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_set_follows_what_changed(shelf: Shelf, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[object] = []
-    count = enabled_sets.count_enabled
+    count = EnabledQuery.count
 
-    def collect(*args: Any, **options: Any) -> EnabledSet:
-        collected.append(args)
-        return count(*args, **options)
+    def collect(query: EnabledQuery) -> EnabledSet:
+        collected.append(query)
+        return count(query)
 
-    monkeypatch.setattr(enabled_sets, "count_enabled", collect)
+    monkeypatch.setattr(EnabledQuery, "count", collect)
     kept = EnabledSets()
     scope = Scope(shelf.ann, shelf.conversation)
 
     def find() -> EnabledSet:
         with shelf.services.database.driver() as reader:
             read = read_context(reader, shelf.ann.id, shelf.conversation, keyword_backend="auto")
-            limits: Any = {"most": 100, "deadline": Deadline.within(5)}
-            found = kept.find(reader, scope, read.versions, **limits)
-            fresh = count(reader, scope, read.versions, **limits)
+            query = EnabledQuery(reader, scope, read.versions, 100, Deadline.within(5))
+            found, fresh = kept.find(query), count(query)
         assert found.is_same(fresh)
         assert (found.document_count, found.chunk_count) == (
             fresh.document_count,
@@ -539,9 +540,9 @@ def test_set_follows_what_changed(shelf: Shelf, name: str, monkeypatch: pytest.M
 def test_counts_of_a_broad_set_are_taken_again_before_they_are_far_off() -> None:
     broad = EnabledSet(1_000, 10_000, None)
     for drift, is_known in ((100, True), (200, True), (201, False)):
-        found = enabled_sets.drifted(broad, drift, most=5_000)
+        found = drifted(broad, drift, max_chunks=5_000)
         assert (found is not None) is is_known
-    assert enabled_sets.drifted(broad, 10, most=9_995) is None
+    assert drifted(broad, 10, max_chunks=9_995) is None
 
 
 # --- the memory itself ----------------------------------------------------------------------------
@@ -549,8 +550,13 @@ def test_counts_of_a_broad_set_are_taken_again_before_they_are_far_off() -> None
 COLLECTION = uuid4()
 
 
-def versions_of(number: int) -> Versions:
-    return Versions(COLLECTION, number, 0, 0)
+def counted(scope: Scope, number: int, count: Callable[[], EnabledSet]) -> EnabledQuery:
+    """Return a query that needs no database: it knows its count, and of no changes."""
+    versions = Versions(COLLECTION, number, 0, 0)
+    return cast(
+        "EnabledQuery",
+        SimpleNamespace(scope=scope, versions=versions, count=count, follow=lambda *_: None),
+    )
 
 
 def test_set_is_computed_once_for_its_versions(shelf: Shelf) -> None:
@@ -561,7 +567,7 @@ def test_set_is_computed_once_for_its_versions(shelf: Shelf) -> None:
         return EnabledSet(len(computed), 1, None)
 
     for number, expected in ((1, 1), (1, 1), (2, 2), (2, 2), (1, 3)):
-        assert kept.get(scope, versions_of(number), compute).document_count == expected
+        assert kept.get(counted(scope, number, compute)).document_count == expected
 
 
 def test_sets_of_different_askers_are_distinguished(shelf: Shelf) -> None:
@@ -576,14 +582,15 @@ def test_sets_of_different_askers_are_distinguished(shelf: Shelf) -> None:
     ]
     for number, scope in enumerate(scopes):
         found = EnabledSet(number, number, None)
-        assert kept.get(scope, versions_of(1), lambda: found) is found  # noqa: B023
+        assert kept.get(counted(scope, 1, lambda: found)) is found  # noqa: B023
 
 
 def test_memory_is_bounded(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enabled_sets, "_CACHE_BYTES", 2_000)
     kept = EnabledSets()
     huge = EnabledSet(1, 1, "x" * 3_000)
-    assert kept.get(Scope(shelf.ann), versions_of(1), lambda: huge) is huge
+    assert kept.get(counted(Scope(shelf.ann), 1, lambda: huge)) is huge
     for number in range(100):
-        kept.get(Scope(shelf.ann, uuid4()), versions_of(number), lambda: EnabledSet(1, 1, None))
+        scope = Scope(shelf.ann, uuid4())
+        kept.get(counted(scope, number, lambda: EnabledSet(1, 1, None)))
     assert kept._kept.currsize <= 2_000

@@ -27,7 +27,7 @@ from portal.store.search.legs.statements import KeywordPlan, VectorPlan
 from portal.store.search.legs.trace import Trace
 from portal.store.search.selection import row_cache
 from portal.store.search.selection.chunk_vectors import ChunkVectors, vectors_of_jobs
-from portal.store.search.selection.enabled_sets import EnabledSet
+from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.row_cache import RowCache, listed
 from portal.store.search.selection.term_postings import WORDS_OF_JOBS, Bm25Shape, TermPostings
 from portal.store.session import Session

@@ -25,7 +25,7 @@ _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _HEAD_BYTES = 64 * 1024
 _TITLE = re.compile(r"<title\b[^<>]*>([^<]*)</title", re.IGNORECASE)
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
-# What readers do not see and many servers write afresh for each request. Each piece ends where the
+# Hidden parts, which many servers write differently for each request. Each piece ends where the
 # next may begin, so that no page takes long.
 _HIDDEN = re.compile(rb"(<!--|-->|</?(?:script|style)\b[^<>]*>)", re.IGNORECASE)
 _TAG = re.compile(rb"<[^<>]*>")

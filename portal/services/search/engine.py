@@ -87,7 +87,7 @@ def search(
                 # An administrator dropped the model just now; the next one is active.
                 return search(services, user, request, deadline=deadline)
             outcome = results.outcome(services, plan, found, trace)
-            suggestion = suggestions.suggest(services, plan, outcome, found)
+            suggestion = suggestions.suggest(services, plan, outcome, found, trace.enabled)
             outcome = replace(outcome, correction=suggestion)
             if key is not None and is_settled:
                 services.search_cache.put(key, outcome)

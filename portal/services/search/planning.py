@@ -46,6 +46,7 @@ from portal.store.search.legs.trace import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.selection.scope import Scope
 from portal.store.search.selection.visible_corpus import VisibleCorpus
+from portal.store.search.word_counts import SearchableWords
 from portal.text.terms.analyser import query_terms, tsquery_or
 from portal.text.terms.query_syntax import ParsedQuery
 
@@ -120,7 +121,8 @@ def _correction(
         return None
     threshold = services.settings.search.text.fuzzy_threshold
     with services.database.read() as session:
-        found = respelling.correct(session, user, request, parsed, threshold=threshold)
+        searchable = SearchableWords(session, user, request.conversation_id)
+        found = respelling.correct(searchable, request, parsed, threshold=threshold)
     return found and replace(found, is_applied=True)
 
 

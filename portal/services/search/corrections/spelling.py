@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
-from portal.domain.people import User
 from portal.domain.search import Correction
 from portal.store.documents import vocabulary
 from portal.store.search.filters.narrowing import pattern, title_pattern
-from portal.store.search.word_counts import Evidence, visible_matches, visible_titles
+from portal.store.search.word_counts import Evidence, SearchableWords
 from portal.store.session import Session
 from portal.text.characters.folding import fold, in_script_of
 from portal.text.characters.normalise import normalise
@@ -78,9 +76,7 @@ def _doubtful(parsed_text: str, seen: Seen) -> list[Suspect]:
 
 
 def correct(
-    session: Session,
-    user: User,
-    conversation_id: UUID | None,
+    searchable: SearchableWords,
     parsed_text: str,
     seen: Seen = Seen(),
     *,
@@ -90,13 +86,11 @@ def correct(
     nothing to replace. Works without the keyword index. Words in `seen` are known. Replacements are
     at least `threshold` similar."""
     suspects = _doubtful(parsed_text, seen)
-    return _corrected(session, user, conversation_id, parsed_text, suspects, threshold=threshold)
+    return _corrected(searchable, parsed_text, suspects, threshold=threshold)
 
 
 def correct_titles(
-    session: Session,
-    user: User,
-    conversation_id: UUID | None,
+    searchable: SearchableWords,
     titles: Iterable[str],
     *,
     threshold: float = 0.0,
@@ -105,23 +99,21 @@ def correct_titles(
     the nearest that one has; None where there is nothing to replace."""
     lines = "\n".join(titles)
     suspects = [suspect._replace(in_title=True) for suspect in suspects_of(lines)]
-    return _corrected(session, user, conversation_id, lines, suspects, threshold=threshold)
+    return _corrected(searchable, lines, suspects, threshold=threshold)
 
 
 def _corrected(
-    session: Session,
-    user: User,
-    conversation_id: UUID | None,
+    searchable: SearchableWords,
     parsed_text: str,
     suspects: Sequence[Suspect],
     *,
     threshold: float,
 ) -> Correction | None:
-    suspects = _unknown(session, user, conversation_id, suspects[:_MAX_SUSPECTS])
-    candidates = _candidates(session, suspects)
+    suspects = _unknown(searchable, suspects[:_MAX_SUSPECTS])
+    candidates = _candidates(searchable.session, suspects)
     chosen = {
         suspect: word
-        for suspect, word in _chosen(session, user, conversation_id, candidates).items()
+        for suspect, word in _chosen(searchable, candidates).items()
         if likeness(suspect.word, word.word) >= threshold
     }
     if not chosen:
@@ -139,14 +131,12 @@ def _corrected(
     return Correction(corrected, query_terms(corrected), tuple(replaced))
 
 
-def _unknown(
-    session: Session, user: User, conversation_id: UUID | None, suspects: Sequence[Suspect]
-) -> list[Suspect]:
+def _unknown(searchable: SearchableWords, suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return the words that no chunk, or no title, visible to this user has."""
     wanted = {suspect: _standing(suspect) for suspect in suspects if not suspect.in_title}
     titles = {suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title}
-    seen = set(visible_matches(session, user, conversation_id, wanted))
-    seen.update(visible_titles(session, user, conversation_id, titles))
+    seen = set(searchable.matches(wanted))
+    seen.update(searchable.title_matches(titles))
     return [suspect for suspect in suspects if suspect not in seen]
 
 
@@ -187,21 +177,19 @@ def _nearest(suspect: Suspect, words: Iterable[Word]) -> list[Word]:
 
 
 def _chosen(
-    session: Session,
-    user: User,
-    conversation_id: UUID | None,
+    searchable: SearchableWords,
     candidates: dict[Suspect, list[Word]],
 ) -> dict[Suspect, Word]:
     """Choose for each word the nearest candidate in the user's chunks, then the most frequent."""
 
     def find(wanted: Mapping[_Tried, Evidence]) -> dict[_Tried, list[str]]:
-        return _borne_out(session, user, conversation_id, wanted)
+        return _borne_out(searchable, wanted)
 
     chosen: dict[Suspect, Word] = {}
     open_: dict[Suspect, list[Word]] = {}
     for suspect, words in candidates.items():
         if suspect.is_han and words:
-            known = _visible(session, user, conversation_id, suspect, words)
+            known = _visible(searchable, suspect, words)
             if known and not _is_guesswork(suspect, known):
                 tried = suspect, tuple(known)
                 evidence = {tried: _evidence_in_context(suspect, known)}
@@ -260,9 +248,7 @@ def _best(suspect: Suspect, found: Mapping[_Tried, list[str]]) -> _Choice | None
 
 
 def _visible(
-    session: Session,
-    user: User,
-    conversation_id: UUID | None,
+    searchable: SearchableWords,
     suspect: Suspect,
     words: Sequence[Word],
 ) -> list[Word]:
@@ -274,7 +260,7 @@ def _visible(
             (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
             for word in batch
         }
-        found = _borne_out(session, user, conversation_id, wanted, max_matches=1)
+        found = _borne_out(searchable, wanted, max_matches=1)
         known += [word for word in batch if (suspect, (word,)) in found]
         if _is_guesswork(suspect, known):
             break
@@ -282,9 +268,7 @@ def _visible(
 
 
 def _borne_out(
-    session: Session,
-    user: User,
-    conversation_id: UUID | None,
+    searchable: SearchableWords,
     wanted: Mapping[_Tried, Evidence],
     *,
     max_matches: int = _MAX_COUNTED,
@@ -296,8 +280,8 @@ def _borne_out(
         for tried, evidence in wanted.items()
         if tried[0].in_title and evidence.pattern
     }
-    found = visible_matches(session, user, conversation_id, chunks, max_matches=max_matches)
-    return found | visible_titles(session, user, conversation_id, titles, max_matches=max_matches)
+    found = searchable.matches(chunks, max_matches=max_matches)
+    return found | searchable.title_matches(titles, max_matches=max_matches)
 
 
 def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:

@@ -8,16 +8,24 @@ from portal.services.search.corrections import respelling, spelling
 from portal.services.search.corrections.spelling import Seen
 from portal.services.search.finding import Found
 from portal.services.search.plan import SearchPlan
+from portal.store.search.selection.enabled import EnabledSet
+from portal.store.search.word_counts import SearchableWords
 
 # Suggestions are made for up to this many unknown words among found ones, and for queries of up to
 # this many words: in longer queries the other words find the results, and an unknown word is mostly
-# right.
+# right. Where no word is found, more than a short query's are no slips either.
 _MAX_SLIPS = 1
 _SHORT = 4
+# Up to this many chunks are read faster than the index of words of all.
+_FEW_CHUNKS = 500
 
 
 def suggest(
-    services: Services, plan: SearchPlan, outcome: SearchOutcome, found: Found
+    services: Services,
+    plan: SearchPlan,
+    outcome: SearchOutcome,
+    found: Found,
+    enabled: EnabledSet | None,
 ) -> Correction | None:
     """Return a suggestion where words of the query are in no chunk. Looking for spellings can take
     longer than the search itself; usually all words are among the hits."""
@@ -35,11 +43,24 @@ def suggest(
     )
     # One word missing from the hits is probably a slip; several are probably another subject.
     doubtful = 0 if parsed.is_of_titles else spelling.count_doubtful(parsed.text, seen)
-    if has_titles and (not doubtful or (found.text_count and doubtful > _MAX_SLIPS)):
+    max_slips = _MAX_SLIPS if found.text_count else _SHORT
+    if has_titles and not 0 < doubtful <= max_slips:
         return outcome.correction
     with services.database.read() as session:
+        searchable = SearchableWords(
+            session, plan.user, request.conversation_id, _few_jobs(plan, enabled)
+        )
         threshold = services.settings.search.text.fuzzy_threshold
-        return respelling.correct(session, plan.user, request, parsed, seen, threshold=threshold)
+        return respelling.correct(searchable, request, parsed, seen, threshold=threshold)
+
+
+def _few_jobs(plan: SearchPlan, enabled: EnabledSet | None) -> str | None:
+    """Return all jobs whose chunks count for the user, where these are few."""
+    narrowing = plan.legs.scope.narrowing
+    is_all = not (narrowing.documents or narrowing.chunks)
+    if enabled is None or enabled.chunk_count > _FEW_CHUNKS or enabled.of_chunks or not is_all:
+        return None
+    return enabled.ids
 
 
 def _holds_all(plan: SearchPlan, found: Found) -> bool:

@@ -119,9 +119,9 @@ def test_a_question_of_known_words_looks_for_no_spelling(
     asked: list[str] = []
     real = spelling.correct
 
-    def correct(session, user, conversation_id, text, *rest, **options):
+    def correct(searchable, text, *rest, **options):
         asked.append(text)
-        return real(session, user, conversation_id, text, *rest, **options)
+        return real(searchable, text, *rest, **options)
 
     monkeypatch.setattr(spelling, "correct", correct)
     for known in ("annual leave", "employees ask for leave", "向量数据库", "員工的年假", "RELEASE"):

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from portal.domain.answering import MarkedText, SentenceSupport
 from portal.domain.documents.selection import NamedScope
-from portal.domain.search import SearchMode
+from portal.domain.documents.structure import LaidOutText
+from portal.domain.search import SearchMode, Span
 
 MAX_TITLE_CHARACTERS = 200
 MAX_MESSAGE_CHARACTERS = 4096
@@ -188,15 +189,26 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class QuotedText:
-    """A quotation with its surroundings in the revision that it was taken from. `starts_text` and
-    `ends_text` tell whether the text begins and ends there."""
+    """A quotation, `span`, with its surroundings in the revision that it was taken from.
+    `starts_text` and `ends_text` tell whether the text begins and ends there."""
 
     citation: Citation
-    before: str
-    quote: str
-    after: str
+    text: LaidOutText
+    span: Span
     starts_text: bool
     ends_text: bool
+
+    @property
+    def before(self) -> str:
+        return self.text.content[: self.span.start]
+
+    @property
+    def quote(self) -> str:
+        return self.text.content[self.span.start : self.span.end]
+
+    @property
+    def after(self) -> str:
+        return self.text.content[self.span.end :]
 
 
 @dataclass(frozen=True, slots=True)

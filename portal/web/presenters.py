@@ -21,6 +21,7 @@ from portal.http import messages
 from portal.http.messages import failure_message
 from portal.ingest.media_types import known_suffixes
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
+from portal.web.documents.structured import chunk_pieces
 from portal.web.search.excerpts import excerpt_blocks
 
 HIGH_CONFIDENCE = 0.75
@@ -147,6 +148,7 @@ def _globals() -> dict[str, Any]:
         "translated": messages.translated,
         "segments": segments,
         "excerpt_blocks": excerpt_blocks,
+        "chunk_pieces": chunk_pieces,
         "status_word": lambda status: gettext(STATUS_WORDS[status]),
         "status_icon": STATUS_ICONS.__getitem__,
         "source_word": lambda source: gettext(SOURCE_WORDS[source]),

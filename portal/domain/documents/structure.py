@@ -93,6 +93,18 @@ def blocks_within(blocks: Sequence[Block], start: int, end: int) -> tuple[Block,
     return tuple(b.within(start, end) for b in blocks if _is_within(b, start, end))
 
 
+@dataclass(frozen=True, slots=True)
+class LaidOutText:
+    """A stretch of a text with its blocks, headings included, at offsets from its beginning."""
+
+    content: str
+    blocks: tuple[Block, ...] = ()
+
+    def between(self, start: int, end: int) -> LaidOutText:
+        """Return the part between two positions."""
+        return LaidOutText(self.content[start:end], blocks_within(self.blocks, start, end))
+
+
 def _is_within(block: Block, start: int, end: int) -> bool:
     if block.kind is BlockKind.IMAGE:
         return start < block.start <= end or block.start == start == 0

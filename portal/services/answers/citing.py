@@ -5,7 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.conversations import Citation, CitedIn, QuotedText, SourceState, Verification
+from portal.domain.documents.structure import LaidOutText
 from portal.domain.people import User
+from portal.domain.search import Span
 from portal.errors import NotFound, existing
 from portal.services import Services
 from portal.services.documents import library
@@ -57,15 +59,26 @@ def quoted_text(
         found = citation_store.read_around(session, citation, around)
     if found is None:
         # A chunk that a program added and deleted: there is no surrounding text.
-        return QuotedText(citation, "", citation.excerpt, "", starts_text=True, ends_text=True)
-    before, quote, after, length = found
+        alone = LaidOutText(citation.excerpt)
+        whole = Span(0, len(citation.excerpt))
+        return QuotedText(citation, alone, whole, starts_text=True, ends_text=True)
+    text, length = found
+    start = min(citation.char_start, around)
+    end = start + citation.char_end - citation.char_start
+    # No row of a table and no line is cut where there is room for a whole one.
+    first, last = 0, len(text.content)
+    starts_text = citation.char_start <= around
+    ends_text = citation.char_end + around >= length
+    if not starts_text:
+        first = text.content.find("\n", 0, start // 2) + 1
+    if not ends_text and (line_end := text.content.rfind("\n", (end + last) // 2)) > 0:
+        last = line_end
     return QuotedText(
         citation=citation,
-        before=before,
-        quote=quote,
-        after=after,
-        starts_text=citation.char_start - len(before) == 0,
-        ends_text=citation.char_end + len(after) >= length,
+        text=text.between(first, last),
+        span=Span(start - first, end - first),
+        starts_text=starts_text,
+        ends_text=ends_text,
     )
 
 

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID, uuid5
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, literal_column, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, Select, and_, delete, func, literal, literal_column, select
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from portal.domain.answering import Source
 from portal.domain.conversations import Citation, CitedIn, SourceState
+from portal.domain.documents.structure import LaidOutText
 from portal.domain.people import User
 from portal.domain.search import SearchMode
 from portal.store.answers.conversations import of_user
+from portal.store.documents.layouts import blocks_in, headings_in, laid_out
 from portal.store.documents.outlines import outlines, page_label
 from portal.store.documents.selection import visible_to
 from portal.store.models import (
@@ -251,9 +254,11 @@ def _to_citation(row: Any) -> Citation:
 
 @dataclass(frozen=True, slots=True)
 class _QuotedFrom:
-    """The text that a quotation was taken from, its length, and how to find it."""
+    """The text that a quotation was taken from, its structure and length, and how to find it."""
 
     text: ColumnElement[str]
+    blocks: InstrumentedAttribute[list[Any]]
+    headings: InstrumentedAttribute[list[Any]] | None
     length: ColumnElement[int]
     is_this: ColumnElement[bool]
 
@@ -264,12 +269,15 @@ def _quoted_from(citation: Citation) -> _QuotedFrom:
         revision = DocumentRevisionRow
         return _QuotedFrom(
             revision.body.expression,
+            revision.blocks,
+            revision.headings,
             revision.character_count.expression,
             revision.id == citation.revision_id,
         )
     chunk = DocumentChunkRow
     is_this = and_(chunk.id == citation.chunk_id, chunk.char_start.is_(None))
-    return _QuotedFrom(chunk.content.expression, func.char_length(chunk.content), is_this)
+    length = func.char_length(chunk.content)
+    return _QuotedFrom(chunk.content.expression, chunk.blocks, None, length, is_this)
 
 
 def hash_in_source(session: Session, citation: Citation) -> str | None:
@@ -283,18 +291,18 @@ def hash_in_source(session: Session, citation: Citation) -> str | None:
 
 def read_around(
     session: Session, citation: Citation, around: int
-) -> tuple[str, str, str, int] | None:
-    """Return the text before, in and after the quotation where it was taken from, at most `around`
-    characters each, and the length of the whole; None where it does not exist any more."""
-    start, end = citation.char_start, citation.char_end
-    first = max(0, start - around)
+) -> tuple[LaidOutText, int] | None:
+    """Return the quotation where it was taken from with at most `around` characters before and
+    after it, and the length of the whole; None where it does not exist any more."""
+    first, end = max(0, citation.char_start - around), citation.char_end + around
     source = _quoted_from(citation)
+    headings = source.headings
     row = session.execute(
         select(
-            func.substr(source.text, first + 1, start - first),
-            func.substr(source.text, start + 1, end - start),
-            func.substr(source.text, end + 1, around),
+            func.substr(source.text, first + 1, end - first),
+            blocks_in(source.blocks, first, end),
+            literal([], JSONB) if headings is None else headings_in(headings, first, end),
             source.length,
         ).where(source.is_this)
     ).one_or_none()
-    return None if row is None else (row[0], row[1], row[2], row[3])
+    return None if row is None else (laid_out(row[0], first, row[1], row[2]), row[3])

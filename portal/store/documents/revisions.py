@@ -11,11 +11,13 @@ from sqlalchemy.orm import Session
 from portal.domain.documents import MediaType
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, JobStatus
 from portal.domain.documents.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
+from portal.domain.documents.structure import LaidOutText
 from portal.errors import N_, MalformedRequest
 from portal.store.documents import vocabulary
 from portal.store.documents.chunks import stretch_of_body
 from portal.store.documents.ingestion import files
 from portal.store.documents.ingestion.files import Original
+from portal.store.documents.layouts import blocks_in, headings_in, laid_out
 from portal.store.documents.rows import NEWEST_JOB
 from portal.store.models import (
     DocumentChunkRow,
@@ -130,12 +132,25 @@ def find_current(session: Session, document_id: UUID) -> UUID | None:
     )
 
 
-def read_body(
-    session: Session, revision_id: UUID, *, start: int = 0, end: int | None = None
-) -> str | None:
-    """Return the text of a revision, or characters `start` to `end`; None if it was purged."""
-    body = stretch_of_body(start, end)
+def read_body(session: Session, revision_id: UUID) -> str | None:
+    """Return the text of a revision; None if it was purged."""
+    body = DocumentRevisionRow.body.expression
     return session.scalar(select(body).where(DocumentRevisionRow.id == revision_id))
+
+
+def read_laid_out(
+    session: Session, revision_id: UUID, *, start: int, end: int
+) -> LaidOutText | None:
+    """Return characters `start` to `end` of a revision with their structure; None if it was
+    purged."""
+    row = session.execute(
+        select(
+            stretch_of_body(start, end),
+            blocks_in(DocumentRevisionRow.blocks, start, end),
+            headings_in(DocumentRevisionRow.headings, start, end),
+        ).where(DocumentRevisionRow.id == revision_id)
+    ).one_or_none()
+    return laid_out(row[0], start, row[1], row[2]) if row else None
 
 
 def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Original | None:

@@ -105,14 +105,7 @@ def _text(document_id: UUID, number: int) -> str:
     revision = revisions.get_revision(services, user, document_id, number)
     part_count = max(1, ceil(revision.character_count / PART_CHARACTERS))
     part = min(positive(request.args.get("part")), part_count)
-    _, text = revisions.read_text(
-        services,
-        user,
-        document_id,
-        number,
-        start=(part - 1) * PART_CHARACTERS,
-        end=part * PART_CHARACTERS,
-    )
+    text = revisions.read_part(services, user, document_id, number, part)
     values = {"revision": revision, "text": text, "part": part, "part_count": part_count}
     return render_template("pages/documents/revision.html", **_head(document_id), **values)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from portal.domain.documents import Chunk
-from portal.domain.documents.structure import Block, BlockKind
+from portal.domain.documents.structure import Block, BlockKind, LaidOutText
 from portal.domain.search import Span
 from portal.text.layout.sentences import trim
 from portal.text.layout.tables import table_rows
@@ -85,7 +85,7 @@ class _Marks:
 
 
 def chunk_pieces(
-    chunk: Chunk,
+    chunk: Chunk | LaidOutText,
     spans: Iterable[Span],
     chosen: Span | None = None,
     *,

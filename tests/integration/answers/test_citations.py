@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -333,3 +334,30 @@ def test_quotation_is_what_the_sentences_rest_on(content: str, quoted: str) -> N
 def test_only_the_documents_own_sentences_are_erased(content: str, left: str) -> None:
     chunk = "员工享有十五天年假。好的。结余*不*结转!。未用的在三月失效。见注[3]所述。"
     assert without_quotations(content, (), [chunk])[0] == left
+
+
+TABLE_BELOW_LONG_TEXT = (
+    "# Handbook\n\n"
+    + "\n\n".join(f"Paragraph {n} about nothing in particular." for n in range(80))
+    + "\n\n## Leave\n\n| Kind | Days |\n|---|---|\n"
+    + "\n".join(f"| {'Bereavement' if n == 60 else f'Kind {n}'} | {n} |" for n in range(120))
+)
+
+
+def test_cited_text_is_laid_out_like_the_document(client: FlaskClient, portal: Portal) -> None:
+    portal.add(TABLE_BELOW_LONG_TEXT, name="handbook.md")
+    question = "How many days of bereavement leave are there?"
+    talk = conversations.create(portal.services, portal.admin)
+    said = saying(portal.services, "Bereavement | 60 [1]")
+    answer = ask(said, portal.admin, talk.id, question)
+    page = client.get(f"/citations/{answer.citations[0].id}", headers=portal.headers()).text
+    shown = page[page.index('data-testid="quoted-text"') :]
+    assert '<mark id="quote" class="quote">Bereavement</mark></td>' in shown
+    assert '<th scope="col">Kind</th>' in shown  # Though the header is further up in the document.
+    assert " | " not in shown
+    # No row is cut where the text around the quotation begins and ends.
+    rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", shown)
+    assert len(rows) > 20
+    assert shown.count("<tr><td>") == len(rows)
+    for kind, days in rows:
+        assert "mark" in kind or kind == f"Kind {days}"

@@ -654,3 +654,16 @@ def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
     for path in ("", "/1", "/1?part=7", "/1?part=99999", "/2/file", "/3?against=2&part=99"):
         answer = client.get(f"/documents/{document.id}/revisions{path}", headers=headers)
         assert answer.status_code == 200, path
+
+
+def test_text_of_a_version_is_laid_out_in_whole_lines(client: FlaskClient, portal: Portal) -> None:
+    rows = "\n".join(f"| Item number {n} | {n} euros |" for n in range(2500))
+    document = portal.add(f"# Prices\n\n| What | Price |\n|---|---|\n{rows}", name="prices.md")
+    address, cells = f"/documents/{document.id}/revisions/1", []
+    for part in (1, 2, 3):
+        page = client.get(address, query_string={"part": part}, headers=portal.headers()).text
+        shown = page[page.index('data-testid="revision-text"') :]
+        assert '<th scope="col">Price</th>' in shown
+        assert " | " not in shown
+        cells += re.findall(r"<td>(.*?)</td>", shown)
+    assert cells == [cell for n in range(2500) for cell in (f"Item number {n}", f"{n} euros")]

@@ -13,6 +13,7 @@ from uuid import UUID
 from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT
 from portal.domain.documents.revisions import Revision, RevisionPage, UnreadVersion
+from portal.domain.documents.structure import LaidOutText
 from portal.domain.people import User
 from portal.errors import N_, Conflict, Superseded, existing
 from portal.services import Services
@@ -29,6 +30,10 @@ from portal.store.documents.ingestion import jobs as job_store
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.likeness.differences import Piece
+from portal.text.likeness.stretches import PART_CHARACTERS
+
+# Longer ones are cut where a part ends.
+_MAX_LINE = 2000
 
 
 class Taken(StrEnum):
@@ -154,20 +159,36 @@ def find_number(services: Services, user: User, document_id: UUID, revision_id: 
 
 
 def read_text(
-    services: Services,
-    user: User,
-    document_id: UUID,
-    number: int,
-    *,
-    start: int = 0,
-    end: int | None = None,
+    services: Services, user: User, document_id: UUID, number: int
 ) -> tuple[Revision, str]:
-    """Return a revision and its text, or characters `start` to `end` of it. Raises NotFound."""
+    """Return a revision and its text. Raises NotFound."""
     with services.database.begin() as session:
         revision = _revision(session, user, document_id, number)
-        text = _body(session, revision, start=start, end=end)
+        text = _body(session, revision)
     private_reads.record(services, user, [document_id], found=False)
     return revision, text
+
+
+def read_part(
+    services: Services, user: User, document_id: UUID, number: int, part: int
+) -> LaidOutText:
+    """Return a part of a revision, from 1. Parts are cut between lines. Raises NotFound."""
+    start = (part - 1) * PART_CHARACTERS
+    end = start + PART_CHARACTERS
+    with services.database.begin() as session:
+        revision = _revision(session, user, document_id, number)
+        text = existing(
+            revision_store.read_laid_out(session, revision.id, start=start, end=end + _MAX_LINE)
+        )
+    private_reads.record(services, user, [document_id], found=False)
+    first = _line_after(text.content, 0) if start else 0
+    return text.between(first, _line_after(text.content, PART_CHARACTERS))
+
+
+def _line_after(text: str, place: int) -> int:
+    """Return where the first line after `place` begins; `place` itself if that is far."""
+    found = text.find("\n", place, place + _MAX_LINE)
+    return found + 1 or place
 
 
 def open_file(services: Services, user: User, document_id: UUID, number: int) -> StoredFile:
@@ -210,9 +231,9 @@ def _texts(services: Services, old: Revision, new: Revision) -> tuple[str, str]:
         return _body(session, old), _body(session, new)
 
 
-def _body(session: Session, revision: Revision, *, start: int = 0, end: int | None = None) -> str:
+def _body(session: Session, revision: Revision) -> str:
     """Return the text of a revision. Raises NotFound where it was purged meanwhile."""
-    return existing(revision_store.read_body(session, revision.id, start=start, end=end))
+    return existing(revision_store.read_body(session, revision.id))
 
 
 def _revision(session: Session, user: User, document_id: UUID, number: int) -> Revision:

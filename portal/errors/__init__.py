@@ -18,3 +18,6 @@ from portal.errors.search import *
 
 MESSAGES = {error.code: error.message for error in tree(PortalError)}
 """The template of each code, for stored failures."""
+
+PERMANENT = frozenset(error.code for error in tree(PortalError) if error.is_permanent)
+"""The codes of failures that no retry mends."""

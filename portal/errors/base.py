@@ -24,6 +24,7 @@ class PortalError(Exception):
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
+    is_permanent: ClassVar[bool] = False  # the same file fails again, however often it is read
     message: ClassVar[Message] = N_("Something went wrong on our side. Try again. If it keeps "
                                     "happening, send the request ID to your administrator.")
     retry_after_s: int | None = None  # seconds, for `Retry-After`

@@ -10,43 +10,52 @@ from portal.errors.messages import N_
 
 
 class EmptyFile(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” is empty: there is no text in it. Choose a file with text.")
 
 
 class EncryptedPdf(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” is protected by a password. Save a copy without one and upload that.")
 
 
 class BrokenPdf(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” is damaged and cannot be read. Open it in a PDF viewer, save a new "
                  "copy and upload that.")
 
 
 class EmptyPdf(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” has no pages. Open it in the program it was made with, check that its "
                  "pages show, and export it again.")
 
 
 class BrokenFile(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” is damaged and cannot be read. Open it in the app that created it, "
                  "save a new copy and upload that.")
 
 
 class BlankPdf(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” cannot be searched: all of its pages are blank. Upload a file with "
                  "text.")
 
 
 class NoTextInPdf(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” cannot be searched: no text on %(where)s, only pictures or drawings. "
                  "%(advice)s")
 
 
 class NoTextInPicture(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” cannot be searched: no text was found in the picture. %(advice)s")
 
 
 class UndecodableText(InvalidInput):
+    is_permanent = True
     message = N_("“%(name)s” could not be read: it is no text, or its encoding is unknown. If it "
                  "is a text, save it as UTF-8 and upload that. Other files that are read: PDF, "
                  "Word, Excel, PowerPoint, EPUB, e-mail (EML), CSV, HTML and Markdown.")
@@ -73,6 +82,7 @@ class UnpacksToTooMuch(ExtractionTooLarge):
 
 
 class TooMuchInOne(ExtractionTooLarge):
+    is_permanent = True
     message = N_("“%(name)s” has more than %(limit)s %(what)s, which no document that is written "
                  "for readers has. Save the text you need as a new file and upload that.")
 

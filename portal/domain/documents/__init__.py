@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.documents.structure import Block
-from portal.errors import Message, params_as_json, stored_params
+from portal.errors import PERMANENT, Message, params_as_json, stored_params
 
 
 class DocumentStatus(StrEnum):
@@ -115,6 +115,11 @@ class Failure:
     def stored(cls, error: Mapping[str, Any] | None) -> Failure | None:
         """Return the failure in a column for errors, `{code, params}` as `as_json` wrote it."""
         return cls(error["code"], stored_params(error.get("params", {}))) if error else None
+
+    @property
+    def is_permanent(self) -> bool:
+        """Return whether another attempt would fail as well."""
+        return self.code in PERMANENT
 
     def as_json(self) -> dict[str, Any]:
         """Return what `stored` reads."""

@@ -38,7 +38,7 @@ def cancel(document_id: UUID) -> Answer:
 
 @blueprint.post("/retry-failed")
 def retry_failed() -> Answer:
-    return _back(retried_words(jobs.retry_failed(*context.caller())))
+    return _back(retried_words(jobs.retry_failed(*context.caller(), only_curable=True)))
 
 
 def _changed(document_id: UUID) -> Answer:

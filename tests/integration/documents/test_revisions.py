@@ -505,7 +505,7 @@ def test_retried_read_again_or_restored_a_file_is_one_document(portal: Portal) -
     # Of two documents that failed with the same file, only one is retried.
     for _ in range(2):
         portal.add(b"%PDF-1.7 broken", name="broken.pdf")
-    assert jobs.count_failed(services, admin) == 2
+    assert jobs.queue_state(services, admin).failed == 2
     assert jobs.retry_failed(services, admin) == 1
     assert jobs.retry_failed(services, admin) == 0
 
@@ -667,3 +667,31 @@ def test_text_of_a_version_is_laid_out_in_whole_lines(client: FlaskClient, porta
         assert " | " not in shown
         cells += re.findall(r"<td>(.*?)</td>", shown)
     assert cells == [cell for n in range(2500) for cell in (f"Item number {n}", f"{n} euros")]
+
+
+def test_what_cannot_be_mended_is_replaced_not_tried_again(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = portal.headers()
+    broken = portal.add(b"%PDF-1.7 broken", name="broken.pdf")
+    address = f"/documents/{broken.id}"
+    for page in ("/documents", address):
+        shown = client.get(page, headers=headers).text
+        assert "Upload a new version" in shown, page
+        assert f"{address}/retry" not in shown, page
+    assert 'data-testid="retry-failed"' not in client.get("/documents", headers=headers).text
+    client.post("/documents/retry-failed", headers=headers)
+    assert portal_status(portal, broken.id) is DocumentStatus.FAILED
+    # A failure of the server is tried again, and so is a file that administrators ask for.
+    with portal.services.database.begin() as session:
+        session.execute(text("""UPDATE jobs SET error = '{"code": "internal", "params": {}}'"""))
+        session.execute(
+            text("""UPDATE documents SET error = '{"code": "internal", "params": {}}'""")
+        )
+    assert f"{address}/retry" in client.get(address, headers=headers).text
+    client.post("/documents/retry-failed", headers=headers)
+    assert portal_status(portal, broken.id) is DocumentStatus.QUEUED
+
+
+def portal_status(portal: Portal, document_id: UUID) -> DocumentStatus:
+    return library.get_summary(portal.services, portal.admin, document_id).status

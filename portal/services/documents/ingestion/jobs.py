@@ -57,10 +57,11 @@ def queue_state(services: Services, user: User) -> QueueState:
         return job_lists.queue_state(session, user)
 
 
-def count_failed(services: Services, user: User, *, own: bool = False) -> int:
-    """Return how many documents the user may retry whose last job failed."""
+def count_curable(services: Services, user: User) -> int:
+    """Return how many documents the user may retry whose last job failed, without those that would
+    fail again."""
     with services.database.begin() as session:
-        return job_lists.count_failed(session, user, own=own)
+        return job_lists.count_failed(session, user, only_curable=True)
 
 
 def cancel(services: Services, user: User, document_id: UUID) -> None:
@@ -89,12 +90,15 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
         document_store.set_status(session, document_id, status)
 
 
-def retry_failed(services: Services, user: User, *, own: bool = False) -> int:
+def retry_failed(
+    services: Services, user: User, *, own: bool = False, only_curable: bool = False
+) -> int:
     """Retry all documents whose last job failed and that the user may change. With `own`, only the
-    user's own documents. They are queued in upload order; return their number. Cancelled documents,
-    and those that `retry` refuses, are left as they are."""
+    user's own documents; with `only_curable`, none that would fail again. They are queued in upload
+    order; return their number. Cancelled documents, and those that `retry` refuses, are left as
+    they are."""
     with services.database.begin() as session:
-        failed = job_lists.failed_documents(session, user, own=own)
+        failed = job_lists.failed_documents(session, user, own=own, only_curable=only_curable)
     # One transaction each: locking the content of many documents in another order than an upload of
     # the same files does would risk a deadlock.
     count = 0

@@ -21,6 +21,7 @@ from portal.domain.documents.jobs import (
 )
 from portal.domain.paging import ListPage
 from portal.domain.people import User
+from portal.errors import PERMANENT
 from portal.store.cursors import latest_first
 from portal.store.documents.rows import NEWEST_JOB
 from portal.store.documents.selection import listed_for
@@ -89,23 +90,24 @@ def queue_state(session: Session, user: User) -> QueueState:
     return QueueState(
         queued=queued,
         processing=processing,
-        failed=count_failed(session, user, own=False),
+        failed=count_failed(session, user),
         waiting_since=since,
     )
 
 
-def count_failed(session: Session, user: User, *, own: bool) -> int:
+def count_failed(session: Session, user: User, *, only_curable: bool = False) -> int:
     """Return how many documents the user may retry whose last job failed."""
-    return session.scalar(_failed(user, own=own, columns=[func.count()])) or 0
+    failed = _failed(user, own=False, only_curable=only_curable, columns=[func.count()])
+    return session.scalar(failed) or 0
 
 
-def failed_documents(session: Session, user: User, *, own: bool) -> list[UUID]:
+def failed_documents(session: Session, user: User, *, own: bool, only_curable: bool) -> list[UUID]:
     """Return documents the user may change whose last job failed, in upload order."""
-    statement = _failed(user, own=own, columns=[DocumentRow.id])
+    statement = _failed(user, own=own, only_curable=only_curable, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
 
-def _failed(user: User, *, own: bool, columns: list[Any]) -> Select[Any]:
+def _failed(user: User, *, own: bool, only_curable: bool, columns: list[Any]) -> Select[Any]:
     """Select failed documents by their job. A document stays ready when a job fails beside its
     text, and is "failed" when a user cancelled its first job, which needs no retry."""
     statement = _shown(user, *columns).where(
@@ -113,6 +115,8 @@ def _failed(user: User, *, own: bool, columns: list[Any]) -> Select[Any]:
         JobRow.file_id.is_not(None),
         JobRow.id == NEWEST_JOB,
     )
+    if only_curable:
+        statement = statement.where(JobRow.error["code"].astext.not_in(PERMANENT))
     if own or not user.is_admin:
         statement = statement.where(DocumentRow.owner_id == user.id)
     return statement

@@ -393,7 +393,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
     assert jobs.retry_failed(portal.services, portal.admin) == 1
     assert job_of(portal, document).status is JobStatus.READY
     assert status_of(portal, document) is DocumentStatus.READY
-    assert retry_buttons() == jobs.count_failed(portal.services, portal.admin) == 0
+    assert retry_buttons() == jobs.queue_state(portal.services, portal.admin).failed == 0
     with monkeypatch.context() as patch:
         patch.setattr(indexing, "split", refuse)
         indexing.index_document(portal.services, job_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import ConsoleMessage, Locator, Page, expect
 
 # Indexing uses the bundled model, on a machine that may be busy.
 INDEXING_TIMEOUT_MS = 90_000
@@ -18,6 +18,12 @@ class PortalPages:
         self.page = page
         self.console_errors: list[str] = []
         page.on("pageerror", lambda error: self.console_errors.append(str(error)))
+        page.on("console", self._hear)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        # The browser reports each answer of 400 and above by itself, also those that a test is about.
+        if message.type == "error" and "the server responded with" not in message.text:
+            self.console_errors.append(message.text)
 
     def sign_in(self, name: str, password: str) -> None:
         self.page.goto("/documents")

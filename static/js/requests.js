@@ -14,6 +14,7 @@ export function watchRequests() {
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
+    event.detail.serverResponse = withoutStrays(event.detail.serverResponse);
     if (xhr.status < 400) return;
     if (isPolling(elt)) {
       // The next second asks again; a note each second would only be noise.
@@ -34,6 +35,17 @@ export function watchRequests() {
     formData.delete("watch");
     for (const value of latest) formData.append("watch", value);
   });
+}
+
+// A row may have left the page since the server was asked about it.
+function withoutStrays(answer) {
+  if (!answer.includes("hx-swap-oob")) return answer;
+  const parsed = document.createElement("template");
+  parsed.innerHTML = answer;
+  for (const part of parsed.content.querySelectorAll('[hx-swap-oob="true"], [hx-swap-oob="delete"]')) {
+    if (!document.getElementById(part.id)) part.remove();
+  }
+  return parsed.innerHTML;
 }
 
 // Requests that no user waits for.

@@ -56,6 +56,8 @@ def _remaining_words(job: Job) -> str:
     if elapsed.total_seconds() < MIN_ELAPSED_S:
         return ""
     remaining = elapsed * ((job.total - job.done) / job.done)
+    if remaining.total_seconds() < 1:
+        return ""
     words = gettext("about %(time)s left", time=format_timedelta(remaining))
     return f" · {words}"
 

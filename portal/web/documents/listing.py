@@ -161,7 +161,7 @@ def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         **shown_values(len(page.items)),
         "switches": rows_switches([item.id for item in page.items]),
         "jobs": _jobs_of(page.items),
-        "failed_count": jobs.count_failed(*context.caller()),
+        "failed_count": jobs.count_curable(*context.caller()),
         "query": query,
         "is_active": any(item.status in ACTIVE for item in page.items),
         "max_upload_mb": context.services().settings.max_upload_mb,
@@ -261,8 +261,10 @@ def progress() -> Answer:
 
 
 def _stages(active: list[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for document_id, job in _jobs_of(active).items():
-        yield "fragments/documents/_job_progress.html", {"document_id": document_id, "job": job}
+    found = _jobs_of(active)
+    for document in active:
+        values = {"document": document, "job": found.get(document.id)}
+        yield "fragments/documents/_job_progress.html", values
 
 
 @blueprint.get("/documents/<uuid:document_id>/delete")
@@ -342,7 +344,7 @@ def progress_line() -> tuple[str, dict[str, Any]]:
 
 def retry_failed_button() -> tuple[str, dict[str, Any]]:
     """Return the retry button, for responses that change how many documents have failed."""
-    failed_count = jobs.count_failed(*context.caller())
+    failed_count = jobs.count_curable(*context.caller())
     values = {"failed_count": failed_count, "out_of_band": True}
     return "fragments/documents/_retry_failed.html", values
 

@@ -92,14 +92,13 @@ def find_offers(
             keyword_rows = [row for cursor in cursors[: len(words)] for row in cursor.fetchall()]
     by_vector, by_words = hits_of(vector_rows), hits_of(keyword_rows)
     if similar is not None:
-        by_vector = [Hit(*near) for near in similar.nearest(legs.leg_limit)]
+        by_vector = [(*near, 0.0) for near in similar.nearest(legs.leg_limit)]
         by_words = _with_cosines(similar, by_words, given)
-    documents = {hit.chunk_id: hit.document_id for hit in (*by_vector, *by_words)}
-    return Offers(
-        merge_hits(by_vector, by_words, limit=legs.leg_limit),
-        _version_of([*vector_rows, *keyword_rows], legs, enabled),
-        documents if legs.by_document else {},
-    )
+    documents = {}
+    if legs.by_document:
+        documents = {chunk_id: document_id for chunk_id, document_id, *_ in by_vector + by_words}
+    version = _version_of([*vector_rows, *keyword_rows], legs, enabled)
+    return Offers(merge_hits(by_vector, by_words, limit=legs.leg_limit), version, documents)
 
 
 def _load_vectors(
@@ -174,9 +173,9 @@ def _with_cosines(
     similar: ChunkSimilarities, by_words: Sequence[Hit], given: Sequence[Scored]
 ) -> list[Hit]:
     """Return the hits of the server and those that were looked up, with their cosines."""
-    hits = [(hit.chunk_id, hit.document_id, hit.bm25) for hit in by_words]
-    hits += [(str(one.chunk_id), str(one.document_id), one.bm25) for one in given]
-    return [Hit(name, document, *similar.of_chunk(name), bm25) for name, document, bm25 in hits]
+    hits = [(chunk_id, document_id, bm25) for chunk_id, document_id, _, _, bm25 in by_words]
+    hits += [(str(chunk_id), str(document_id), bm25) for chunk_id, document_id, bm25 in given]
+    return [(name, document, *similar.of_chunk(name), bm25) for name, document, bm25 in hits]
 
 
 def _version_of(rows: Sequence[Any], legs: Legs, enabled: EnabledSet) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 from portal.domain.search.fusion import Offer
 
@@ -21,15 +21,10 @@ class Offers:
     documents: Mapping[str, str] = field(default_factory=dict)
 
 
-class Hit(NamedTuple):
-    """A chunk that a leg found: its document, empty where it was not requested, its cosine to the
-    query as it is and as corrected (`likeness`), None without a vector, and its BM25 score."""
-
-    chunk_id: str
-    document_id: str
-    cosine: float | None = None
-    likeness: float | None = None
-    bm25: float = 0.0
+Hit = tuple[str, str, float | None, float | None, float]
+"""A chunk that a leg found: its id, its document's, empty where it was not requested, its cosine to
+the query as it is and as corrected (likeness), None without a vector, and its BM25 score. A plain
+tuple, of which a search makes hundreds."""
 
 
 def hits_of(rows: Iterable[Sequence[Any]]) -> list[Hit]:
@@ -40,7 +35,7 @@ def hits_of(rows: Iterable[Sequence[Any]]) -> list[Hit]:
             names = chunk_ids[1:-1].split(",")
             documents = document_ids[1:-1].split(",") if document_ids else repeat("")
             columns = names, documents, cosines, likenesses, scores or repeat(0.0)
-            hits += map(Hit._make, zip(*columns, strict=False))
+            hits += zip(*columns, strict=False)
     return hits
 
 
@@ -50,7 +45,7 @@ def merge_hits(by_vector: Sequence[Hit], by_words: Sequence[Hit], *, limit: int)
     offers: dict[str, Offer] = {}
     for rank, (name, _, cosine, likeness, _) in enumerate(by_vector, 1):
         offers[name] = Offer(name, rank, None, cosine, likeness)
-    best = sorted(by_words, key=lambda hit: (-hit.bm25, hit.chunk_id))[:limit]
+    best = sorted(by_words, key=lambda hit: (-hit[-1], hit[0]))[:limit]
     for rank, (name, _, cosine, likeness, bm25) in enumerate(best, 1):
         nearest = offers[name].vector_rank if name in offers else None
         offers[name] = Offer(name, nearest, rank, cosine, likeness, bm25)

@@ -14,8 +14,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
-    Task,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -133,20 +131,11 @@ def _chosen(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     return [source for source in sources if not names or source.name in names]
 
 
-class _Rate(ProgressColumn):
-    """Records per second."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text(f"{speed:,.0f}/s" if speed else "")
-
-
 def _progress(console: Console) -> Progress:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        _Rate(),
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=console)

@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
-from portal.processes.importing.tally import Pace, Tally
+from portal.processes.importing.tally import Tally
 from portal.services.documents.intake.importing import Outcome
 
 _LINE_EVERY_S = 5.0
@@ -23,7 +30,6 @@ class Display:
     def __init__(self, console: Console, tally: Tally, *, reads: bool) -> None:
         """Show reading too when `reads` is set, not only storing."""
         self._console, self._tally, self._reads = console, tally, reads
-        self._storing, self._reading, self._chunks = Pace(), Pace(), Pace()
         self._started = self._line_at = time.monotonic()
         self._progress: Progress | None = None
 
@@ -38,14 +44,14 @@ class Display:
             TextColumn("{task.description:<8}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[pace]}", markup=False),
+            TimeRemainingColumn(),
         )
         with Progress(
             *columns, console=self._console, refresh_per_second=_FRAMES_A_SECOND
         ) as self._progress:
-            self._progress.add_task("storing", total=None, pace="")
+            self._progress.add_task("storing", total=None)
             if self._reads:
-                self._progress.add_task("reading", total=None, pace="")
+                self._progress.add_task("reading", total=None)
             yield
             self.renew(is_whole=True)
 
@@ -56,37 +62,15 @@ class Display:
     def renew(self, *, is_whole: bool) -> None:
         """Show the tally as it is now; `is_whole` when all files were found."""
         tally = self._tally
-        self._storing.note(tally.taken)
-        self._reading.note(tally.read)
-        self._chunks.note(tally.chunks)
         if self._progress is None:
             self._print_line(is_whole=is_whole)
             return
         storing, *reading = self._progress.task_ids
         total = tally.found if is_whole else None
-        self._progress.update(
-            storing, completed=tally.taken, total=total, pace=self._storing_words(is_whole)
-        )
+        self._progress.update(storing, completed=tally.taken, total=total)
         for task in reading:
-            self._progress.update(
-                task,
-                completed=tally.read,
-                total=tally.to_read if is_whole else None,
-                pace=self._reading_words(is_whole),
-            )
-
-    def _storing_words(self, is_whole: bool) -> str:
-        speed = self._storing.a_second()
-        left = self._tally.found - self._tally.taken if is_whole else 0
-        if is_whole and not left:
-            return ""
-        return ", ".join(filter(None, (f"{speed:.1f} files/s", _remaining(left, speed))))
-
-    def _reading_words(self, is_whole: bool) -> str:
-        speed, chunks = self._reading.a_second(), self._chunks.a_second()
-        left = self._tally.to_read - self._tally.read if is_whole else 0
-        words = (f"{speed:.1f} files/s", f"{chunks:.1f} passages/s", _remaining(left, speed))
-        return ", ".join(filter(None, words))
+            total = tally.to_read if is_whole else None
+            self._progress.update(task, completed=tally.read, total=total)
 
     def _print_line(self, *, is_whole: bool) -> None:
         now, tally = time.monotonic(), self._tally
@@ -95,11 +79,8 @@ class Display:
         self._line_at = now
         of = f"{tally.found:,}" if is_whole else f"{tally.found:,} and more"
         line = f"stored {tally.taken:,} of {of}"
-        if words := self._storing_words(is_whole):
-            line += f" ({words})"
         if self._reads:
-            line += f"; read {tally.read:,} of {tally.to_read:,}"
-            line += f", {tally.chunks:,} passages ({self._reading_words(is_whole)})"
+            line += f"; read {tally.read:,} of {tally.to_read:,}, {tally.chunks:,} passages"
         self.say(line)
 
     def summarise(self) -> None:
@@ -125,10 +106,6 @@ class Display:
             self.say(f"{tally.ready:,} became ready with {tally.chunks:,} passages ({speed})")
         if tally.waiting:
             self.say(f"{len(tally.waiting):,} are still to be read")
-
-
-def _remaining(count: int, speed: float) -> str:
-    return f"{duration(count / speed)} left" if count and speed else ""
 
 
 def duration(seconds: float) -> str:

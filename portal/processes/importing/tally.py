@@ -1,10 +1,8 @@
-"""Progress of an import: counts, rate and remaining time."""
+"""Progress of an import: what was stored, read and refused so far."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -19,30 +17,10 @@ from portal.services.documents.intake.importing import (
 )
 from portal.store.documents.ingestion.importing import Progress
 
-_WINDOW_S = 30.0
 _SEEN_BY = {
     Visibility.SHARED: "already exists, visible to everyone",
     Visibility.PRIVATE: "already exists, visible only to its owner",
 }
-
-
-class Pace:
-    """Recent rate per second. `clock` gives monotonic seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
-
-    def note(self, count: int) -> None:
-        """Record the current count."""
-        now = self._clock()
-        self._seen.append((now, count))
-        while len(self._seen) > 1 and self._seen[1][0] < now - _WINDOW_S:
-            self._seen.popleft()
-
-    def a_second(self) -> float:
-        (before, fewer), (after, more) = self._seen[0], self._seen[-1]
-        return max(0.0, (more - fewer) / (after - before)) if after > before else 0.0
 
 
 @dataclass(slots=True)

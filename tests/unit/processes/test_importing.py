@@ -1,4 +1,4 @@
-"""What an import says of itself: its counts, its pace, and its words."""
+"""What an import says of itself: its counts and its words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.domain.documents import DocumentStatus, Failure, Visibility
 from portal.errors import EmptyFile
 from portal.processes.importing import display as displays
 from portal.processes.importing.display import Display, duration
-from portal.processes.importing.tally import Pace, Tally, shown
+from portal.processes.importing.tally import Tally, shown
 from portal.services.documents.intake.importing import ImportedFile, Outcome
 from portal.store.documents.ingestion.importing import Progress
 
@@ -55,16 +55,6 @@ def test_tally_counts_each_file_once() -> None:
     assert "b.txt" in said[0]
     assert (tally.ready, tally.failed, tally.chunks, tally.waiting) == (1, 1, 5, {})
     assert len(tally.failures) == 2
-
-
-def test_pace_is_of_the_last_half_minute() -> None:
-    now = 0.0
-    pace = Pace(lambda: now)
-    assert pace.a_second() == 0
-    for second in range(1, 101):
-        now = float(second)
-        pace.note(second * (1 if second <= 50 else 3) - (0 if second <= 50 else 100))
-    assert pace.a_second() == pytest.approx(3)
 
 
 @pytest.mark.parametrize(

@@ -10,22 +10,15 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.people import User
 from portal.services.documents import folders, library
 from tests.conftest import Portal
+from tests.factories.caller import Caller
 
 SEARCH = "/api/knowledge/search"
 
 
-class Desk:
+class Desk(Caller):
     """A user's calls."""
-
-    def __init__(self, portal: Portal, client: FlaskClient, user: User) -> None:
-        self.portal, self.client, self.user = portal, client, user
-
-    def call(self, method: str, path: str, **given: Any) -> Any:
-        headers = self.portal.headers(self.user)
-        return self.client.open(path, method=method, headers=headers, **given)
 
     def add(self, title: str, *, folder: UUID | None = None, tag: str = "") -> str:
         made = self.portal.add(f"The maple of {title} is tall.", title=title, owner=self.user)

@@ -11,10 +11,10 @@ from flask.testing import FlaskClient
 
 from portal.domain.documents.folders import FolderVisibility
 from portal.domain.documents.selection import AskScope
-from portal.domain.people import User
 from portal.errors import NotFound
 from portal.services.documents import folders
 from tests.conftest import Portal
+from tests.factories.caller import Caller
 
 langchain = pytest.importorskip("portal.integrations.langchain")
 mcp = pytest.importorskip("portal.integrations.mcp.documents")
@@ -23,15 +23,8 @@ WORDS = "The maple is tall"
 Scope = dict[str, list[str]]
 
 
-class Seeker:
+class Seeker(Caller):
     """Searches by every door, as one user."""
-
-    def __init__(self, portal: Portal, client: FlaskClient, user: User) -> None:
-        self.portal, self.client, self.user = portal, client, user
-
-    def call(self, method: str, path: str, **given: Any) -> Any:
-        headers = self.portal.headers(self.user)
-        return self.client.open(path, method=method, headers=headers, **given)
 
     def post(self, path: str, body: dict[str, Any]) -> str:
         answer = self.call("POST", path, json=body)

@@ -10,23 +10,16 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.people import User
 from portal.services.answers import conversations
 from portal.services.documents import folders
 from tests.conftest import Portal
+from tests.factories.caller import Caller
 
 MINE = "/api/user/folder-defaults"
 
 
-class Desk:
+class Desk(Caller):
     """A user's calls."""
-
-    def __init__(self, portal: Portal, client: FlaskClient, user: User) -> None:
-        self.portal, self.client, self.user = portal, client, user
-
-    def call(self, method: str, path: str, **given: Any) -> Any:
-        headers = self.portal.headers(self.user)
-        return self.client.open(path, method=method, headers=headers, **given)
 
     def switch(self, path: str, enabled: bool | None) -> Any:
         if enabled is None:

@@ -18,10 +18,11 @@ class PortalPages:
         self.page = page
         self.console_errors: list[str] = []
         page.on("pageerror", lambda error: self.console_errors.append(str(error)))
-        page.on("console", self._hear)
+        page.on("console", self._note_error)
 
-    def _hear(self, message: ConsoleMessage) -> None:
-        # The browser reports each answer of 400 and above by itself, also those that a test is about.
+    def _note_error(self, message: ConsoleMessage) -> None:
+        # The browser reports each answer of 400 and above by itself, also those that a test is
+        # about.
         if message.type == "error" and "the server responded with" not in message.text:
             self.console_errors.append(message.text)
 

@@ -83,7 +83,7 @@ def find_reply(
         head = say("listed", enabled=enabled_count, total=total_count)
         rest = enabled_count - _MAX_LISTED
         return Reply(_list(head, titles, say("more", count=rest) if rest > 0 else ""))
-    document_id = _named(understood.subject, titles)
+    document_id = _find(session, understood.subject, titles)
     if document_id is None:
         title = as_markdown(next(iter(titles.values())))
         return None if understood.may_ask else Reply(say("which", title=title))
@@ -105,7 +105,7 @@ def chunks_to_read(
         named = _all_named(understood.subject, titles)
         documents = named if len(named) > 1 else []
     else:
-        document_id = _named(understood.subject, titles) if titles else None
+        document_id = _find(session, understood.subject, titles) if titles else None
         documents = [document_id] if document_id else []
     return tuple(
         chunk_id
@@ -146,15 +146,22 @@ def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
     return "\n".join([head, "", *lines, *filter(None, [rest])])
 
 
+def _find(session: Session, subject: str, titles: dict[UUID, str]) -> UUID | None:
+    """Return the document that a text names by its title, or else by its first heading."""
+    # It is the only document when the subject is just "this document".
+    if len(titles) == 1:
+        return next(iter(titles))
+    return _named(subject, titles) or _named(
+        subject, source_store.first_headings(session, list(titles))
+    )
+
+
 def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
     """Return the document whose title has the largest share of the words."""
-    # It is the only document when the subject is just "this document".
     words = set(query_terms(subject)) - set(
         query_terms("这份文档 文件 内容 the this document file it")
     )
-    if len(titles) == 1:
-        return next(iter(titles))
-    if not words:
+    if not words or not titles:
         return None
     folded = fold(subject).text
 

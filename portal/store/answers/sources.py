@@ -143,6 +143,21 @@ def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UU
     return tuple(rows.scalars())
 
 
+_FIRST_HEADINGS = text(
+    """
+    SELECT d.id, r.headings #>> '{0,1}' FROM documents d JOIN jobs j ON j.id = d.current_job_id
+    JOIN document_revisions r ON r.id = j.revision_id
+    WHERE d.id = ANY(:document_ids) AND r.headings #>> '{0,1}' <> ''
+    """
+)
+
+
+def first_headings(session: Session, document_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the first heading of each document that has one."""
+    rows = session.execute(_FIRST_HEADINGS, {"document_ids": list(document_ids)})
+    return {document_id: heading for document_id, heading in rows}
+
+
 def read_past(
     session: Session, user: User, conversation_id: UUID, *, before: int | None
 ) -> tuple[PastMessage, ...]:

@@ -134,6 +134,14 @@ def test_documents_are_listed_and_outlined(handbook: Portal) -> None:
     assert "出差住宿凭发票报销" in outline.content
 
 
+def test_document_is_outlined_by_its_first_heading(handbook: Portal) -> None:
+    handbook.add("# 差旅规定\n\n出差须提前一周申请。\n", name="travel.md")
+    handbook.add("# Fire drill\n\nLeave by the stairs.\n", name="2026-03.md")
+    assert "提前一周申请" in answer_to(handbook, "总结一下差旅规定").content
+    assert "by the stairs" in answer_to(handbook, "Summarise the fire drill").content
+    assert "请写出文档标题" in answer_to(handbook, "总结一下采购合同").content
+
+
 def test_portal_without_documents_reports_it(portal: Portal) -> None:
     assert "还没有文档" in answer_to(portal, "年假有几天？").content
 

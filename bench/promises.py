@@ -1,10 +1,11 @@
 """What /v1 promises at 50,000 documents: searches and answers over HTTP, each question embedded by
-the bundled model, answers written by a chat model that takes its time."""
+the bundled model; answers written by a chat model that takes its time, and quoted without one."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import psutil
 from apiflask import APIFlask
 
 from bench import SECRET_KEY
@@ -48,6 +50,7 @@ class _Promise:
     path: str
     goal_ms: float
     count: int
+    is_quoted: bool = False
 
     def body(self, question: Question) -> bytes:
         return json.dumps({"query": question.text}).encode()
@@ -60,33 +63,40 @@ def measure_promises(
     promises = (
         _Promise("/v1/search", 150.0, scale.searches),
         _Promise("/v1/answer", 3000.0, scale.answers),
+        _Promise("/v1/answer", 400.0, scale.searches, is_quoted=True),
     )
     profile = corpus.profile("100 %")
     token = sessions.token_for(corpus.services, profile.user, ttl_s=_TOKEN_TTL_S)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    asked = iter(corpus.questions)
+    rows = []
     with slow_chat_model() as chat_url:
-        target = (
-            f"bench.promises:application({str(data_dir)!r}, "
-            f"{corpus.services.database.url!r}, {chat_url!r})"
-        )
-        with gunicorn(target, data_dir) as connection:
-            asked = iter(corpus.questions)
-            for _ in range(_WARM_UP):
-                _ask(connection, promises[0], next(asked), headers)
-            rows = []
-            for promise in promises:
-                log(promise.path)
-                asked_of = [
-                    _ask(connection, promise, next(asked), headers) for _ in range(promise.count)
-                ]
-                rows.append(
-                    {
-                        "path": promise.path,
-                        "goal_ms": promise.goal_ms,
-                        "degraded": sum(is_degraded for _, is_degraded in asked_of),
-                        **Samples([[seconds for seconds, _ in asked_of]]).as_dict(),
-                    }
-                )
+        for is_quoted in (False, True):
+            target = (
+                f"bench.promises:application({str(data_dir)!r}, "
+                f"{corpus.services.database.url!r}, {'' if is_quoted else chat_url!r})"
+            )
+            with gunicorn(target, data_dir) as connection:
+                of_server = [one for one in promises if one.is_quoted is is_quoted]
+                for _ in range(_WARM_UP):
+                    _ask(connection, of_server[0], next(asked), headers)
+                for promise in of_server:
+                    log(promise.path)
+                    before = _server_seconds()
+                    asked_of = [
+                        _ask(connection, promise, next(asked), headers)
+                        for _ in range(promise.count)
+                    ]
+                    spent = _server_seconds() - before
+                    rows.append(
+                        {
+                            "path": f"{promise.path}{', quotations' if is_quoted else ''}",
+                            "goal_ms": promise.goal_ms,
+                            "degraded": sum(is_degraded for _, is_degraded in asked_of),
+                            "processor_ms": round(1000 * spent / promise.count, 1),
+                            **Samples([[seconds for seconds, _ in asked_of]]).as_dict(),
+                        }
+                    )
     return {
         "documents": len(corpus.document_ids),
         "model": corpus.services.embedder.name,
@@ -95,13 +105,22 @@ def measure_promises(
     }
 
 
+def _server_seconds() -> float:
+    """Return the processor time that the web process has taken so far."""
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    times = [one.cpu_times() for one in children if "gunicorn" in one.cmdline()]
+    return sum(one.user + one.system for one in times)
+
+
 def application(data_dir: str, url: str, chat_url: str) -> APIFlask:
-    """Return what gunicorn serves here: the portal with its bundled model, on a kept corpus."""
+    """Return what gunicorn serves here: the portal with its bundled model, on a kept corpus; it
+    quotes without a `chat_url`."""
+    by_model = {"provider": "openai", "api_base": chat_url}
     settings = load_settings(
         data_dir=Path(data_dir),
         log_level="error",
         secret_key=SECRET_KEY,
-        chat={"provider": "openai", "api_base": chat_url},
+        chat=by_model if chat_url else {"provider": "extractive"},
         **UNLIMITED,
     )
     services = build_services(settings, database_url=url)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from portal.answering.quoting.questions import find_dates
-from portal.domain.answering import Source
 from portal.text.characters.folding import fold
 
 # A year or a code in the question has to match: another year's figure is not an answer.
@@ -17,8 +15,6 @@ _FIGURE = re.compile(
 )
 _BEFORE = re.compile(r"\s*(?:\b(?:on|of|from|since|in)(?: the)?\s+|[在于])?\Z", re.IGNORECASE)
 _AFTER = re.compile(r"\A(?:\s*(?:年|版(?!本))的?)?(?:[那这][次天场]|当天|的)?")
-# "Date: 12 March 2026" dates all of its document.
-_DATE_LINE = re.compile(r"(?im)^\W*(?:日期|(?:会议)?时间|(?:date|held)\b)[^:：\n]{0,9}[:：].*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +60,3 @@ def without(question: str, conditions: Iterable[Condition]) -> str:
             before = _BEFORE.sub("", question[: one.start])
             question = before + _AFTER.sub("", question[one.end :])
     return question
-
-
-def dated_titles(sources: Sequence[Source]) -> dict[UUID, str]:
-    """Return the title of each document with the line that dates it."""
-    titles = {one.document_id: one.title for one in sources}
-    for one in sources:
-        if line := _DATE_LINE.search(one.text):
-            titles[one.document_id] += f" {line.group()}"
-    return titles

@@ -16,10 +16,10 @@ from portal.answering.quoting.kinds import ANY_TEXT, can_hold, find_wanted
 from portal.answering.quoting.questions import leans, standalone_parts
 from portal.answering.quoting.relevance import (
     MIN_CHANCE,
+    MIN_CHANCE_BY_WORDS,
     MIN_ON_TOPIC,
     Judged,
     judge,
-    without_other_figures,
 )
 from portal.answering.quoting.rendering import as_markdown, render
 from portal.domain.answering import (
@@ -35,9 +35,7 @@ from portal.domain.embedding import Embedder, StatementReader
 
 # Another source is quoted as well when its chance is close to the best.
 _NEARLY = 0.6
-_MIN_FURTHER_CHANCE = 0.3
-# The search is sure that such a source is about something else.
-_MIN_SEARCH_CONFIDENCE = 0.05
+_MIN_FURTHER_CHANCE = 0.25
 _MAX_SOURCES = 2
 _MAX_ABOUT = 3
 
@@ -62,6 +60,7 @@ class ExtractiveChatModel:
 
     def __init__(self, embedder: Embedder | StatementReader | None = None) -> None:
         self._reader = embedder if isinstance(embedder, StatementReader) else None
+        self._min_chance = MIN_CHANCE if self._reader else MIN_CHANCE_BY_WORDS
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
         """Yield an introduction, then one quotation a piece; or Abstained."""
@@ -99,18 +98,12 @@ class ExtractiveChatModel:
             question, request.language, request.sources, self._reader, request.search_across
         )
         # Another language answers where the question's own does not.
-        near = [one for one in judged if not one.is_foreign and one.chance >= MIN_CHANCE]
+        near = [one for one in judged if not one.is_foreign and one.chance >= self._min_chance]
         ranked = sorted(near or judged, key=lambda one: -one.chance)
         best = ranked[0].chance if ranked else 0.0
-        if best >= MIN_CHANCE:
-            first, *others = without_other_figures(question, ranked)
+        if best >= self._min_chance:
             min_chance = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
-            min_confidence = min(_MIN_SEARCH_CONFIDENCE, first.source.confidence)
-            chosen = [first] + [
-                one
-                for one in others
-                if one.chance >= min_chance and one.source.confidence >= min_confidence
-            ]
+            chosen = [one for one in ranked if one.chance >= min_chance]
             # Together they answer with at least the chance of the best.
             quotations = [
                 replace(each, confidence=best)

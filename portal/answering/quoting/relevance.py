@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from portal.answering.quoting.conditions import (
     Condition,
-    dated_titles,
     find_conditions,
     met_by,
     without,
@@ -33,8 +32,9 @@ from portal.answering.quoting.questions import (
     without_name,
     without_number_words,
 )
-from portal.answering.quoting.ranges import has_figure, has_other_figure, rows_in_range
+from portal.answering.quoting.ranges import has_figure, rows_in_range
 from portal.answering.quoting.statements import Statement, is_label, statements
+from portal.answering.quoting.weekdays import find_weekdays
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
@@ -51,9 +51,9 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 _OWN, _ACROSS = (32, 10, 0.0), (64, 16, 7.0)
 # What shared words and the rank of the source add to the nearness of a statement.
 _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
-# The chance from which a statement is quoted, and the share of the question's words in a source on
-# its subject.
-MIN_CHANCE = 0.5
+# The chance from which a statement is quoted, with a model that reads and by words alone, and the
+# share of the question's words in a source on its subject.
+MIN_CHANCE, MIN_CHANCE_BY_WORDS = 0.35, 0.5
 MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
@@ -62,11 +62,12 @@ _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 Shares = NDArray[np.float32]
 
 
-# Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words and
-# the kind of answer; in another language over what it read, the log odds of the best statement in
-# the question's own and the kind; without a model over confidence and the shared words.
-BY_READING = (0.53, 2.44, 0.95, -1.5)
-ACROSS = (0.65, -0.7, 4.0, -8.2)
+# Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words, the
+# kind of answer and the rank of the source; in another language over what it read, the log odds of
+# the best statement in the question's own and the kind; without a model over confidence and the
+# shared words.
+BY_READING = (0.51, 1.2, 1.8, 1.37, -3.44)
+ACROSS = (0.54, -0.71, 1.55, -6.2)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0
@@ -77,13 +78,15 @@ class Evidence:
     """The features of a statement. `odds` is the search confidence of its source, in log odds.
     `met` is the weighted share of the question's words that it matches in its context, `own`
     without it. `read` is what the model says, in log odds: NaN if others promise more, None without
-    a model. `holds` if it has the wanted kind of answer."""
+    a model. `holds` if it has the wanted kind of answer. `rank` is 1 for the first source in its
+    language, 1/2 for the second."""
 
     odds: float
     met: float
     own: float
     read: float | None = None
     holds: bool = True
+    rank: float = 1.0
 
     @property
     def was_left_out(self) -> bool:
@@ -94,7 +97,7 @@ class Evidence:
         """Return the log odds that the statement answers, in the question's language."""
         if self.read is None:
             return _sum(BY_WORDS, (self.odds, self.met, self.own, 1.0))
-        return _sum(BY_READING, (self.read, self.met, self.holds, 1.0))
+        return _sum(BY_READING, (self.read, self.own, self.holds, self.rank, 1.0))
 
     def log_odds_across(self, best: float) -> float:
         """Return the same in another language than the question's, in which the best has `best`."""
@@ -157,14 +160,17 @@ def judge(
 
     def read(sources: Sequence[Source], *, is_foreign: bool) -> list[_ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
-        found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
+        found = [
+            _ReadSource(one, question, words, wanted, 1 / rank, is_foreign=is_foreign)
+            for rank, one in enumerate(chosen, start=1)
+        ]
         asked = without(question, _apply(conditions, found) if conditions else ())
         _read_together(found, asked, reader, _ACROSS if is_foreign else _OWN)
         return found
 
     own = read(sources, is_foreign=False)
     best = max((one.best for one in own), default=NO_STATEMENT)
-    if _chance(best) >= MIN_CHANCE:
+    if _chance(best) >= (MIN_CHANCE if reader else MIN_CHANCE_BY_WORDS):
         return [one.judged(best) for one in own]
     further = search_across() if search_across else ()
     known = {one.chunk_id for one in sources}
@@ -176,11 +182,7 @@ def judge(
 def _apply(conditions: Sequence[Condition], sources: Sequence[_ReadSource]) -> set[Condition]:
     """Exclude statements that do not meet the conditions, nor the ones before. Return those that
     titles and headings meet: what is below need not repeat them."""
-    titles = dated_titles([one.source for one in sources])
-    above = [
-        met_by(conditions, [f"{titles[one.source.document_id]} {text}" for text in one.contexts])
-        for one in sources
-    ]
+    above = [met_by(conditions, one.contexts) for one in sources]
     named: set[Condition] = set().union(*chain.from_iterable(above))
     dates = {one for one in named if one.is_date}
     codes = {one for one in conditions if not one.is_date}
@@ -203,24 +205,6 @@ def _chance(log_odds: float) -> float:
     return 1 / (1 + math.exp(-log_odds))
 
 
-def without_other_figures(question: str, ranked: Sequence[Judged]) -> list[Judged]:
-    """Exclude statements with other numbers than the best one, which has one of the question's;
-    `ranked` is best first, with an answer."""
-    answer = ranked[0].said(ranked[0].best)
-    return [
-        replace(
-            one,
-            candidates=tuple(
-                replace(each, chance=0.0)
-                if has_other_figure(question, answer, one.said(each))
-                else each
-                for each in one.candidates
-            ),
-        )
-        for one in ranked
-    ]
-
-
 class _ReadSource:
     """A source's statements, with the words that each shares with the question."""
 
@@ -230,9 +214,12 @@ class _ReadSource:
         question: str,
         words: Sequence[Word],
         wanted: Wanted,
+        rank: float,
+        *,
         is_foreign: bool,
     ) -> None:
         self.source = source
+        self.rank = rank
         self.is_foreign = is_foreign
         self.statements = statements(source)
         self.texts = [spelled_out(one, source.text) for one in self.statements]
@@ -251,11 +238,18 @@ class _ReadSource:
         self.own = _means(own, weights)
         self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
         self.holding = self._holding(question, wanted)
+        # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
+        days = find_weekdays(question) if wanted is not Wanted.ANYTHING else frozenset()
         self.open = [
             place
             for place, one in enumerate(self.statements)
-            if in_range is None or one.group is None or place in in_range
+            if (in_range is None or one.group is None or place in in_range)
+            and not (days and self._is_of_other_days(place, days))
         ]
+
+    def _is_of_other_days(self, place: int, days: frozenset[int]) -> bool:
+        said = find_weekdays(f"{self.contexts[place]}\n{self.texts[place]}")
+        return bool(said) and not said & days
 
     def _holding(self, question: str, wanted: Wanted) -> list[bool]:
         """Tell which statements have the wanted kind of answer, about the event in question."""
@@ -313,6 +307,7 @@ class _ReadSource:
             float(self.own[place]),
             self.read.get(place, self.otherwise),
             self.holding[place],
+            self.rank,
         )
 
 

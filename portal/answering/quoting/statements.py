@@ -17,6 +17,8 @@ from portal.text.layout.sentences import LIST_ITEM, each_sentence
 from portal.text.layout.tables import table_rows
 
 _CELL_BORDER = re.compile(r"[^\S\n]*(?:\s\||\|\s|\t)[^\S\n]*")
+# The line below a table's header, in a text without known tables: "|---|:-:|".
+_TABLE_RULE = re.compile(r"[\s|+:=-]*(?:-\|-|-\+-|\|\s*:?-)[\s|+:=-]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
 _ASKS = re.compile(r"[?？][”’」』\"')]*$")
 _INTRODUCES = (":", "：")
@@ -140,7 +142,9 @@ class _Reader:
         block = self._block_at(line)
         if block is not None and block.kind in _KINDS:
             return _KINDS[block.kind]
-        if not self._source.blocks and _CELL_BORDER.search(line.text):
+        if not self._source.blocks and (
+            _CELL_BORDER.search(line.text) or _TABLE_RULE.fullmatch(line.text)
+        ):
             return "table"
         if _ASKS.search(line.text) and len(list(each_sentence(line.text))) == 1:
             return "heading"
@@ -188,6 +192,7 @@ class _Reader:
                         row.start, end, context, cells, table.header, self._heading, self._group
                     )
             return
+        lines = [line for line in lines if not _TABLE_RULE.fullmatch(line.text)]
         header, *rows = [_cells(line.text) for line in lines]
         context = self._context(introduction)
         for line, cells in zip(lines[1:], rows, strict=True):

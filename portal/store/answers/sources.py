@@ -145,7 +145,8 @@ def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UU
 
 _FIRST_HEADINGS = text(
     """
-    SELECT d.id, r.headings #>> '{0,1}' FROM documents d JOIN jobs j ON j.id = d.current_job_id
+    SELECT d.id, r.headings #>> '{0,1}' AS heading
+    FROM documents d JOIN jobs j ON j.id = d.current_job_id
     JOIN document_revisions r ON r.id = j.revision_id
     WHERE d.id = ANY(:document_ids) AND r.headings #>> '{0,1}' <> ''
     """
@@ -155,7 +156,7 @@ _FIRST_HEADINGS = text(
 def first_headings(session: Session, document_ids: Sequence[UUID]) -> dict[UUID, str]:
     """Return the first heading of each document that has one."""
     rows = session.execute(_FIRST_HEADINGS, {"document_ids": list(document_ids)})
-    return {document_id: heading for document_id, heading in rows}
+    return {row.id: row.heading for row in rows}
 
 
 def read_past(

@@ -1,0 +1,34 @@
+"""Days of the week: the hours from Monday to Friday do not say when to come on Saturday."""
+
+from __future__ import annotations
+
+import re
+
+from portal.text.characters.folding import fold
+
+_ORDER = {day: place for place, day in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
+_ORDER |= {day: place for place, day in enumerate("一二三四五六日")} | {"天": 6}
+# 每周三次 and 一周五天 name no day.
+_HAN_DAY = r"(?:周|星期|礼拜)([一二三四五六日天])(?![次天个节回般致定])"
+_DAY = rf"(?:{_HAN_DAY}|\b(mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?s?\b)"
+_SPAN = re.compile(
+    rf"{_DAY}(?:\s*(?:至|到|-|–|—|~|to|through)\s*(?:周|星期|礼拜)?(?:([一二三四五六日天])(?![次个])"
+    r"|(mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?s?\b))?"
+)
+_GROUPS = (
+    (re.compile(r"周末|双休日|\bweekends?\b"), {5, 6}),
+    # "Within 3 working days" is a duration.
+    (re.compile(r"(?<![\d个两三五十 ])工作日|\bweekdays?\b"), {0, 1, 2, 3, 4}),
+    (re.compile(r"每[天日]|天天|全天|全年|\bdaily\b|\b(?:every|each|any) day\b"), set(range(7))),
+)
+
+
+def find_weekdays(text: str) -> frozenset[int]:
+    """Return the days of the week that a text names, Monday as 0."""
+    folded = fold(text).text
+    found = {day for pattern, days in _GROUPS if pattern.search(folded) for day in days}
+    for match in _SPAN.finditer(folded):
+        first = _ORDER[match[1] or match[2]]
+        last = _ORDER[match[3] or match[4] or match[1] or match[2]]
+        found |= {day % 7 for day in range(first, last + 1 + 7 * (last < first))}
+    return frozenset(found)

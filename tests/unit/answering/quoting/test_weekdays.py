@@ -1,0 +1,23 @@
+"""Days of the week in questions and statements."""
+
+import pytest
+
+from portal.answering.quoting.weekdays import find_weekdays
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("周一至周五 8:30–18:00", [0, 1, 2, 3, 4]),
+        ("星期一到五，周日休息", [0, 1, 2, 3, 4, 6]),
+        ("Fri to Mon", [0, 4, 5, 6]),
+        ("Open Saturdays, and every Thursday.", [3, 5]),
+        ("工作日 9 点开门", [0, 1, 2, 3, 4]),
+        ("closed at the weekend", [5, 6]),
+        ("每天 22:00 关门", [0, 1, 2, 3, 4, 5, 6]),
+        ("每周三次，一周五天", []),
+        ("须在 3 个工作日内提交", []),
+    ],
+)
+def test_days_are_found_in_words_and_spans(text, days):
+    assert sorted(find_weekdays(text)) == days

@@ -1,20 +1,15 @@
 """Fit the weights of `portal.answering.quoting.relevance`: `python -m eval.fitting.answers`.
 
-Logistic regressions over the best statement for each question of the tune half, the colloquial and
-the everyday set, and of sets in further folders that are given; all sets weigh the same. With the
-model that reads statements, the same in the other language where the question's own has no answer,
-and by words alone. Prints the weights, how often that statement answers, and the calibration error
-of weights that were fitted without the set in question.
+Logistic regressions over the best statement for each question of the tune half and of the
+colloquial set: with the model that reads statements, the same in the other language where the
+question's own has no answer, and by words alone. Prints the weights, how often that statement
+answers, and the calibration error of weights that were fitted without the documents in question.
 """
 
 from __future__ import annotations
 
-import math
-import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +18,7 @@ from eval.answers import sets as answer_sets
 from eval.answers.quality import engine_of
 from eval.answers.sets import AnswerQuestion, Expected
 from eval.measures import calibration_error
-from portal.answering.quoting.relevance import (
-    MIN_CHANCE,
-    NO_STATEMENT,
-    Candidate,
-    Evidence,
-    Judged,
-    judge,
-)
+from portal.answering.quoting.relevance import NO_STATEMENT, Candidate, Evidence, Judged, judge
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.embeddings import create_embedder
@@ -39,9 +27,8 @@ from portal.settings import EmbeddingSettings
 Floats = npt.NDArray[np.float64]
 # Of features and the log odds of the best statement in the question's language.
 Features = Callable[[Evidence, float], tuple[float, ...]]
-_MIN_LOG_ODDS = math.log(MIN_CHANCE / (1 - MIN_CHANCE))
-_RIDGE = 1e-2
-PLAIN_WORDS = tuple(answer_sets.SHIPPED.parent / name for name in ("colloquial", "everyday"))
+COLLOQUIAL = answer_sets.SHIPPED.parent / "colloquial"
+_FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +38,15 @@ class Found:
     question: AnswerQuestion
     language: str
     sources: tuple[Source, ...]
-    of_set: str
 
 
 def find() -> list[Found]:
     """Return what a search finds for each question."""
     found = []
-    folders = (*PLAIN_WORDS, *map(Path, sys.argv[1:]))
-    for chosen in (*answer_sets.load_halves("tune"), *map(answer_sets.load, folders)):
+    for chosen in (*answer_sets.load_halves("tune"), answer_sets.load(COLLOQUIAL)):
         with engine_of(chosen) as engine:
             found += [
-                Found(one, *engine.find_sources(one.text), chosen.name)
+                Found(one, *engine.find_sources(one.text))
                 for one in chosen.questions
                 if one.expected is not Expected.REPLY and one.after is None
             ]
@@ -69,7 +54,7 @@ def find() -> list[Found]:
 
 
 def by_reading(evidence: Evidence, _best: float) -> tuple[float, ...]:
-    return (evidence.read or 0.0, evidence.own, evidence.holds, evidence.rank, 1.0)
+    return (evidence.read or 0.0, evidence.met, evidence.holds, 1.0)
 
 
 def across(evidence: Evidence, best: float) -> tuple[float, ...]:
@@ -89,19 +74,18 @@ def is_right(question: AnswerQuestion, source: Source, candidate: Candidate) -> 
 
 def samples(
     found: Sequence[Found], reader: StatementReader | None, features: Features, *, is_foreign: bool
-) -> tuple[Floats, Floats, list[str]]:
-    """Return the features of each question's best statement, whether it answers, and its set."""
-    rows, right, sets = [], [], []
+) -> tuple[Floats, Floats]:
+    """Return the features of each question's best statement, and whether it answers."""
+    rows, right = [], []
     for one in found:
         judged = judge(one.question.text, one.language, one.sources, reader)
         own = _best(judged, is_foreign=False)
         best = _best(judged, is_foreign=is_foreign)
         log_odds = own[1].evidence.log_odds() if own else NO_STATEMENT
-        if best is not None and not (is_foreign and log_odds >= _MIN_LOG_ODDS):
+        if best is not None and not (is_foreign and log_odds >= 0):
             rows.append(features(best[1].evidence, log_odds))
             right.append(is_right(one.question, *best))
-            sets.append(one.of_set)
-    return np.array(rows), np.array(right, float), sets
+    return np.array(rows), np.array(right, float)
 
 
 def _best(judged: Sequence[Judged], *, is_foreign: bool) -> tuple[Source, Candidate] | None:
@@ -114,16 +98,14 @@ def _best(judged: Sequence[Judged], *, is_foreign: bool) -> tuple[Source, Candid
     return max(pairs, key=lambda pair: pair[1].chance, default=None)
 
 
-def fit(features: Floats, right: Floats, sets: Sequence[str], steps: int = 60) -> Floats:
-    """Fit weights and constant by Newton's method; all sets weigh the same."""
+def fit(features: Floats, right: Floats, steps: int = 60, ridge: float = 1e-2) -> Floats:
+    """Fit weights and constant by Newton's method."""
     found = np.zeros(features.shape[1])
-    counts = Counter(sets)
-    weights = np.array([len(sets) / len(counts) / counts[one] for one in sets])
     for _ in range(steps):
         chances = chances_of(features, found)
-        gradient = features.T @ (weights * (chances - right)) + _RIDGE * found
-        curvature = (features * (weights * chances * (1 - chances))[:, None]).T @ features
-        found = found - np.linalg.solve(curvature + _RIDGE * np.eye(len(found)), gradient)
+        gradient = features.T @ (chances - right) + ridge * found
+        curvature = (features * (chances * (1 - chances))[:, None]).T @ features
+        found = found - np.linalg.solve(curvature + ridge * np.eye(len(found)), gradient)
     return found
 
 
@@ -132,14 +114,13 @@ def chances_of(features: Floats, weights: Floats) -> Floats:
     return chances
 
 
-def fitted_without(features: Floats, right: Floats, sets: Sequence[str]) -> Floats:
-    """Return each chance by weights fitted to the other sets."""
+def fitted_without(features: Floats, right: Floats) -> Floats:
+    """Return each chance by weights fitted to the other parts of the samples."""
+    fold = np.arange(len(right)) * _FOLDS // len(right)
     chances = np.zeros(len(right))
-    for one in set(sets):
-        is_left_out = np.array(sets) == one
-        others = [name for name in sets if name != one]
-        weights = fit(features[~is_left_out], right[~is_left_out], others)
-        chances[is_left_out] = chances_of(features[is_left_out], weights)
+    for part in range(_FOLDS):
+        weights = fit(features[fold != part], right[fold != part])
+        chances[fold == part] = chances_of(features[fold == part], weights)
     return chances
 
 
@@ -152,9 +133,9 @@ def main() -> None:
         ("reading across languages", reader, across, True),
         ("words", None, by_words, False),
     ):
-        rows, right, sets = samples(found, used, features, is_foreign=is_foreign)
-        error = calibration_error(fitted_without(rows, right, sets), right)
-        print(f"by {name}: {np.round(fit(rows, right, sets), 2)}")
+        rows, right = samples(found, used, features, is_foreign=is_foreign)
+        error = calibration_error(fitted_without(rows, right), right)
+        print(f"by {name}: {np.round(fit(rows, right), 2)}")
         print(f"  right {100 * right.mean():.1f} %, calibration error {error:.3f}")
 
 

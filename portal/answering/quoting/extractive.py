@@ -16,7 +16,6 @@ from portal.answering.quoting.kinds import ANY_TEXT, can_hold, find_wanted
 from portal.answering.quoting.questions import leans, standalone_parts
 from portal.answering.quoting.relevance import (
     MIN_CHANCE,
-    MIN_CHANCE_BY_WORDS,
     MIN_ON_TOPIC,
     Judged,
     judge,
@@ -35,7 +34,7 @@ from portal.domain.embedding import Embedder, StatementReader
 
 # Another source is quoted as well when its chance is close to the best.
 _NEARLY = 0.6
-_MIN_FURTHER_CHANCE = 0.25
+_MIN_FURTHER_CHANCE = 0.3
 _MAX_SOURCES = 2
 _MAX_ABOUT = 3
 
@@ -60,7 +59,6 @@ class ExtractiveChatModel:
 
     def __init__(self, embedder: Embedder | StatementReader | None = None) -> None:
         self._reader = embedder if isinstance(embedder, StatementReader) else None
-        self._min_chance = MIN_CHANCE if self._reader else MIN_CHANCE_BY_WORDS
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
         """Yield an introduction, then one quotation a piece; or Abstained."""
@@ -98,10 +96,10 @@ class ExtractiveChatModel:
             question, request.language, request.sources, self._reader, request.search_across
         )
         # Another language answers where the question's own does not.
-        near = [one for one in judged if not one.is_foreign and one.chance >= self._min_chance]
+        near = [one for one in judged if not one.is_foreign and one.chance >= MIN_CHANCE]
         ranked = sorted(near or judged, key=lambda one: -one.chance)
         best = ranked[0].chance if ranked else 0.0
-        if best >= self._min_chance:
+        if best >= MIN_CHANCE:
             min_chance = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
             chosen = [one for one in ranked if one.chance >= min_chance]
             # Together they answer with at least the chance of the best.

@@ -51,9 +51,9 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 _OWN, _ACROSS = (32, 10, 0.0), (64, 16, 7.0)
 # What shared words and the rank of the source add to the nearness of a statement.
 _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
-# The chance from which a statement is quoted, with a model that reads and by words alone, and the
-# share of the question's words in a source on its subject.
-MIN_CHANCE, MIN_CHANCE_BY_WORDS = 0.35, 0.5
+# The chance from which a statement is quoted, and the share of the question's words in a source on
+# its subject.
+MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
@@ -62,12 +62,11 @@ _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 Shares = NDArray[np.float32]
 
 
-# Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words, the
-# kind of answer and the rank of the source; in another language over what it read, the log odds of
-# the best statement in the question's own and the kind; without a model over confidence and the
-# shared words.
-BY_READING = (0.51, 1.2, 1.8, 1.37, -3.44)
-ACROSS = (0.54, -0.71, 1.55, -6.2)
+# Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words and
+# the kind of answer; in another language over what it read, the log odds of the best statement in
+# the question's own and the kind; without a model over confidence and the shared words.
+BY_READING = (0.53, 2.44, 0.95, -1.5)
+ACROSS = (0.65, -0.7, 4.0, -8.2)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0
@@ -78,15 +77,13 @@ class Evidence:
     """The features of a statement. `odds` is the search confidence of its source, in log odds.
     `met` is the weighted share of the question's words that it matches in its context, `own`
     without it. `read` is what the model says, in log odds: NaN if others promise more, None without
-    a model. `holds` if it has the wanted kind of answer. `rank` is 1 for the first source in its
-    language, 1/2 for the second."""
+    a model. `holds` if it has the wanted kind of answer."""
 
     odds: float
     met: float
     own: float
     read: float | None = None
     holds: bool = True
-    rank: float = 1.0
 
     @property
     def was_left_out(self) -> bool:
@@ -97,7 +94,7 @@ class Evidence:
         """Return the log odds that the statement answers, in the question's language."""
         if self.read is None:
             return _sum(BY_WORDS, (self.odds, self.met, self.own, 1.0))
-        return _sum(BY_READING, (self.read, self.own, self.holds, self.rank, 1.0))
+        return _sum(BY_READING, (self.read, self.met, self.holds, 1.0))
 
     def log_odds_across(self, best: float) -> float:
         """Return the same in another language than the question's, in which the best has `best`."""
@@ -129,15 +126,6 @@ class Judged:
         return max((one.chance for one in self.candidates), default=0.0)
 
     @property
-    def best(self) -> Candidate:
-        return max(self.candidates, key=lambda one: one.chance)
-
-    def said(self, candidate: Candidate) -> str:
-        """Return a statement with what it is read under."""
-        place = candidate.statement
-        return f"{context_of(self.source, place)} {self.source.text[place.start : place.end]}"
-
-    @property
     def on_topic(self) -> float:
         """Return how far the source is on the subject of the question, as an answer or not: by the
         words that it shares, across languages by its rank in the search."""
@@ -160,17 +148,14 @@ def judge(
 
     def read(sources: Sequence[Source], *, is_foreign: bool) -> list[_ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
-        found = [
-            _ReadSource(one, question, words, wanted, 1 / rank, is_foreign=is_foreign)
-            for rank, one in enumerate(chosen, start=1)
-        ]
+        found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
         asked = without(question, _apply(conditions, found) if conditions else ())
         _read_together(found, asked, reader, _ACROSS if is_foreign else _OWN)
         return found
 
     own = read(sources, is_foreign=False)
     best = max((one.best for one in own), default=NO_STATEMENT)
-    if _chance(best) >= (MIN_CHANCE if reader else MIN_CHANCE_BY_WORDS):
+    if _chance(best) >= MIN_CHANCE:
         return [one.judged(best) for one in own]
     further = search_across() if search_across else ()
     known = {one.chunk_id for one in sources}
@@ -214,12 +199,9 @@ class _ReadSource:
         question: str,
         words: Sequence[Word],
         wanted: Wanted,
-        rank: float,
-        *,
         is_foreign: bool,
     ) -> None:
         self.source = source
-        self.rank = rank
         self.is_foreign = is_foreign
         self.statements = statements(source)
         self.texts = [spelled_out(one, source.text) for one in self.statements]
@@ -307,7 +289,6 @@ class _ReadSource:
             float(self.own[place]),
             self.read.get(place, self.otherwise),
             self.holding[place],
-            self.rank,
         )
 
 

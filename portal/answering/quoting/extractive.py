@@ -19,6 +19,7 @@ from portal.answering.quoting.relevance import (
     MIN_ON_TOPIC,
     Judged,
     judge,
+    without_other_figures,
 )
 from portal.answering.quoting.rendering import as_markdown, render
 from portal.domain.answering import (
@@ -101,7 +102,8 @@ class ExtractiveChatModel:
         best = ranked[0].chance if ranked else 0.0
         if best >= MIN_CHANCE:
             min_chance = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
-            chosen = [one for one in ranked if one.chance >= min_chance]
+            others = without_other_figures(question, ranked)
+            chosen = [one for one in others if one.chance >= min_chance]
             # Together they answer with at least the chance of the best.
             quotations = [
                 replace(each, confidence=best)

@@ -1,4 +1,5 @@
-"""Numbers of a question: the table rows whose range includes one (four years, in "3–5 years")."""
+"""Numbers of a question: the table rows whose range includes one (four years, in "3–5 years"), and
+statements about another number than the one in question."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from portal.answering.figures import NUMBER_WORDS, counted
+from portal.answering.figures import NUMBER_WORDS, counted, figures_in
 from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
 
@@ -78,6 +79,13 @@ def _is_inside(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
 def has_figure(text: str) -> bool:
     """Tell whether a word of a question is a number, with or without its unit."""
     return _ASKED.search(text) is not None or re.fullmatch(_NUMBER, text) is not None
+
+
+def has_other_figure(question: str, answer: str, text: str) -> bool:
+    """Tell whether an answer has a number of the question and the text only others: room 2, where
+    the question and its answer are about room 3."""
+    shared, said = figures_in(question) & figures_in(answer), figures_in(text)
+    return bool(shared and said) and not shared & said
 
 
 def _range(cell: str, unit: str) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 import numpy as np
@@ -32,7 +32,7 @@ from portal.answering.quoting.questions import (
     without_name,
     without_number_words,
 )
-from portal.answering.quoting.ranges import has_figure, rows_in_range
+from portal.answering.quoting.ranges import has_figure, has_other_figure, rows_in_range
 from portal.answering.quoting.statements import Statement, is_label, statements
 from portal.answering.quoting.weekdays import find_weekdays
 from portal.domain.answering import Source
@@ -126,6 +126,15 @@ class Judged:
         return max((one.chance for one in self.candidates), default=0.0)
 
     @property
+    def best(self) -> Candidate:
+        return max(self.candidates, key=lambda one: one.chance)
+
+    def said(self, candidate: Candidate) -> str:
+        """Return a statement with what it is read under."""
+        place = candidate.statement
+        return f"{context_of(self.source, place)} {self.source.text[place.start : place.end]}"
+
+    @property
     def on_topic(self) -> float:
         """Return how far the source is on the subject of the question, as an answer or not: by the
         words that it shares, across languages by its rank in the search."""
@@ -188,6 +197,24 @@ def _is_foreign(source: Source, language: str) -> bool:
 
 def _chance(log_odds: float) -> float:
     return 1 / (1 + math.exp(-log_odds))
+
+
+def without_other_figures(question: str, ranked: Sequence[Judged]) -> list[Judged]:
+    """Exclude statements with other numbers than the best one, which has one of the question's;
+    `ranked` is best first, with an answer."""
+    answer = ranked[0].said(ranked[0].best)
+    return [
+        replace(
+            one,
+            candidates=tuple(
+                replace(each, chance=0.0)
+                if has_other_figure(question, answer, one.said(each))
+                else each
+                for each in one.candidates
+            ),
+        )
+        for one in ranked
+    ]
 
 
 class _ReadSource:

@@ -91,6 +91,21 @@ def test_two_chunks_that_both_answer_are_both_quoted():
 
 
 @pytest.mark.parametrize(
+    ("question", "said", "quoted"),
+    [
+        ("When does room 3 close?", ("Room 3 closes at 6 pm.", "Room 2 closes at 5 pm."), 1),
+        ("3号楼年假有几天？", ("3号楼年假有六天。", "2号楼年假有五天。"), 1),
+        ("When do the rooms close?", ("Room 3 closes at 6 pm.", "Room 2 closes at 5 pm."), 2),
+    ],
+)
+def test_statement_about_another_number_is_not_quoted_beside_the_answer(question, said, quoted):
+    sources = [source(number, text) for number, text in enumerate(said, 1)]
+    language = "en" if question.isascii() else "zh"
+    _, order = content_of(ask(question, sources, language), sources)
+    assert order == tuple(range(1, quoted + 1))
+
+
+@pytest.mark.parametrize(
     ("text", "question", "language", "answer"),
     [
         ("周一至周五 21:00 关门。周六 17:00 关门。", "周六几点关门？", "zh", "周六 17:00 关门"),

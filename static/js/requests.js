@@ -3,8 +3,12 @@ import { showToast } from "./toasts.js";
 
 // The server asks after so many rows at a time; the oldest, which are worked on first, are last.
 const WATCH_LIMIT = 20;
+// What HTMX logs as errors though nothing is wrong: a search makes way for the next one, a row has left
+// the page since the server was asked about it, and the browser itself logs a lost connection.
+const EXPECTED = new Set(["afterRequest", "sendAbort", "sendError", "oobErrorNoTarget"].map((name) => `htmx:${name}`));
 
 export function watchRequests() {
+  window.htmx.logger = (_, name, detail) => EXPECTED.has(name) && delete detail.error;
   // What takes long shows that it does: the style sheet waits a while before it draws anything.
   document.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (!isPolling(detail.elt)) detail.target.toggleAttribute("data-loading", true);
@@ -14,7 +18,6 @@ export function watchRequests() {
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
-    event.detail.serverResponse = withoutStrays(event.detail.serverResponse);
     if (xhr.status < 400) return;
     if (isPolling(elt)) {
       // The next second asks again; a note each second would only be noise.
@@ -35,17 +38,6 @@ export function watchRequests() {
     formData.delete("watch");
     for (const value of latest) formData.append("watch", value);
   });
-}
-
-// A row may have left the page since the server was asked about it.
-function withoutStrays(answer) {
-  if (!answer.includes("hx-swap-oob")) return answer;
-  const parsed = document.createElement("template");
-  parsed.innerHTML = answer;
-  for (const part of parsed.content.querySelectorAll('[hx-swap-oob="true"], [hx-swap-oob="delete"]')) {
-    if (!document.getElementById(part.id)) part.remove();
-  }
-  return parsed.innerHTML;
 }
 
 // Requests that no user waits for.

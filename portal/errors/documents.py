@@ -25,6 +25,10 @@ class AlreadyElsewhere(Conflict):
                  "document, delete that one first.")
 
 
+class KeptElsewhere(Conflict):
+    message = N_("The same file is here already, as “%(title)s”, and stays where it is.")
+
+
 class UploadedAgain(Conflict):
     message = N_("This file was uploaded again as “%(title)s”. To restore this copy, delete that "
                  "document first.")

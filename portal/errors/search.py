@@ -58,6 +58,6 @@ class TooManyOwnAnswers(PortalError):
 
 
 class VectorStoreDisabled(Unavailable):
-    message = N_("Vector search is switched off on this server. Set "
-                 "PORTAL_VECTOR_STORE_ENABLED=true to use it.")
+    message = N_("Vector search is switched off on this server. Search by keywords, or ask your "
+                 "administrator.")
     retry_after_s = None

@@ -28,9 +28,9 @@ from portal.domain.documents.sources import (
 from portal.domain.people import User
 from portal.errors import (
     N_,
-    AlreadyElsewhere,
     DatabaseUnavailable,
     Forbidden,
+    KeptElsewhere,
     NotFound,
     PageGone,
     PortalError,
@@ -220,7 +220,7 @@ class _Run:
 
     def _adopt(self, item: SourceItem, receipt: UploadReceipt) -> Change | None:
         """Go on with a document that has these bytes: one of a run that was interrupted, or one
-        whose file was moved. Raises AlreadyElsewhere for any other."""
+        whose file was moved. Raises KeptElsewhere for any other."""
         document_id = receipt.document.id
         with self.services.database.begin() as session:
             claim = source_store.find_claim(session, document_id)
@@ -233,7 +233,7 @@ class _Run:
         folder_id, path = claim or (None, "")
         is_moved = self.listing.is_complete and path not in self.present
         if folder_id != self.tie.folder_id or not is_moved:
-            raise AlreadyElsewhere(title=receipt.document.title)
+            raise KeptElsewhere(title=receipt.document.title)
         with self.services.database.begin() as session:
             names = folders.path_names(item.below)
             place = folders.find_place(

@@ -87,7 +87,7 @@ def test_refused_files_are_listed_with_the_reason_and_tried_again(tied: Tied) ->
     for _ in range(2):
         run = tied.run()
         refused = {one.path: one.failure.code for one in run.listed if one.failure}
-        assert refused == {"empty.txt": "empty_file", "two.txt": "already_elsewhere"}
+        assert refused == {"empty.txt": "empty_file", "two.txt": "kept_elsewhere"}
     tied.write("empty.txt", "Now it has words.")
     assert counts(tied.run()) == (1, 0, 0, 1)
 

@@ -128,17 +128,17 @@ def _message(message: Message, words: dict[str, str]) -> Iterator[str]:
         yield message.content.strip()
     if message.status in _UNFINISHED:
         yield f"*{words[message.status.value]}*"
-    for heading, sources in _sources(message):
+    heading, sources = _sources(message)
+    if sources:
         yield f"**{words[heading]}**"
         yield "\n".join(_source(one, words) for one in sources)
 
 
-def _sources(message: Message) -> Iterator[tuple[str, list[Citation]]]:
-    """Yield the word for cited sources, then for those only read, each with its sources."""
-    for heading, was_cited in (("cited", True), ("consulted", False)):
-        sources = [one for one in message.citations if one.was_cited is was_cited]
-        if sources:
-            yield heading, sources
+def _sources(message: Message) -> tuple[str, Sequence[Citation]]:
+    """Return the cited sources and the word for them; those that were only read, which are many,
+    where none is cited."""
+    cited = [one for one in message.citations if one.was_cited]
+    return ("cited", cited) if cited else ("consulted", message.citations)
 
 
 def _as_docx(title: str, day: str, messages: Sequence[Message], words: dict[str, str]) -> bytes:
@@ -153,14 +153,14 @@ def _as_docx(title: str, day: str, messages: Sequence[Message], words: dict[str,
         document.add_markdown(message.content)
         if message.status in _UNFINISHED:
             document.add_paragraph(words[message.status.value])
-        for heading, sources in _sources(message):
+        heading, sources = _sources(message)
+        if sources:
             document.add_heading(words[heading], level=3)
-            for one in sources:
-                marked = f"[{one.marker}] {_one_line(one.title)} ({_notes(one, words)})"
-                document.add_paragraph(marked)
-                if one.excerpt:
-                    document.add_quotation(one.excerpt)
-                document.add_paragraph(f"{words['hash']}: {one.quote_sha256}")
+        for one in sources:
+            document.add_paragraph(f"[{one.marker}] {_one_line(one.title)} ({_notes(one, words)})")
+            if one.excerpt:
+                document.add_quotation(one.excerpt)
+            document.add_paragraph(f"{words['hash']}: {one.quote_sha256}")
     return document.as_bytes()
 
 

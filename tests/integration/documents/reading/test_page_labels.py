@@ -55,8 +55,11 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
     assert ", page i\n" in asked(services)[0].system
     card = client.get(f"/citations/{citation.id}/card", headers=headers).text
     assert "<span>Page i</span>" in card
+    again = saying(services, f"Everybody [{[one.page for one in sources].index(1) + 1}].")
+    ask(again, portal.admin, talk.id, question)
     exported = exporting.export(services, portal.admin, talk.id, "zh-CN").content.decode()
     assert "第 i 页" in exported
+    assert "A telescope without pages" not in exported.rpartition("### ")[2]  # Not cited.
     fetched = mcp_documents.fetch(
         services, portal.admin, mcp_documents.FetchArguments(id=str(citation.chunk_id))
     )

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -39,8 +40,13 @@ from portal.services.answers.streaming import AnswerStream
 from portal.web.answers.html import to_html
 from portal.web.answers.rendering import begun
 
-# Text is rendered at most this often; in between it is sent as it is.
+# Prose is rendered at most this often; in between it is sent as it is.
 RENDER_INTERVAL_S = 0.15
+# Lines whose signs are not for readers: of tables, quotations, lists and headings.
+_MARKED_LINE = re.compile(r"\s*([|>#*+-]|\d+[.)])")
+# A row that is not complete, and a header before the line that makes a table of it.
+_ROW = r"[> ]*\|[^\n]*"
+_UNFINISHED_TABLE = re.compile(rf"(?:(?<!\|\n)(?:^|(?<=\n)){_ROW}\n(?:{_ROW})?|(?<=\n){_ROW})\Z")
 
 
 def respond(stream: AnswerStream) -> Response:
@@ -84,10 +90,12 @@ class _Writer:
             return NOTHING_NEW
         self._content += text
         now = time.monotonic()
-        if now - self._rendered_at < RENDER_INTERVAL_S:
-            return _event("text", text=text)
+        if now - self._rendered_at < RENDER_INTERVAL_S and "\n" not in text:
+            line = self._content.rpartition("\n")[2]
+            return NOTHING_NEW if _MARKED_LINE.match(line) else _event("text", text=text)
         self._rendered_at = now
-        html = to_html(self._content, markers=self._markers, marker_html=_pending_marker)
+        content = _UNFINISHED_TABLE.sub("", self._content)
+        html = to_html(content, markers=self._markers, marker_html=_pending_marker)
         return _event("html", html=html)
 
     def _finished(self, event: AnswerFinished) -> str:

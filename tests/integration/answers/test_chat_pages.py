@@ -37,9 +37,9 @@ PANE = {**FRAGMENT, "HX-Target": "chat-side"}
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>"
 
 
-def text_of(answer: TestResponse) -> str:
+def text_of(answer: TestResponse | str) -> str:
     """Return the visible text in one line."""
-    page = answer.get_data(as_text=True)
+    page = answer if isinstance(answer, str) else answer.get_data(as_text=True)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
@@ -255,6 +255,18 @@ def test_answer_comes_as_events(chat: Chat) -> None:
     assert 'data-testid="citation-marker"' in values[-1]["html"]
     assert "<noscript>" not in values[-1]["html"]
     assert values[-1]["title"] == QUESTION
+
+
+def test_signs_of_a_table_are_never_shown_while_it_is_written(
+    chat: Chat, script: SaysWhatIsWritten
+) -> None:
+    pieces = ["From ", "the ", "list:\n", "\n", "> | Plan | Price |\n", "> | --- | --- |\n"]
+    script.scripts[:] = [[*pieces, "> | Te", "am | 4", "9 |\n", ">\n", "> ", "[1]"]]
+    events = events_of(chat.post(f"{chat.begin()}/messages", EVENTS, content=QUESTION))
+    assert "<td>49</td>" in events[-1][1]["html"]
+    shown = [values.get("text") or text_of(values["html"]) for _, values in events[1:-1]]
+    assert "From the list:" in "".join(shown)
+    assert not any("|" in words or ">" in words for words in shown)
 
 
 def test_stream_that_cannot_begin_is_a_fragment(chat: Chat) -> None:

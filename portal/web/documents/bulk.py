@@ -13,6 +13,7 @@ from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkResult, B
 from portal.domain.documents.folder_members import SightChange
 from portal.errors import N_, Forbidden, InvalidInput, verbatim
 from portal.http import context
+from portal.http.messages import error_message
 from portal.services.documents import bulk, folder_members, folders, library
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
 from portal.web.blueprint import PageBlueprint
@@ -36,6 +37,12 @@ _QUESTIONS = {
     BulkAction.VISIBILITY: N_("Change who may see them"),
     BulkAction.DELETE: N_("Delete these documents?"),
 }
+# Actions with a field to type in, and the question that has it.
+_TYPED = {
+    BulkAction.ADD_TAG: BulkAction.ADD_TAG,
+    BulkAction.REMOVE_TAG: BulkAction.ADD_TAG,
+    BulkAction.DOMAIN: BulkAction.DOMAIN,
+}
 
 
 @blueprint.post("/ask")
@@ -58,7 +65,8 @@ def _ask(
     *,
     chosen: str,
     after: str | None = None,
-) -> Answer:
+    error: str | None = None,
+) -> str:
     """Show the question; with `sight`, who gains and loses access by the move. `after` is the page
     to return to."""
     if action not in _QUESTIONS:
@@ -78,6 +86,7 @@ def _ask(
         "sight": sight,
         "chosen": chosen,
         "after": after or next_path(),
+        "error": error,
         "max_tag_characters": MAX_TAG_CHARACTERS,
         "max_domain_characters": MAX_DOMAIN_CHARACTERS,
     }
@@ -94,7 +103,13 @@ def apply() -> Answer:
         sight = folder_members.preview_move(*context.caller(), target, value)
         if sight.matters:
             return _ask(action, target, sight, chosen=request.form["value"])
-    done = bulk.apply(*context.caller(), target, action, value)
+    try:
+        done = bulk.apply(*context.caller(), target, action, value)
+    except InvalidInput as error:
+        if action not in _TYPED:
+            raise
+        chosen, words = request.form.get("value", ""), error_message(error)
+        return _ask(_TYPED[action], target, chosen=chosen, error=words), error.status
     address = next_path() or url_for(
         "documents.index", **list_query().arguments(), shown=request.form.get("shown") or None
     )

@@ -282,6 +282,17 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
 
 
+def test_what_was_typed_wrongly_can_be_mended(shelf: Shelf) -> None:
+    data = {"document": [shelf.ids["a"]], "action": "remove_tag", "value": "old, notes"}
+    answer = shelf.client.post(
+        "/documents/bulk", headers=shelf.portal.headers(shelf.ada), data=data
+    )
+    assert answer.status_code == 422
+    assert 'data-testid="form-error"' in answer.text
+    assert 'value="old, notes"' in answer.text
+    assert f'name="document" value="{shelf.ids["a"]}"' in answer.text
+
+
 def test_tags_differ_in_more_than_case_and_are_limited(shelf: Shelf) -> None:
     services = shelf.portal.services
     library.change_document(services, shelf.ada, UUID(shelf.ids["a"]), tags=["Archive"])

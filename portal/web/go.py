@@ -85,11 +85,12 @@ def show_keys() -> Answer:
 def _groups(words: str) -> Iterator[Group]:
     """Yield what matches; without words all but documents."""
     for label, items in (
-        (gettext("Search"), _searches(words)),
         (gettext("Actions"), [one for one in _actions() if _matches(words, one.label)]),
         (gettext("Pages"), _pages(words)),
         (gettext("Documents"), _documents(words)),
         (gettext("Conversations"), _conversations(words)),
+        # Enter opens the first: what bears the name, before what may mention it.
+        (gettext("Search"), _searches(words)),
     ):
         if items:
             yield Group(label, items)

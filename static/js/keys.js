@@ -8,8 +8,6 @@ export function watchKeys() {
       toggle("[data-go]", "go");
     } else if (event.key === "?" && !isField && !event.ctrlKey && !event.metaKey) {
       toggle("[data-keys]", "keys");
-    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      step(event);
     }
   });
   document.addEventListener("submit", (event) => {
@@ -24,14 +22,4 @@ function toggle(link, name) {
   const isOther = !dialog.querySelector(`[data-shows=${name}]`);
   if (dialog.open) dialog.close();
   if (isOther) document.querySelector(link)?.click();
-}
-
-function step(event) {
-  const field = document.getElementById("go-text");
-  const stops = [field, ...document.querySelectorAll("[data-go-item]")];
-  const at = stops.indexOf(event.target);
-  if (!field || at < 0 || event.isComposing) return;
-  event.preventDefault();
-  const next = at + (event.key === "ArrowDown" ? 1 : -1);
-  stops[Math.min(Math.max(next, 0), stops.length - 1)].focus();
 }

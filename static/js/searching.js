@@ -1,5 +1,5 @@
-// The keyboard in searches: "/" goes to the field, arrows from result to result, and characters that
-// an input method is still composing are not searched for.
+// The keyboard in searches and in Ctrl+K: "/" goes to the field, arrows from result to result, and
+// characters that an input method is still composing are not searched for.
 // On the front door what is typed as a question is searched for meanwhile.
 const FIELDS = "#search-input, #header-search-input, #chat-input";
 
@@ -13,7 +13,9 @@ export function watchSearching() {
       field.select();
       field.focus();
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      step(event, event.key === "ArrowDown" ? 1 : -1);
+      const links = [...document.querySelectorAll("[data-result]")];
+      step(event, [document.getElementById("search-input"), ...links.filter((link) => link.checkVisibility())]);
+      step(event, [document.getElementById("go-text"), ...document.querySelectorAll("[data-go-item]")]);
     }
   });
   document.addEventListener("input", (event) => {
@@ -44,12 +46,10 @@ function find(field) {
   if (form) window.htmx.trigger(form, "find");
 }
 
-function step(event, by) {
-  const field = document.getElementById("search-input");
-  const links = [...document.querySelectorAll("[data-result]")].filter((link) => link.checkVisibility());
-  const stops = [field, ...links];
+// From the field to what was found beneath it, and back.
+function step(event, stops) {
   const at = stops.indexOf(event.target);
-  if (!field || at < 0) return;
+  if (at < 0) return;
   event.preventDefault();
-  stops[Math.min(Math.max(at + by, 0), links.length)].focus();
+  stops[event.key === "ArrowDown" ? at + 1 : at - 1]?.focus();
 }

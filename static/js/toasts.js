@@ -14,7 +14,8 @@ export function watchToasts() {
   });
   // A note whose action was taken has done its work.
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.successful) event.target.closest?.(".toast")?.remove();
+    const note = event.target.closest?.(".toast");
+    if (note && event.detail.successful) dismiss(note);
   });
   const region = container();
   if (!region) return;

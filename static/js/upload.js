@@ -327,9 +327,7 @@ class Uploads {
 }
 
 const uploadRow = (element) => element.closest?.(".upload-row");
-
 const canRetry = (row) => !row.querySelector("[data-upload-retry]").hidden;
-
 const formatNumber = (number, style) => new Intl.NumberFormat(document.documentElement.lang, style).format(number);
 
 function watchChoices(form, uploads) {

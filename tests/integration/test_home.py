@@ -156,3 +156,25 @@ def test_the_one_field_searches_without_scripts(client: FlaskClient, portal: Por
     answer = client.post("/chat", data=form, headers=portal.headers())
     assert (answer.status_code, answer.headers["Location"]) == (303, "/search?q=office+hours")
     assert conversations.list_conversations(portal.services, portal.admin).items == ()
+
+
+def test_what_bears_the_name_comes_before_a_search_for_it(
+    client: FlaskClient, portal: Portal
+) -> None:
+    document = portal.add("What is thrown away.", name="trash rules.txt")
+    page = get(client, portal, "/go?find=trash")
+    page = page[page.index("go-results") :]
+    addresses = ("/trash", f"/documents/{document.id}", "/search?q=")
+    places = [page.index(f'href="{address}') for address in addresses]
+    assert places == sorted(places)
+
+
+def test_keyboard_stays_at_a_switch_that_is_reset(client: FlaskClient, portal: Portal) -> None:
+    document = portal.add("The office closes at six.", name="office.txt")
+    headers = portal.headers() | {"HX-Request": "true"}
+    for state, is_focused in (("off", False), ("inherit", True)):
+        answer = client.post(
+            f"/documents/{document.id}/selection", headers=headers, data={"state": state}
+        )
+        # HTMX itself keeps the keyboard at an element that has the same id before and after.
+        assert ("autofocus" in answer.text) is is_focused, state

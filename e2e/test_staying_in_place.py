@@ -60,7 +60,6 @@ def test_question_outlives_the_session_and_shows_at_once(
     page.get_by_test_id("go-text").press_sequentially("weatherc")
     expect(page.get_by_test_id("go-results")).to_contain_text("Weathercock")
     page.get_by_test_id("go-text").press("ArrowDown")
-    page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/documents/*")
     page.locator("body").press("?")

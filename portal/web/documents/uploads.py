@@ -131,10 +131,8 @@ def _rows(files: list[FileStorage]) -> str:
 
 def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
     document = library.get_summary(*context.caller(), UUID(stored["id"]))
+    note = _known(document, wished) if stored["is_duplicate"] else ""
     active = [progress_line()] if document.status in ACTIVE else []
-    if not stored["is_duplicate"]:
-        return [row(document), *active]
-    note = _known(document, wished)
     return [gone(f"document-{document.id}"), row(document, note=note), *active]
 
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from portal.services.people import accounts, sessions
+from portal.text.titles import MAX_TAGS
 from tests.conftest import PASSWORD
 from tests.faults.conftest import Tally
 from tests.faults.world import World, wait
@@ -135,7 +136,13 @@ class Person(threading.Thread):
 
     def _tag(self) -> None:
         """Change many at once."""
-        alive = [one for one in self.words if one not in self.deleted]
+        alive = [
+            one
+            for one in self.words
+            if one not in self.deleted and len(self.tags.get(one, ())) < MAX_TAGS
+        ]
+        if not alive:
+            return
         tag = f"tag{self.done}"
         body = {"action": "add_tag", "ids": alive, "tag": tag}
         answer = self.call("POST", "/api/knowledge/bulk", json=body)

@@ -129,9 +129,15 @@ def _switch_and_kill(world: World, rng: random.Random, kind: str, name: str) -> 
             _wait_for_build(world, rng, name)
             process.kill()
         began = time.monotonic()
-        # It may have switched just before it was killed.
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
+
+        def is_completed() -> bool:
+            # It may have switched just before it was killed, or hold its lock until the server
+            # notices.
+            done = subprocess.run(command, env=environment, capture_output=True, check=False)
+            assert done.returncode == 0 or b"is being built" in done.stderr, done.stderr.decode()
+            return done.returncode == 0
+
+        wait(is_completed, _READY_WITHIN_S, "the killed command cannot be repeated")
         return began
     _retried(lambda: switching.request_build(world.services, spec))
     switching_on = threading.Thread(target=_switch_when_built, args=(world, name), daemon=True)

@@ -59,8 +59,7 @@ class _Postings:
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
     ) -> NDArray[np.float64]:
-        """Return scores (texts,) for words of given weights: Robertson and Zaragoza, The
-        Probabilistic Relevance Framework, 2009, equation 3.15."""
+        """Return BM25 scores (texts,) for words of given weights."""
         norms = shape.norms(self.lengths, mean_length)
         scores = np.zeros(len(self.lengths))
         for word, weight in weights.items():
@@ -68,7 +67,7 @@ class _Postings:
                 continue
             held = self._held(number)
             texts, counts = self.texts[held], self.counts[held].astype(np.float64)
-            scores[texts] += weight * counts * (shape.k1 + 1) / (counts + norms[texts])
+            scores[texts] += shape.scores(weight, counts, norms[texts])
         return scores
 
     def _held(self, number: int) -> slice:

@@ -36,6 +36,14 @@ class Bm25Shape:
         """Return what the count of a term is weighed against in texts of these lengths."""
         return self.k1 * (1 - self.b + self.b * lengths / mean_length)
 
+    def scores(
+        self, weight: float, counts: NDArray[Any], norms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what a word of a weight adds to the scores of texts with these counts of it:
+        Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, equation 3.15."""
+        added: NDArray[np.float64] = weight * counts * (self.k1 + 1) / (counts + norms)
+        return added
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermPostings:
@@ -82,14 +90,13 @@ class TermPostings:
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
     ) -> NDArray[np.float64]:
-        """Return scores (chunks,) for words of given weights: Robertson and Zaragoza, The
-        Probabilistic Relevance Framework, 2009, equation 3.15."""
+        """Return BM25 scores (chunks,) for words of given weights."""
         norms = shape.norms(self.lengths, mean_length)
         scores = np.zeros(len(self.lengths))
         for word, weight in weights.items():
             holders = self.places[self.hashes == hash(word)]
             counts = np.bincount(holders, minlength=len(scores))
-            scores += weight * counts * (shape.k1 + 1) / (counts + norms)
+            scores += shape.scores(weight, counts, norms)
         return scores
 
     @property

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from uuid import UUID
 
 from portal.container import build_services
 from portal.database.embedded import borrowed
@@ -28,7 +27,6 @@ _PREFIX = "portal-rehearsal-"
 _ENTERED = 0o711
 _SEARCHES = 50
 _QUERY_CHARACTERS = 200
-_NO_USER = UUID(int=0)
 # The trial portal has the backup's key: it would share the serving portal's limits and caches in
 # Redis, and read what its replicas have.
 _OF_THE_SERVING_PORTAL = {"database_url": None, "database_replica_url": None, "redis_url": None}
@@ -71,7 +69,7 @@ def _check_searches(trial: Settings) -> None:
         services = build_services(trial, database_url=url)
         try:
             with services.database.begin() as session:
-                row = accounts.first_active_admin(session, other_than=_NO_USER)
+                row = accounts.first_active_admin(session)
                 if row is None:
                     return
                 admin = accounts.to_user(row)

@@ -64,11 +64,15 @@ def lock_for_deletion(session: Session, user_id: UUID) -> UserRow | None:
     return session.get(UserRow, user_id, with_for_update=True, populate_existing=True)
 
 
-def first_active_admin(session: Session, *, other_than: UUID) -> UserRow | None:
+def first_active_admin(session: Session, *, other_than: UUID | None = None) -> UserRow | None:
     """Return the longest-standing administrator who can sign in."""
     return session.scalar(
         select(UserRow)
-        .where(UserRow.is_admin, UserRow.disabled_at.is_(None), UserRow.id != other_than)
+        .where(
+            UserRow.is_admin,
+            UserRow.disabled_at.is_(None),
+            UserRow.id.is_distinct_from(other_than),
+        )
         .order_by(UserRow.created_at, UserRow.id)
         .limit(1)
     )

@@ -68,7 +68,6 @@ def measure_promises(
     profile = corpus.profile("100 %")
     token = sessions.token_for(corpus.services, profile.user, ttl_s=_TOKEN_TTL_S)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    asked = iter(corpus.questions)
     rows = []
     with slow_chat_model() as chat_url:
         for is_quoted in (False, True):
@@ -76,6 +75,7 @@ def measure_promises(
                 f"bench.promises:application({str(data_dir)!r}, "
                 f"{corpus.services.database.url!r}, {'' if is_quoted else chat_url!r})"
             )
+            asked = iter(corpus.questions)
             with gunicorn(target, data_dir) as connection:
                 of_server = [one for one in promises if one.is_quoted is is_quoted]
                 for _ in range(_WARM_UP):

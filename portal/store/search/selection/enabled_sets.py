@@ -22,6 +22,8 @@ from portal.store.search.selection.term_postings import KeptWeights, TermPosting
 from portal.store.search.selection.visible_corpus import VisibleCorpora
 
 _CACHE_BYTES = 32 * 1024 * 1024
+# The words of a hundredth of a million chunks take half of it.
+_WORDS_BYTES = 64 * 1024 * 1024
 
 
 class EnabledSets:
@@ -29,7 +31,7 @@ class EnabledSets:
     may see, and of the weights of words. Thread-safe."""
 
     def __init__(self) -> None:
-        self.postings = RowCache[TermPostings](_CACHE_BYTES)
+        self.postings = RowCache[TermPostings](_WORDS_BYTES)
         self.vectors = RowCache[ChunkVectors](_CACHE_BYTES)
         self.visible = VisibleCorpora()
         self.shared_weights = KeptWeights()

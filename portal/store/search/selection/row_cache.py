@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 from uuid import UUID
 
 from cachetools import LRUCache
@@ -56,6 +58,16 @@ class _Entry(Generic[Content]):
     content: Content
 
 
+@dataclass(frozen=True, slots=True)
+class _Joined(Generic[Content]):
+    version: Hashable
+    entries: Sequence[_Entry[Content]]
+    content: Content
+
+    def is_of(self, entries: Sequence[_Entry[Content]]) -> bool:
+        return len(self.entries) == len(entries) and all(map(operator.is_, self.entries, entries))
+
+
 class RowCache(Generic[Content]):
     """A process's LRU cache, kept by name: after a switch only the rows of documents that were not
     on before are read, and after changes of the corpus only those that changed. Thread-safe."""
@@ -67,8 +79,8 @@ class RowCache(Generic[Content]):
             max_bytes, getsizeof=lambda entry: entry.content.size_bytes
         )
         # Joining takes longer than a search of what is joined.
-        self._joined: LRUCache[Hashable, tuple[Hashable, Content]] = LRUCache(
-            max_bytes, getsizeof=lambda joined: joined[1].size_bytes
+        self._joined: LRUCache[Hashable, _Joined[Content]] = LRUCache(
+            max_bytes, getsizeof=lambda joined: joined.content.size_bytes
         )
 
     def get(
@@ -76,20 +88,47 @@ class RowCache(Generic[Content]):
     ) -> Content:
         """Return the content of these jobs, or chunks, as one. `ids` is a PostgreSQL array,
         `version` the corpus's: what is cached of another is compared with its rows."""
+        content = self.get_if_cached(reader, source, ids, version, max_read=sys.maxsize)
+        return cast(Content, content)
+
+    def get_if_cached(
+        self,
+        reader: Reader,
+        source: RowSource[Content],
+        ids: str,
+        version: Hashable,
+        *,
+        max_read: int,
+    ) -> Content | None:
+        """Return the content if no more than `max_read` jobs or chunks are missing from the cache.
+        Otherwise read that many of them and return None: after some calls none is missing."""
         key = source.load, ids
         with self._lock:
             joined = self._joined.get(key)
-        if joined is not None and joined[0] == version:
-            return joined[1]
-        entries = self._read(reader, source, listed(ids), version)
-        content = source.join([entry.content for entry in entries])
+        if joined is not None and joined.version == version:
+            return joined.content
+        names = listed(ids)
+        entries = self._read(reader, source, names, version, max_read)
+        if len(entries) < len(names):
+            return None
+        if joined is not None and joined.is_of(entries):
+            content = joined.content
+        else:
+            content = source.join([entry.content for entry in entries])
         with self._lock:
-            _store(self._joined, key, (version, content), content.size_bytes)
+            found = _Joined(version, entries, content)
+            _store(self._joined, key, found, content.size_bytes)
         return content
 
     def _read(
-        self, reader: Reader, source: RowSource[Content], names: Sequence[str], version: Hashable
+        self,
+        reader: Reader,
+        source: RowSource[Content],
+        names: Sequence[str],
+        version: Hashable,
+        max_read: int,
     ) -> list[_Entry[Content]]:
+        """Return the entries of the names that are cached or among the `max_read` that are read."""
         with self._lock:
             kept = {name: one for name in names if (one := self._entries.get((source.load, name)))}
         if old := [name for name, entry in kept.items() if entry.version != version]:
@@ -100,7 +139,7 @@ class RowCache(Generic[Content]):
                     kept[name].version = version
                 else:
                     del kept[name]
-        if missing := [name for name in names if name not in kept]:
+        if missing := [name for name in names if name not in kept][:max_read]:
             loaded: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
             for row in fetch(reader, source.load, _ids(missing), tuple_row):
                 loaded[row[0]].append(row)
@@ -112,7 +151,7 @@ class RowCache(Generic[Content]):
                 for name in missing:
                     size = kept[name].content.size_bytes
                     _store(self._entries, (source.load, name), kept[name], size)
-        return [kept[name] for name in names]
+        return [kept[name] for name in names if name in kept]
 
 
 def listed(array: str | None) -> list[str]:

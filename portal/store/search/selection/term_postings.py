@@ -18,7 +18,9 @@ from sqlalchemy import text
 
 from portal.store.search.selection.row_cache import ROW_VERSION, RowSource
 
-_BYTES_A_CHUNK = 250
+_BYTES_BESIDE = 250
+BYTES_A_CHUNK = 3_000
+"""The approximate memory use of a chunk of 230 words."""
 _MAX_WORDS = 20_000
 
 _EXACT_LENGTHS = 24
@@ -107,7 +109,7 @@ class TermPostings:
     @property
     def size_bytes(self) -> int:
         """Return the approximate memory use."""
-        return _BYTES_A_CHUNK * (1 + len(self.lengths)) + self.hashes.nbytes + self.places.nbytes
+        return _BYTES_BESIDE * (1 + len(self.lengths)) + self.hashes.nbytes + self.places.nbytes
 
 
 def indexed_length(count: int) -> int:

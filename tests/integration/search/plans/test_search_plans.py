@@ -23,6 +23,7 @@ from portal.services.search.finding import Candidate
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.embedding_models import registry
 from portal.store.search.keywords import candidates as keyword_candidates
+from portal.store.search.keywords.candidates import best_of_index
 from portal.store.search.legs.statements import KeywordPlan, VectorPlan
 from portal.store.search.legs.trace import Trace
 from portal.store.search.selection import row_cache
@@ -432,6 +433,29 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
         assert len(found) >= min(20, len(matching))
         assert {one.chunk_id for one in found} <= matching.keys()
         assert_best([one.bm25 for one in found], matching.values())
+
+
+def test_words_of_a_larger_selection_are_cached_little_by_little(corpus: SyntheticCorpus) -> None:
+    bm25.rebuild_after_start(corpus.services.database.engine, bm25.DEFAULTS)
+    enabled = selected(corpus, 250)
+    words, cache = query_terms("common budget"), RowCache[TermPostings](10_000_000)
+    with corpus.services.database.read() as session:
+        own = keyword_candidates.OwnWords(
+            session, words, Bm25Shape(1.2, 0.75), limit=100, version=1, postings=cache
+        )
+
+        def found() -> list[keyword_candidates.Scored]:
+            return own.best_of_selection(enabled, total_chunks=corpus.size, enough=20, settings={})
+
+        with patch.object(keyword_candidates, "best_of_index", wraps=best_of_index) as by_index:
+            results = [found() for _ in range(5)]
+        # 200 of the 500 chunks are fetched by a search; the third has them all.
+        assert by_index.call_count == 2
+    for result in results[1:]:
+        assert [one.chunk_id for one in result] == [one.chunk_id for one in results[0]]
+        assert [one.bm25 for one in result] == pytest.approx(
+            [one.bm25 for one in results[0]], abs=1e-4
+        )
 
 
 @pytest.mark.parametrize(

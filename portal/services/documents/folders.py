@@ -10,7 +10,6 @@ from portal.domain.documents.folders import (
     MAX_DEPTH,
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
-    FolderPath,
     FolderVisibility,
     OpenedFolder,
     RemovedFolder,
@@ -20,10 +19,15 @@ from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, exis
 from portal.services import Services, audit
 from portal.services.audit import Subject, SubjectKind
 from portal.services.documents.library import editable
+from portal.services.transactions import in_transaction
 from portal.store.documents import folders as folder_store
 from portal.store.models import FolderRow
 from portal.store.session import Session
 from portal.text.titles import check_description, one_line
+
+count_documents = in_transaction(folder_store.count_documents)
+list_children = in_transaction(folder_store.list_children)
+list_paths = in_transaction(folder_store.list_paths)
 
 
 def get_folder(services: Services, user: User, folder_id: UUID) -> OpenedFolder:
@@ -33,26 +37,6 @@ def get_folder(services: Services, user: User, folder_id: UUID) -> OpenedFolder:
             existing(folder_store.find_folder(session, user, folder_id)),
             folder_store.list_above(session, user, folder_id),
         )
-
-
-def count_documents(services: Services, user: User, folder_id: UUID) -> int:
-    """Return how many documents visible to the user lie in a folder or below it."""
-    with services.database.begin() as session:
-        return folder_store.count_documents(session, user, folder_id)
-
-
-def list_children(
-    services: Services, user: User, parent_ids: Sequence[UUID | None]
-) -> list[Folder]:
-    """Return the visible folders right below some, None for the top, by name."""
-    with services.database.begin() as session:
-        return folder_store.list_children(session, user, parent_ids)
-
-
-def list_paths(services: Services, user: User) -> list[FolderPath]:
-    """Return all visible folders by path, as far as can be listed."""
-    with services.database.begin() as session:
-        return folder_store.list_paths(session, user)
 
 
 def create_folder(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from portal.domain.documents import (
@@ -25,6 +24,7 @@ from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import private_reads
 from portal.services.documents.erasing import erase_from_answers
+from portal.services.transactions import in_transaction, reading
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import document_lists
 from portal.store.documents import folders as folder_store
@@ -36,6 +36,12 @@ from portal.store.documents.ingestion.files import Original
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.titles import check_domain, check_tags, check_title
+
+list_news = reading(document_store.list_news)
+list_domains = in_transaction(document_lists.list_domains)
+list_owners = in_transaction(document_lists.list_owners)
+list_tags = in_transaction(document_lists.list_tags)
+list_summaries = in_transaction(document_store.list_summaries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +74,6 @@ def list_documents(
         )
 
 
-def list_news(
-    services: Services, user: User, *, since: datetime, limit: int
-) -> list[tuple[DocumentSummary, datetime, bool]]:
-    """Return documents that others added or gave a new version since then, the newest first: each
-    with the time, and whether it is a version."""
-    with services.database.read() as session:
-        return document_store.list_news(session, user, since=since, limit=limit)
-
-
 def is_empty(services: Services, user: User) -> bool:
     """Return whether the user sees no document at all."""
     return not list_documents(services, user, limit=1).items
@@ -97,40 +94,6 @@ def list_trash(
         return document_lists.list_trash(session, user, filters=chosen, cursor=cursor, limit=limit)
 
 
-def list_domains(services: Services, user: User) -> list[str]:
-    """Return the domains of all documents visible to the user, sorted."""
-    with services.database.begin() as session:
-        return document_lists.list_domains(session, user)
-
-
-def list_owners(services: Services, user: User) -> list[tuple[UUID, str]]:
-    """Return id and name of the owners of documents visible to the user, by name."""
-    with services.database.begin() as session:
-        return document_lists.list_owners(session, user)
-
-
-def list_tags(services: Services, user: User) -> list[tuple[str, int]]:
-    """Return the tags of documents visible to the user, and how many have each, by name."""
-    with services.database.begin() as session:
-        return document_lists.list_tags(session, user)
-
-
-def get_summary(
-    services: Services, user: User, document_id: UUID, *, deleted: bool = False
-) -> DocumentSummary:
-    """Return a document, or with `deleted` one that the user may restore. Raises NotFound."""
-    with services.database.begin() as session:
-        return seen(session, user, document_id, deleted=deleted)
-
-
-def list_summaries(
-    services: Services, user: User, document_ids: Sequence[UUID]
-) -> list[DocumentSummary]:
-    """Return summaries of these documents, without those hidden from the user or in the trash."""
-    with services.database.begin() as session:
-        return document_store.list_summaries(session, user, document_ids)
-
-
 def get_document(services: Services, user: User, document_id: UUID) -> DocumentDetail:
     """Return a document. Raises NotFound, also if the user may not see it."""
     with services.database.begin() as session:
@@ -142,8 +105,12 @@ def get_document(services: Services, user: User, document_id: UUID) -> DocumentD
 def seen(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary:
-    """Return a document's summary. Raises NotFound, also if the user may not see it."""
+    """Return a document, or with `deleted` one that the user may restore. Raises NotFound, also if
+    the user may not see it."""
     return existing(document_store.find_summary(session, user, document_id, deleted=deleted))
+
+
+get_summary = in_transaction(seen)
 
 
 def list_chunks(

@@ -2,67 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.documents.notifications import (
     MAX_NAMED,
-    Batch,
     Notification,
-    NotificationState,
 )
-from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.errors import existing
 from portal.services import Services
+from portal.services.transactions import in_transaction, reading
 from portal.store.documents import notifications as notification_store
 
 # More than a user will read, with room for a large import.
 _MAX_PER_USER = 2000
 
 
-def state(services: Services, user: User) -> NotificationState:
-    """Return how many notifications are unread, and whether there are new ones to show."""
-    with services.database.read() as session:
-        return notification_store.state(session, user)
-
-
-def list_notifications(
-    services: Services,
-    user: User,
-    *,
-    unread_only: bool = False,
-    cursor: str | None = None,
-    limit: int = 50,
-) -> ListPage[Notification]:
-    """Return a user's notifications, newest first. Raises MalformedRequest on a bad cursor."""
-    with services.database.read() as session:
-        return notification_store.list_notifications(
-            session, user, unread_only=unread_only, cursor=cursor, limit=limit
-        )
-
-
-def list_batches(
-    services: Services, user: User, *, cursor: str | None = None, limit: int = 50
-) -> ListPage[Batch]:
-    """Return a user's notifications, those of large batches as one, newest first. Raises
-    MalformedRequest on a bad cursor."""
-    with services.database.read() as session:
-        return notification_store.list_batches(session, user, cursor=cursor, limit=limit)
-
-
-def list_batch(services: Services, user: User, batch_id: UUID) -> tuple[Notification, ...]:
-    """Return a user's notifications of one batch, what failed first."""
-    with services.database.read() as session:
-        return notification_store.list_batch(session, user, batch_id)
-
-
-def take(services: Services, user: User) -> tuple[Notification, ...]:
-    """Return the user's undelivered notifications, oldest first. Each is returned once: the caller
-    shows it."""
-    with services.database.begin() as session:
-        return notification_store.take(session, user)
+state = reading(notification_store.state)
+list_notifications = reading(notification_store.list_notifications)
+list_batches = reading(notification_store.list_batches)
+list_batch = reading(notification_store.list_batch)
+take = in_transaction(notification_store.take)
+mark_read = in_transaction(notification_store.mark_read)
 
 
 def open_notification(
@@ -77,20 +39,6 @@ def open_notification(
             batch = (found,)
         notification_store.mark_read(session, user, [one.id for one in batch])
         return batch
-
-
-def mark_read(
-    services: Services,
-    user: User,
-    ids: Sequence[UUID] | None = None,
-    *,
-    until: datetime | None = None,
-) -> None:
-    """Mark these notifications read, or all, or all `until` a moment. With `until`, those that
-    arrived while the user was looking stay unread. Ids of other users' notifications have no
-    effect."""
-    with services.database.begin() as session:
-        notification_store.mark_read(session, user, ids, until=until)
 
 
 def delete_expired(services: Services) -> None:

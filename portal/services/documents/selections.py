@@ -5,17 +5,20 @@ Functions raise NotFound for a conversation, document or folder that the user ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from portal.domain.documents.selection import DocumentSwitch, FolderSwitch, SelectionPage
 from portal.domain.people import User
 from portal.errors import existing
 from portal.services import Services
+from portal.services.transactions import in_transaction
 from portal.store.answers import conversations as conversation_store
 from portal.store.documents import folders as folder_store
 from portal.store.documents import selections as selection_store
 from portal.store.session import Session
+
+switches = in_transaction(selection_store.find_switches)
+folders_off = in_transaction(selection_store.find_folders_off)
 
 
 def list_switches(
@@ -43,14 +46,6 @@ def list_switches(
             in_panel=in_panel,
             folder_id=folder_id,
         )
-
-
-def switches(
-    services: Services, user: User, document_ids: Sequence[UUID]
-) -> dict[UUID, DocumentSwitch]:
-    """Return a user's own switches of these documents, without those the user may not see."""
-    with services.database.begin() as session:
-        return selection_store.find_switches(session, user, document_ids)
 
 
 def set_switch(
@@ -109,12 +104,6 @@ def folder_switch(services: Services, user: User, folder_id: UUID) -> FolderSwit
     """Return a user's own switch of a folder."""
     with services.database.begin() as session:
         return existing(selection_store.find_folder_switch(session, user, None, folder_id))
-
-
-def folders_off(services: Services, user: User) -> set[UUID]:
-    """Return the folders that are off for a user."""
-    with services.database.begin() as session:
-        return selection_store.find_folders_off(session, user)
 
 
 def set_folder_switch(

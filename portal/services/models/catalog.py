@@ -27,6 +27,7 @@ from portal.errors import (
 )
 from portal.services import Services
 from portal.services.models import moved
+from portal.services.transactions import in_transaction
 from portal.settings import EmbeddingSettings
 from portal.store.documents.ingestion import embedded_texts
 from portal.store.embedding_models import registry, switches
@@ -153,17 +154,15 @@ def named_settings(services: Services, spec: str) -> EmbeddingSettings:
         raise InvalidInput(reason=N_("a vector has 8 to 16000 dimensions")) from error
 
 
-def find(services: Services, name: str) -> RegisteredModel:
-    """Find a registered model by name. Raises NoSuchModel."""
-    with services.database.begin() as session:
-        return require(session, name)
-
-
 def require(session: Session, name: str) -> RegisteredModel:
+    """Return a registered model by name. Raises NoSuchModel."""
     model = registry.find_model(session, name)
     if model is None:
         raise NoSuchModel(name=name)
     return model
+
+
+find = in_transaction(require)
 
 
 def ensure_serving(services: Services) -> RegisteredModel:

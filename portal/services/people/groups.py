@@ -7,24 +7,20 @@ from uuid import UUID
 from portal.domain.people import User, require_admin
 from portal.domain.people.groups import (
     MAX_GROUP_NAME_CHARACTERS,
-    Group,
     OpenedGroup,
 )
 from portal.errors import N_, InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
+from portal.services.transactions import in_transaction
 from portal.store.models import GroupRow
 from portal.store.people import accounts as account_store
 from portal.store.people import groups as group_store
 from portal.store.session import Session
 from portal.text.titles import check_description, one_line
 
-
-def list_groups(services: Services) -> list[Group]:
-    """Return all groups by name: keepers of folders choose among them."""
-    with services.database.begin() as session:
-        return group_store.list_groups(session)
+list_groups = in_transaction(group_store.list_groups)
 
 
 def get_group(services: Services, user: User, group_id: UUID) -> OpenedGroup:

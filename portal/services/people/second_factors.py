@@ -23,6 +23,7 @@ from portal.errors import (
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import recovery_codes, totp
+from portal.services.transactions import reading
 from portal.settings import Settings
 from portal.store.documents import notifications as notification_store
 from portal.store.models import UserRow
@@ -41,6 +42,9 @@ _EXEMPT = {SignInMethod.OIDC_MFA, SignInMethod.OPERATOR}
 _FIRST_FACTORS = {SignInMethod.PASSWORD, SignInMethod.OIDC}
 
 
+has_any = reading(factor_store.has_second_factor)
+
+
 def load(services: Services, user_id: UUID) -> SecondFactors:
     """Load what a user has set up."""
     with services.database.read() as session:
@@ -53,12 +57,6 @@ def load(services: Services, user_id: UUID) -> SecondFactors:
             ),
             recovery_codes_left=factor_store.count_recovery_codes(session, user_id),
         )
-
-
-def has_any(services: Services, user_id: UUID) -> bool:
-    """Return whether signing in with a password asks this user for more."""
-    with services.database.read() as session:
-        return factor_store.has_second_factor(session, user_id)
 
 
 def users_with_any(services: Services, user: User) -> frozenset[UUID]:

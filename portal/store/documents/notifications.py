@@ -223,7 +223,12 @@ def _count(statement: Select[Any], max_count: int) -> Any:
 
 
 def list_notifications(
-    session: Session, user: User, *, unread_only: bool, cursor: str | None, limit: int
+    session: Session,
+    user: User,
+    *,
+    unread_only: bool = False,
+    cursor: str | None = None,
+    limit: int = 50,
 ) -> ListPage[Notification]:
     """Return a user's notifications, newest first. Raises MalformedRequest on a bad cursor."""
     statement = _of(user, *_COLUMNS)
@@ -242,7 +247,7 @@ def list_notifications(
 
 
 def list_batches(
-    session: Session, user: User, *, cursor: str | None, limit: int
+    session: Session, user: User, *, cursor: str | None = None, limit: int = 50
 ) -> ListPage[Batch]:
     """Return a user's notifications, those of large batches as one, newest first. Raises
     MalformedRequest on a bad cursor."""
@@ -311,8 +316,8 @@ def mark_read(
     *,
     until: datetime | None = None,
 ) -> None:
-    """Mark these notifications of a user read, or all, or all `until` a moment. Other users'
-    notifications are left as they are."""
+    """Mark these notifications of a user read, or all, or all `until` a moment: those that arrived
+    while the user was looking stay unread. Other users' notifications are left as they are."""
     statement = update(NotificationRow).where(
         NotificationRow.user_id == user.id,
         NotificationRow.read_at.is_(None),

@@ -28,6 +28,7 @@ def _groups() -> Select[Any]:
 
 
 def list_groups(session: Session) -> list[Group]:
+    """Return all groups by name."""
     rows = session.execute(_groups().order_by(func.lower(GroupRow.name), GroupRow.id))
     return [Group(*row) for row in rows]
 

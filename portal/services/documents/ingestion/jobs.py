@@ -8,53 +8,28 @@ from uuid import UUID
 from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.documents.jobs import (
     ENDED_WITHOUT_TEXT,
-    Job,
-    JobStatus,
     ListedJob,
-    QueueState,
 )
-from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
 from portal.services import Services
 from portal.services.documents.ingestion import attempts
 from portal.services.documents.library import editable, refuse_elsewhere
+from portal.services.transactions import in_transaction
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import job_lists
 from portal.store.documents.ingestion import jobs as job_store
 
-
-def list_jobs(
-    services: Services,
-    user: User,
-    *,
-    status: JobStatus | None = None,
-    cursor: str | None = None,
-    limit: int = 50,
-) -> ListPage[ListedJob]:
-    """Return jobs of documents visible to the user, newest first. Raises MalformedRequest on a bad
-    cursor."""
-    with services.database.begin() as session:
-        return job_lists.list_jobs(session, user, status=status, cursor=cursor, limit=limit)
+list_jobs = in_transaction(job_lists.list_jobs)
+newest_jobs = in_transaction(job_lists.by_document)
+queue_state = in_transaction(job_lists.queue_state)
 
 
 def get_job(services: Services, user: User, job_id: UUID) -> ListedJob:
     """Return a job. Raises NotFound, also for one the user may not see."""
     with services.database.begin() as session:
         return existing(job_lists.find_job(session, user, job_id))
-
-
-def newest_jobs(services: Services, job_ids: list[UUID]) -> dict[UUID, Job]:
-    """Return jobs by document id. The caller must only pass jobs of documents the user may see."""
-    with services.database.begin() as session:
-        return job_lists.by_document(session, job_ids)
-
-
-def queue_state(services: Services, user: User) -> QueueState:
-    """Return the state of the queue, counting only documents visible to the user."""
-    with services.database.begin() as session:
-        return job_lists.queue_state(session, user)
 
 
 def count_curable(services: Services, user: User) -> int:

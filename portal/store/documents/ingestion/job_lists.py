@@ -48,7 +48,12 @@ def _listed(user: User) -> Select[Any]:
 
 
 def list_jobs(
-    session: Session, user: User, *, status: JobStatus | None, cursor: str | None, limit: int
+    session: Session,
+    user: User,
+    *,
+    status: JobStatus | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
 ) -> ListPage[ListedJob]:
     """Return jobs of documents visible to the user, newest first. Raises MalformedRequest on a bad
     cursor."""
@@ -73,7 +78,8 @@ def find_job(session: Session, user: User, job_id: UUID) -> ListedJob | None:
 
 
 def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
-    """Return jobs by their document's id."""
+    """Return jobs by their document's id. The caller passes jobs of documents that the user may
+    see."""
     rows = session.scalars(select(JobRow).where(JobRow.id.in_(job_ids))) if job_ids else ()
     return {row.document_id: _to_job(row) for row in rows}
 

@@ -26,8 +26,9 @@ from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.http.cookies import THEME
 from portal.services.answers import conversations, sharing
-from portal.services.documents import bulk, folder_members, folders
+from portal.services.documents import bulk, folders
 from portal.services.documents import library as documents
+from portal.services.documents.folders import members as folder_members
 from portal.services.people import accounts, groups, invitations
 from portal.web.i18n import LANGUAGES
 from portal.web.layout import THEMES

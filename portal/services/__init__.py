@@ -15,7 +15,7 @@ from portal.embeddings.calibration import Calibration
 from portal.services.answers.built_models import BuiltModel
 from portal.services.answers.slots import AnswerSlots
 from portal.services.documents.intake.use_estimates import UseEstimates
-from portal.services.documents.page_readers import PageReaders
+from portal.services.documents.reading.page_readers import PageReaders
 from portal.services.documents.versions.comparisons import Comparisons
 from portal.services.models.vector_rounds import VectorRounds
 from portal.services.operations.single_flight import SingleFlight

@@ -13,20 +13,11 @@ from jinja2 import FileSystemLoader, StrictUndefined
 
 from portal.web import assets, errors, go, home, i18n, layout, presenters, security
 from portal.web.answers import chat, citations, messages, rendering, sharing
-from portal.web.documents import (
-    bulk,
-    folders,
-    job_words,
-    jobs,
-    listing,
-    page_views,
-    reading,
-    revisions,
-    selection,
-    sources,
-    trash,
-    uploads,
-)
+from portal.web.documents import bulk, job_words, jobs, listing, selection, trash, uploads
+from portal.web.documents.folders import forms as folders
+from portal.web.documents.folders import sources
+from portal.web.documents.reading import document as reading
+from portal.web.documents.reading import page_views, revisions
 from portal.web.operations import (
     admin,
     answer_settings,

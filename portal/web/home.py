@@ -13,7 +13,7 @@ from portal.errors import NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import conversations, suggesting
-from portal.services.documents import example_set, library
+from portal.services.documents import examples, library
 from portal.services.people import accounts
 from portal.services.search import engine, saved
 from portal.web.answers import chat
@@ -48,7 +48,7 @@ def show() -> Answer:
         "pages/home.html",
         since=since,
         news=news,
-        has_examples=not is_empty and example_set.is_loaded(services, user),
+        has_examples=not is_empty and examples.is_loaded(services, user),
         **(_suggestions() if "suggest" in request.args else _NO_SUGGESTIONS),
         recent=conversations.list_conversations(services, user, limit=MAX_RECENT).items,
         documents=library.list_documents(services, user, filters=ready, limit=MAX_RECENT).items,
@@ -61,7 +61,7 @@ def show() -> Answer:
 @blueprint.post("/examples")
 def load_examples() -> Answer:
     try:
-        example_set.load(*context.caller())
+        examples.load(*context.caller())
     except PortalError as error:
         return see_other(url_for("home.show"), error_message(error), kind="error")
     words = gettext("Example documents added. They will be ready in a moment.")
@@ -70,7 +70,7 @@ def load_examples() -> Answer:
 
 @blueprint.post("/examples/remove")
 def remove_examples() -> Answer:
-    example_set.remove(*context.caller())
+    examples.remove(*context.caller())
     after = next_path() or url_for("home.show")
     return see_other(after, gettext("Example documents removed."))
 

@@ -21,7 +21,7 @@ from portal.http import messages
 from portal.http.messages import failure_message
 from portal.ingest.media_types import known_suffixes
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
-from portal.web.documents.structured import chunk_pieces
+from portal.web.documents.reading.structured import chunk_pieces
 from portal.web.search.excerpts import excerpt_blocks
 
 HIGH_CONFIDENCE = 0.75

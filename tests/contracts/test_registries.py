@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.api.documents.knowledge_schemas import DocumentModel, DocumentQuery
+from portal.api.documents.schemas.knowledge import DocumentModel, DocumentQuery
 from portal.domain.documents import MediaType
 from portal.domain.embedding import Embedder
 from portal.domain.search import Fusion, Normalisation

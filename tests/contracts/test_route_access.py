@@ -30,7 +30,8 @@ from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import Scope, TokenKind, User
 from portal.http import context
 from portal.services.answers import conversations
-from portal.services.documents import bulk, folder_members, folders, library, notifications
+from portal.services.documents import bulk, folders, library, notifications
+from portal.services.documents.folders import members as folder_members
 from portal.services.people import accounts, groups, sessions, tokens
 from portal.services.search import saved
 from portal.store.people import second_factors

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.services.answers import conversations, suggesting
-from portal.services.documents import example_set, library, selections
+from portal.services.documents import examples, library, selections
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake.uploads import Upload
 from portal.services.documents.versions import revisions
@@ -70,7 +70,7 @@ def test_examples_are_loaded_and_removed_by_one_request_each(
     for _ in range(2):
         assert client.post("/examples", headers=headers).status_code == 303
     listed = library.list_documents(portal.services, mei).items
-    assert len(listed) == 1 + len(example_set.examples())
+    assert len(listed) == 1 + len(examples.files())
     page = get(client, portal, "/", **headers)
     assert "examples-loaded" in page
     # Nobody but the owner, and administrators, sees them.
@@ -99,7 +99,7 @@ def suggest(portal: Portal, user: User, language: str) -> tuple[str, ...]:
 
 def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -> None:
     mei = portal.user("mei")
-    for name, content in example_set.examples().items():
+    for name, content in examples.files().items():
         portal.add(content, name=name, owner=mei, visibility=Visibility.PRIVATE)
     for language in ("zh", "en"):
         suggested = suggest(portal, mei, language)

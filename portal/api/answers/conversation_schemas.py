@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.documents.job_schemas import FailureModel, failure_model
+from portal.api.documents.schemas.jobs import FailureModel, failure_model
 from portal.api.schemas import (
     TIME_CURSOR,
     CleanText,

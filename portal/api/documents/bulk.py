@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field, StrictBool
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents.knowledge_schemas import DocumentFilters
+from portal.api.documents.schemas.knowledge import DocumentFilters
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkTarget

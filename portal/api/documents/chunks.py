@@ -6,7 +6,7 @@ from math import ceil
 from uuid import UUID
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents import chunk_schemas as schemas
+from portal.api.documents.schemas import chunks as schemas
 from portal.domain.documents.chunks import NewChunk
 from portal.http import context
 from portal.limits import limited

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents import documents_v1_schemas as schemas
+from portal.api.documents.schemas import documents_v1 as schemas
 from portal.api.schemas import read_scope
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import DocumentFilter

@@ -18,7 +18,8 @@ from portal.domain.documents.folders import (
     FolderVisibility,
 )
 from portal.http import context
-from portal.services.documents import folder_members, folders
+from portal.services.documents import folders
+from portal.services.documents.folders import members as folder_members
 from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 
 _TAG = {"name": "Folders", "description": "The tree in which documents lie."}

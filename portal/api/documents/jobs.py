@@ -5,7 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents.job_schemas import (
+from portal.api.documents.knowledge import TAG, document_model
+from portal.api.documents.schemas.jobs import (
     JobListResponse,
     JobQuery,
     ListedJobModel,
@@ -13,8 +14,7 @@ from portal.api.documents.job_schemas import (
     RetriedResponse,
     listed_model,
 )
-from portal.api.documents.knowledge import TAG, document_model
-from portal.api.documents.knowledge_schemas import DocumentModel
+from portal.api.documents.schemas.knowledge import DocumentModel
 from portal.http import context
 from portal.services.documents import library
 from portal.services.documents.ingestion import jobs

@@ -10,8 +10,8 @@ from uuid import UUID
 from flask import Response, request, stream_with_context
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents import knowledge_schemas as schemas
-from portal.api.documents.job_schemas import JobModel, failure_model
+from portal.api.documents.schemas import knowledge as schemas
+from portal.api.documents.schemas.jobs import JobModel, failure_model
 from portal.api.schemas import file_response_doc, read_scope
 from portal.api.search import knowledge_search_schemas as search_schemas
 from portal.domain.addresses import chunk_url

@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents.job_schemas import FailureModel, failure_model
 from portal.api.documents.knowledge import TAG
+from portal.api.documents.schemas.jobs import FailureModel, failure_model
 from portal.api.schemas import PageQuery, RequestModel, ResponseModel
 from portal.domain.documents.notifications import (
     MAX_UNREAD_COUNTED,

@@ -8,9 +8,9 @@ from uuid import UUID
 from flask import Response, request
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents import revision_schemas as schemas
 from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_model
-from portal.api.documents.knowledge_schemas import UploadedModel
+from portal.api.documents.schemas import revisions as schemas
+from portal.api.documents.schemas.knowledge import UploadedModel
 from portal.api.schemas import file_response_doc
 from portal.domain.documents import MediaType
 from portal.errors import N_, InvalidInput

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 
-from portal.api.documents.chunk_schemas import ChunkModel, Envelope
+from portal.api.documents.schemas.chunks import ChunkModel, Envelope
 from portal.api.schemas import SCOPE, CleanText, RequestModel, ResponseModel, ScopeBody
 from portal.api.search.knowledge_search_schemas import CorrectionModel, PartsModel
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS

@@ -21,7 +21,7 @@ from portal.services.documents import private_reads
 from portal.services.search import engine
 from portal.store.answers import sources
 from portal.store.answers.sources import StoredSource
-from portal.store.documents import chunks as chunk_store
+from portal.store.documents.texts import chunks as chunk_store
 from portal.store.session import Session
 from portal.text.characters.storable import storable
 

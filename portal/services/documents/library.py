@@ -25,7 +25,6 @@ from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import private_reads
 from portal.services.documents.erasing import erase_from_answers
 from portal.services.transactions import in_transaction, reading
-from portal.store.documents import chunks as chunk_store
 from portal.store.documents import document_lists
 from portal.store.documents import folders as folder_store
 from portal.store.documents import rows as document_store
@@ -33,6 +32,7 @@ from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import jobs as job_store
 from portal.store.documents.ingestion import outdated_chunks
 from portal.store.documents.ingestion.files import Original
+from portal.store.documents.texts import chunks as chunk_store
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.titles import check_domain, check_tags, check_title

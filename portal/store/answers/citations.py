@@ -18,9 +18,9 @@ from portal.domain.documents.structure import LaidOutText
 from portal.domain.people import User
 from portal.domain.search import SearchMode
 from portal.store.answers.conversations import of_user
-from portal.store.documents.layouts import blocks_in, headings_in, laid_out
 from portal.store.documents.outlines import outlines, page_label
 from portal.store.documents.selection import visible_to
+from portal.store.documents.texts.layouts import blocks_in, headings_in, laid_out
 from portal.store.models import (
     CitationRow,
     ConversationRow,

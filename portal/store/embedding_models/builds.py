@@ -16,9 +16,9 @@ from portal.domain import locks
 from portal.domain.documents import Failure
 from portal.domain.embedding import Vector
 from portal.settings import SearchSettings
-from portal.store.documents import chunks as chunk_store
 from portal.store.documents.ingestion import queue
 from portal.store.documents.selection import PORTAL_COLLECTION
+from portal.store.documents.texts import chunks as chunk_store
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry
 from portal.store.embedding_models.switches import (

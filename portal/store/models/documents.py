@@ -123,7 +123,7 @@ class FolderMemberRow(Base):
 
 
 class FolderSourceRow(Base):
-    """The source that a folder is synchronised with; `store/documents/sources` reads `last_run`."""
+    """The source that a folder is synchronised with."""
 
     __tablename__ = "folder_sources"
 

@@ -31,7 +31,7 @@ from portal.services.documents import library, selections
 from portal.web.answers import about
 from portal.web.answers.rendering import questions_of
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.reading import source_values
+from portal.web.documents.reading.document import source_values
 from portal.web.documents.selection import switches_values
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment

@@ -10,7 +10,7 @@ from portal.domain.conversations import QuotedText, SourceState
 from portal.http import context
 from portal.services.answers import citing
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.focus import came_from
+from portal.web.documents.reading.focus import came_from
 from portal.web.layout import Answer, wants_fragment
 
 blueprint = PageBlueprint("citations", __name__)

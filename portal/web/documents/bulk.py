@@ -14,10 +14,11 @@ from portal.domain.documents.folder_members import SightChange
 from portal.errors import N_, Forbidden, InvalidInput, verbatim
 from portal.http import context
 from portal.http.messages import error_message
-from portal.services.documents import bulk, folder_members, folders, library
+from portal.services.documents import bulk, folders, library
+from portal.services.documents.folders import members as folder_members
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.folders import identifier
+from portal.web.documents.folders.forms import identifier
 from portal.web.documents.listing import list_query, list_values
 from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
 from portal.web.security import next_path

@@ -28,7 +28,7 @@ from portal.http import context
 from portal.services.documents import folders, library, selections
 from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.folders import tree_values
+from portal.web.documents.folders.forms import tree_values
 from portal.web.documents.selection import rows_switches
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment

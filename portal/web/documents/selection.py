@@ -16,7 +16,7 @@ from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import folders, selections
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.folders import identifier
+from portal.web.documents.folders.forms import identifier
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
 

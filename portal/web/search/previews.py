@@ -10,9 +10,9 @@ from flask import render_template, request, url_for
 from portal.http import context
 from portal.services.documents import library
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.focus import find_focus
-from portal.web.documents.page_views import pages_view, wants_pages
-from portal.web.documents.reading import text_values
+from portal.web.documents.reading.document import text_values
+from portal.web.documents.reading.focus import find_focus
+from portal.web.documents.reading.page_views import pages_view, wants_pages
 from portal.web.layout import Answer, see_other, wants_fragment
 
 _CHUNKS = 3

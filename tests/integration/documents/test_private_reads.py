@@ -13,7 +13,8 @@ from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import User
 from portal.errors import NotFound
-from portal.services.documents import folder_members, folders, private_reads
+from portal.services.documents import folders, private_reads
+from portal.services.documents.folders import members as folder_members
 from tests.conftest import Portal
 
 

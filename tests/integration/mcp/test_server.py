@@ -21,7 +21,8 @@ from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import Scope, TokenKind, User
 from portal.errors import InvalidToken, NotFound, RateLimited, SecondFactorEnrolmentRequired
 from portal.services import Services
-from portal.services.documents import folder_members, folders, library, selections
+from portal.services.documents import folders, library, selections
+from portal.services.documents.folders import members as folder_members
 from portal.services.people import accounts, sessions, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories.uploads import run_apart

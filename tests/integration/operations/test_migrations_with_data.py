@@ -16,7 +16,8 @@ from portal.domain.documents.selection import AskScope
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import bulk, folder_members, folders, selections
+from portal.services.documents import bulk, folders, selections
+from portal.services.documents.folders import members as folder_members
 from portal.services.people import accounts, groups
 from portal.services.search import engine
 from portal.store import migrations

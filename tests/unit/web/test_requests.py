@@ -7,7 +7,9 @@ from flask import request
 
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.domain.search import SearchMode
-from portal.web.documents import listing, originals, reading
+from portal.web.documents import listing
+from portal.web.documents.reading import document as reading
+from portal.web.documents.reading import originals
 from portal.web.layout import wants_fragment
 from portal.web.search.query import SearchQuery
 

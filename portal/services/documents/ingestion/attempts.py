@@ -29,11 +29,12 @@ from portal.errors import KilledWorker, PortalError, StorageFull, Unavailable
 from portal.ingest.formats import FORMATS
 from portal.services import Services
 from portal.services.documents.ingestion.adopting import title_with
-from portal.store.documents import notifications, revisions
+from portal.store.documents import notifications
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import jobs as job_store
 from portal.store.documents.ingestion import outdated_texts, queue
+from portal.store.documents.texts import revisions
 from portal.store.models import DocumentRow, JobRow
 from portal.store.session import Session
 

@@ -11,8 +11,8 @@ from portal.domain.documents import Chunk
 from portal.services import Services
 from portal.services.models import catalog
 from portal.services.models.catalog import ModelVectors
-from portal.store.documents import chunks as chunk_store
 from portal.store.documents import vocabulary
+from portal.store.documents.texts import chunks as chunk_store
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session

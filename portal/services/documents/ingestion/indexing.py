@@ -50,12 +50,13 @@ from portal.services.documents.intake import disk_space
 from portal.services.documents.versions import revision_changes
 from portal.services.models import catalog
 from portal.services.models.catalog import ModelVectors
-from portal.store.documents import chunks as chunk_store
-from portal.store.documents import notifications, revisions
+from portal.store.documents import notifications
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import jobs as job_store
 from portal.store.documents.ingestion import outdated_texts
+from portal.store.documents.texts import chunks as chunk_store
+from portal.store.documents.texts import revisions
 from portal.store.models import DocumentRevisionRow
 from portal.store.session import Session
 from portal.text.characters.scripts import has_visible_text

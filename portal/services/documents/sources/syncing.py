@@ -47,8 +47,8 @@ from portal.services.documents.sources.registry import KINDS, open_source
 from portal.services.documents.versions import revisions
 from portal.services.documents.versions.revisions import Taken
 from portal.store.documents import folders as folder_store
-from portal.store.documents import sources as source_store
-from portal.store.documents.sources import KnownItem
+from portal.store.documents.folders import sources as source_store
+from portal.store.documents.folders.sources import KnownItem
 from portal.store.people import accounts as account_store
 
 

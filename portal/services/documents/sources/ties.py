@@ -17,7 +17,7 @@ from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents.sources.registry import find_kind, open_source
 from portal.services.documents.sources.syncing import source_context
 from portal.store.documents import folders as folder_store
-from portal.store.documents import sources as source_store
+from portal.store.documents.folders import sources as source_store
 from portal.store.session import Session
 
 # Of a list of pages the beginning is enough.

@@ -8,8 +8,8 @@ from portal.errors import PortalError, TextsTooLong
 from portal.services import Services
 from portal.services.documents.ingestion.attempts import Attempt, JobGone
 from portal.services.documents.versions.comparisons import compared
-from portal.store.documents import revisions as revision_store
 from portal.store.documents.ingestion import jobs as job_store
+from portal.store.documents.texts import revisions as revision_store
 from portal.text.likeness.differences import characters_changed
 
 log = structlog.get_logger(__name__)

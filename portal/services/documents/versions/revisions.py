@@ -24,9 +24,9 @@ from portal.services.documents.intake import disk_space, quotas, uploads
 from portal.services.documents.intake.uploads import CheckedFile, Upload, UploadReceipt
 from portal.services.documents.library import StoredFile, editable, refuse_elsewhere
 from portal.services.documents.versions.comparisons import require_comparable_length
-from portal.store.documents import revisions as revision_store
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import jobs as job_store
+from portal.store.documents.texts import revisions as revision_store
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.likeness.differences import Piece

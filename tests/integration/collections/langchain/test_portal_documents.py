@@ -17,7 +17,8 @@ from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import User
 from portal.integrations.connectors import VectorstoreConnector, VectorStoreManager
 from portal.integrations.langchain import PortalRetriever, PortalVectorStore, PostgresVectorStore
-from portal.services.documents import folder_members, folders
+from portal.services.documents import folders
+from portal.services.documents.folders import members as folder_members
 from portal.services.people import accounts
 from tests.conftest import Portal
 

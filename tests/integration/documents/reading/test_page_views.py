@@ -22,7 +22,7 @@ from portal.ingest.fonts import system_fonts
 from portal.ingest.limits import ExtractionLimits
 from portal.services.answers import conversations
 from portal.services.documents import library, private_reads
-from portal.services.documents.page_readers import (
+from portal.services.documents.reading.page_readers import (
     MAX_FAILURES,
     MAX_PROCESSES,
     FileToShow,

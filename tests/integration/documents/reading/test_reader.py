@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.web.documents.reading import CHUNKS_PER_PAGE
+from portal.web.documents.reading.document import CHUNKS_PER_PAGE
 from tests.conftest import Portal
 
 GUIDE = """# Guide

@@ -18,7 +18,7 @@ from portal.services.documents import folders, library
 from portal.services.documents.sources import syncing, ties
 from portal.services.documents.sources.registry import KINDS
 from portal.services.documents.versions import revisions
-from portal.store.documents import sources as source_store
+from portal.store.documents.folders import sources as source_store
 from tests.conftest import Portal
 from tests.factories.servers.certificates import Authority
 from tests.factories.servers.website import Reply, Website, serve_website

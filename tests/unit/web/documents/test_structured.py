@@ -3,7 +3,7 @@ from __future__ import annotations
 from portal.domain.documents import Chunk
 from portal.domain.documents.structure import Block, BlockKind
 from portal.domain.search import Span
-from portal.web.documents.structured import ListPiece, TablePiece, TextPiece, chunk_pieces
+from portal.web.documents.reading.structured import ListPiece, TablePiece, TextPiece, chunk_pieces
 
 CONTENT = "Leave\n\nBefore.\n\n1–5 | 10 | \n>5 | 15 | yes\n\nAfter."
 

@@ -14,11 +14,11 @@ from portal.domain.documents.revisions import MAX_NUMBER, Revision, RevisionPage
 from portal.domain.documents.structure import LaidOutText
 from portal.errors import N_, MalformedRequest
 from portal.store.documents import vocabulary
-from portal.store.documents.chunks import stretch_of_body
 from portal.store.documents.ingestion import files
 from portal.store.documents.ingestion.files import Original
-from portal.store.documents.layouts import blocks_in, headings_in, laid_out
 from portal.store.documents.rows import NEWEST_JOB
+from portal.store.documents.texts.chunks import stretch_of_body
+from portal.store.documents.texts.layouts import blocks_in, headings_in, laid_out
 from portal.store.models import (
     DocumentChunkRow,
     DocumentRevisionRow,

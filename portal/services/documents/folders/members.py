@@ -15,8 +15,8 @@ from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
 from portal.store.documents import bulk as bulk_store
-from portal.store.documents import folder_members as member_store
 from portal.store.documents import folders as folder_store
+from portal.store.documents.folders import members as member_store
 from portal.store.people import accounts as account_store
 from portal.store.people import groups as group_store
 from portal.store.session import Session

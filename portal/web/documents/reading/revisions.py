@@ -20,9 +20,9 @@ from portal.services.documents.versions.revisions import Taken
 from portal.text.likeness.differences import characters_changed
 from portal.text.likeness.stretches import PART_CHARACTERS, part_of
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.focus import positive
-from portal.web.documents.originals import file_answer
-from portal.web.documents.reading import page_values
+from portal.web.documents.reading.document import page_values
+from portal.web.documents.reading.focus import positive
+from portal.web.documents.reading.originals import file_answer
 from portal.web.documents.uploads import NoFileChosen
 from portal.web.layout import Answer, see_other
 

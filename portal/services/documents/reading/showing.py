@@ -14,9 +14,9 @@ from portal.errors import NotFound, Overloaded, PagesUnavailable, existing
 from portal.ingest.page_process import PageText, Picture
 from portal.services import Services
 from portal.services.documents import library, private_reads
-from portal.services.documents.page_readers import FileToShow, Sizes
-from portal.store.documents import chunks as chunk_store
+from portal.services.documents.reading.page_readers import FileToShow, Sizes
 from portal.store.documents.ingestion import files as file_store
+from portal.store.documents.texts import chunks as chunk_store
 from portal.text.layout.placing import Box, PlacedPage, lines_of, rectangles
 
 WIDTHS = (700, 1400, 2100)

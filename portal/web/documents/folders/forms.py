@@ -29,7 +29,8 @@ from portal.errors import (
 )
 from portal.http import context
 from portal.http.messages import error_message
-from portal.services.documents import folder_members, folders
+from portal.services.documents import folders
+from portal.services.documents.folders import members as folder_members
 from portal.services.people import groups
 from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 from portal.web.blueprint import PageBlueprint

@@ -21,18 +21,20 @@ from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import citing
-from portal.services.documents import folder_members, folders, library, private_reads, showing
+from portal.services.documents import folders, library, private_reads
+from portal.services.documents.folders import members as folder_members
 from portal.services.documents.ingestion import jobs, rereading
+from portal.services.documents.reading import showing
 from portal.services.documents.versions import revisions
 from portal.text.titles import split_tags
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.bulk import ask_to_move
-from portal.web.documents.focus import MAX_MATCHES, Focus, cited_focus, find_focus, positive
-from portal.web.documents.folders import identifier
+from portal.web.documents.folders.forms import identifier
 from portal.web.documents.listing import ACTIVE
-from portal.web.documents.originals import file_answer
-from portal.web.documents.page_views import pages_view, wants_pages
-from portal.web.documents.structured import chunk_pieces
+from portal.web.documents.reading.focus import MAX_MATCHES, Focus, cited_focus, find_focus, positive
+from portal.web.documents.reading.originals import file_answer
+from portal.web.documents.reading.page_views import pages_view, wants_pages
+from portal.web.documents.reading.structured import chunk_pieces
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.people.notifications import new_bell
 

@@ -10,8 +10,8 @@ from markupsafe import escape
 from werkzeug.wrappers import Response
 
 from portal.domain.documents import MediaType
-from portal.services.documents import rendering
 from portal.services.documents.library import StoredFile
+from portal.services.documents.reading import rendering
 
 # PDF viewers are plugins to the policy, so this one response allows them; scripts stay blocked.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"

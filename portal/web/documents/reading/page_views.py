@@ -19,12 +19,13 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.ingest.page_process import Picture
 from portal.limits.endpoints import limited
-from portal.services.documents import library, showing
-from portal.services.documents.showing import WIDTHS, ShownDocument, ShownPage
+from portal.services.documents import library
+from portal.services.documents.reading import showing
+from portal.services.documents.reading.showing import WIDTHS, ShownDocument, ShownPage
 from portal.text.terms.highlight import occurrences
 from portal.web.assets import YEAR_S
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.focus import (
+from portal.web.documents.reading.focus import (
     MAX_FIND_CHARACTERS,
     MAX_MATCHES,
     Focus,

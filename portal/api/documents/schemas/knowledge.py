@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
-from portal.api.documents.job_schemas import FailureModel, JobModel
+from portal.api.documents.schemas.jobs import FailureModel, JobModel
 from portal.api.schemas import (
     TEXT_CURSOR,
     CleanText,

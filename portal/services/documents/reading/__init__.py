@@ -1,0 +1,1 @@
+"""Documents as readers see them: pages, images, and Markdown as web pages."""

@@ -1,0 +1,1 @@
+"""The texts of documents: their revisions, chunks and layout."""

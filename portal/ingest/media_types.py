@@ -11,7 +11,7 @@ from typing import IO
 
 from portal.domain.documents import MediaType
 from portal.errors import N_, EmptyFile, Message, UnsupportedFormat
-from portal.ingest.formats.page_recognition import is_installed
+from portal.ingest.formats.pages.page_recognition import is_installed
 
 # The bytes of a file that `sniff` needs: all signatures and a fair sample of a text.
 HEAD_BYTES = 64 * 1024

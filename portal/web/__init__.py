@@ -36,12 +36,12 @@ from portal.web.people import (
     notifications,
     oidc,
     preferences,
-    second_factors,
-    second_step,
     sessions,
     sign_in,
     users,
 )
+from portal.web.people.second_factors import enrolment as second_factors
+from portal.web.people.second_factors import second_step
 from portal.web.search import pages, previews, saved_searches
 
 TEMPLATES = Path(__file__).parents[2] / "templates"

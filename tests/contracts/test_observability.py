@@ -15,7 +15,7 @@ from prometheus_client import Metric
 
 from portal.errors import PortalError
 from portal.observability import metrics
-from portal.services.operations import scraping
+from portal.services.operations.reports import scraping
 from tests.conftest import Portal
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

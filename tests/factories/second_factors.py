@@ -8,7 +8,7 @@ from typing import Any
 import pyotp
 
 from portal.domain.people import User
-from portal.services.people import totp
+from portal.services.people.second_factors import totp
 from tests.conftest import Portal
 from tests.factories.browser import Browser
 from tests.factories.passkeys import Authenticator

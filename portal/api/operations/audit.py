@@ -13,7 +13,7 @@ from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, PageQuery, ResponseModel
 from portal.domain.people.audit import AuditEntry, AuditEvent, AuditFilter, Source, SubjectKind
 from portal.http import context
-from portal.services.operations import audit_log
+from portal.services.operations.reports import audit_log
 
 _TAG = {"name": "Administration", "description": "What administrators see and do."}
 

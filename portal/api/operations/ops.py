@@ -14,7 +14,8 @@ from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import ResponseModel
 from portal.http import context
 from portal.http.clients import is_from_this_machine
-from portal.services.operations import health, scraping, starting
+from portal.services.operations import health, starting
+from portal.services.operations.reports import scraping
 
 
 class LiveBody(ResponseModel):

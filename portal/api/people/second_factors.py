@@ -13,7 +13,8 @@ from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.people import SignInMethod
 from portal.http import context
 from portal.http.recent_sign_in import require_recent_sign_in
-from portal.services.people import passkeys, recovery_codes, second_factors, sessions, totp
+from portal.services.people import second_factors, sessions
+from portal.services.people.second_factors import passkeys, recovery_codes, totp
 
 blueprint = ApiBlueprint(
     "second_factors_api", __name__, url_prefix="/api/account/second-factors", tag=TAG

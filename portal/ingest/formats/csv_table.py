@@ -9,7 +9,7 @@ from dataclasses import replace
 from portal.domain.documents import ExtractedText
 from portal.errors import ExtractionTooLarge, TooMuchInOne
 from portal.ingest.formats.plain_text import read_text
-from portal.ingest.formats.sheet_text import SheetText
+from portal.ingest.formats.texts.sheet_text import SheetText
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import COUNTED
 

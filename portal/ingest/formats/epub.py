@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from portal.domain.documents import ExtractedText
 from portal.ingest.formats.html import read_html
-from portal.ingest.formats.readable_text import one_line
+from portal.ingest.formats.texts.readable_text import one_line
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
 

@@ -11,9 +11,9 @@ from typing import Any
 from portal.domain.documents import ExtractedText
 from portal.errors import N_, EmptyFile
 from portal.ingest.decoding import DecodedText, decode, known_encoding, strictly
-from portal.ingest.formats.html_text import HtmlText
 from portal.ingest.formats.plain_text import with_line_feeds
-from portal.ingest.formats.readable_text import one_line
+from portal.ingest.formats.texts.html_text import HtmlText
+from portal.ingest.formats.texts.readable_text import one_line
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_text_records
 

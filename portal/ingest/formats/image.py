@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from portal.domain.documents import ExtractedText, Page
 from portal.errors import N_, Message, NoTextInPicture
-from portal.ingest.formats import page_recognition
-from portal.ingest.formats.page_layout import paragraphs
+from portal.ingest.formats.pages import page_recognition
+from portal.ingest.formats.pages.page_layout import paragraphs
 from portal.ingest.formats.pdf import join_pages, page_lines
 from portal.ingest.limits import FileToRead
 

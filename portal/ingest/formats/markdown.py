@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from portal.domain.documents import ExtractedText
-from portal.ingest.formats.markdown_text import write_events
 from portal.ingest.formats.plain_text import read_text
-from portal.ingest.formats.readable_text import ReadableText
+from portal.ingest.formats.texts.markdown_text import write_events
+from portal.ingest.formats.texts.readable_text import ReadableText
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_text_records
 from portal.ingest.readers import markdown_reader

@@ -12,8 +12,8 @@ from typing import Any
 from portal.domain.documents import ExtractedText, Page
 from portal.domain.documents.structure import Block, BlockKind
 from portal.errors import BlankPdf, BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
-from portal.ingest.formats import page_recognition
-from portal.ingest.formats.page_layout import (
+from portal.ingest.formats.pages import page_recognition
+from portal.ingest.formats.pages.page_layout import (
     LINE_END_HYPHEN,
     Line,
     Paragraph,
@@ -21,9 +21,9 @@ from portal.ingest.formats.page_layout import (
     readable,
     words_of,
 )
-from portal.ingest.formats.pdf_headings import outlined_headings, styled_headings
-from portal.ingest.formats.readable_text import ReadableText, is_caption, one_line
-from portal.ingest.formats.running_lines import without_running_lines
+from portal.ingest.formats.pages.pdf_headings import outlined_headings, styled_headings
+from portal.ingest.formats.pages.running_lines import without_running_lines
+from portal.ingest.formats.texts.readable_text import ReadableText, is_caption, one_line
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.reader_process import read_records
 

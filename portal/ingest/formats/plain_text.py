@@ -8,7 +8,7 @@ from dataclasses import replace
 from portal.domain.documents import ExtractedText
 from portal.errors import EmptyFile
 from portal.ingest.decoding import DecodedText, decode
-from portal.ingest.formats.text_outline import text_headings
+from portal.ingest.formats.texts.text_outline import text_headings
 from portal.ingest.limits import FileToRead
 
 EXTRACTOR = "text"

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from portal.domain.documents import ExtractedText
 from portal.errors import N_, EmptyFile
-from portal.ingest.formats.readable_text import one_line
-from portal.ingest.formats.sheet_text import SheetText
+from portal.ingest.formats.texts.readable_text import one_line
+from portal.ingest.formats.texts.sheet_text import SheetText
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
 

@@ -24,8 +24,10 @@ from typing import Any, BinaryIO
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from portal.ingest.readers import pdf_columns, pdf_tables, pdf_tags
-from portal.ingest.readers.pdf_characters import Characters
+from portal.ingest.readers.pdf import columns as pdf_columns
+from portal.ingest.readers.pdf import tables as pdf_tables
+from portal.ingest.readers.pdf import tags as pdf_tags
+from portal.ingest.readers.pdf.characters import Characters
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500

@@ -43,7 +43,7 @@ def migrate(ctx: click.Context, revision: str, check: bool) -> None:
 def audit(ctx: click.Context, since: datetime | None, event: str | None, as_csv: bool) -> None:
     """Print the audit log, newest first: who did what, when and from where."""
     from portal.domain.people.audit import AuditEvent, AuditFilter
-    from portal.services.operations import audit_log
+    from portal.services.operations.reports import audit_log
 
     if event is not None and event not in set(AuditEvent):
         raise click.BadParameter(f"one of {', '.join(AuditEvent)}", param_hint="--event")
@@ -91,7 +91,7 @@ def doctor(ctx: click.Context, as_json: bool, deep: bool, bundle: Path | None) -
 def _write_bundle(ctx: click.Context, path: Path) -> None:
     import zipfile
 
-    from portal.services.operations import support_bundle
+    from portal.services.operations.reports import support_bundle
 
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:

@@ -13,7 +13,8 @@ from portal.services.documents import bulk, notifications, trash
 from portal.services.documents.ingestion import reanalysis, rereading
 from portal.services.documents.intake import disk_space, idempotency
 from portal.services.models import builds, calibrating
-from portal.services.operations import audit_log, setup
+from portal.services.operations import setup
+from portal.services.operations.reports import audit_log
 from portal.services.people import second_factors
 from portal.services.people.federation import oidc_sign_ins
 from portal.store.documents.ingestion import jobs as job_store

@@ -10,7 +10,7 @@ from flask import Response, render_template, request, stream_with_context
 from portal.domain.people.audit import AuditEvent, AuditFilter
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.services.operations import audit_log
+from portal.services.operations.reports import audit_log
 from portal.web.blueprint import PageBlueprint
 
 PAGE_SIZE = 50

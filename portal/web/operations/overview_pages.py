@@ -10,7 +10,8 @@ from flask_babel import format_date, format_decimal, gettext
 
 from portal.domain.overview import Bucket, Day
 from portal.http import context
-from portal.services.operations import health, overview
+from portal.services.operations import health
+from portal.services.operations.reports import overview
 from portal.web.blueprint import PageBlueprint
 from portal.web.presenters import file_size
 

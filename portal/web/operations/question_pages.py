@@ -10,8 +10,8 @@ from werkzeug.wrappers import Response
 
 from portal.errors import N_
 from portal.http import context
-from portal.services.operations import question_report
-from portal.services.operations.question_report import MAX_GOLD_CHARACTERS, PERIODS, Problem
+from portal.services.operations.reports import question_report
+from portal.services.operations.reports.question_report import MAX_GOLD_CHARACTERS, PERIODS, Problem
 from portal.web.answers.rendering import REASON_WORDS
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import see_other

@@ -22,11 +22,13 @@ from portal.http import clients, context, cookies
 from portal.http.credentials import Credentials, read_credentials
 from portal.http.hosts import external_url
 from portal.http.messages import error_message
-from portal.services.people import accounts, administration, invitations, pending_sign_ins, sessions
+from portal.services.people import accounts, administration, invitations, sessions
 from portal.services.people.federation import oidc_sign_ins
+from portal.services.people.second_factors import pending_sign_ins
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, remember, see_other, viewer, wants_fragment
-from portal.web.people import oidc_flow, passkey_forms
+from portal.web.people import oidc_flow
+from portal.web.people.second_factors import passkey_forms
 from portal.web.security import clear_csrf, csrf_token, next_path
 
 blueprint = PageBlueprint("sign_in", __name__, mark=context.public)

@@ -9,7 +9,7 @@ import pytest
 from portal import create_app
 from portal.errors import Forbidden
 from portal.services.answers import conversations
-from portal.services.operations import overview
+from portal.services.operations.reports import overview
 from tests.conftest import Portal
 from tests.factories.answers import ask
 

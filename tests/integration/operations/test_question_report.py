@@ -19,8 +19,8 @@ from portal.domain.documents import DocumentSummary
 from portal.domain.people import User
 from portal.services.answers import conversations
 from portal.services.documents import library
-from portal.services.operations import question_report
-from portal.services.operations.question_report import Problem, Report
+from portal.services.operations.reports import question_report
+from portal.services.operations.reports.question_report import Problem, Report
 from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.answers import Script, ask, saying

@@ -17,7 +17,7 @@ from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
-from portal.services.operations import support_bundle
+from portal.services.operations.reports import support_bundle
 from tests.conftest import Portal, make_settings
 from tests.factories.answers import ask
 from tests.factories.uploads import upload

@@ -13,7 +13,7 @@ from portal.domain.people.audit import AuditFilter
 from portal.errors import InvalidSetting, ServerSetup
 from portal.http import cookies
 from portal.services import Services
-from portal.services.operations import audit_log
+from portal.services.operations.reports import audit_log
 from portal.services.people import accounts
 from portal.settings import load_settings
 from tests.conftest import PASSWORD, Portal

@@ -14,7 +14,8 @@ from portal import create_app
 from portal.domain.people import User
 from portal.domain.people.second_factors import Challenge, RelyingParty
 from portal.errors import PasskeyRefused
-from portal.services.people import accounts, passkeys, second_factors
+from portal.services.people import accounts, second_factors
+from portal.services.people.second_factors import passkeys
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.passkeys import Authenticator

@@ -15,7 +15,8 @@ from portal import create_app
 from portal.domain.people import Client, Scope, SessionKind, SignInMethod
 from portal.errors import InvalidToken, SignInExpired, WrongCredentials
 from portal.services import Services
-from portal.services.people import accounts, pending_sign_ins, sessions, tokens
+from portal.services.people import accounts, sessions, tokens
+from portal.services.people.second_factors import pending_sign_ins
 from portal.web.people import confirming
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser

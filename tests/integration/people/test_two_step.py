@@ -15,7 +15,8 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.people import Scope
 from portal.errors import SignInExpired, WrongSecondFactor
-from portal.services.people import accounts, recovery_codes, second_factors, sessions, totp
+from portal.services.people import accounts, second_factors, sessions
+from portal.services.people.second_factors import recovery_codes, totp
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.second_factors import PAGE, App, set_up_totp

@@ -11,7 +11,7 @@ from portal.errors import EmptyFile, ExtractionTooLarge
 from portal.ingest.extraction import extract
 from portal.ingest.formats import html as html_format
 from portal.ingest.formats.html import _decoded
-from portal.ingest.formats.html_text import HtmlText
+from portal.ingest.formats.texts.html_text import HtmlText
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.readers import html_reader
 from tests.factories import files

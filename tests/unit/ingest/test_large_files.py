@@ -16,7 +16,7 @@ from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import BrokenPdf, ExtractionTimedOut, ExtractionTooLarge, NoTextInPdf
 from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
-from portal.ingest.formats import page_recognition
+from portal.ingest.formats.pages import page_recognition
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 from tests.factories.files.hostile import pdf_bomb

@@ -25,18 +25,18 @@ from portal.errors import (
 )
 from portal.ingest import reader_process
 from portal.ingest.extraction import extract
-from portal.ingest.formats import page_recognition
 from portal.ingest.formats import pdf as pdf_format
-from portal.ingest.formats.page_layout import (
+from portal.ingest.formats.pages import page_recognition
+from portal.ingest.formats.pages.page_layout import (
     Line,
     join_lines,
     paragraphs,
     readable,
 )
-from portal.ingest.formats.page_recognition import in_words
+from portal.ingest.formats.pages.page_recognition import in_words
+from portal.ingest.formats.pages.pdf_headings import outlined_headings
+from portal.ingest.formats.pages.running_lines import without_running_lines
 from portal.ingest.formats.pdf import is_encrypted_pdf
-from portal.ingest.formats.pdf_headings import outlined_headings
-from portal.ingest.formats.running_lines import without_running_lines
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 from tests.factories.files.hostile import pdf_of_short_lines

@@ -9,9 +9,9 @@ import pytest
 from portal.domain.documents import ExtractedText, MediaType
 from portal.domain.documents.structure import BlockKind
 from portal.ingest.extraction import extract
-from portal.ingest.formats.page_layout import Line, paragraphs, words_of
+from portal.ingest.formats.pages.page_layout import Line, paragraphs, words_of
+from portal.ingest.formats.pages.pdf_headings import outlined_headings
 from portal.ingest.formats.pdf import page_lines
-from portal.ingest.formats.pdf_headings import outlined_headings
 from portal.ingest.limits import FileToRead
 from portal.text.layout.tables import table_rows
 from tests.factories.files import typeset

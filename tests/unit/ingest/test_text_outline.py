@@ -7,7 +7,7 @@ import pytest
 from portal.domain.documents import ExtractedText
 from portal.domain.documents.structure import BlockKind
 from portal.ingest.chunking import split
-from portal.ingest.formats.text_outline import text_headings
+from portal.ingest.formats.texts.text_outline import text_headings
 
 BODY = "工作满一年的员工，每年有十天年假，可以结转五天。\n"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from portal.domain.documents import Failure
 from portal.domain.search import Span
-from portal.ingest.formats import page_recognition
+from portal.ingest.formats.pages import page_recognition
 from portal.web import presenters
 from portal.web.answers.rendering import writer_words
 

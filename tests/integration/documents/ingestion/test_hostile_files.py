@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from portal.domain.documents import DocumentStatus
-from portal.ingest.formats import page_recognition
+from portal.ingest.formats.pages import page_recognition
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from tests.conftest import Portal

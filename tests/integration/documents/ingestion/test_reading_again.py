@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.documents import DocumentStatus, MediaType
-from portal.ingest.formats import page_recognition
+from portal.ingest.formats.pages import page_recognition
 from portal.ingest.media_types import known_suffixes
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing, rereading

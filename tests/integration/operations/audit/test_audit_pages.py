@@ -17,7 +17,8 @@ from portal.domain.people.audit import Origin, Source
 from portal.processes.cli import main
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
-from portal.services.operations import audit_log, maintenance
+from portal.services.operations import maintenance
+from portal.services.operations.reports import audit_log
 from portal.services.people import accounts
 from portal.store.models import AuditRow
 from tests.conftest import PASSWORD, Portal

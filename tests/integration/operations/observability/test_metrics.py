@@ -21,7 +21,7 @@ from werkzeug.test import TestResponse
 from portal import create_app
 from portal.observability import metrics
 from portal.services import Services
-from portal.services.operations import scraping
+from portal.services.operations.reports import scraping
 from portal.services.people import accounts, sessions
 from tests.conftest import PASSWORD, Portal
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 
-from portal.ingest.formats.page_layout import Line
+from portal.ingest.formats.pages.page_layout import Line
 
 _PAGE_NUMBER = re.compile(
     r"(?:[-–—•·\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—•·\s]*|第\s*\d+\s*[页頁](?:[,，/\s共]*\d+\s*[页頁])?"

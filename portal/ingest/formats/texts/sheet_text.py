@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.ingest.formats.readable_text import ReadableText, one_line
+from portal.ingest.formats.texts.readable_text import ReadableText, one_line
 
 _ROWS_COMPARED = 20
 

@@ -12,11 +12,12 @@ from portal.domain.people import SignInMethod, VerifiedUser
 from portal.errors import PortalError, SignInExpired
 from portal.http import context, cookies
 from portal.http.messages import error_message
-from portal.services.people import accounts, passkeys, second_factors
-from portal.services.people.pending_sign_ins import PendingSignIn
+from portal.services.people import accounts, second_factors
+from portal.services.people.second_factors import passkeys
+from portal.services.people.second_factors.pending_sign_ins import PendingSignIn
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
-from portal.web.people import passkey_forms
+from portal.web.people.second_factors import passkey_forms
 from portal.web.people.sign_in import finish_sign_in, load_pending, show_sign_in_page
 from portal.web.security import next_path
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from portal.domain.documents.structure import BlockKind
-from portal.ingest.formats.html_text import HtmlText
-from portal.ingest.formats.readable_text import ReadableText, with_address
+from portal.ingest.formats.texts.html_text import HtmlText
+from portal.ingest.formats.texts.readable_text import ReadableText, with_address
 
 _FOOTNOTE = re.compile(r"(?:^|\n)(?=\[\^[^\]\n]+\]:)")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from portal.ingest.readers.pdf_tables import Table, text_within
+from portal.ingest.readers.pdf.tables import Table, text_within
 
 _MAX_ELEMENTS = 20_000
 _MAX_OBJECTS = 20_000

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from portal.domain.documents import Heading
-from portal.ingest.formats.page_layout import Paragraph, readable
-from portal.ingest.formats.readable_text import is_caption
+from portal.ingest.formats.pages.page_layout import Paragraph, readable
+from portal.ingest.formats.texts.readable_text import is_caption
 from portal.text.characters.scripts import HAN
 
 _HEADING_SIZE = 1.15  # times the size of most of the text

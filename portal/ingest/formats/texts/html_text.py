@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from portal.ingest.formats.readable_text import ReadableText, one_line, with_address
+from portal.ingest.formats.texts.readable_text import ReadableText, one_line, with_address
 from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
 
 _WIDE = f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]"

@@ -13,7 +13,8 @@ from portal.domain.people import User
 from portal.errors import N_, Conflict, NotFound, TotpUnreadable, WrongSecondFactor
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
-from portal.services.people import recovery_codes, sealing
+from portal.services.people import sealing
+from portal.services.people.second_factors import recovery_codes
 from portal.store.models import TotpRow
 from portal.store.people import accounts as account_store
 from portal.store.people import second_factors as factor_store

@@ -38,7 +38,8 @@ from portal.domain.people.second_factors import MAX_PASSKEYS, Challenge, Relying
 from portal.errors import N_, Conflict, PasskeyRefused, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
-from portal.services.people import accounts, recovery_codes
+from portal.services.people import accounts
+from portal.services.people.second_factors import recovery_codes
 from portal.store.models import PasskeyRow
 from portal.store.people import accounts as account_store
 from portal.store.people import second_factors as factor_store

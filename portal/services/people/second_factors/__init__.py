@@ -22,7 +22,7 @@ from portal.errors import (
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
-from portal.services.people import recovery_codes, totp
+from portal.services.people.second_factors import recovery_codes, totp
 from portal.services.transactions import reading
 from portal.settings import Settings
 from portal.store.documents import notifications as notification_store

@@ -16,10 +16,11 @@ from portal.errors import Conflict, InvalidInput, NotFound, PasskeyRefused, Wron
 from portal.http import context
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
-from portal.services.people import passkeys, recovery_codes, second_factors, sessions, totp
+from portal.services.people import second_factors, sessions
+from portal.services.people.second_factors import passkeys, recovery_codes, totp
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, remember, see_other
-from portal.web.people import passkey_forms
+from portal.web.people.second_factors import passkey_forms
 
 blueprint = PageBlueprint("second_factors", __name__, url_prefix="/account/second-factors")
 

@@ -13,8 +13,8 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
 
-from portal.ingest.readers.pdf_characters import Characters
-from portal.ingest.readers.pdf_tables import Table
+from portal.ingest.readers.pdf.characters import Characters
+from portal.ingest.readers.pdf.tables import Table
 
 _MAX_WORDS = 20_000  # Of a page.
 _MIN_ROWS = 3

@@ -1,0 +1,1 @@
+"""Pages of PDFs and pictures as text: columns, headings, running lines, text recognition."""

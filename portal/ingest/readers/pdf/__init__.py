@@ -1,0 +1,1 @@
+"""Parts of the PDF reader, which run in its confined process."""

@@ -133,3 +133,14 @@ def assert_accessible() -> Callable[[Page], None]:
         assert results.violations_count == 0, results.generate_report()
 
     return check
+
+
+@pytest.fixture
+def check_page(assert_accessible: Callable[[Page], None]) -> Callable[[Page], None]:
+    """Return a function that fails if a page is not accessible or wider than the window."""
+
+    def check(page: Page) -> None:
+        assert_accessible(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+    return check

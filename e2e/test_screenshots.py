@@ -2,7 +2,7 @@
 script fails.
 
 `./run test --screenshots` does so in each language, theme and width, and leaves the pictures with
-`index.html` in `screenshots/`. The suite looks at each page in one of these.
+`index.html` in `screenshots/`. The suite looks at each page in two of these.
 """
 
 from __future__ import annotations
@@ -269,7 +269,8 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "scheme" in metafunc.fixturenames:
         ways = list(itertools.product(LANGUAGES, SCHEMES, WIDTHS))
-        chosen = ways if metafunc.config.getoption("screenshots") else [("zh-CN", "dark", 390)]
+        usual = [("zh-CN", "dark", 390), ("en", "light", 1440)]
+        chosen = ways if metafunc.config.getoption("screenshots") else usual
         metafunc.parametrize(("language", "scheme", "width"), chosen)
 
 

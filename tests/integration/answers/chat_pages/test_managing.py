@@ -1,0 +1,151 @@
+"""Conversations found, renamed, judged and deleted, by their owner alone."""
+
+from __future__ import annotations
+
+import re
+
+from flask import Flask
+
+from portal.domain.documents import DocumentSummary
+from tests.conftest import Portal
+from tests.factories.answers import SaysWhatIsWritten
+from tests.integration.answers.chat_pages.chat import (
+    EVENTS,
+    FRAGMENT,
+    OFFICE,
+    PANE,
+    QUESTION,
+    Chat,
+    events_of,
+    text_of,
+)
+
+EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>"
+
+
+def test_conversation_is_found_renamed_exported_and_deleted(chat: Chat) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    assert chat.post(f"{address}/rename", title="Opening hours").status_code == 303
+    assert "Opening hours" in text_of(chat.get("/chat?q=opening"))
+    assert "No conversations match “zzz”." in text_of(chat.get("/chat?q=zzz"))
+    assert chat.post(f"{address}/rename", title=" ").status_code == 422
+    export = chat.get(f"{address}/export")
+    assert export.mimetype == "text/markdown"
+    assert "Opening%20hours.md" in export.headers["Content-Disposition"]
+    assert "closes at six" in export.get_data(as_text=True)
+    assert chat.post(f"{address}/delete").status_code == 303
+    assert chat.get(address).status_code == 404
+    assert "Opening hours" not in text_of(chat.get("/chat"))
+    assert chat.post(f"{address}/restore").status_code == 303
+    assert "closes at six" in chat.get(address).text
+
+
+def test_pinned_conversations_stand_above_the_others(chat: Chat) -> None:
+    first, second = chat.begin(), chat.begin()
+    chat.post(f"{first}/rename", title="First")
+    chat.post(f"{second}/rename", title="Second")
+    assert "Pinned" not in text_of(chat.get("/chat"))
+    assert chat.post(f"{first}/pin", next=first).location == first
+    listed = text_of(chat.get("/chat"))
+    assert listed.index("Pinned") < listed.index("First") < listed.index("Second")
+    assert listed.count("First") == 1
+    assert "Unpin “First”" in chat.get("/chat").text
+    # Searched for, they are found as well.
+    assert "First" in text_of(chat.get("/chat?q=first"))
+    assert chat.post(f"{first}/pin", off="1").status_code == 303
+    assert "Pinned" not in text_of(chat.get("/chat"))
+
+
+def test_reason_of_bad_feedback_is_one_click(chat: Chat) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    path = f"{address}/messages/{chat.messages(address)[1].id}/feedback"
+    assert "feedback-reasons" not in chat.get(address).text
+    assert "Outdated" in chat.post(path, FRAGMENT, feedback="not_useful").text
+    for reason, kept in (("outdated", "outdated"), ("wrong", "wrong"), ("wrong", None)):
+        assert chat.post(path, FRAGMENT, reason=reason).status_code == 200
+        message = chat.messages(address)[1]
+        assert (message.feedback, message.feedback_reason) == ("not_useful", kept)
+    assert chat.post(path, reason="boring").status_code == 400
+    chat.post(path, reason="incomplete")
+    chat.post(path, feedback="useful")
+    assert chat.messages(address)[1].feedback_reason is None
+
+
+def test_feedback_is_given_and_taken_back(chat: Chat) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    message = chat.messages(address)[1]
+    path = f"{address}/messages/{message.id}/feedback"
+    assert 'aria-pressed="true"' in chat.post(path, FRAGMENT, feedback="useful").text
+    assert chat.messages(address)[1].feedback == "useful"
+    assert 'aria-pressed="true"' not in chat.post(path, FRAGMENT, feedback="useful").text
+    assert chat.post(path, feedback="splendid").status_code == 400
+
+
+def test_objects_of_other_users_are_not_found(
+    chat: Chat, app: Flask, portal: Portal, office: DocumentSummary
+) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    question, message = chat.messages(address)
+    mine, other = chat.begin(), Chat(app, portal, portal.admin)
+    citation = message.citations[0].id
+    reads = [address, f"{address}/documents", f"{address}/export", f"{address}/rename"]
+    reads += [f"{address}/messages/{message.id}{end}" for end in ("", "/replay")]
+    reads += [f"{address}?sources={message.id}", f"{address}?documents=1"]
+    reads += [f"{address}/messages/{question.id}/edit"]
+    reads += [f"/citations/{citation}", f"/citations/{citation}/card"]
+    for path in reads:
+        assert other.get(path).status_code == 404, path
+    writes = [
+        (f"{address}/messages", {"content": QUESTION}),
+        (f"{address}/messages/{message.id}/retry", {}),
+        (f"{address}/messages/{message.id}/stop", {}),
+        (f"{address}/messages/{message.id}/feedback", {"feedback": "useful"}),
+        (f"{address}/documents", {"state": "off"}),
+        (f"{address}/documents/{office.id}", {"state": "off"}),
+        (f"{address}/rename", {"title": "x"}),
+        (f"{address}/pin", {}),
+        (f"{address}/delete", {}),
+        (f"{address}/restore", {}),
+    ]
+    for path, form in writes:
+        assert other.post(path, **form).status_code == 404, path
+    # A message is not found under another conversation, even of the same user.
+    assert chat.get(f"{mine}?sources={message.id}").status_code == 404
+    assert chat.post(f"{mine}/messages/{message.id}/retry").status_code == 404
+    assert len(chat.messages(address)) == 2
+
+
+def test_form_of_another_site_is_refused(chat: Chat, portal: Portal) -> None:
+    address = chat.begin()
+    chat.client.set_cookie("portal_session", portal.token(chat.user))
+    for path in (f"{address}/messages", "/chat", f"{address}/documents"):
+        answer = chat.client.post(path, data={"content": QUESTION, "state": "off"})
+        assert answer.status_code == 403, path
+    assert chat.messages(address) == ()
+
+
+def test_no_text_becomes_a_tag(
+    chat: Chat, portal: Portal, office: DocumentSummary, script: SaysWhatIsWritten
+) -> None:
+    portal.add(f"{OFFICE} {EVIL}", name="evil.txt", title=f"Evil {EVIL}"[:200])
+    script.scripts = [
+        [f"{EVIL} six [1]. ![x](http://evil.example/x.png) [y](http://evil.example) [2]"]
+    ]
+    address = chat.begin()
+    streamed = chat.post(f"{address}/messages", EVENTS, content=f"{QUESTION} {EVIL}")
+    message = chat.messages(address)[1]
+    pages = [values.get("html", "") for _, values in events_of(streamed)]
+    replay = f"{address}/messages/{message.id}/replay"
+    pages += [chat.get(path).text for path in (address, "/chat", f"{address}/documents", replay)]
+    sources = f"{address}?sources={message.id}&at=1"
+    pages.append(chat.get(sources, **PANE).get_data(as_text=True))
+    for citation in message.citations:
+        pages.append(chat.get(f"/citations/{citation.id}/card", **FRAGMENT).text)
+        pages.append(chat.get(f"/citations/{citation.id}").text)
+    for page in pages:
+        assert not re.search(r"<img|<script>|onerror=alert\(1\)>(?!.*&)", page)
+        assert not re.search(r"""(href|src|action|hx-\w+)=["']?(https?:)?//""", page)

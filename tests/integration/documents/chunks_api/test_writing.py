@@ -1,12 +1,11 @@
-"""The API of a job's chunks: listing, adding and deleting them, then searching and citing."""
+"""Chunks that programs add and delete."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from flask.testing import FlaskClient
@@ -14,7 +13,7 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.conversations import Citation, SourceState
-from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.documents import DocumentSummary
 from portal.domain.people import User
 from portal.domain.search import SearchRequest
 from portal.embeddings.providers.hashing import HashingEmbedder
@@ -29,149 +28,13 @@ from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.answers import ask, saying
 from tests.factories.uploads import upload
-
-PARAGRAPHS = "\n\n".join(f"Rule {n}: " + f"word{n} " * 120 for n in range(6))
-ADDED = "Zeppelin pilots earn leave by the hour."
-
-
-class Api:
-    """A client for the chunks of one job."""
-
-    def __init__(self, client: FlaskClient, headers: dict[str, str], job_id: object) -> None:
-        self.client, self.headers = client, headers
-        self.path = f"/api/v1/jobs/{job_id}/chunks"
-
-    def get(self, rest: str = "") -> Any:
-        return self.client.get(self.path + rest, headers=self.headers)
-
-    def post(self, body: Any) -> Any:
-        # Serialised here, so that lone surrogates can be sent too.
-        return self.client.post(
-            self.path,
-            data=json.dumps(body),
-            content_type="application/json",
-            headers=self.headers,
-        )
-
-    def add(self, content: str = ADDED, **more: Any) -> dict[str, Any]:
-        """Add one chunk and return it."""
-        answer = self.post({"content": content, **more})
-        assert answer.status_code == 201, answer.json
-        (chunk,) = answer.json["data"]["chunks"]
-        return dict(chunk)
-
-    def delete(self, rest: str = "") -> Any:
-        return self.client.delete(self.path + rest, headers=self.headers)
-
-
-@pytest.fixture
-def document(portal: Portal) -> DocumentSummary:
-    return portal.add(PARAGRAPHS, name="rules.txt", title="Rules")
-
-
-@pytest.fixture
-def api(client: FlaskClient, portal: Portal, document: DocumentSummary) -> Api:
-    return Api(client, portal.headers(), document.job_id)
+from tests.integration.documents.chunks_api.api import ADDED, Api, assert_envelope
 
 
 def found(services: Services, user: User, query: str) -> list[UUID]:
     """Return the ids of the chunks that a keyword search finds."""
     outcome = engine.search(services, user, SearchRequest(query, top_n=50))
     return [hit.chunk_id for hit in outcome.hits if hit.text_rank]
-
-
-def assert_envelope(answer: Any, status: int, code: str | None = None) -> None:
-    assert answer.status_code == status, answer.get_data(as_text=True)
-    assert set(answer.json) == {"success", "data", "error"}
-    assert answer.json["success"] is False
-    assert answer.json["data"] is None
-    assert answer.json["error"]["request_id"]
-    if code is not None:
-        assert answer.json["error"]["code"] == code
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def test_chunk_tells_all_of_itself(api: Api, document: DocumentSummary) -> None:
-    first = api.get().json["data"]["chunks"][0]
-    assert set(first) == {
-        "id", "job_id", "document_id", "chunk_index", "content", "metadata", "page", "heading",
-        "created_at", "has_embedding",
-    }  # fmt: skip
-    assert first["job_id"] == str(document.job_id)
-    assert first["document_id"] == str(document.id)
-    assert first["chunk_index"] == 0
-    assert first["content"].startswith("Rule 0")
-    assert first["metadata"] == {"source_file": "rules.txt", "page_number": None}
-    assert first["has_embedding"] is True
-    assert api.get(f"/{first['id']}").json == {"success": True, "data": first, "error": None}
-
-
-def test_pages_hold_every_chunk_once(api: Api) -> None:
-    everything = api.get("?limit=100").json["data"]
-    total = everything["pagination"]["total"]
-    assert total > 4
-    paged: list[dict[str, Any]] = []
-    for offset in range(0, total + 2, 2):
-        page = api.get(f"?limit=2&offset={offset}").json
-        assert (page["success"], page["error"]) == (True, None)
-        assert page["data"]["pagination"] == {
-            "total": total,
-            "page": offset // 2 + 1,
-            "per_page": 2,
-            "total_pages": (total + 1) // 2,
-        }
-        paged += page["data"]["chunks"]
-    assert paged == everything["chunks"]
-
-
-def test_order_is_by_index_or_age_either_way(api: Api) -> None:
-    api.add("behind the last")
-    indexes = [chunk["chunk_index"] for chunk in api.get("?limit=100").json["data"]["chunks"]]
-    assert indexes == list(range(len(indexes)))
-    for wish in ("sort_order=desc", "sort_by=created_at&sort_order=desc"):
-        turned = api.get(f"?limit=100&{wish}").json["data"]["chunks"]
-        assert [chunk["chunk_index"] for chunk in turned] == indexes[::-1]
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=content", "sort_order=up", "x=1"],
-)
-def test_wishes_that_make_no_sense_are_422(api: Api, query: str) -> None:
-    assert_envelope(api.get(f"?{query}"), 422, "invalid")
-
-
-def test_foreign_missing_and_trashed_are_all_the_same_404(
-    client: FlaskClient, portal: Portal
-) -> None:
-    private = portal.add("a secret zeppelin", name="p.txt", visibility=Visibility.PRIVATE)
-    gone = portal.add("gone zeppelin", name="g.txt")
-    ben = portal.headers(portal.user("ben"))
-    gone_chunk = Api(client, ben, gone.job_id).get().json["data"]["chunks"][0]["id"]
-    library.delete_document(portal.services, portal.admin, gone.id)
-    own = Api(client, portal.headers(), private.job_id)
-    chunk = own.get().json["data"]["chunks"][0]["id"]
-    for job_id in (private.job_id, gone.job_id, uuid4()):
-        foreign = Api(client, ben, job_id)
-        for rest in ("", f"/{chunk}", f"/{gone_chunk}", f"/{uuid4()}"):
-            assert_envelope(foreign.get(rest), 404, "not_found")
-            assert_envelope(foreign.delete(rest), 404, "not_found")
-        assert_envelope(foreign.post({"content": "mine"}), 404, "not_found")
-    assert own.get(f"/{chunk}").status_code == 200
-
-
-def test_chunk_of_another_job_is_not_under_this_one(
-    client: FlaskClient, portal: Portal, api: Api
-) -> None:
-    other = portal.add("another", name="o.txt")
-    own = Api(client, portal.headers(), other.job_id).get().json["data"]["chunks"][0]["id"]
-    assert_envelope(api.get(f"/{own}"), 404)
-    assert_envelope(api.delete(f"/{own}"), 404)
-
-
-# --- adding ---------------------------------------------------------------------------------------
 
 
 def test_added_chunk_is_found_at_once_by_words_and_by_meaning(
@@ -329,9 +192,6 @@ def test_writers_at_the_same_moment_get_different_places(
     assert sorted(placed) == list(range(document.chunk_count, document.chunk_count + 6))
 
 
-# --- deleting -------------------------------------------------------------------------------------
-
-
 def test_deleted_chunk_is_found_no_more_and_leaves_no_word(
     portal: Portal, api: Api, make_services: Callable[..., Services]
 ) -> None:
@@ -366,9 +226,6 @@ def test_all_can_go_or_only_what_programs_added(
     _, kept = library.read_text(portal.services, portal.admin, document.id)
     assert kept.startswith("Rule 0")
     assert api.add()["chunk_index"] == 0
-
-
-# --- citing ---------------------------------------------------------------------------------------
 
 
 def cite(portal: Portal) -> Citation:

@@ -1,21 +1,15 @@
-"""The OpenAI-compatible provider against a server of our own that speaks the protocol."""
+"""Endpoints that fail, hang or answer nonsense."""
 
 from __future__ import annotations
 
-import gc
-import os
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from ipaddress import ip_address
 
-import numpy as np
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,109 +17,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from portal.embeddings.providers.breaker import CircuitBreaker
-from portal.embeddings.providers.hashing import HashingEmbedder
-from portal.embeddings.providers.openai import OpenAIEmbedder, _seconds
+from portal.embeddings.providers.openai import OpenAIEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, Message
 from tests.factories.servers.endpoint import (
-    FakeEndpoint,
     Reply,
     dead_port,
-    fake_endpoint,
-    wait_until,
 )
-
-# What a busy machine may add. All faults here would cost 2.5 seconds or more.
-SLACK_S = 1.5
-
-
-@pytest.fixture
-def endpoint() -> Iterator[FakeEndpoint]:
-    with fake_endpoint() as running:
-        yield running
-
-
-def embedder(endpoint, **changes):
-    chosen = {"model": "some-model", "dimensions": 4, "api_base": endpoint.url, "timeout_s": 5.0}
-    return OpenAIEmbedder(**(chosen | {"sleep": lambda _s: None} | changes))
+from tests.unit.embeddings.openai.endpoint import SLACK_S, embedder
 
 
 def rows(*vectors, indexes=None):
     indexes = range(len(vectors)) if indexes is None else indexes
     return {"data": [{"index": i, "embedding": v} for i, v in zip(indexes, vectors, strict=True)]}
-
-
-def test_chunks_are_sent_in_batches_and_come_back_in_order(endpoint):
-    texts = [f"word{n}" for n in range(130)]
-    vectors = embedder(endpoint, api_key="secret").embed_chunks(texts)
-    assert [len(body["input"]) for _, _, body in endpoint.requests] == [64, 64, 2]
-    expected = HashingEmbedder(dimensions=4).embed_chunks(texts)
-    assert np.allclose(vectors, expected, atol=1e-5)
-    path, headers, body = endpoint.requests[0]
-    assert path == "/v1/embeddings"
-    assert headers["Authorization"] == "Bearer secret"
-    assert body["model"] == "some-model"
-    assert body["dimensions"] == 4
-
-
-def test_vectors_without_an_index_are_taken_in_their_order(endpoint):
-    data = [{"embedding": [1, 0, 0, 0]}, {"embedding": [0, 1, 0, 0]}]
-    endpoint.replies = [Reply(body={"data": data})]
-    assert embedder(endpoint).embed_chunks(["a", "b"]).argmax(axis=1).tolist() == [0, 1]
-
-
-def test_no_chunks_ask_nothing(endpoint):
-    client = embedder(endpoint, dimensions=None)
-    assert client.embed_chunks([]).shape == (0, 0)
-    assert not endpoint.requests
-    assert client.embed_query("a").shape == (4,)
-
-
-def test_chunks_are_tried_again_while_the_endpoint_is_busy(endpoint):
-    pauses = []
-    endpoint.replies = [Reply(429, headers={"Retry-After": "7"}), Reply(503), Reply(502)]
-    vectors = embedder(endpoint, sleep=pauses.append).embed_chunks(["a"])
-    assert vectors.shape == (1, 4)
-    asked_for, second, third = pauses
-    assert 7 <= asked_for <= 9, "the endpoint asked for seven seconds"
-    assert 2 <= second <= 2.5
-    assert 4 <= third <= 5
-
-
-def test_endpoint_cannot_make_us_wait_for_hours(endpoint):
-    pauses = []
-    endpoint.replies = [Reply(429, headers={"Retry-After": "86400"})]
-    embedder(endpoint, sleep=pauses.append).embed_chunks(["a"])
-    assert pauses == [pytest.approx(34, abs=4)]
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [("7", 7), ("0.5", 0.5), ("-3", 0), ("", 0), ("soon", 0), ("nan", 0)],
-)
-def test_retry_after_in_seconds(header, seconds):
-    assert _seconds(header) == seconds
-
-
-def test_retry_after_as_a_date():
-    then = datetime.now(UTC) + timedelta(seconds=20)
-    assert _seconds(format_datetime(then, usegmt=True)) == pytest.approx(20, abs=2)
-    assert _seconds(format_datetime(then - timedelta(hours=1), usegmt=True)) == 0
-
-
-@pytest.mark.parametrize("max_retries", [0, 2])
-def test_chunks_are_retried_as_often_as_the_setting_says(endpoint, max_retries):
-    endpoint.always = Reply(500)
-    client = embedder(endpoint, max_retries=max_retries)
-    with pytest.raises(EmbedderUnavailable, match="answered 500"):
-        client.embed_chunks(["a"])
-    assert len(endpoint.requests) == 1 + max_retries
-
-
-def test_question_is_never_tried_again(endpoint):
-    endpoint.always = Reply(503, headers={"Retry-After": "1"})
-    with pytest.raises(EmbedderUnavailable, match="answered 503"):
-        embedder(endpoint, sleep=None).embed_query("a")
-    assert len(endpoint.requests) == 1
 
 
 def test_wrong_key_is_not_tried_again_and_not_repeated(endpoint):
@@ -351,96 +254,6 @@ def test_endless_body_is_left(endpoint):
         embedder(endpoint).embed_query("a")
 
 
-def test_unknown_dimensions_are_asked_of_the_endpoint_once(endpoint):
-    client = embedder(endpoint, dimensions=None)
-    assert (client.dimensions, client.dimensions) == (4, 4)
-    assert len(endpoint.requests) == 1
-    assert "dimensions" not in endpoint.requests[0][2]
-
-
-def test_unknown_dimensions_of_a_hanging_endpoint_cost_no_more_than_a_question(endpoint):
-    endpoint.delay_s = 5
-    started = time.monotonic()
-    with pytest.raises(EmbedderUnavailable):
-        _ = embedder(endpoint, dimensions=None, timeout_s=0.3).dimensions
-    assert time.monotonic() - started < 0.3 + SLACK_S
-
-
-def test_vectors_cut_to_fewer_dimensions_have_a_name_of_their_own(endpoint):
-    assert embedder(endpoint, dimensions=4).name != embedder(endpoint, dimensions=None).name
-
-
-def test_empty_text_is_never_sent_empty(endpoint):
-    embedder(endpoint).embed_query("\0")
-    assert endpoint.requests[0][2]["input"] == [" "]
-
-
-@pytest.mark.parametrize(
-    ("model", "prefix", "sent"),
-    [
-        ("bge-small-zh-v1.5", None, "为这个句子生成表示以用于检索相关文章：年假"),
-        ("bge-small-zh-v1.5", "", "年假"),
-        ("some-model", None, "年假"),
-        ("some-model", "Q: ", "Q: 年假"),
-    ],
-)
-def test_questions_are_sent_as_the_model_wants_them(endpoint, model, prefix, sent):
-    client = embedder(endpoint, model=model, query_prefix=prefix)
-    client.embed_query("年假")
-    client.embed_chunks(["年假"])
-    assert [body["input"] for _, _, body in endpoint.requests] == [[sent], ["年假"]]
-
-
-def test_many_threads_ask_at_the_same_time(endpoint):
-    endpoint.delay_s = 0.5
-    client = embedder(endpoint)
-    started = time.monotonic()
-    with ThreadPoolExecutor(8) as threads:
-        vectors = list(threads.map(client.embed_query, "abcdefgh"))
-    assert time.monotonic() - started < 3, "questions waited for each other"
-    expected = HashingEmbedder(dimensions=4)
-    assert all(
-        np.allclose(v, expected.embed_query(t), atol=1e-5)
-        for v, t in zip(vectors, "abcdefgh", strict=True)
-    )
-
-
-def test_questions_given_up_leave_no_threads_behind(endpoint):
-    endpoint.delay_s = 5
-    client = embedder(endpoint, timeout_s=0.05, breaker=CircuitBreaker(failures=1000))
-    for _ in range(10):
-        with pytest.raises(EmbedderUnavailable):
-            client.embed_query("a")
-    assert len([t for t in threading.enumerate() if t.name == "endpoint"]) >= 1
-    before = len([t for t in threading.enumerate() if t.name == "endpoint"])
-    del client
-    gc.collect()
-    wait_until(
-        lambda: len([t for t in threading.enumerate() if t.name == "endpoint"]) < before,
-        within_s=5,
-        complaint="the loop of a forgotten embedder goes on",
-    )
-
-
-def test_closed_embedder_connects_again(endpoint):
-    client = embedder(endpoint)
-    client.embed_query("a")
-    client.close()
-    assert client.embed_query("b").shape == (4,)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_forked_child_asks_through_connections_of_its_own(endpoint):
-    client = embedder(endpoint)
-    client.embed_query("a")
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if client.embed_query("b").shape == (4,) else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert client.embed_query("c").shape == (4,)
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -473,14 +286,3 @@ def test_reasons_without_an_answer_are_known_to_the_translators(address):
             client.embed_query("a")
         assert isinstance(caught.value.params["reason"], Message)
     assert "paused" in str(caught.value)
-
-
-def test_closing_ends_a_question_that_hangs(endpoint):
-    endpoint.delay_s = 5
-    client = embedder(endpoint, timeout_s=30)
-    with ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(client.embed_query, "a")
-        wait_until(lambda: endpoint.requests, within_s=5, complaint="nothing was asked")
-        client.close()
-        with pytest.raises(EmbedderUnavailable):
-            asked.result(timeout=3)

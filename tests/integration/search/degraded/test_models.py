@@ -1,247 +1,31 @@
-"""When a component fails, search uses the rest, reports what is missing and recovers later."""
+"""Search without its models: the embeddings endpoint, the re-ranking model."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import text
 
 from portal import create_app
-from portal.container import build_services
-from portal.database import bm25
-from portal.database.embedded import EmbeddedPostgres
-from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
+from portal.domain.search import SearchMode, SearchOutcome
 from portal.errors import EmbedderUnavailable, RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
 from portal.services import Services
 from portal.services.operations import health, setup
-from portal.services.search import engine
 from portal.services.search.reranking import rerank
-from tests.conftest import Portal, make_settings
+from tests.conftest import Portal
 from tests.factories.servers.endpoint import Reply, dead_port, fake_endpoint, wait_until
 from tests.factories.uploads import needs_bm25
-
-LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
-OFFICE = "The office closes at six. Visitors must sign in at the front desk."
-QUESTION = "年假有几天"
+from tests.integration.search.degraded.asking import QUESTION, ask, fill, is_whole, titles
 
 EMBEDDER = EmbedderUnavailable.code
-KEYWORDS = engine.KEYWORD_UNAVAILABLE
 DIMENSIONS = 64
 # Tolerance beyond the model's timeout, on a busy machine.
 SLACK_S = 1.5
-
-INDEX = bm25.ALL_CHUNKS.name
-IS_VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX}'::regclass"
-
-
-def ask(portal: Portal, query: str = QUESTION, **wishes: object) -> SearchOutcome:
-    return engine.search(portal.services, portal.admin, SearchRequest(query, **wishes))
-
-
-def titles(outcome: SearchOutcome) -> list[str]:
-    return [hit.title for hit in outcome.hits]
-
-
-def execute(portal: Portal, statement: str) -> list[object]:
-    with portal.services.database.begin() as session:
-        result = session.execute(text(statement))
-        return list(result.scalars()) if result.returns_rows else []
-
-
-def fill(services: Services) -> Portal:
-    portal = Portal.of(services)
-    portal.add(LEAVE, name="leave.txt")
-    portal.add(OFFICE, name="office.txt")
-    return portal
-
-
-@pytest.fixture
-def filled(services: Services) -> Portal:
-    return fill(services)
-
-
-def is_whole(outcome: SearchOutcome) -> bool:
-    """Return whether both legs ran and found the passage."""
-    return (
-        outcome.degraded == ()
-        and outcome.search_method is SearchMode.HYBRID
-        and titles(outcome)[:1] == ["leave"]
-        and outcome.hits[0].text_score > 0
-        and outcome.hits[0].vector_score is not None
-    )
-
-
-# --- the database server ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
-    quick = {"shared_buffers": "64MB", "fsync": "off", "autovacuum": "off"}
-    server = EmbeddedPostgres(tmp_path / "own", extra_settings=quick)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def on_own_server(own_server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Portal]:
-    services = build_services(make_settings(tmp_path, own_server.start()))
-    list(setup.prepare_database(services))
-    yield fill(services)
-    services.database.dispose()
-
-
-@pytest.mark.slow
-def test_search_continues_in_the_same_process_when_the_server_was_restarted(
-    own_server: EmbeddedPostgres, on_own_server: Portal
-) -> None:
-    portal = on_own_server
-    before = ask(portal)
-    assert is_whole(before)
-
-    own_server.stop()
-    assert health.check(portal.services)["status"] == "unavailable"
-    own_server.start()
-
-    # The pool still holds connections to the stopped server; the first search must get a live one.
-    at_once = ask(portal)
-    assert titles(at_once)[:1] == ["leave"]
-    assert set(at_once.degraded) <= {KEYWORDS}
-
-    setup.repair_keyword_index(portal.services)
-    after = ask(portal)
-    assert is_whole(after)
-    assert [hit.score for hit in after.hits] == pytest.approx([hit.score for hit in before.hits])
-
-
-@needs_bm25
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", ["zeros", "noise", "cut"])
-def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
-    own_server: EmbeddedPostgres, on_own_server: Portal, damage: str
-) -> None:
-    portal = on_own_server
-    [path] = execute(
-        portal,
-        f"SELECT current_setting('data_directory') || '/' || pg_relation_filepath('{INDEX}')",
-    )
-    own_server.stop()
-    file = Path(str(path))
-    size = file.stat().st_size
-    damaged = {"zeros": bytes(size), "noise": b"\xa5" * size, "cut": b""}[damage]
-    with file.open("r+b") as pages:  # Written in place, so that the server keeps the file open.
-        pages.truncate(len(damaged))
-        pages.write(damaged)
-    own_server.start()
-
-    at_once = ask(portal)
-    assert titles(at_once)[:1] == ["leave"]
-    setup.repair_keyword_index(portal.services)
-    assert is_whole(ask(portal))
-
-
-def test_connections_that_were_cut_are_replaced(filled: Portal) -> None:
-    assert is_whole(ask(filled))
-    for _ in range(3):
-        execute(
-            filled,
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
-        )
-        assert is_whole(ask(filled))
-
-
-# --- the keyword index --------------------------------------------------------------------------
-
-BREAK_KEYWORDS = {
-    "index dropped": f"DROP INDEX {INDEX}",
-    "extension dropped": "DROP EXTENSION pg_textsearch CASCADE",
-}
-
-
-@needs_bm25
-@pytest.mark.parametrize("fault", BREAK_KEYWORDS)
-def test_search_without_the_keyword_index_uses_meaning_reports_it_and_recovers(
-    filled: Portal, fault: str
-) -> None:
-    execute(filled, BREAK_KEYWORDS[fault])
-    broken = ask(filled)
-    assert titles(broken)[:1] == ["leave"]
-    assert broken.degraded == (KEYWORDS,)
-    assert broken.search_method is SearchMode.VECTOR
-    assert ask(filled, mode=SearchMode.VECTOR).degraded == ()
-
-    setup.repair_keyword_index(filled.services)
-    assert is_whole(ask(filled))
-
-
-@needs_bm25
-def test_index_that_is_invalid_costs_no_result_and_is_rebuilt(filled: Portal) -> None:
-    """An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index behind."""
-    execute(
-        filled,
-        f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass",
-    )
-    assert titles(ask(filled))[:1] == ["leave"]
-    setup.repair_keyword_index(filled.services)
-    assert is_whole(ask(filled))
-    assert execute(
-        filled,
-        IS_VALID,
-    ) == [True]
-
-
-@needs_bm25
-def test_words_alone_without_their_index_rank_by_cover_density(filled: Portal) -> None:
-    expected = titles(ask(filled, mode=SearchMode.KEYWORD))
-    execute(filled, BREAK_KEYWORDS["index dropped"])
-    outcome = ask(filled, mode=SearchMode.KEYWORD)
-    assert titles(outcome) == expected
-    assert outcome.degraded == ()
-
-
-@needs_bm25
-def test_index_that_forgot_chunks_is_noticed_and_rebuilt(filled: Portal) -> None:
-    whole = ask(filled, mode=SearchMode.KEYWORD)
-    execute(filled, "UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
-    with filled.services.database.engine.connect() as connection:
-        assert bm25.read_state(connection).state == "stale"
-    assert titles(ask(filled))[:1] == ["leave"]
-
-    setup.repair_keyword_index(filled.services)
-    with filled.services.database.engine.connect() as connection:
-        assert bm25.read_state(connection).state == "ready"
-    assert is_whole(ask(filled))
-    assert titles(ask(filled, mode=SearchMode.KEYWORD)) == titles(whole)
-
-
-# --- the vectors --------------------------------------------------------------------------------
-
-
-def test_results_are_the_same_without_the_vector_index(filled: Portal) -> None:
-    before = ask(filled)
-    indexes = execute(
-        filled,
-        "SELECT c.relname FROM pg_class c JOIN pg_am a ON a.oid = c.relam"
-        " WHERE a.amname IN ('hnsw', 'ivfflat') AND c.relkind = 'i'",
-    )
-    assert indexes
-    for index in indexes:
-        execute(filled, f'DROP INDEX "{index}"')
-    after = ask(filled)
-    assert after.degraded == ()
-    assert [(hit.chunk_id, hit.score) for hit in after.hits] == [
-        (hit.chunk_id, pytest.approx(hit.score)) for hit in before.hits
-    ]
-
-
-# --- the embeddings endpoint --------------------------------------------------------------------
 
 
 def endpoint_settings(url: str, **changes: object) -> dict[str, object]:
@@ -393,9 +177,6 @@ def test_confidence_is_calibrated_when_the_endpoint_is_back_after_the_start(
         ask(portal)
         wait_until(lambda: services.calibration.ready, within_s=20, complaint="never calibrated")
         assert is_whole(ask(portal, "员工的年假"))
-
-
-# --- the re-ranking model -----------------------------------------------------------------------
 
 
 def test_re_ranking_model_that_is_not_there_leaves_the_order_and_doctor_reports_it(

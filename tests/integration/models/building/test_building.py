@@ -1,25 +1,18 @@
-"""Several embedding models: built, compared, switched, dropped."""
+"""Models that are built beside the one that serves."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from portal.domain.embedding import Vector
-from portal.embeddings.providers import sentence_transformers
 from portal.embeddings.providers.hashing import HashingEmbedder
-from portal.errors import Conflict, EmbedderUnavailable, InvalidInput, NoSuchModel
+from portal.errors import Conflict, EmbedderUnavailable, NoSuchModel
 from portal.processes.worker import create_queue
-from portal.services import Services
 from portal.services.documents import library
-from portal.services.models import builds, catalog, comparison, switching
-from portal.services.models.switching import ModelSummary
+from portal.services.models import builds, catalog, switching
 from portal.services.operations import health
 from portal.store.embedding_models import builds as model_build_store
 from portal.store.embedding_models import registry
@@ -27,43 +20,12 @@ from portal.store.embedding_models.builds import BUILD_QUEUE, building
 from portal.store.embedding_models.vector_index import standing_indexes
 from tests.conftest import Portal
 from tests.factories.uploads import run_apart
-
-OLD, NEW = "hashing-384", "hashing-64"
-TEXTS = {
-    "coral": "Divers must not touch the coral. The fine is five hundred.",
-    "tea": "绿茶应在阴凉干燥处保存。开封后三个月内饮用完毕。",
-    "bread": "Knead the dough for ten minutes. Let it rise until it has doubled.",
-}
-
-
-@pytest.fixture
-def filled(portal: Portal) -> Portal:
-    for name, words in TEXTS.items():
-        portal.add(words, name=f"{name}.txt")
-    return portal
-
-
-def summary(portal: Portal, name: str) -> ModelSummary:
-    (found,) = (s for s in switching.list_models(portal.services) if s.model.name == name)
-    return found
-
-
-def build(portal: Portal, spec: str = "hashing:hashing-64@64", **options: object) -> str:
-    model = catalog.register(portal.services, spec)
-    list(builds.build(portal.services, model.name, **options))
-    return model.name
+from tests.integration.models.building.models import NEW, OLD, TEXTS, active, build, summary
 
 
 def rows(portal: Portal, statement: str) -> list[object]:
     with portal.services.database.begin() as session:
         return list(session.scalars(text(statement)))
-
-
-def active(portal: Portal) -> str:
-    with portal.services.database.begin() as session:
-        found = registry.find_active(session)
-    assert found
-    return found.name
 
 
 def test_new_model_is_built_beside_the_old_one_and_waits(filled: Portal) -> None:
@@ -244,114 +206,6 @@ def test_only_one_process_builds_a_model(filled: Portal) -> None:
     list(builds.build(filled.services, NEW))
 
 
-def test_switching_to_what_serves_or_is_not_there_is_refused(filled: Portal) -> None:
-    with pytest.raises(Conflict):
-        switching.switch(filled.services, OLD)
-    with pytest.raises(NoSuchModel):
-        switching.switch(filled.services, "nothing")
-    with pytest.raises(Conflict):
-        switching.rollback(filled.services)
-
-
-@pytest.mark.parametrize("spec", ["nothing", "nothing:x", "", ":"])
-def test_what_names_no_model_is_refused(portal: Portal, spec: str) -> None:
-    with pytest.raises(NoSuchModel):
-        catalog.register(portal.services, spec)
-
-
-def test_dimensions_out_of_range_are_refused(portal: Portal) -> None:
-    with pytest.raises(InvalidInput):
-        catalog.register(portal.services, "hashing:tiny@2")
-
-
-def test_a_name_keeps_its_dimensions(portal: Portal) -> None:
-    catalog.register(portal.services, "hashing:words@64")
-    with pytest.raises(Conflict):
-        catalog.register(portal.services, "hashing:words@128")
-
-
-def test_pages_build_no_model_from_directories_of_the_server(portal: Portal, tmp_path) -> None:
-    for spec in (str(tmp_path), f"sentence-transformers:{tmp_path}", "sentence-transformers:../x"):
-        with pytest.raises(InvalidInput):
-            switching.request_build(portal.services, spec)
-
-
-def test_comparison_counts_what_each_model_finds(filled: Portal) -> None:
-    build(filled)
-    result = comparison.compare(filled.services, OLD, NEW)
-    assert result.kind == "sampled"
-    assert result.questions == len(TEXTS)
-    assert [score.hit_1 for score in result.scores] == [1.0, 1.0]
-    assert result.overlap_10 == 1.0
-
-
-def test_comparison_takes_the_question_sets_of_the_evaluation(filled: Portal, tmp_path) -> None:
-    build(filled)
-    (tmp_path / "mine.queries.jsonl").write_text(
-        '{"id": 1, "text": "coral fine", "qrels": {"coral": 1, "tea": 0}}\n\n'
-        '{"id": 2, "text": "who knows", "qrels": {"elsewhere": 1}}\n',
-        encoding="utf-8",
-    )
-    result = comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
-    assert (result.kind, result.questions) == ("set", 1)
-    assert result.scores[0].mrr_10 == 1.0
-    (tmp_path / "mine.queries.jsonl").write_text("not json", encoding="utf-8")
-    with pytest.raises(InvalidInput):
-        comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
-
-
-def test_comparison_finds_what_a_set_calls_by_ids_of_its_own(
-    filled: Portal, tmp_path: Path
-) -> None:
-    build(filled)
-    chunks = [{"id": 1, "title": "coral", "text": "…"}, {"id": "3", "title": "tea", "text": "…"}]
-    questions = [
-        {"id": "1", "text": "coral fine", "qrels": {"1": 1}},
-        {"id": "2", "text": "绿茶保存", "qrels": {"3": "1.0", "1": 0}},
-        {"id": "3", "text": "who knows", "qrels": {"9": 1}},
-    ]
-    for kind, rows_ in (("docs", chunks), ("queries", questions)):
-        lines = "\n".join(json.dumps(row) for row in rows_)
-        (tmp_path / f"mine.{kind}.jsonl").write_text(lines, encoding="utf-8-sig")
-    result = comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
-    assert (result.kind, result.questions) == ("set", 2)
-    assert result.scores[0].hit_10 == 1.0
-
-
-@pytest.mark.parametrize("line", ["{", "[]", '{"title": "coral"}'])
-def test_chunks_of_a_set_that_cannot_be_read_are_named(
-    filled: Portal, tmp_path: Path, line: str
-) -> None:
-    (tmp_path / "mine.docs.jsonl").write_text(f"\n{line}", encoding="utf-8")
-    (tmp_path / "mine.queries.jsonl").write_text('{"text": "coral", "qrels": {"1": 1}}')
-    with pytest.raises(InvalidInput, match=r"line 2 of mine\.docs\.jsonl"):
-        comparison.compare(filled.services, OLD, OLD, questions_dir=tmp_path)
-
-
-def test_configured_model_serves_an_empty_portal_and_takes_over_no_full_one(
-    portal: Portal, make_services
-) -> None:
-    changed = make_services(embedding={"provider": "hashing", "dimensions": 96})
-    assert catalog.refresh_registration(changed).name == "hashing-96"
-    assert active(portal) == "hashing-96"
-    assert [s.model.name for s in switching.list_models(portal.services)] == ["hashing-96"]
-    Portal(changed, portal.admin).add("Something.")
-    again = make_services(embedding={"provider": "hashing", "dimensions": 128})
-    assert catalog.refresh_registration(again).name == "hashing-96"
-
-
-def test_documents_are_embedded_by_what_serves_not_by_what_is_configured(
-    filled: Portal, make_services
-) -> None:
-    build(filled)
-    switching.switch(filled.services, NEW)
-    switching.drop(filled.services, OLD)
-    filled.add("The last train leaves at nine.", name="train.txt")
-    catalog.refresh_registration(filled.services)
-    assert [s.model.name for s in switching.list_models(filled.services)] == [NEW]
-    assert summary(filled, NEW).coverage.missing == 0
-
-
 def test_queued_build_is_done_by_a_worker_and_lost_ones_are_queued_again(filled: Portal) -> None:
     switching.request_build(filled.services, "hashing:hashing-64@64")
     switching.request_build(filled.services, NEW)
@@ -420,45 +274,3 @@ def test_dropped_vector_index_is_rebuilt(portal: Portal) -> None:
     with services.database.begin() as session:
         assert [i.is_valid for i in standing_indexes(session, model.partition)] == [True]
     assert health.check_vector_store(services)["vector_index"] == "ok"
-
-
-class Encoder:
-    """A fake sentence-transformers model; texts that share words get similar vectors."""
-
-    def get_embedding_dimension(self) -> int:
-        return 64
-
-    def encode(self, texts: list[str], **_: object) -> Vector:
-        return HashingEmbedder(dimensions=64).embed_chunks(texts)
-
-
-def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_may(
-    make_services: Callable[..., Services],
-    filled: Portal,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    directory = tmp_path / "slow-model"
-    directory.mkdir()
-    monkeypatch.setattr(sentence_transformers, "load_model", lambda _: Encoder())
-    model = catalog.register(filled.services, str(directory))
-    list(builds.build(filled.services, model.name))
-    go_on = threading.Event()
-
-    def load(_: str) -> Encoder:
-        assert go_on.wait(20)
-        return Encoder()
-
-    monkeypatch.setattr(sentence_transformers, "load_model", load)
-    monkeypatch.setattr(catalog, "PATIENCE_S", 0.1)
-    cold = make_services(embedding={"provider": "hashing", "timeout_s": 0.1})
-    threading.Timer(1.0, go_on.set).start()
-    compared = comparison.compare(cold, OLD, "slow-model")
-    assert compared.scores[1].hit_10 == 1
-    assert compared.scores[1].embed_ms < 500  # Loading the model is not counted.
-
-
-@pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere", "~/nowhere/model"])
-def test_directory_that_is_not_there_is_reported(portal: Portal, path: str) -> None:
-    with pytest.raises(InvalidInput, match="there is no directory"):
-        catalog.register(portal.services, path)

@@ -1,0 +1,115 @@
+"""The upload form without a script."""
+
+from __future__ import annotations
+
+import errno
+import io
+import re
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from portal import create_app
+from portal.domain.documents import Visibility
+from portal.services.documents.intake import uploads
+from tests.conftest import Portal
+from tests.integration.documents.uploads.sending import DOCUMENTS, MB, rows_of, send
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+
+
+def test_form_takes_the_good_files_and_says_of_each_what_came_of_it(
+    small: Portal,
+) -> None:
+    portal, client = small, create_app(small.services).test_client()
+    headers, ada = portal.headers(), portal.user("ada")
+    portal.add(b"known", name="known.txt")
+    portal.add(b"foreign", name="foreign.txt", owner=ada, visibility=Visibility.PRIVATE)
+    files = [
+        (b"good", "good.txt"),
+        (PNG, "picture.pdf"),
+        (b"known", "copy.txt"),
+        (b"x" * (MB + 1), "large.txt"),
+        (b"foreign", "mine.txt"),
+    ]
+    answer = send(client, headers, *files)
+    assert answer.status_code == 200
+    queue = answer.text.partition('data-testid="upload-summary"')[2].partition("</ul>")[0]
+    states = re.findall(r'data-testid="upload-item"\s+data-state="(\w+)"', queue)
+    assert states == ["failed", "failed", "known"]
+    assert "3 of 5 stored, 2 failed" in " ".join(answer.text.split())
+    assert all(word in answer.text for word in ("picture.pdf", "PNG", "larger than the limit"))
+    titles = {item["title"] for item in client.get(DOCUMENTS, headers=headers).json["documents"]}
+    assert titles == {"good", "known", "mine", "foreign"}
+    all_bad = send(client, headers, (PNG, "picture.pdf"), (b"", "empty.txt"))
+    assert all_bad.status_code == 415
+    assert "0 of 2 stored, 2 failed" in " ".join(all_bad.text.split())
+    # The domain in the upload form does not filter the document list.
+    wished = {"file": (io.BytesIO(PNG), "picture.pdf"), "domain": "law"}
+    assert 'class="document-row"' in client.post("/documents", headers=headers, data=wished).text
+    few = send(client, headers, (b"1", "1.txt"), (b"2", "2.txt"))
+    assert (few.status_code, few.location) == (303, "/documents")
+
+
+def test_list_that_refreshes_of_itself_makes_no_entry_in_the_history(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = portal.headers() | {"HX-Request": "true", "HX-Target": "document-results"}
+    filtered = client.get("/documents?q=a&status=", headers=headers)
+    assert filtered.headers["HX-Push-Url"] == "/documents?q=a"
+    refreshed = client.get("/documents?q=a", headers=headers | {"X-Refresh": "true"})
+    assert "HX-Push-Url" not in refreshed.headers
+
+
+def test_list_that_refreshes_after_an_upload_brings_the_tree_of_folders(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = portal.headers() | {"HX-Request": "true", "HX-Target": "document-results"}
+    assert 'id="folder-tree"' not in client.get("/documents", headers=headers).text
+    refreshed = client.get("/documents", headers=headers | {"X-Refresh": "true"}).text
+    assert re.search(r'<nav id="folder-tree"[^>]*hx-swap-oob="true"', refreshed)
+
+
+def test_form_stops_at_a_full_disk_and_says_what_was_stored(
+    client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_upload, tried = uploads.store_upload, []
+
+    def store(*given: Any, **named: Any) -> Any:
+        tried.append(named["file_name"])
+        if len(tried) == 2:
+            raise OSError(errno.ENOSPC, "no space left")
+        return store_upload(*given, **named)
+
+    monkeypatch.setattr(uploads, "store_upload", store)
+    files = [(b"%d" % number, f"{number}.txt") for number in range(4)]
+    answer = send(client, portal.headers(), *files)
+    assert answer.status_code == 200
+    assert "1 of 4 stored, 3 failed" in " ".join(answer.text.split())
+    assert tried == ["0.txt", "1.txt"]
+
+
+def test_form_stores_nothing_for_whom_it_does_not_know(client: FlaskClient, portal: Portal) -> None:
+    for more in ({}, {"HX-Request": "true"}):
+        data = {"file": [(io.BytesIO(b"text"), "a.txt")], "visibility": "secret"}
+        headers = portal.headers() | more
+        assert client.post("/documents", headers=headers, data=data).status_code == 422
+    assert rows_of(portal, "documents") == 0
+
+
+def test_form_says_that_what_is_wished_private_is_shared(
+    client: FlaskClient, portal: Portal
+) -> None:
+    portal.add(b"known", name="known.txt")
+    data = {"file": [(io.BytesIO(b"known"), "known.txt")], "visibility": "private"}
+    headers = portal.headers() | {"HX-Request": "true"}
+    answer = client.post("/documents", headers=headers, data=data)
+    assert "visible to everyone" in answer.text
+
+
+def test_long_titles_fit_into_the_note(client: FlaskClient, portal: Portal) -> None:
+    names = [f"{number}{'长' * 250}.txt" for number in range(5)]
+    answer = send(client, portal.headers(), *((name.encode(), name) for name in names))
+    assert answer.status_code == 303
+    assert max(map(len, answer.headers.getlist("Set-Cookie"))) < 4000

@@ -85,10 +85,10 @@ CleanText = Annotated[str, BeforeValidator(_storable)]
 
 
 class ScopeBody(RequestModel):
-    """What is asked about: at least one document, folder or tag."""
+    """The scope of a question: at least one document, folder or tag."""
 
     documents: list[UUID] = Field([], max_length=100)
-    folders: list[UUID] = Field([], max_length=100, description="with what lies below them")
+    folders: list[UUID] = Field([], max_length=100, description="including everything below them")
     tags: list[CleanText] = Field([], max_length=100)
 
     def to_scope(self) -> AskScope:
@@ -98,7 +98,7 @@ class ScopeBody(RequestModel):
 # The field of a question or a search that a scope narrows.
 SCOPE: Any = Field(
     None,
-    description="narrows this to these, of what is switched on; unset: everything",
+    description="limit this to these, among what is switched on; default: everything",
     examples=[None],
 )
 
@@ -123,7 +123,7 @@ class ScopeQuery(RequestModel):
     @field_validator("documents", "folders")
     @classmethod
     def _are_ids(cls, value: str | None) -> str | None:
-        """Refuse what is no list of ids."""
+        """Refuse anything but a list of ids."""
         for one in _listed(value):
             UUID(one)
         return value
@@ -150,7 +150,7 @@ def cursor_field(pattern: str, *, max_length: int = 300) -> Any:
     return Field(
         None,
         max_length=max_length,
-        description="`next_cursor` of the page before; empty: the first page",
+        description="`next_cursor` of the previous page; empty for the first page",
         json_schema_extra={"pattern": pattern},
     )
 
@@ -163,17 +163,17 @@ class PageQuery(RequestModel):
 
 PageLabel = Annotated[
     str | None,
-    Field(description="what is printed on the page, where that is not its number", examples=["iv"]),
+    Field(description="label printed on the page, if it differs from its number", examples=["iv"]),
 ]
 
 
 class ErrorDetail(ResponseModel):
     """What happened, in the reader's language."""
 
-    code: str = Field(examples=["not_found"], description="stable, for programs")
+    code: str = Field(examples=["not_found"], description="stable code for programs")
     message: str = Field(description="what happened, why, and what to do")
-    request_id: str = Field(description="finds the server's log lines")
-    details: dict[str, Any] | None = Field(None, description="which values are not right")
+    request_id: str = Field(description="identifies the request in the server's log")
+    details: dict[str, Any] | None = Field(None, description="the invalid values")
 
 
 class ErrorBody(ResponseModel):

@@ -35,25 +35,26 @@ from portal.services.answers.exporting import ExportFormat
 
 class ConversationBody(RequestModel):
     title: CleanText = Field(
-        "", max_length=MAX_TITLE_CHARACTERS, description="unset: made from the first question"
+        "", max_length=MAX_TITLE_CHARACTERS, description="default: made from the first question"
     )
     scope: ScopeBody | None = Field(
         None,
-        description="switches these on for the conversation and all else off; unset: everything",
+        description="switch these on in the conversation and everything else off; default: "
+        "everything on",
     )
 
 
 class ConversationChangeBody(RequestModel):
-    """What is left out stays as it is."""
+    """Omitted fields are left unchanged."""
 
     title: CleanText | None = Field(None, min_length=1, max_length=MAX_TITLE_CHARACTERS)
-    pinned: bool | None = Field(None, description="kept at the top of the list")
+    pinned: bool | None = Field(None, description="pinned to the top of the list")
 
 
 class ConversationQuery(RequestModel):
-    q: CleanText = Field("", max_length=200, description="words of a title or a message")
+    q: CleanText = Field("", max_length=200, description="words in a title or a message")
     cursor: str | None = cursor_field(TIME_CURSOR, max_length=2000)
-    limit: int = Field(50, ge=1, le=200, description="conversations a page")
+    limit: int = Field(50, ge=1, le=200, description="conversations per page")
 
 
 class ExportQuery(RequestModel):
@@ -66,12 +67,12 @@ class MessageBody(RequestModel):
     )
     stream: bool = Field(False, description="answer as server-sent events")
     replace_from: UUID | None = Field(
-        None, description="ask instead of this question and all that follows it"
+        None, description="replace this question and everything after it"
     )
     scope: ScopeBody | None = Field(
         None,
-        description="narrows this question to these, of what is switched on; unset: as the "
-        "conversation",
+        description="limit this question to these, among what is switched on; default: as "
+        "in the conversation",
     )
 
 
@@ -80,21 +81,21 @@ class RetryBody(RequestModel):
 
 
 class FeedbackBody(RequestModel):
-    feedback: Feedback | None = Field(description="null takes it back")
+    feedback: Feedback | None = Field(description="null withdraws the rating")
     reason: FeedbackReason | None = Field(None, description="why an answer is not useful")
 
 
 class CitationModel(ResponseModel):
     id: UUID
-    marker: int = Field(description="the n of [n] in the answer")
-    document_id: UUID | None = Field(description="null: the document is gone")
+    marker: int = Field(description="the number n of [n] in the answer")
+    document_id: UUID | None = Field(description="null if the document was purged")
     revision_id: UUID | None
     chunk_id: UUID | None
     title: str
-    excerpt: str = Field(description="the quoted words; empty when the document is gone")
+    excerpt: str = Field(description="the quoted words; empty if the document was purged")
     char_start: int = Field(
-        description="where they stand in the revision's text; without a revision_id, in the "
-        "passage that a program added"
+        description="position in the text of the revision; without a revision_id, in the "
+        "passage added by a program"
     )
     char_end: int
     page: int | None
@@ -106,29 +107,35 @@ class CitationModel(ResponseModel):
     confidence: float
     low_confidence: bool
     source: SearchMode
-    state: SourceState = Field(description="state of the document since then")
-    url: str | None = Field(description="opens the document at the quoted words; null: not there")
+    state: SourceState = Field(description="what has happened to the document since then")
+    url: str | None = Field(
+        description="address of the document at the quoted words; null if it cannot be opened"
+    )
     quote_sha256: str
 
 
 class SupportModel(ResponseModel):
-    start: int = Field(description="the sentence, in characters of the content", examples=[0])
+    start: int = Field(
+        description="range of the sentence, in characters of the content", examples=[0]
+    )
     end: int = Field(examples=[12])
     markers: list[int]
-    is_supported: bool | None = Field(description="null: nothing is claimed there", examples=[True])
+    is_supported: bool | None = Field(
+        description="null if the sentence makes no claim", examples=[True]
+    )
 
 
 class ReplayModel(ResponseModel):
     selection_hash: str = Field(
-        description="SHA-256 over the sorted ids of the documents that counted, one a line"
+        description="SHA-256 of the sorted ids of the enabled documents, one per line"
     )
     enabled_count: int
     document_count: int
     search_query: str = Field(
-        description="what was searched for beside the question as asked",
+        description="what was searched for in addition to the question",
         examples=["年假有多少天？"],
     )
-    further_queries: list[str] = Field(description="queries that the model chose", examples=[[]])
+    further_queries: list[str] = Field(description="queries chosen by the model", examples=[[]])
     search_method: str = Field(examples=["hybrid"])
     degraded: list[str] = Field(
         description="unavailable parts of the search, as codes", examples=[[]]
@@ -139,7 +146,7 @@ class ReplayModel(ResponseModel):
     context_tokens: int = Field(examples=[418])
     scope: dict[str, list[str]] | None = Field(
         None,
-        description="what the question, else its conversation, asked about; null: everything",
+        description="scope of the question, else of its conversation; null for everything",
         examples=[None],
     )
 
@@ -148,20 +155,20 @@ class MessageModel(ResponseModel):
     id: UUID
     conversation_id: UUID
     role: Role = Field(examples=[Role.ASSISTANT])
-    content: str = Field(description="Markdown; [n] outside code names citation n")
+    content: str = Field(description="Markdown; [n] outside code refers to citation n")
     status: MessageStatus = Field(examples=[MessageStatus.DONE])
     created_at: AwareDatetime
-    citations: list[CitationModel] = Field(description="what the answer cites")
+    citations: list[CitationModel] = Field(description="citations of the answer")
     consulted: list[CitationModel] = Field(
-        description="passages that it was given but did not cite", examples=[[]]
+        description="passages given to the model but not cited", examples=[[]]
     )
-    support: list[SupportModel] = Field(description="each sentence compared with its citations")
+    support: list[SupportModel] = Field(description="support for each sentence by its citations")
     feedback: Feedback | None = Field(examples=[None])
     feedback_reason: FeedbackReason | None = Field(examples=[None])
     error: FailureModel | None = Field(
-        None, description="why there is no answer, or an incomplete one", examples=[None]
+        None, description="why there is no answer, or only an incomplete one", examples=[None]
     )
-    replay: ReplayModel | None = Field(None, description="what the answer was made from")
+    replay: ReplayModel | None = Field(None, description="what the answer was based on")
 
 
 class ConversationModel(ResponseModel):
@@ -180,16 +187,14 @@ class ConversationDetailModel(ConversationModel):
 
 class ConversationListResponse(ResponseModel):
     conversations: list[ConversationModel]
-    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+    next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
 class VerificationModel(ResponseModel):
     citation_id: UUID
-    stands: bool | None = Field(
-        description="null: the revision is gone, nothing to compare with", examples=[True]
-    )
+    stands: bool | None = Field(description="null if the revision was purged", examples=[True])
     quote_sha256: str
-    found_sha256: str | None = Field(description="of what stands in the stored revision")
+    found_sha256: str | None = Field(description="hash of the words in the stored revision")
 
 
 def conversation_model(summary: ConversationSummary) -> ConversationModel:

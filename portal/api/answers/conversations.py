@@ -19,16 +19,16 @@ from portal.services.answers.streaming import AnswerStream
 
 TAG = {
     "name": "Conversations",
-    "description": "Ask, and get answers whose every citation opens the words it rests on.",
+    "description": "Ask questions, and get answers whose citations open the quoted words.",
 }
 
 blueprint = ApiBlueprint("conversations_api", __name__, url_prefix="/api", tag=TAG)
 
 _ANSWERS = (
-    "With `stream` server-sent events: `start`, then `delta` (`text`, and `marker` where it names "
-    "citation n), `search` when the model searched again, `citations`, and last either `done` "
-    "with the answer or `error`. Closing the connection stops the answer. When the chat model "
-    "does not answer, `status` is `unavailable`, `error` says why, and `consulted` has what was "
+    "With `stream`, server-sent events: `start`, then `delta` (`text`, and `marker` if it "
+    "refers to citation n), `search` if the model searched again, `citations`, and finally `done` "
+    "with the answer or `error`. Closing the connection stops the answer. If the model does not "
+    "answer, `status` is `unavailable`, `error` says why, and `consulted` contains the passages "
     "found."
 )
 _EVENTS: Any = {
@@ -100,7 +100,8 @@ def change_conversation(
 def delete_conversation(conversation_id: UUID) -> None:
     """Delete a conversation.
 
-    It is gone at once, and erased an hour later; until then its owner can undo this on the page.
+    It disappears at once and is erased an hour later; until then its owner can undo this on the
+    page.
     """
     conversations.delete(*context.caller(), conversation_id)
 
@@ -138,7 +139,7 @@ def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.Messag
 def retry(message_id: UUID, json_data: schemas.RetryBody) -> schemas.MessageModel | Response:
     """Regenerate an answer.
 
-    Instead of this answer and all that follows it.
+    Replaces this answer and everything after it.
     """
     stream = answering.retry(*context.caller(), message_id)
     return _answer(stream, as_events=json_data.stream)

@@ -18,7 +18,9 @@ blueprint = ApiBlueprint("sharing_api", __name__, url_prefix="/api", tag=TAG)
 
 
 class ReaderBody(RequestModel):
-    name: CleanText = Field(min_length=1, max_length=100, description="of a user", examples=["zoe"])
+    name: CleanText = Field(
+        min_length=1, max_length=100, description="name of the user", examples=["zoe"]
+    )
 
 
 class ReaderModel(ResponseModel):
@@ -38,7 +40,7 @@ class SharedConversationModel(ResponseModel):
 
 class SharedMessageModel(MessageModel):
     withheld: bool = Field(
-        description="true: the answer rests on what you may not see, and is left out"
+        description="true if the answer is left out because it rests on documents you may not see"
     )
 
 
@@ -52,7 +54,7 @@ class SharedConversationListResponse(ResponseModel):
 
 @blueprint.get("/conversations/<uuid:conversation_id>/readers")
 def list_readers(conversation_id: UUID) -> ReaderListResponse:
-    """List whom you share a conversation with."""
+    """List the users with whom you share a conversation."""
     return _readers(sharing.list_readers(*context.caller(), conversation_id))
 
 
@@ -60,8 +62,8 @@ def list_readers(conversation_id: UUID) -> ReaderListResponse:
 def add_reader(conversation_id: UUID, json_data: ReaderBody) -> ReaderListResponse:
     """Share a conversation with a user.
 
-    They are notified, and read it by their own rights: sources that they may not see are left out,
-    and so are the answers that rest on them. 404: there is no such user, too.
+    The user is notified and reads it with their own rights: sources that they may not see are left
+    out, and so are answers that rest on them. 404 also for an unknown user.
     """
     sharing.add_reader(*context.caller(), conversation_id, json_data.name)
     return _readers(sharing.list_readers(*context.caller(), conversation_id))
@@ -93,7 +95,7 @@ def get_shared(conversation_id: UUID) -> SharedConversationDetailModel:
 
 @blueprint.delete("/shared-conversations/<uuid:conversation_id>")
 def leave(conversation_id: UUID) -> None:
-    """Take a conversation off your list of shared ones."""
+    """Remove a conversation from your list of shared ones."""
     sharing.leave(*context.caller(), conversation_id)
 
 

@@ -23,13 +23,13 @@ blueprint = ApiBlueprint("bulk_api", __name__, url_prefix="/api/knowledge/bulk",
 
 
 class BulkBody(RequestModel):
-    action: BulkAction = Field(description="what is done", examples=[BulkAction.MOVE])
+    action: BulkAction = Field(description="what to do", examples=[BulkAction.MOVE])
     # Not `max_length`: tools that read the schema would generate lists of that length.
-    ids: list[UUID] | None = Field(None, description=f"of at most {MAX_BULK_IDS} documents")
+    ids: list[UUID] | None = Field(None, description=f"ids of at most {MAX_BULK_IDS} documents")
     matching: DocumentFilters | None = Field(
-        None, description="in place of `ids`: all that match", examples=[None]
+        None, description="instead of `ids`: all documents that match", examples=[None]
     )
-    folder_id: UUID | None = Field(None, description="for `move`; null: into no folder")
+    folder_id: UUID | None = Field(None, description="for `move`; null moves them out of folders")
     tag: CleanText | None = Field(
         None, max_length=MAX_TAG_CHARACTERS, description="for `add_tag` and `remove_tag`"
     )
@@ -38,7 +38,7 @@ class BulkBody(RequestModel):
     )
     visibility: Visibility | None = Field(None, description="for `visibility`")
     enabled: StrictBool | None = Field(
-        None, description="for `switch`, for you; null: as by default"
+        None, description="for `switch`, for you only; null resets to the default"
     )
 
     def value(self) -> Any:
@@ -55,12 +55,14 @@ class BulkBody(RequestModel):
 class SkippedModel(ResponseModel):
     id: UUID
     title: str
-    reason: str = Field(description="the code of the error", examples=["forbidden"])
+    reason: str = Field(description="error code", examples=["forbidden"])
 
 
 class BulkResultModel(ResponseModel):
-    change_id: UUID | None = Field(description="to undo it for a day; null: nothing to undo")
-    changed_count: int = Field(description="without those that were so already")
+    change_id: UUID | None = Field(
+        description="id for undoing the change within a day; null if there is nothing to undo"
+    )
+    changed_count: int = Field(description="excludes documents that needed no change")
     skipped: list[SkippedModel] = Field(description="the first 20 that could not be changed")
     skipped_count: int
     missing_count: int = Field(description="ids that do not exist or that you may not see")
@@ -74,8 +76,8 @@ class UndoneModel(ResponseModel):
 def apply(json_data: BulkBody) -> BulkResultModel:
     """Change many documents.
 
-    Those with these `ids`, or all that match. One statement changes those that you may change; the
-    others are listed. `read_again` takes at most 1,000 that have failed.
+    Documents with these `ids`, or all that match. One statement changes those that you may change;
+    the others are listed. `read_again` accepts at most 1,000 failed documents.
     """
     if (json_data.ids is None) == (json_data.matching is None):
         raise InvalidInput(reason=N_("give either ids or matching"))
@@ -95,6 +97,7 @@ def apply(json_data: BulkBody) -> BulkResultModel:
 def undo(change_id: UUID) -> UndoneModel:
     """Undo a change of many documents.
 
-    Where you may still change them and nothing came between. Once, for a day.
+    Skips documents that you may no longer change or that were changed since. Possible once, within
+    a day.
     """
     return UndoneModel(changed_count=bulk.undo(*context.caller(), change_id))

@@ -52,9 +52,9 @@ def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkLi
 def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedChunksResponse:
     """Add passages to a document.
 
-    For the document's owner and administrators. All are added or none; they are searched and cited
-    from then on. A chunk_index that is taken is a 409, as is a job whose passages are not, or not
-    any more, the ones that are searched.
+    For the document's owner and administrators. All are added or none; they can be searched and
+    cited at once. 409 if a chunk_index is taken, or if the passages of this job are not the ones
+    that are searched.
     """
     new = [NewChunk(one.content, one.chunk_index, one.metadata) for one in json_data.chunks]
     added = chunks.add_chunks(*context.caller(), job_id, new)
@@ -68,8 +68,8 @@ def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedC
 def delete_chunks(job_id: UUID, query_data: schemas.DeleteChunksQuery) -> schemas.DeletedResponse:
     """Delete a job's passages.
 
-    For good: the document is then found by none of them. Its text, its file and what answers quote
-    of it stay. With `only_added` those alone that programs added go.
+    Permanently: searches no longer find the document by them. Its text, its file and quotations in
+    answers are kept. With `only_added` only passages added by programs are deleted.
     """
     deleted = chunks.delete_chunks(*context.caller(), job_id, only_added=query_data.only_added)
     return schemas.DeletedResponse(data=schemas.DeletedModel(deleted=deleted))

@@ -35,7 +35,7 @@ ANSWER_UNAVAILABLE = "answer unavailable"
 def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPageResponse:
     """List documents.
 
-    Newest first: each document whose text `/v1/documents/{document_id}` gives.
+    Newest first; only documents whose text `/v1/documents/{document_id}` returns.
     """
     page = library.list_documents(
         *context.caller(),
@@ -54,8 +54,8 @@ def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPag
 def get_document(document_id: UUID) -> schemas.StoredDocumentModel:
     """Get a document as stored.
 
-    Its title and its text as indexed. One that is still being read, or that could not be, has no
-    text yet and is not found.
+    Its title and its text as indexed. 404 for a document that has no text because it is still being
+    read or could not be read.
     """
     services, user = context.caller()
     summary = library.get_summary(services, user, document_id)
@@ -74,8 +74,8 @@ def search_by_address(query_data: schemas.DocumentSearchQuery) -> schemas.Docume
 def search(json_data: schemas.DocumentSearchBody) -> schemas.DocumentSearchResponse:
     """Search documents.
 
-    One hit a document, by its best passage. Where the embedding model does not answer in time,
-    words alone are searched: `degraded` is true and `reasons` says so.
+    One hit per document, by its best passage. If the embedding model does not answer in time, only
+    keywords are searched: `degraded` is true and `reasons` says why.
     """
     scope = read_scope(json_data.scope)
     return _search(json_data.query, json_data.limit, json_data.weights, scope)
@@ -132,8 +132,8 @@ def _hit(hit: DocumentHit, query: str) -> schemas.DocumentHitModel:
 def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
     """Answer a question.
 
-    From the best passage of each of the `k` documents that a search finds. Nothing is stored. Where
-    the chat model gives no answer, the hits are there all the same.
+    From the best passage of each of the first `k` documents found. Nothing is stored. The hits are
+    returned even if the chat model gives no answer.
     """
     answered = single_answer.answer(
         *context.caller(),

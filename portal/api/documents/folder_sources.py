@@ -26,7 +26,7 @@ blueprint = ApiBlueprint(
     "folder_sources_api",
     __name__,
     url_prefix="/api/folders/<uuid:folder_id>/source",
-    tag={"name": "Folders", "description": "The tree in which documents lie."},
+    tag={"name": "Folders", "description": "The tree of folders that contain documents."},
 )
 
 
@@ -39,8 +39,8 @@ class SourceBody(RequestModel):
     address: CleanText = Field(
         min_length=1,
         max_length=MAX_ADDRESS_CHARACTERS,
-        description="a directory that the operator allows, or one below; addresses of pages, one "
-        "on a line; the address of a sitemap or a feed",
+        description="a directory that the operator allows, or one below it; addresses of "
+        "pages, one per line; the address of a sitemap or a feed",
         examples=["/srv/documents/contracts"],
     )
     every_minutes: int = Field(60, ge=MIN_EVERY_MINUTES, le=MAX_EVERY_MINUTES)
@@ -67,8 +67,8 @@ class SourceModel(ResponseModel):
     kind: str = Field(examples=["directory"])
     address: str = Field(examples=["/srv/documents/contracts"])
     every_minutes: int
-    owner: str = Field(description="whose documents they are")
-    due_at: datetime = Field(description="when it is read next")
+    owner: str = Field(description="owner of the documents")
+    due_at: datetime = Field(description="time of the next run")
     last_run_at: datetime | None
     last_run: RunModel | None
 
@@ -99,7 +99,7 @@ def _model(folder_id: UUID) -> SourceModel:
 def get_source(folder_id: UUID) -> SourceModel:
     """Get the source of a folder.
 
-    With the changes of the last run. 404 for a folder without one.
+    With the changes of the last run. 404 for a folder without a source.
     """
     return _model(folder_id)
 
@@ -109,7 +109,7 @@ def set_source(folder_id: UUID, json_data: SourceBody) -> SourceModel:
     """Tie a folder to a source.
 
     A worker reads it at once and then on schedule: new files are added below the folder, changed
-    ones become versions, removed ones go to the trash. The documents are yours.
+    files become new versions, removed files are moved to the trash. You own the documents.
     """
     ties.set_source(
         *context.caller(),
@@ -125,7 +125,7 @@ def set_source(folder_id: UUID, json_data: SourceBody) -> SourceModel:
 def remove_source(folder_id: UUID) -> None:
     """Untie a folder from its source.
 
-    The documents stay.
+    The documents are kept.
     """
     ties.remove_source(*context.caller(), folder_id)
 
@@ -134,7 +134,7 @@ def remove_source(folder_id: UUID) -> None:
 def request_run(folder_id: UUID) -> SourceModel:
     """Read the source of a folder now.
 
-    The next free worker does.
+    The next free worker reads it.
     """
     ties.request_run(*context.caller(), folder_id)
     return _model(folder_id)

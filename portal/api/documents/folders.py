@@ -22,28 +22,28 @@ from portal.services.documents import folders
 from portal.services.documents.folders import members as folder_members
 from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 
-_TAG = {"name": "Folders", "description": "The tree in which documents lie."}
+_TAG = {"name": "Folders", "description": "The tree of folders that contain documents."}
 
 blueprint = ApiBlueprint("folders_api", __name__, url_prefix="/api/folders", tag=_TAG)
 
-_NAME = "unlike those beside it; without slashes"
+_NAME = "unique among the folders beside it; without slashes"
 _VISIBILITY = (
-    "who may know the folder; with `members` they alone see the shared documents in it and below, "
-    "else documents keep their own"
+    "who may see the folder; with `members` only they see the shared documents in it and below "
+    "it, otherwise each document has its own visibility"
 )
 
 
 class FolderQuery(RequestModel):
-    parent_id: UUID | None = Field(None, description="unset: the folders at the top")
+    parent_id: UUID | None = Field(None, description="default: the top-level folders")
 
 
 class NewFolderBody(RequestModel):
     name: CleanText = Field(
         min_length=1, max_length=MAX_FOLDER_NAME_CHARACTERS, pattern="[^/ ]", description=_NAME
     )
-    parent_id: UUID | None = Field(None, description="unset: at the top")
+    parent_id: UUID | None = Field(None, description="default: the top level")
     description: CleanText = Field("", max_length=MAX_DESCRIPTION_CHARACTERS)
-    visibility: FolderVisibility | None = Field(None, description="unset: as the folder above")
+    visibility: FolderVisibility | None = Field(None, description="default: as the parent folder")
 
 
 class FolderChangeBody(RequestModel):
@@ -55,24 +55,26 @@ class FolderChangeBody(RequestModel):
 
 
 class ParentBody(RequestModel):
-    parent_id: UUID | None = Field(description="null: to the top")
+    parent_id: UUID | None = Field(description="null for the top level")
 
 
 class DeleteFolderQuery(RequestModel):
     documents: Literal["keep", "trash"] = Field(
-        description="`keep` moves them to the folder above; `trash` those that you may change to "
-        "the trash, the others to the folder above"
+        description="`keep` moves them to the parent folder; `trash` moves those that you "
+        "may change to the trash and the others to the parent folder"
     )
 
 
 class FolderModel(ResponseModel):
     id: UUID
-    parent_id: UUID | None = Field(description="null: at the top for you", examples=[None])
+    parent_id: UUID | None = Field(
+        description="null if it is at the top level for you", examples=[None]
+    )
     name: str = Field(examples=["合同"])
     description: str = Field(examples=["与供应商签订的合同"])
     visibility: FolderVisibility = Field(description=_VISIBILITY)
     owner: str
-    has_folders: bool = Field(description="whether there are folders in it")
+    has_folders: bool = Field(description="whether it contains folders")
 
 
 class PathPartModel(ResponseModel):
@@ -81,20 +83,20 @@ class PathPartModel(ResponseModel):
 
 
 class OpenedFolderModel(FolderModel):
-    path: list[PathPartModel] = Field(description="the folders above, from the top", examples=[[]])
-    document_count: int = Field(description="in it and below, as far as you may see them")
+    path: list[PathPartModel] = Field(description="parent folders, from the top", examples=[[]])
+    document_count: int = Field(description="documents visible to you in it and below it")
 
     can_add: bool = Field(description="whether you may add documents and folders")
     can_edit: bool = Field(description="whether you may change, move and delete it")
-    can_share: bool = Field(description="whether you may decide who sees it")
+    can_share: bool = Field(description="whether you may change who has access")
 
 
 class MemberBody(RequestModel):
     kind: MemberKind = Field(description="`user` or `group`")
-    name: CleanText = Field(min_length=1, max_length=100, description="of the user or the group")
+    name: CleanText = Field(min_length=1, max_length=100, description="name of the user or group")
     role: FolderRole = Field(
-        description="`reader` sees, `contributor` may also add, `keeper` may also change, move and "
-        "delete what is in the folder, and manage its members"
+        description="`reader` may read, `contributor` may also add, `keeper` may also "
+        "change, move and delete what is in the folder and manage its members"
     )
 
 
@@ -107,28 +109,29 @@ class MemberModel(ResponseModel):
 
 
 class MemberListModel(ResponseModel):
-    members: list[MemberModel] = Field(description="groups first, by name; without the owner")
+    members: list[MemberModel] = Field(description="groups first, by name; excludes the owner")
 
 
 class SightQuery(RequestModel):
     document_ids: list[UUID] = Field(min_length=1, max_length=100)
-    folder_id: UUID | None = Field(description="where they would move; null: out of folders")
+    folder_id: UUID | None = Field(description="target folder; null for no folder")
 
 
 class FolderChangeQuery(RequestModel):
     change: Literal["access", "move", "delete"] = Field(
-        description="`access` opens a folder for members to all, or limits it to them; `delete` "
-        "leaves the documents in the folder above"
+        description="`access` opens a members-only folder to all users, or restricts a "
+        "folder to its members; `delete` leaves the documents in the parent "
+        "folder"
     )
-    parent_id: UUID | None = Field(None, description="for `move`; unset: to the top")
+    parent_id: UUID | None = Field(None, description="for `move`; default: the top level")
 
 
 class SightModel(ResponseModel):
-    document_count: int = Field(description="shared documents whose readers change")
+    document_count: int = Field(description="shared documents whose readers would change")
     opens: bool = Field(description="whether all users would see them")
-    closes: bool = Field(description="whether not all users would see them any longer")
-    gains: list[str] = Field(description="users and groups that gain sight", examples=[["法务"]])
-    loses: list[str] = Field(description="users and groups that lose sight", examples=[[]])
+    closes: bool = Field(description="whether they would no longer be visible to all users")
+    gains: list[str] = Field(description="users and groups that gain access", examples=[["法务"]])
+    loses: list[str] = Field(description="users and groups that lose access", examples=[[]])
 
 
 class FolderListModel(ResponseModel):
@@ -159,7 +162,8 @@ def _opened(folder_id: UUID) -> OpenedFolderModel:
 def list_folders(query_data: FolderQuery) -> FolderListModel:
     """List the folders in a folder.
 
-    Those that you may see, by name. One below a folder that you may not see is at the top for you.
+    Folders that you may see, by name. A folder below one that you may not see is listed at the top
+    level.
     """
     services, user = context.caller()
     if query_data.parent_id is not None:
@@ -191,7 +195,7 @@ def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderM
 def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
     """Move a folder.
 
-    With all that lies below it.
+    With everything below it.
     """
     folders.move_folder(*context.caller(), folder_id, json_data.parent_id)
     return _opened(folder_id)
@@ -200,9 +204,9 @@ def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
 @blueprint.post("/sight", errors=(404,))
 @context.reads
 def preview_move(json_data: SightQuery) -> SightModel:
-    """Preview who gains and loses sight.
+    """Preview who gains and loses access.
 
-    Of documents that would move to a folder; nothing is changed.
+    To documents that would be moved to a folder; nothing is changed.
     """
     services, user = context.caller()
     target = BulkTarget(tuple(json_data.document_ids))
@@ -212,10 +216,10 @@ def preview_move(json_data: SightQuery) -> SightModel:
 
 @blueprint.get("/<uuid:folder_id>/sight")
 def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel:
-    """Preview who gains and loses sight of a folder.
+    """Preview who gains and loses access to a folder.
 
-    Of the shared documents in it and below, if it is opened or closed, moved or deleted; nothing is
-    changed.
+    To the shared documents in it and below it, if it is opened, restricted, moved or deleted;
+    nothing is changed.
     """
     services, user = context.caller()
     if query_data.change == "move":
@@ -237,7 +241,7 @@ def list_members(folder_id: UUID) -> MemberListModel:
 def set_member(folder_id: UUID, json_data: MemberBody) -> MemberListModel:
     """Add a member to a folder, or change the role.
 
-    Members count while the folder's visibility is `members`. 404 for an unknown user or group.
+    Takes effect while the folder's visibility is `members`. 404 for an unknown user or group.
     """
     folder_members.set_member(
         *context.caller(),
@@ -253,7 +257,7 @@ def set_member(folder_id: UUID, json_data: MemberBody) -> MemberListModel:
 def remove_member(folder_id: UUID, member_id: UUID) -> None:
     """Remove a member from a folder.
 
-    Who is removed finds nothing there from the next request on.
+    Takes effect with the member's next request.
     """
     folder_members.remove_member(*context.caller(), folder_id, member_id)
 
@@ -267,7 +271,7 @@ def _members(folder_id: UUID) -> MemberListModel:
 def delete_folder(folder_id: UUID, query_data: DeleteFolderQuery) -> RemovedFolderModel:
     """Delete a folder.
 
-    With the folders below it; say what becomes of the documents.
+    With the folders below it; `documents` says what happens to the documents.
     """
     is_trash = query_data.documents == "trash"
     removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=is_trash)

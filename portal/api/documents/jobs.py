@@ -49,7 +49,7 @@ def get_job(job_id: UUID) -> ListedJobModel:
 def cancel(document_id: UUID) -> DocumentModel:
     """Cancel processing a document.
 
-    What is stored of it is kept for another try; it is not searched.
+    What is stored already is kept for a retry and is not searched.
     """
     jobs.cancel(*context.caller(), document_id)
     return _document(document_id)

@@ -39,10 +39,10 @@ blueprint = ApiBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 def search(json_data: search_schemas.SearchBody) -> search_schemas.SearchResponse:
     """Search by meaning and keywords.
 
-    `threshold` cuts `confidence` in hybrid and vector mode and `score` in keyword mode; where too
-    few passages reach it, those that words find fill up and have `source` `keyword`, so that an
-    exact match never disappears. With `explain` each result has `parts`, whose sum is its `score`.
-    `used` has the weights and the fusion.
+    `threshold` is a minimum for `confidence` in hybrid and vector mode and for `score` in keyword
+    mode; if too few passages reach it, keyword results with `source` `keyword` are added, so that
+    exact matches are not lost. With `explain` each result has `parts`, which add up to its `score`.
+    `used` contains the weights and the fusion.
     """
     if not json_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
@@ -94,8 +94,8 @@ def _result(hit: SearchHit, query: str, is_explained: bool) -> search_schemas.Re
 def why_not(query_data: search_schemas.WhyQuery) -> search_schemas.WhyResponse:
     """Explain why a document is missing from the results.
 
-    The one reason, and the real rank of a document that is searched. Takes what the search takes; a
-    document that one may not see is not found.
+    Returns the reason, and the real rank of a document that was searched. Takes the parameters of
+    the search; 404 for a document that you may not see.
     """
     if not query_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
@@ -162,9 +162,9 @@ def describe_upload(spec: dict[str, Any]) -> None:
 def upload_documents() -> schemas.UploadResponse:
     """Upload documents.
 
-    `file` may be repeated: all of them are taken, or none. With `Idempotency-Key` a repeated
-    request gets the same answer and stores nothing twice. What goes beyond the quota is 413
-    `quota_exceeded`, with `details` `{size_bytes, used_bytes, limit_bytes}`.
+    `file` may be repeated: all files are accepted, or none. With `Idempotency-Key` a repeated
+    request gets the same response and stores nothing twice. 413 `quota_exceeded` beyond the quota,
+    with `details` `{size_bytes, used_bytes, limit_bytes}`.
     """
     files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")

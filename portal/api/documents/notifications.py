@@ -27,7 +27,7 @@ blueprint = ApiBlueprint("notifications_api", __name__, url_prefix="/api/notific
 
 class NotificationQuery(PageQuery):
     unread: bool = Field(False, description="true: only unread notifications")
-    limit: int = Field(50, ge=1, le=200, description="notifications a page")
+    limit: int = Field(50, ge=1, le=200, description="notifications per page")
 
 
 class NewDeviceModel(ResponseModel):
@@ -39,43 +39,45 @@ class NewDeviceModel(ResponseModel):
 class NotificationModel(ResponseModel):
     id: UUID
     kind: NotificationKind = Field(
-        description="`ready`: it can be searched. `failed`: see `error` and `beside`. "
-        "`new_device`: see `device`. `recovery_code`: one was used to sign in. `shared`: see "
-        "`conversation_id`",
+        description="`ready`: the document can be searched. `failed`: see `error` and "
+        "`beside`. `new_device`: see `device`. `recovery_code`: a recovery code"
+        " was used to sign in. `shared`: see `conversation_id`",
         examples=[NotificationKind.READY],
     )
     batch_id: UUID = Field(
-        description="shared by documents that were in work at the same time; pages tell them as one"
+        description="shared by documents that were processed together; pages show them as "
+        "one notification"
     )
-    document_id: UUID | None = Field(description="null: not about a document")
-    job_id: UUID | None = Field(description="null: not about a document")
+    document_id: UUID | None = Field(description="null unless it is about a document")
+    job_id: UUID | None = Field(description="null unless it is about a document")
     title: str | None = Field(
-        description="of the document, as it is now; null: not about a document",
+        description="current title of the document; null unless it is about a document",
         examples=["Leave policy"],
     )
     device: NewDeviceModel | None = Field(
-        description="of `new_device`: what signed in, and from where", examples=[None]
+        description="for `new_device`: the client that signed in, and its address", examples=[None]
     )
     conversation_id: UUID | None = Field(
-        description="of `shared`: the conversation that another user shares", examples=[None]
+        description="for `shared`: the conversation that another user shares", examples=[None]
     )
     beside: FailedUpdate | None = Field(
-        description="of one that failed: what failed beside a text that is still searched, a new "
-        "`version` of the document or a `reread`; null: there is no text",
+        description="for a failure that left the previous text searchable: whether a new "
+        "`version` or a `reread` failed; null if there is no text",
         examples=[None],
     )
     error: FailureModel | None = Field(description="why it failed", examples=[None])
     warnings: list[str] = Field(description="parts that could not be read", examples=[[]])
     created_at: AwareDatetime
-    read_at: AwareDatetime | None = Field(description="null: not read yet", examples=[None])
+    read_at: AwareDatetime | None = Field(description="null if unread", examples=[None])
 
 
 class NotificationListResponse(ResponseModel):
     notifications: list[NotificationModel]
     unread_count: int = Field(
-        description=f"of all notifications; {MAX_UNREAD_COUNTED}: or more", examples=[3]
+        description=f"over all notifications; {MAX_UNREAD_COUNTED} means that many or more",
+        examples=[3],
     )
-    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+    next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
 class ReadBody(RequestModel):
@@ -87,7 +89,7 @@ class ReadBody(RequestModel):
 
 class ReadResponse(ResponseModel):
     unread_count: int = Field(
-        description=f"what is left; {MAX_UNREAD_COUNTED}: or more", examples=[0]
+        description=f"what is left; {MAX_UNREAD_COUNTED} means that many or more", examples=[0]
     )
 
 
@@ -95,8 +97,8 @@ class ReadResponse(ResponseModel):
 def list_notifications(query_data: NotificationQuery) -> NotificationListResponse:
     """List your notifications.
 
-    One for each of your documents that became ready or failed, newest first. Listing them does not
-    mark them as shown.
+    One for each of your documents that became ready or failed, newest first. Listing does not mark
+    them as shown.
     """
     services, user = context.caller()
     page = notifications.list_notifications(
@@ -117,7 +119,7 @@ def list_notifications(query_data: NotificationQuery) -> NotificationListRespons
 def mark_read(json_data: ReadBody) -> ReadResponse:
     """Mark notifications as read.
 
-    Those with these ids, or all. Ids that are not one's own change nothing.
+    Notifications with these ids, or all. Ids of other users' notifications are ignored.
     """
     services, user = context.caller()
     notifications.mark_read(services, user, None if json_data.all else json_data.ids)

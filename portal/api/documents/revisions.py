@@ -67,7 +67,7 @@ def list_revisions(
 ) -> schemas.RevisionListResponse:
     """List the revisions of a document.
 
-    Each text that is searched or was, with the file it was read from.
+    All texts that are or were searched, with the files they were read from.
     """
     page = revisions.list_revisions(
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
@@ -83,7 +83,7 @@ def list_revisions(
 def discard_unread(document_id: UUID) -> None:
     """Discard a version that could not be read.
 
-    Erases a new version that failed or was cancelled, with its file; 409 where there is none.
+    Erases a new version that failed or was cancelled, with its file; 409 if there is none.
     """
     revisions.discard_unread(*context.caller(), document_id)
 
@@ -113,9 +113,9 @@ def get_differences(
 ) -> schemas.DifferencesResponse:
     """Compare two revisions.
 
-    By lines, and by words inside of changed ones; what is far from any change is `folded`. Long
-    differences come in parts; 413 where two texts are too long to be compared, 503 while others
-    are.
+    By lines, and by words within changed lines; text far from any change is `folded`. Long
+    differences are returned in parts; 413 if the texts are too long to compare, 503 while others
+    are being compared.
     """
     compared = revisions.compare(*context.caller(), document_id, number, against=query_data.against)
     added, removed = characters_changed(compared.pieces)

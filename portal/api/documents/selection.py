@@ -31,7 +31,7 @@ blueprint = ApiBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
 class SwitchQuery(RequestModel):
     q: CleanText = Field("", max_length=200, description="only titles that contain this")
     cursor: str | None = cursor_field(TEXT_CURSOR, max_length=2000)
-    limit: int = Field(MAX_SWITCHES, ge=1, le=MAX_SWITCHES, description="documents a page")
+    limit: int = Field(MAX_SWITCHES, ge=1, le=MAX_SWITCHES, description="documents per page")
 
 
 class SwitchBody(RequestModel):
@@ -42,22 +42,24 @@ class SwitchModel(ResponseModel):
     document_id: UUID
     title: str
     enabled: bool = Field(description="the effective state")
-    source: SelectionSource = Field(description="the tier that decides it")
-    user_default: bool | None = Field(description="the user's own switch; null: none")
+    source: SelectionSource = Field(description="the level that decides it")
+    user_default: bool | None = Field(description="the user's own switch; null if not set")
 
 
 class OverrideModel(SwitchModel):
-    override: bool | None = Field(description="the conversation's switch; null: none")
+    override: bool | None = Field(description="the conversation's switch; null if not set")
 
 
 class FolderSwitchQuery(RequestModel):
-    parent_id: UUID | None = Field(None, description="unset: the folders at the top")
-    q: CleanText = Field("", max_length=200, description="instead all whose names contain this")
+    parent_id: UUID | None = Field(None, description="default: the top-level folders")
+    q: CleanText = Field(
+        "", max_length=200, description="list all folders whose names contain this instead"
+    )
 
 
 class DecidingFolderModel(ResponseModel):
     folder_id: UUID
-    name: str | None = Field(description="null: you may not see it")
+    name: str | None = Field(description="null if you may not see it")
 
 
 class FolderSwitchModel(ResponseModel):
@@ -65,15 +67,16 @@ class FolderSwitchModel(ResponseModel):
     name: str
     has_folders: bool
     enabled: bool = Field(description="the effective state")
-    source: SelectionSource = Field(description="the tier that decides it")
+    source: SelectionSource = Field(description="the level that decides it")
     decided_by: DecidingFolderModel | None = Field(
-        description="the folder above whose switch decides; null: its own, or none", examples=[None]
+        description="the parent folder whose switch decides; null if its own does, or none",
+        examples=[None],
     )
-    user_default: bool | None = Field(description="the user's own switch; null: none")
+    user_default: bool | None = Field(description="the user's own switch; null if not set")
 
 
 class FolderOverrideModel(FolderSwitchModel):
-    override: bool | None = Field(description="the conversation's switch; null: none")
+    override: bool | None = Field(description="the conversation's switch; null if not set")
 
 
 class FolderDefaultList(ResponseModel):
@@ -85,9 +88,9 @@ class FolderOverrideList(ResponseModel):
 
 
 class _SwitchList(ResponseModel):
-    enabled_count: int = Field(description="of all documents visible to the user")
+    enabled_count: int = Field(description="counted over all documents visible to the user")
     total_count: int
-    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+    next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
 class DefaultList(_SwitchList):
@@ -99,7 +102,7 @@ class OverrideList(_SwitchList):
 
 
 class AllBody(RequestModel):
-    enabled: StrictBool | None = Field(description="null: back to the user's own defaults")
+    enabled: StrictBool | None = Field(description="null resets to the user's own defaults")
 
 
 @blueprint.get("/user/document-defaults")
@@ -169,7 +172,7 @@ def forget_override(conversation_id: UUID, document_id: UUID) -> None:
 def list_folder_defaults(query_data: FolderSwitchQuery) -> FolderDefaultList:
     """List your folder switches.
 
-    Folders without a switch follow the one above them; those at the top are on.
+    Folders without a switch follow their parent; top-level folders are on.
     """
     found = selections.list_folder_switches(
         *context.caller(), parent_id=query_data.parent_id, contains=query_data.q.strip()
@@ -181,7 +184,8 @@ def list_folder_defaults(query_data: FolderSwitchQuery) -> FolderDefaultList:
 def set_folder_default(folder_id: UUID, json_data: SwitchBody) -> FolderSwitchModel:
     """Switch a folder on or off for all conversations.
 
-    What is added to it later follows. Switches of documents, and of folders in it, take precedence.
+    Also applies to documents added later. Switches of documents and of folders in it take
+    precedence.
     """
     switch = selections.set_folder_switch(*context.caller(), None, folder_id, json_data.enabled)
     return FolderSwitchModel.of(switch)

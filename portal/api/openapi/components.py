@@ -12,12 +12,12 @@ SCHEMAS = "#/components/schemas/"
 
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-ID": {
-        "description": "finds the server's log lines of this request",
+        "description": "identifies this request in the server's log",
         "schema": {"type": "string", "minLength": 8, "maxLength": 64},
         "example": "3f6c1d2e9b7a4c58a1e0d4b2c3f5a697",
     },
     "X-RateLimit-Limit": {
-        "description": "requests allowed in the window; there while limits are on",
+        "description": "requests allowed in the window; present while limits are enabled",
         "schema": {"type": "integer", "minimum": 0},
         "example": 60,
     },
@@ -32,7 +32,7 @@ HEADERS: dict[str, dict[str, Any]] = {
         "example": 1767225600,
     },
     "Retry-After": {
-        "description": "how many seconds to wait",
+        "description": "seconds to wait",
         "schema": {"type": "integer", "minimum": 0},
         "example": 12,
     },

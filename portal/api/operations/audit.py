@@ -36,21 +36,22 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_refuse_number)]
 class AuditQuery(PageQuery):
     event: AuditEvent | None = Field(None, description="only this event")
     user: CleanText | None = Field(
-        None, max_length=100, description="only what this user did or had done to them, by name"
+        None, max_length=100, description="only entries by or about the user of this name"
     )
     q: CleanText | None = Field(
         None,
         max_length=100,
-        description="only what has these words in a name, title, address, browser or request id",
+        description="only entries with these words in a name, title, address, browser or "
+        "request id",
     )
-    since: Moment | None = Field(None, description="from this moment on")
-    until: Moment | None = Field(None, description="before this moment")
-    limit: int = Field(50, ge=1, le=200, description="entries a page")
+    since: Moment | None = Field(None, description="from this time on")
+    until: Moment | None = Field(None, description="before this time")
+    limit: int = Field(50, ge=1, le=200, description="entries per page")
 
 
 class AuditActor(ResponseModel):
     id: UUID
-    name: str = Field(description="at the time", examples=["ada"])
+    name: str = Field(description="name at the time", examples=["ada"])
 
 
 class AuditSubject(ResponseModel):
@@ -65,11 +66,13 @@ class AuditEntryModel(ResponseModel):
     event: str = Field(description="one of the events that `event` takes", examples=["sign_in"])
     source: Source
     actor: AuditActor | None = Field(
-        description="null: the operator, a worker, or a request without a sign-in"
+        description="null for the operator, a worker, or a request without a sign-in"
     )
     subject: AuditSubject | None
-    address: str | None = Field(description="of the request", examples=["192.0.2.7"])
-    user_agent: str | None = Field(description="of the request", examples=["curl/8.5.0"])
+    address: str | None = Field(description="client address of the request", examples=["192.0.2.7"])
+    user_agent: str | None = Field(
+        description="browser or program of the request", examples=["curl/8.5.0"]
+    )
     request_id: str | None = Field(description="its `X-Request-ID`", examples=["c1f0a4…"])
     name_digest: str | None = Field(
         description="of a failed sign-in: a keyed digest of the name that was typed",
@@ -80,7 +83,7 @@ class AuditEntryModel(ResponseModel):
 
 class AuditListResponse(ResponseModel):
     entries: list[AuditEntryModel]
-    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+    next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
 @blueprint.get("")

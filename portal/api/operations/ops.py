@@ -30,14 +30,16 @@ class HealthChecks(ResponseModel):
     # "schema" is a method of every pydantic model.
     schema_: Literal["ok", "ahead", "behind"] = Field(
         alias="schema",
-        description="behind: the database waits for portal migrate; ahead: a newer portal has "
-        "migrated it, and this one goes on until it is replaced",
+        description="behind: the database needs `portal migrate`; ahead: a newer portal has"
+        " migrated it, and this one keeps serving until it is replaced",
     )
     writing: Literal["ok", "unavailable"] | None = Field(
         None, description="with replicas: whether the primary answers"
     )
     replicas: str | None = Field(
-        None, description="with replicas: how many can be read from", examples=["2 of 3 ok"]
+        None,
+        description="with replicas: how many are available for reading",
+        examples=["2 of 3 ok"],
     )
 
 
@@ -49,10 +51,10 @@ class Rehearsal(ResponseModel):
 
 
 class HealthBody(ResponseModel):
-    """Whether the portal can serve."""
+    """Whether the portal can serve requests."""
 
     status: Literal["ok", "read_only", "unavailable"] = Field(
-        description="read_only: replicas answer, and the primary does not"
+        description="read_only: only the replicas answer, not the primary"
     )
     live: bool
     ready: bool
@@ -65,7 +67,7 @@ class HealthBody(ResponseModel):
 class StoreCounts(ResponseModel):
     documents: int
     chunks: int
-    missing_embeddings: int = Field(description="passages that the serving model has no vector of")
+    missing_embeddings: int = Field(description="passages without a vector of the active model")
 
 
 class StoredModel(ResponseModel):
@@ -83,24 +85,23 @@ class VectorStoreBody(ResponseModel):
     enabled: bool | None = None
     extensions: dict[str, str] | None = Field(
         None,
-        description="versions of PostgreSQL and of its extensions that are installed",
+        description="versions of PostgreSQL and its installed extensions",
         examples=[{"postgresql": "18.1", "vector": "0.8.1", "pg_textsearch": "1.4.0"}],
     )
     keyword_backend: Literal["pg_textsearch", "tsvector", "off"] | None = Field(
         None, description="what ranks keyword searches"
     )
-    hybrid: bool | None = Field(
-        None, description="whether hybrid search uses words too, or is semantic only"
-    )
+    hybrid: bool | None = Field(None, description="whether hybrid search also uses keywords")
     keyword_index: dict[str, Any] | None = Field(
         None,
-        description="state of the BM25 index (ready, rebuilding, stale, absent), when it was "
-        "rebuilt, about how many passages it holds; null where the settings want none",
+        description="state of the BM25 index (ready, rebuilding, stale, absent), time of "
+        "its last rebuild, approximate number of passages; null if the settings"
+        " disable it",
     )
     vector_index: Literal["ok", "missing", "differs", "off"] | None = Field(
         None,
-        description="differs: it serves, and is not what the settings ask for; off: they ask for "
-        "none",
+        description="differs: in use, but not as the settings require; off: disabled by the"
+        " settings",
     )
     vector_index_detail: str | None = Field(
         None,
@@ -112,17 +113,18 @@ class VectorStoreBody(ResponseModel):
     replicas: dict[str, Any] | None = Field(
         None,
         description="with `DATABASE_REPLICA_URL`: the state of each server (ok, behind, "
-        "not_following, unavailable), and what ranks words there (`primary`: searches for words "
-        "are sent to the primary, and rank by `ts_rank_cd` while it is lost)",
+        "not_following, unavailable), and what ranks keywords (`primary`: "
+        "keyword searches are sent to the primary; while it is unavailable "
+        "`ts_rank_cd` ranks them)",
     )
     embedding_model: str | None = None
     embedder: Literal["ok", "unavailable"] | None = None
-    reranker: str | None = Field(None, description="name of the re-ranking model, if there is one")
+    reranker: str | None = Field(None, description="name of the re-ranking model, if any")
     reranking: Literal["ok", "unavailable"] | None = Field(
-        None, description="unavailable: results stay in the order of fusion"
+        None, description="unavailable: results keep the order of the fusion"
     )
     models: list[StoredModel] | None = None
-    counts: StoreCounts | None = Field(None, description="null where counting takes too long")
+    counts: StoreCounts | None = Field(None, description="null if counting takes too long")
 
 
 _TAG = {"name": "Operations", "description": "Health and metrics, for those who run the portal."}
@@ -139,7 +141,7 @@ def _announce(state: BlueprintSetupState) -> None:
 _TEXT = {"schema": {"type": "string"}}
 _METRICS = {
     "200": {
-        "description": "in Prometheus' text format, or OpenMetrics where that is asked for",
+        "description": "in Prometheus' text format, or OpenMetrics if requested",
         "content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT},
     }
 }
@@ -172,7 +174,7 @@ def _answer(status: dict[str, Any], *, is_well: bool) -> Response:
 def show_health() -> Response:
     """Check the portal and its database.
 
-    Answers within a second, even without the database. Nothing private.
+    Responds within a second, even without the database. Contains nothing private.
     """
     status = health.check(context.services())
     return _answer(status, is_well=status["ready"])
@@ -184,7 +186,7 @@ def show_health() -> Response:
 def show_live() -> Response:
     """Check that the process is alive.
 
-    Checks nothing else: restarting this process would not repair a database.
+    Checks nothing else: restarting the process would not repair the database.
     """
     return jsonify({"status": "ok", "live": True})
 
@@ -195,7 +197,7 @@ def show_live() -> Response:
 def show_ready() -> Response:
     """Check that the portal can serve requests.
 
-    The same as `/health`, under the name that orchestrators ask for.
+    The same as `/health`, under the name that orchestrators expect.
     """
     return show_health()
 
@@ -204,13 +206,13 @@ def show_ready() -> Response:
     "/health/vector_store",
     responses=_not_well("the database does not answer", VectorStoreBody, _NO_STORE),
 )
-@blueprint.output(VectorStoreBody, description="what search is made of")
+@blueprint.output(VectorStoreBody, description="state of the parts of search")
 @context.public
 def show_vector_store() -> Response:
     """Show extensions, indexes and counts of search.
 
-    Answers within a second, even without the database. Counts are of shared documents; for
-    administrators, of all.
+    Responds within a second, even without the database. Counts cover shared documents; for
+    administrators, all documents.
     """
     signed_in = context.signed_in()
     is_admin = signed_in is not None and signed_in.user.is_admin
@@ -239,9 +241,9 @@ def _may_read_metrics() -> bool:
 def show_metrics() -> Response:
     """Get metrics for Prometheus.
 
-    Of all processes of this portal together, reused for a second. For administrators, and for the
-    bearer token in `PORTAL_METRICS__TOKEN`. `PORTAL_METRICS__FROM_THIS_MACHINE` and
-    `PORTAL_METRICS_PUBLIC` open it further.
+    Of all processes of this portal, cached for a second. For administrators and the bearer token in
+    `PORTAL_METRICS__TOKEN`. `PORTAL_METRICS__FROM_THIS_MACHINE` and `PORTAL_METRICS_PUBLIC` open it
+    further.
     """
     body, media_type = scraping.exposition(context.services(), request.headers.get("Accept", ""))
     return Response(body, content_type=media_type)

@@ -24,8 +24,8 @@ class Credentials(RequestModel):
     otp: CleanText | None = Field(
         None,
         max_length=100,
-        description="a code of the authenticator app, or a recovery code; needed where the account "
-        "uses two-step verification",
+        description="code of the authenticator app, or a recovery code; required if the "
+        "account uses two-step verification",
         examples=[None],
     )
 
@@ -40,7 +40,7 @@ class RefreshRequest(RequestModel):
 
 class RevokeRequest(RequestModel):
     token: CleanText | None = Field(
-        None, max_length=4096, description="unset: the token that this request carries"
+        None, max_length=4096, description="default: the token of this request"
     )
 
 
@@ -61,8 +61,8 @@ def _answer(pair: TokenPair) -> TokenResponse:
 def create_token(json_data: Credentials) -> TokenResponse:
     """Sign in.
 
-    Answers 401 `second_factor_required` when the password is right and `otp` is missing, and 403
-    `password_sign_in_off` where users sign in through a provider only.
+    401 `second_factor_required` if the password is right and `otp` is missing; 403
+    `password_sign_in_off` if users sign in through a provider only.
     """
     credentials = read_credentials()
     pair = sessions.sign_in(
@@ -81,7 +81,7 @@ def create_token(json_data: Credentials) -> TokenResponse:
 def refresh_token(json_data: RefreshRequest) -> TokenResponse:
     """Refresh a token.
 
-    A refresh token counts once: the answer has the next one.
+    A refresh token can be used once: the response contains the next one.
     """
     return _answer(tokens.refresh(context.services(), json_data.refresh_token))
 
@@ -92,8 +92,8 @@ def refresh_token(json_data: RefreshRequest) -> TokenResponse:
 def confirm(json_data: Confirmation) -> None:
     """Confirm the password.
 
-    For scripts of pages, after an answer `reauthentication_required`: for 15 minutes the session
-    may then change rights and credentials.
+    For scripts of pages, after a response `reauthentication_required`: the session may then change
+    rights and credentials for 15 minutes.
     """
     confirm_password(json_data.password)
 
@@ -103,8 +103,8 @@ def confirm(json_data: Confirmation) -> None:
 def revoke_token(json_data: RevokeRequest) -> None:
     """End a session.
 
-    Ends the token and all that came from the same sign-in (RFC 7009). Every token may end itself,
-    whatever its scopes.
+    Ends the token and all tokens from the same sign-in (RFC 7009). A token may end itself, whatever
+    its scopes.
     """
     signed_in = context.signed_in()
     if json_data.token:

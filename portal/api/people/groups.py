@@ -13,7 +13,10 @@ from portal.http import context
 from portal.services.people import groups
 from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 
-_TAG = {"name": "Groups", "description": "Groups of users, to open folders to. For administrators."}
+_TAG = {
+    "name": "Groups",
+    "description": "Groups of users, which can be members of folders. For administrators.",
+}
 
 blueprint = ApiBlueprint("groups_api", __name__, url_prefix="/api/groups", tag=_TAG)
 
@@ -23,14 +26,17 @@ class NewGroupBody(RequestModel):
         min_length=1,
         max_length=MAX_GROUP_NAME_CHARACTERS,
         pattern="[^ ]",
-        description="unlike those of other groups, in any case",
+        description="unique among groups, ignoring case",
     )
     description: CleanText = Field("", max_length=MAX_DESCRIPTION_CHARACTERS)
 
 
 class GroupChangeBody(RequestModel):
     name: CleanText | None = Field(
-        None, min_length=1, max_length=MAX_GROUP_NAME_CHARACTERS, description="unset: as it is"
+        None,
+        min_length=1,
+        max_length=MAX_GROUP_NAME_CHARACTERS,
+        description="omit to leave unchanged",
     )
     description: CleanText | None = Field(None, max_length=MAX_DESCRIPTION_CHARACTERS)
 
@@ -57,7 +63,7 @@ class NamedModel(ResponseModel):
 
 class OpenedGroupModel(GroupModel):
     members: list[NamedModel] = Field(description="users, by name")
-    folders: list[NamedModel] = Field(description="folders that are open to the group")
+    folders: list[NamedModel] = Field(description="folders that the group has access to")
 
 
 def _opened(group_id: UUID) -> OpenedGroupModel:
@@ -104,7 +110,7 @@ def change_group(group_id: UUID, json_data: GroupChangeBody) -> OpenedGroupModel
 def delete_group(group_id: UUID) -> None:
     """Delete a group.
 
-    Its members lose sight of the folders that they saw by it, at once.
+    Its members lose the access that it gave them, at once.
     """
     groups.delete_group(*context.caller(), group_id)
 
@@ -122,6 +128,6 @@ def add_member(group_id: UUID, json_data: GroupMemberBody) -> OpenedGroupModel:
 def remove_member(group_id: UUID, user_id: UUID) -> None:
     """Remove a user from a group.
 
-    404 for a user who is no member.
+    404 if the user is not a member.
     """
     groups.remove_member(*context.caller(), group_id, user_id)

@@ -29,8 +29,8 @@ class TokenBody(RequestModel):
         [Scope.READ],
         min_length=1,
         max_length=len(SCOPES),
-        description="`write` brings `read` with it, and `admin`, which only administrators can "
-        "give, brings both",
+        description="`write` includes `read`; `admin`, which only administrators can grant,"
+        " includes both",
     )
     expires_in_days: Literal[7, 30, 90, 365] = Field(30, description="lifetime")
 
@@ -41,7 +41,7 @@ class PersonalTokenModel(ResponseModel):
     scopes: list[Scope]
     created_at: datetime
     expires_at: datetime
-    last_used_at: datetime | None = Field(description="to the minute; null: never")
+    last_used_at: datetime | None = Field(description="to the minute; null if never")
 
 
 class MadeTokenModel(PersonalTokenModel):
@@ -49,7 +49,7 @@ class MadeTokenModel(PersonalTokenModel):
 
 
 class PersonalTokenList(ResponseModel):
-    tokens: list[PersonalTokenModel] = Field(description="live tokens, newest first")
+    tokens: list[PersonalTokenModel] = Field(description="active tokens, newest first")
 
 
 def _model(token: PersonalToken) -> PersonalTokenModel:
@@ -90,6 +90,7 @@ def create_token(json_data: TokenBody) -> MadeTokenModel:
 def revoke_token(token_id: UUID) -> None:
     """Revoke a personal access token.
 
-    At once. Requires a token from signing in; any token can end itself by `POST /api/auth/revoke`.
+    At once. Requires a token from signing in; any token can end itself with `POST
+    /api/auth/revoke`.
     """
     sessions.revoke_personal_token(context.services(), context.session_user(), token_id)

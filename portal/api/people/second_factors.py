@@ -26,22 +26,24 @@ admin_blueprint = ApiBlueprint(
 
 class TotpModel(ResponseModel):
     created_at: datetime
-    last_used_at: datetime | None = Field(description="null: never")
+    last_used_at: datetime | None = Field(description="null if never")
 
 
 class PasskeyModel(ResponseModel):
     id: UUID
     name: str
-    rp_id: str = Field(description="the domain name that it works at", examples=["localhost"])
+    rp_id: str = Field(description="the domain name that it is valid for", examples=["localhost"])
     created_at: datetime
-    last_used_at: datetime | None = Field(description="null: never")
+    last_used_at: datetime | None = Field(description="null if never")
 
 
 class SecondFactorsModel(ResponseModel):
-    required: bool = Field(description="whether the portal requires two-step verification here")
-    totp: TotpModel | None = Field(description="the authenticator app; null: none")
+    required: bool = Field(
+        description="whether the portal requires two-step verification for this account"
+    )
+    totp: TotpModel | None = Field(description="the authenticator app; null if there is none")
     passkeys: list[PasskeyModel]
-    recovery_codes_left: int = Field(description="recovery codes that are unused", examples=[10])
+    recovery_codes_left: int = Field(description="number of unused recovery codes", examples=[10])
 
 
 class EnrolmentModel(ResponseModel):
@@ -60,7 +62,7 @@ class CodeBody(RequestModel):
 
 class RecoveryCodesModel(ResponseModel):
     recovery_codes: list[str] = Field(
-        description="in this answer only; empty where the account has unused ones",
+        description="shown only in this response; empty if the account has unused ones",
         examples=[["k3dq-7mzt-a2px-9wvb"]],
     )
 
@@ -80,7 +82,7 @@ def show() -> SecondFactorsModel:
 def begin_totp() -> EnrolmentModel:
     """Begin to set up an authenticator app.
 
-    The secret counts once `…/totp/confirm` gets a code. Requires a recent sign-in.
+    The secret takes effect when `…/totp/confirm` receives a code. Requires a recent sign-in.
     """
     return EnrolmentModel.of(totp.begin(context.services(), context.session_user()))
 
@@ -137,7 +139,7 @@ def replace_recovery_codes() -> RecoveryCodesModel:
 def remove_all(user_id: UUID) -> None:
     """Remove a user's two-step verification.
 
-    For a user who has lost phone, passkeys and recovery codes. The password alone then signs them
-    in. Requires a recent sign-in.
+    For a user who has lost phone, passkeys and recovery codes, and who then signs in with the
+    password alone. Requires a recent sign-in.
     """
     second_factors.remove_all(context.services(), context.session_user(), user_id)

@@ -26,7 +26,7 @@ class SessionModel(ResponseModel):
     id: UUID
     kind: SessionKind
     device: DeviceModel = Field(description="as reported by the client")
-    address: str | None = Field(description="of its last use", examples=["192.0.2.1"])
+    address: str | None = Field(description="address of the last use", examples=["192.0.2.1"])
     created_at: datetime
     last_used_at: datetime = Field(description="to the minute")
     expires_at: datetime
@@ -35,7 +35,7 @@ class SessionModel(ResponseModel):
 
 
 class SessionList(ResponseModel):
-    sessions: list[SessionModel] = Field(description="live ones, last used first")
+    sessions: list[SessionModel] = Field(description="active sessions, last used first")
 
 
 @blueprint.get("")
@@ -52,7 +52,7 @@ def list_sessions() -> SessionList:
 def end_others() -> None:
     """End all other sessions.
 
-    At once, in every process. Personal access tokens stay. Requires a token from signing in.
+    At once, in every process. Personal access tokens are kept. Requires a token from signing in.
     """
     context.session_user()
     sessions.end_other_sessions(context.services(), context.require_signed_in())

@@ -28,8 +28,8 @@ class UserModel(ResponseModel):
     name: str = Field(examples=["ada"])
     is_admin: bool
     created_at: datetime
-    disabled_at: datetime | None = Field(description="null: enabled", examples=[None])
-    last_seen_at: datetime | None = Field(description="null: never signed in")
+    disabled_at: datetime | None = Field(description="null if enabled", examples=[None])
+    last_seen_at: datetime | None = Field(description="null if they never signed in")
 
 
 class UserList(ResponseModel):
@@ -37,8 +37,8 @@ class UserList(ResponseModel):
 
 
 class UserChange(RequestModel):
-    is_admin: bool | None = Field(None, description="unset: as it is")
-    disabled: bool | None = Field(None, description="unset: as it is")
+    is_admin: bool | None = Field(None, description="omit to leave unchanged")
+    disabled: bool | None = Field(None, description="omit to leave unchanged")
 
 
 class PasswordResetModel(ResponseModel):
@@ -48,9 +48,10 @@ class PasswordResetModel(ResponseModel):
 
 class UserDeletion(RequestModel):
     documents: Literal["transfer", "keep_shared", "trash", "purge"] = Field(
-        description="`transfer`: all go to the user `to`. `keep_shared`: shared ones go to an "
-        "administrator, private ones are erased. `trash`: all go into the trash, under an "
-        "administrator. `purge`: all are erased",
+        description="`transfer`: all are transferred to the user `to`. `keep_shared`: "
+        "shared ones are transferred to an administrator, private ones are "
+        "erased. `trash`: all are moved to the trash of an administrator. "
+        "`purge`: all are erased",
         examples=["keep_shared"],
     )
     to: CleanText | None = Field(
@@ -84,7 +85,7 @@ def list_users() -> UserList:
 def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
     """Change an account.
 
-    The last administrator stays one: 409.
+    409 for the last administrator.
     """
     services, user = context.caller()
     administration.change_account(
@@ -99,7 +100,7 @@ def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
 def reset_password(user_id: UUID) -> PasswordResetModel:
     """Reset a password.
 
-    The current password stops working, and all sessions and tokens end at once. The link is good
+    The current password stops working, and all sessions and tokens end at once. The link is valid
     for 24 hours.
     """
     reset = administration.begin_password_reset(*context.caller(), user_id)
@@ -113,7 +114,7 @@ def reset_password(user_id: UUID) -> PasswordResetModel:
 def end_sessions(user_id: UUID) -> None:
     """End all sessions of a user.
 
-    At once, in every process. Personal access tokens stay.
+    At once, in every process. Personal access tokens are kept.
     """
     sessions.end_sessions_of(*context.caller(), user_id)
 

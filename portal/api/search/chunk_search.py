@@ -30,7 +30,7 @@ blueprint = ApiBlueprint(
     "chunk_search",
     __name__,
     url_prefix="/api/v1/search",
-    tag={"name": "Chunk search", "description": "Passages by meaning, by words, or by both."},
+    tag={"name": "Chunk search", "description": "Passages by meaning, by keywords, or by both."},
 )
 
 # Of fewer letters every other is a likely spelling. Chinese words have two.
@@ -65,8 +65,8 @@ def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse
 def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
     """Search passages by meaning, in a batch.
 
-    Each query is answered as by /semantic; an invalid one refuses all. They share the time of one
-    search: queries that exceed it are listed in `errors`, with empty results.
+    Each query is answered as by /semantic; one invalid query refuses all. They share the time limit
+    of one search: queries that exceed it are listed in `errors`, with empty results.
     """
     queries = [_semantic_query(body) for body in json_data.queries]
     found = chunk_search.each_by_meaning(*context.caller(), queries)
@@ -120,9 +120,9 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
 def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
     """Search passages by meaning and keywords.
 
-    combined_score follows from what each result shows: the mean of its two scores by the weights,
-    or the sum over its two ranks; `parts` are its addends. Omitted parameters take the configured
-    values; `used` has those that were used.
+    combined_score can be computed from each result: the weighted mean of its two scores, or the sum
+    over its two ranks; `parts` are its addends. Omitted parameters take the configured values;
+    `used` contains those that were used.
     """
     query = HybridQuery(
         text=json_data.query_text,
@@ -156,7 +156,7 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
 def search_similar(chunk_id: UUID, query_data: schemas.SimilarQuery) -> schemas.SimilarResponse:
     """Find similar passages.
 
-    By cosine similarity to the passage's vector, without the passage.
+    By cosine similarity to the passage's vector, excluding the passage itself.
     """
     found = chunk_search.similar(
         *context.caller(),

@@ -116,9 +116,9 @@ TopK = Annotated[
     Field(
         ge=1,
         le=MAX_RESULTS,
-        description="how many passages at most, up to PORTAL_SEARCH__MAX_TOP_K; left out: `top_n` "
-        "of the search settings where an administrator has set it, else "
-        "PORTAL_SEARCH__DEFAULT_TOP_K, 10 unless it is set",
+        description="maximum number of passages, up to PORTAL_SEARCH__MAX_TOP_K; default: "
+        "`top_n` of the search settings if an administrator has set it, else "
+        "PORTAL_SEARCH__DEFAULT_TOP_K, which defaults to 10",
     ),
 ]
 Threshold = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -139,12 +139,14 @@ class WithinBody(RequestModel):
 
     job_id: UUID | None = Field(None, description="only passages of this job")
     metadata_filter: FilterJson = None
-    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    conversation_id: UUID | None = Field(
+        None, description="apply the switches of this conversation"
+    )
     scope: ScopeBody | None = SCOPE
 
 
 class SemanticBody(WithinBody):
-    """A question as text, or as a vector by the model that serves; just one of them."""
+    """A question as text, or as a vector of the active model; exactly one of them."""
 
     model_config = ConfigDict(json_schema_extra=_ONE_QUESTION)
 
@@ -152,22 +154,22 @@ class SemanticBody(WithinBody):
         None,
         min_length=1,
         max_length=MAX_QUERY_CHARACTERS,
-        description="the question; or give query_vector",
+        description="the question; alternatively, query_vector",
         examples=["年假有多少天？"],
     )
     query_vector: list[Component] | None = Field(
         None,
         min_length=1,
         max_length=MAX_DIMENSIONS,
-        description="a vector of your own, with the dimensions of the serving model and not all "
-        "zeros: anything else is 422",
+        description="your own vector, with the dimensions of the active model and not all "
+        "zeros; anything else is 422",
         examples=[None],
     )
     top_k: TopK = None
     similarity_threshold: Threshold = Field(
         None,
-        description="minimum cosine similarity; 0: none; left out: "
-        "PORTAL_SEARCH__SIMILARITY_THRESHOLD, 0 unless it is set",
+        description="minimum cosine similarity; 0 for none; default: "
+        "PORTAL_SEARCH__SIMILARITY_THRESHOLD, which defaults to 0",
     )
 
     @model_validator(mode="after")
@@ -184,12 +186,12 @@ class TextBody(WithinBody):
     top_k: TopK = None
     language: Literal["auto", "simple", "english", "chinese", "en", "zh"] = Field(
         "auto",
-        description="accepted for compatibility and ignored: each word is analysed by its script, "
-        "so that one query finds passages in both languages",
+        description="accepted for compatibility and ignored: words are analysed by their "
+        "script, so one query finds passages in both languages",
     )
-    highlight: bool = Field(True, description="give highlighted_content")
+    highlight: bool = Field(True, description="return highlighted_content")
     fuzzy: bool = Field(
-        False, description="search for likely spellings of words that stand in no passage"
+        False, description="search for likely spellings of words that occur in no passage"
     )
 
     @model_validator(mode="after")
@@ -202,23 +204,22 @@ class HybridBody(WithinBody):
     query_text: Query
     top_k: TopK = None
     vector_weight: Weight | None = Field(
-        None, description="as a share of both weights; left out: the configured one, 0.7"
+        None, description="relative to the sum of both weights; default: as configured, 0.7"
     )
     text_weight: Weight | None = Field(
-        None, description="as a share of both weights; left out: the configured one, 0.3"
+        None, description="relative to the sum of both weights; default: as configured, 0.3"
     )
     fusion_method: Literal["weighted_sum", "rrf"] | None = Field(
         None,
-        description="add up scores, or go by ranks alone; left out: the configured one, "
-        "weighted_sum",
+        description="add up scores, or use ranks only; default: as configured, weighted_sum",
     )
     rrf_k: int | None = Field(
-        None, ge=1, le=1000, description="the constant of rrf; left out: the configured one, 60"
+        None, ge=1, le=1000, description="the constant k of rrf; default: as configured, 60"
     )
     similarity_threshold: Threshold = Field(
         None,
-        description="minimum cosine similarity of a passage that no word of the query "
-        "found; 0: none; left out: PORTAL_SEARCH__SIMILARITY_THRESHOLD",
+        description="minimum cosine similarity of passages without a keyword match; 0 for "
+        "none; default: PORTAL_SEARCH__SIMILARITY_THRESHOLD",
     )
 
     @model_validator(mode="after")
@@ -233,14 +234,16 @@ class HybridBody(WithinBody):
 
 class BatchBody(RequestModel):
     queries: list[SemanticBody] = Field(
-        min_length=1, max_length=MAX_QUERIES, description="answered in this order"
+        min_length=1, max_length=MAX_QUERIES, description="queries, answered in this order"
     )
 
 
 class SimilarQuery(RequestModel):
     top_k: TopK = None
     exclude_same_job: bool = Field(False, description="only passages of other jobs")
-    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    conversation_id: UUID | None = Field(
+        None, description="apply the switches of this conversation"
+    )
 
 
 def _require_text(query: str) -> None:
@@ -257,25 +260,27 @@ class FoundModel(ResponseModel):
     chunk: ChunkModel
     chunk_id: UUID
     document_id: UUID
-    title: str = Field(description="of the document", examples=["Leave rules"])
+    title: str = Field(description="title of the document", examples=["Leave rules"])
 
 
 class SimilarModel(FoundModel):
-    similarity: float = Field(description="cosine similarity, -1 to 1", examples=[0.83])
+    similarity: float = Field(description="cosine similarity, from -1 to 1", examples=[0.83])
 
 
 class TextModel(FoundModel):
     relevance_score: float = Field(
-        description="BM25 as a share of the best passage's, 0 to 1: the best has 1", examples=[1.0]
+        description="BM25 relative to that of the best passage, from 0 to 1", examples=[1.0]
     )
     bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
     highlighted_content: str | None = Field(
-        description="the content as HTML, words of the question within <mark>; null: not asked for",
+        description="the content as HTML, with the words of the query in <mark>; null if "
+        "not requested",
         examples=["工作满一年的员工享有十天带薪<mark>年假</mark>。"],
     )
     similarity: float | None = Field(
-        description="of a fuzzy search: how like the words of the query are to those of the "
-        "passage, 1 where it holds each as typed, 0 to 1; null: not fuzzy",
+        description="for a fuzzy search: similarity of the words of the query and the "
+        "passage, from 0 to 1; 1 if it contains each word as typed; null if not"
+        " fuzzy",
         examples=[None],
     )
 
@@ -286,19 +291,20 @@ class HybridModel(FoundModel):
         "text_score; rrf: the sum of 1 / (rrf_k + rank) over both ranks",
         examples=[0.88],
     )
-    parts: PartsModel = Field(description="what was added up to combined_score")
+    parts: PartsModel = Field(description="the addends of combined_score")
     vector_score: float = Field(
         description="cosine similarity; 0 for a passage without a vector", examples=[0.83]
     )
     text_score: float = Field(
-        description="BM25 as a share of the best passage's; 0: no word found it", examples=[1.0]
+        description="BM25 relative to that of the best passage; 0 if no word matched",
+        examples=[1.0],
     )
     bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
     vector_rank: int | None = Field(
-        description="place by meaning, from 1; null: not found by it", examples=[1]
+        description="rank by meaning, from 1; null if not found by meaning", examples=[1]
     )
     text_rank: int | None = Field(
-        description="place by words, from 1; null: not found by them", examples=[1]
+        description="rank by keywords, from 1; null if not found by keywords", examples=[1]
     )
 
 
@@ -307,15 +313,15 @@ class HybridParametersModel(ResponseModel):
 
     top_k: int
     fusion_method: Literal["weighted_sum", "rrf"]
-    vector_weight: float = Field(description="as a share of both", examples=[0.7])
-    text_weight: float = Field(description="as a share of both", examples=[0.3])
+    vector_weight: float = Field(description="relative to the sum of both", examples=[0.7])
+    text_weight: float = Field(description="relative to the sum of both", examples=[0.3])
     rrf_k: int = Field(examples=[60])
     similarity_threshold: float
 
 
 class ResultsModel(ResponseModel):
-    total: int = Field(description="how many results there are here")
-    top_k: int = Field(description="how many there could be", examples=[10])
+    total: int = Field(description="number of results returned")
+    top_k: int = Field(description="maximum number of results", examples=[10])
     degraded: list[str] = Field(
         description="unavailable parts of the search, as codes", examples=[[]]
     )
@@ -335,11 +341,12 @@ class TextResultsModel(ResultsModel):
 class HybridResultsModel(ResultsModel):
     results: list[HybridModel]
     fusion_method: FusionMethod = Field(
-        description="what ordered them: text_only or vector_only where one of both found nothing",
+        description="how they were ranked; text_only or vector_only if only one of the two "
+        "found anything",
         examples=[FusionMethod.WEIGHTED_SUM],
     )
     used: HybridParametersModel | None = Field(
-        description="the parameters used; null: nothing was searched"
+        description="the parameters used; null if nothing was searched"
     )
 
 
@@ -349,18 +356,18 @@ class SimilarResultsModel(ResultsModel):
 
 
 class BatchErrorModel(ResponseModel):
-    """Why a query of a batch has no results."""
+    """The reason why a query of a batch has no results."""
 
-    index: int = Field(description="which query, from 0", examples=[19])
-    code: str = Field(examples=["batch_timed_out"], description="stable, for programs")
+    index: int = Field(description="index of the query, from 0", examples=[19])
+    code: str = Field(examples=["batch_timed_out"], description="stable code for programs")
     message: str = Field(description="what happened, why, and what to do")
 
 
 class BatchResultsModel(ResponseModel):
-    results: list[SemanticResultsModel] = Field(description="one a query, in their order")
+    results: list[SemanticResultsModel] = Field(description="one per query, in the same order")
     total: int
     errors: list[BatchErrorModel] = Field(
-        description="one a query that the time did not suffice for", examples=[[]]
+        description="one for each query that exceeded the time limit", examples=[[]]
     )
 
 

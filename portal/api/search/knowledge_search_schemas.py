@@ -38,40 +38,42 @@ class SearchBody(RequestModel):
     query: CleanText = Field(
         min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["年假有多少天？"]
     )
-    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="unset: the configured 5")
-    mode: SearchMode = Field(SearchMode.HYBRID, description="by meaning, by words, or both")
-    fusion: Fusion | None = Field(None, description="unset: the configured one")
+    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="default: as configured, 5")
+    mode: SearchMode = Field(SearchMode.HYBRID, description="by meaning, by keywords, or both")
+    fusion: Fusion | None = Field(None, description="default: as configured")
     normalisation: Normalisation | None = Field(
-        None, description="how weighted fusion brings both scores to one scale; unset: configured"
+        None, description="how weighted fusion normalises both scores; default: as configured"
     )
-    weights: WeightsModel | None = Field(None, description="unset: the configured 0.7 and 0.3")
+    weights: WeightsModel | None = Field(None, description="default: as configured, 0.7 and 0.3")
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
-    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
-    scope: ScopeBody | None = Field(None, description="only these, of what is switched on")
+    conversation_id: UUID | None = Field(
+        None, description="apply the switches of this conversation"
+    )
+    scope: ScopeBody | None = Field(None, description="only these, among what is switched on")
     threshold: float | None = Field(
         None,
         ge=0,
         le=1,
         allow_inf_nan=False,
-        description="cuts `confidence` in hybrid and vector mode and `score` in keyword mode; "
-        "where fewer than `top_n` passages reach it, the best by words fill up, with `source` "
-        "`keyword`",
+        description="minimum `confidence` in hybrid and vector mode, minimum `score` in "
+        "keyword mode; if fewer than `top_n` passages reach it, keyword results"
+        " with `source` `keyword` are added",
     )
     fuzzy: bool = Field(
-        False, description="search for likely spellings of words that stand in no document"
+        False, description="search for likely spellings of words that occur in no document"
     )
     explain: bool = Field(
-        False, description="say which plan ran, how long each leg took, and the parts of each score"
+        False, description="return the plan, the time of each leg, and the parts of each score"
     )
 
 
 class PartsModel(ResponseModel):
     """The addends of a score."""
 
-    vector: float = Field(description="what meaning added", examples=[0.42])
-    text: float = Field(description="what words added", examples=[0.3])
-    domain: float = Field(description="what the preferred domain added", examples=[0.0])
-    proximity: float = Field(description="what words that stand together added", examples=[0.1])
+    vector: float = Field(description="contribution of meaning", examples=[0.42])
+    text: float = Field(description="contribution of keywords", examples=[0.3])
+    domain: float = Field(description="contribution of the preferred domain", examples=[0.0])
+    proximity: float = Field(description="contribution of adjacent words", examples=[0.1])
 
 
 class ResultModel(ResponseModel):
@@ -86,33 +88,38 @@ class ResultModel(ResponseModel):
     page_label: PageLabel
     heading: str | None
     score: float = Field(
-        description="orders the results; its scale is the fusion's. In keyword mode the best has 1"
+        description="the sort key; its scale depends on the fusion. In keyword mode the "
+        "best passage has 1"
     )
     parts: PartsModel | None = Field(
-        description="with `explain`: what was added up to `score`", examples=[None]
+        description="with `explain`: the addends of `score`", examples=[None]
     )
     vector_score: float | None = Field(description="cosine similarity")
-    text_score: float = Field(description="BM25 as a share of the best passage's, in [0, 1]")
+    text_score: float = Field(description="BM25 relative to that of the best passage, in [0, 1]")
     bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
     confidence: float = Field(description="calibrated probability that the passage is relevant")
     low_confidence: bool
     source: SearchMode
-    vector_rank: int | None = Field(description="place by meaning, from 1; null: not found by it")
-    text_rank: int | None = Field(description="place by words, from 1; null: not found by them")
-    rerank_score: float | None = Field(description="of the re-ranking model, where one ran")
+    vector_rank: int | None = Field(
+        description="rank by meaning, from 1; null if not found by meaning"
+    )
+    text_rank: int | None = Field(
+        description="rank by keywords, from 1; null if not found by keywords"
+    )
+    rerank_score: float | None = Field(description="score of the re-ranking model, if one was used")
     matched_words: list[str] = Field(
-        description="words of the question as the passage has them", examples=[["年假"]]
+        description="words of the question as they occur in the passage", examples=[["年假"]]
     )
     duplicate_count: int = Field(description="number of near-identical passages it represents")
-    url: str = Field(description="opens the document at the passage")
+    url: str = Field(description="address of the document at the passage")
 
 
 class CorrectionModel(ResponseModel):
-    query: str = Field(description="the whole question as it would read")
+    query: str = Field(description="the corrected question")
     replaced: list[tuple[str, str]] = Field(
-        description="[as asked, as corrected]", examples=[[["anual", "annual"]]]
+        description="pairs of [typed, corrected]", examples=[[["anual", "annual"]]]
     )
-    is_applied: bool = Field(description="true: applied; false: a suggestion")
+    is_applied: bool = Field(description="whether it was applied or only suggested")
 
 
 class SearchParametersModel(ResponseModel):
@@ -126,7 +133,7 @@ class SearchParametersModel(ResponseModel):
 
 
 class LegSharesModel(ResponseModel):
-    """Shares: their sum is 1."""
+    """Weights that add up to 1."""
 
     vector: float = Field(examples=[0.7])
     text: float = Field(examples=[0.3])
@@ -143,12 +150,12 @@ class SearchResponse(ResponseModel):
     correction: CorrectionModel | None = Field(
         None, description="another spelling of the query", examples=[None]
     )
-    off_topic: bool = Field(description="no result looks like an answer")
+    off_topic: bool = Field(description="whether no result looks relevant")
     explanation: dict[str, Any] | None = Field(
-        None, description="with `explain`: plan and times", examples=[None]
+        None, description="with `explain`: the plan and times", examples=[None]
     )
     used: SearchParametersModel | None = Field(
-        None, description="the parameters used; null: nothing was searched"
+        None, description="the parameters used; null if nothing was searched"
     )
 
 
@@ -159,8 +166,10 @@ class WhyQuery(RequestModel):
         description="the question of the search",
         examples=["年假有多少天？"],
     )
-    document_id: UUID = Field(description="the document that is missed")
-    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    document_id: UUID = Field(description="the missing document")
+    conversation_id: UUID | None = Field(
+        None, description="apply the switches of this conversation"
+    )
     mode: SearchMode = Field(SearchMode.HYBRID, description="as in the search")
     fusion: Fusion | None = Field(None, description="as in the search")
     normalisation: Normalisation | None = Field(None, description="as in the search")
@@ -187,20 +196,22 @@ class WhyResponse(ResponseModel):
     document_id: UUID
     title: str
     reason: MissingReason = Field(
-        description="`in_results`: it is among them, at `rank`",
+        description="`in_results`: it is among the results, at `rank`",
         examples=[MissingReason.IN_RESULTS],
     )
     message: str = Field(description="the reason and what to do, in the reader's language")
-    rank: int | None = Field(description="place of its best passage among all, from 1")
-    ranked_beyond: int | None = Field(description="with `ranked`, it comes after so many")
-    shown_count: int | None = Field(description="how many results the search gives")
+    rank: int | None = Field(description="rank of its best passage, from 1")
+    ranked_beyond: int | None = Field(
+        description="with `ranked`: it ranks below this many passages"
+    )
+    shown_count: int | None = Field(description="number of results of the search")
     score: float | None
     threshold: float | None
-    chunk_id: UUID | None = Field(description="its best passage, where it is ranked")
+    chunk_id: UUID | None = Field(description="its best passage, if it has a rank")
     status: DocumentStatus | None = Field(description="with `not_ready`")
     failed_filter: FailedFilterModel | None = Field(
         description="with `excluded_by_filter`", examples=[None]
     )
     duplicate_of: OtherDocumentModel | None = Field(
-        description="the result that says the same", examples=[None]
+        description="the result that it duplicates", examples=[None]
     )

@@ -20,13 +20,13 @@ blueprint = ApiBlueprint("saved_searches_api", __name__, url_prefix="/api/search
 
 
 class SearchArguments(RequestModel):
-    """A search as the address of its page says it."""
+    """A search, as in the address of its page."""
 
     q: _Value = Field(
         min_length=1, max_length=800, pattern=r"\S", description="the query", examples=["合同"]
     )
     mode: Literal["hybrid", "vector", "keyword"] | None = None
-    folder: UUID | None = Field(None, description="a folder and what lies below it")
+    folder: UUID | None = Field(None, description="a folder and everything below it")
     tag: _Value | None = Field(None, max_length=MAX_VALUE_CHARACTERS, examples=["2026"])
     type: _Value | None = Field(None, max_length=30, examples=["pdf"])
     owner: UUID | None = None
@@ -38,7 +38,9 @@ class SearchArguments(RequestModel):
 
 class NewSearchBody(RequestModel):
     name: CleanText = Field(
-        "", max_length=MAX_NAME_CHARACTERS, description="unlike those of your others; empty: `q`"
+        "",
+        max_length=MAX_NAME_CHARACTERS,
+        description="unique among your saved searches; empty for `q`",
     )
     arguments: SearchArguments
 
@@ -51,7 +53,7 @@ class SavedSearchModel(ResponseModel):
     id: UUID
     name: str = Field(examples=["新合同"])
     arguments: dict[str, str] = Field(
-        description=f"those that are set of {', '.join(NAMES)}", examples=[{"q": "合同"}]
+        description=f"any of {', '.join(NAMES)}", examples=[{"q": "合同"}]
     )
     created_at: AwareDatetime
 

@@ -32,7 +32,7 @@ class _SearchArguments(RequestModel):
     query: CleanText = Field(
         max_length=MAX_QUERY_CHARACTERS,
         examples=["年假有多少天？"],
-        description="text and nothing else; an empty one finds nothing",
+        description="plain text; an empty query finds nothing",
     )
     limit: int = Field(
         DEFAULT_LIMIT,
@@ -40,7 +40,7 @@ class _SearchArguments(RequestModel):
         description="maximum number of results; less than 1 counts as 5",
     )
     threshold: Similarity | None = Field(
-        None, description="minimum cosine similarity; unset: no minimum"
+        None, description="minimum cosine similarity; default: none"
     )
     content_type: CleanText | None = Field(
         None,
@@ -60,37 +60,40 @@ class SemanticSearchQuery(_SearchArguments, ScopeQuery):
 
 
 class SemanticResultModel(ResponseModel):
-    id: UUID = Field(description="the passage's")
+    id: UUID = Field(description="id of the passage")
     document_id: UUID
     content: str = Field(description="the whole passage")
     similarity: float | None = Field(
-        description="cosine to the question; null where the question or the passage has no vector"
+        description="cosine similarity to the question; null if either has no vector"
     )
     metadata: dict[str, Any] = Field(
-        description="`title`, `content_type`, `page`, `heading`, `chunk_index`, what a program "
-        "said of the passage, and `similarity`; of a hybrid search also `rrf_score`, `dense_rank` "
-        "and `sparse_rank`",
+        description="`title`, `content_type`, `page`, `heading`, `chunk_index`, the "
+        "metadata given by a program, and `similarity`; for a hybrid search "
+        "also `rrf_score`, `dense_rank` and `sparse_rank`",
         examples=[{"title": "员工手册", "content_type": "text/markdown", "similarity": 0.87}],
     )
-    url: str = Field(description="opens the document at the passage")
+    url: str = Field(description="address of the document at the passage")
 
 
 class SemanticSearchResponse(ResponseModel):
     query: str
     results: list[SemanticResultModel]
-    count: int = Field(description="how many results there are")
-    method: Literal["dense", "sparse", "hybrid", "none"] = Field(description="what ran")
-    hybrid_enabled: bool = Field(description="whether hybrid search is switched on and possible")
+    count: int = Field(description="number of results")
+    method: Literal["dense", "sparse", "hybrid", "none"] = Field(description="how it was searched")
+    hybrid_enabled: bool = Field(description="whether hybrid search is enabled and available")
     degraded: list[str] = Field(
-        description="what was done without, in codes such as `embedder_unavailable`", examples=[[]]
+        description="unavailable parts of the search, as codes such as `embedder_unavailable`",
+        examples=[[]],
     )
 
 
 class HybridStatusModel(ResponseModel):
     backend: str = Field(examples=["postgresql"])
     is_requested: bool = Field(description="by USE_HYBRID_SEARCH")
-    is_enabled: bool = Field(description="requested, and there is an index of words")
-    reason: str | None = Field(None, description="why it is requested and not enabled, as a code")
+    is_enabled: bool = Field(description="whether it is requested and there is a keyword index")
+    reason: str | None = Field(
+        None, description="code of the reason why it is requested but not enabled"
+    )
 
 
 blueprint = ApiBlueprint(
@@ -101,9 +104,9 @@ blueprint = ApiBlueprint(
 )
 
 _DESCRIPTION = (
-    "By meaning alone, or, with `USE_HYBRID_SEARCH` on, by meaning and words: both lists are fused "
-    "by reciprocal ranks (k = 60). Where one of the two fails the other answers, and `degraded` "
-    "says so."
+    "By meaning only, or with `USE_HYBRID_SEARCH` by meaning and keywords: both lists are fused by "
+    "reciprocal rank (k = 60). If one of them fails, the other is returned, and `degraded` says "
+    "so."
 )
 
 

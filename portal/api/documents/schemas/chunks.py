@@ -32,24 +32,26 @@ class Envelope(ResponseModel):
 
 class ChunkModel(ResponseModel):
     id: UUID
-    job_id: UUID = Field(description="the job that read it")
+    job_id: UUID = Field(description="the job that created it")
     document_id: UUID
-    chunk_index: int = Field(description="its place among the job's passages, from 0")
+    chunk_index: int = Field(description="position among the job's passages, from 0")
     content: str = Field(examples=["工作满一年的员工享有十天带薪年假。"])
     metadata: dict[str, Any] = Field(examples=[_METADATA])
-    page: int | None = Field(description="page of the document, where it has pages", examples=[3])
-    heading: str | None = Field(description="the heading that it stands under", examples=["年假"])
+    page: int | None = Field(
+        description="page of the document; null if it has no pages", examples=[3]
+    )
+    heading: str | None = Field(description="heading above the passage", examples=["年假"])
     created_at: AwareDatetime
     has_embedding: bool = Field(
-        description="whether the model that serves has a vector of it", examples=[True]
+        description="whether the active model has a vector for it", examples=[True]
     )
 
 
 class ChunkQuery(RequestModel):
-    limit: int = Field(20, ge=1, le=100, description="passages a page")
+    limit: int = Field(20, ge=1, le=100, description="passages per page")
     offset: int = Field(0, ge=0, le=MAX_CHUNK_INDEX, description="number of passages to skip")
-    sort_by: ChunkOrder = Field(ChunkOrder.CHUNK_INDEX, description="what orders them")
-    sort_order: Literal["asc", "desc"] = Field("asc", description="which way")
+    sort_by: ChunkOrder = Field(ChunkOrder.CHUNK_INDEX, description="sort key")
+    sort_order: Literal["asc", "desc"] = Field("asc", description="sort direction")
 
 
 class PaginationModel(ResponseModel):
@@ -80,7 +82,7 @@ class NewChunkModel(RequestModel):
         examples=["Part-time staff earn leave by the hour."],
     )
     chunk_index: int | None = Field(
-        None, ge=0, le=MAX_CHUNK_INDEX, description="its place; unset: behind the last"
+        None, ge=0, le=MAX_CHUNK_INDEX, description="its position; default: after the last passage"
     )
     metadata: dict[str, Any] = Field(
         default_factory=dict, description="values for metadata_filter", examples=[_METADATA]
@@ -102,7 +104,7 @@ class AddChunksBody(RootModel[NewChunksModel | NewChunkModel]):
 
 
 class AddedChunksModel(ResponseModel):
-    chunks: list[ChunkModel] = Field(description="in the order given")
+    chunks: list[ChunkModel] = Field(description="in the given order")
     total: int
 
 
@@ -111,9 +113,7 @@ class AddedChunksResponse(Envelope):
 
 
 class DeleteChunksQuery(RequestModel):
-    only_added: bool = Field(
-        False, description="leave the passages of the document's own text where they are"
-    )
+    only_added: bool = Field(False, description="keep the passages of the document's own text")
 
 
 class DeletedModel(ResponseModel):

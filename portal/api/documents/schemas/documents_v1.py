@@ -30,7 +30,7 @@ Query = Annotated[
         min_length=1,
         max_length=MAX_QUERY_CHARACTERS,
         examples=["年假有多少天？"],
-        description="text and nothing else: what looks like SQL or markup is looked for",
+        description="plain text: SQL and markup have no special meaning",
     ),
 ]
 Weight = Annotated[float | None, Field(ge=0, le=_MAX_WEIGHT, allow_inf_nan=False)]
@@ -52,17 +52,17 @@ class StoredDocumentModel(DocumentHeadModel):
 
 class DocumentPageQuery(RequestModel):
     cursor: CleanText | None = cursor_field(TEXT_CURSOR, max_length=2000)
-    limit: int = Field(50, ge=1, le=200, description="documents a page")
+    limit: int = Field(50, ge=1, le=200, description="documents per page")
 
 
 class DocumentPageResponse(ResponseModel):
     documents: list[DocumentHeadModel]
     total_count: int
-    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+    next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
 class HybridWeightsModel(RequestModel):
-    """Not both 0; one that is left out is as configured."""
+    """Not both 0; an omitted weight is as configured."""
 
     text: Weight = Field(None, description="of `text_score`; configured: 0.35")
     vector: Weight = Field(None, description="of `vec_score`; configured: 0.65")
@@ -70,12 +70,12 @@ class HybridWeightsModel(RequestModel):
 
 class DocumentSearchQuery(ScopeQuery):
     q: Query
-    limit: int = Field(10, ge=1, le=MAX_RESULTS, description="documents wanted")
+    limit: int = Field(10, ge=1, le=MAX_RESULTS, description="maximum number of documents")
 
 
 class DocumentSearchBody(RequestModel):
     query: Query
-    limit: int = Field(10, ge=1, le=MAX_RESULTS, description="documents wanted")
+    limit: int = Field(10, ge=1, le=MAX_RESULTS, description="maximum number of documents")
     weights: HybridWeightsModel | None = None
     scope: ScopeBody | None = SCOPE
 
@@ -88,30 +88,30 @@ class UsedWeightsModel(ResponseModel):
 class DocumentHitModel(ResponseModel):
     """A document with its best passage."""
 
-    id: UUID = Field(description="the document's, as `document_id`")
+    id: UUID = Field(description="same as `document_id`")
     document_id: UUID
     title: str
-    text_score: float = Field(description="BM25 as a share of the best passage's, in [0, 1]")
-    vec_score: float = Field(description="cosine to the question; 0 where there is no vector")
+    text_score: float = Field(description="BM25 relative to that of the best passage, in [0, 1]")
+    vec_score: float = Field(description="cosine similarity to the question; 0 without a vector")
     final_score: float = Field(
         description="weights.text × text_score + weights.vector × vec_score; orders the hits"
     )
-    chunk_id: UUID = Field(description="the passage that scores best")
-    excerpt: str = Field(description="of that passage")
+    chunk_id: UUID = Field(description="the best passage")
+    excerpt: str = Field(description="excerpt of the best passage")
     highlights: list[list[int]] = Field(description="[start, end] in characters of the excerpt")
     page: int | None
     page_label: PageLabel
     heading: str | None
     confidence: float = Field(description="calibrated probability that the passage is relevant")
     low_confidence: bool
-    source: SearchMode = Field(description="what found it: words, meaning or both")
-    url: str = Field(description="opens the document at the passage")
+    source: SearchMode = Field(description="found by keywords, by meaning or by both")
+    url: str = Field(description="address of the document at the passage")
 
 
 class DegradedModel(ResponseModel):
     degraded: bool = Field(description="whether part of the search was unavailable")
     reasons: list[str] = Field(
-        description="what, in codes such as `embedder_unavailable`: words alone were searched",
+        description="codes such as `embedder_unavailable`: only keywords were searched",
         examples=[[]],
     )
 
@@ -131,16 +131,16 @@ class AnswerBody(RequestModel):
 
 class AnswerResponse(DegradedModel):
     answer: str = Field(
-        description="Markdown; marker [n] names the n-th of `citations`. `answer unavailable` "
-        "where the chat model gave nothing",
+        description="Markdown; marker [n] refers to the n-th of `citations`. `answer "
+        "unavailable` if the chat model gave no answer",
         examples=["每年十五天 [1]。"],
     )
-    citations: list[UUID] = Field(description="documents that the answer cites, by first use")
+    citations: list[UUID] = Field(description="cited documents, in order of first use")
     hits: list[DocumentHitModel] = Field(description="the passages used, best first")
     status: AnswerStatus = Field(
-        description="`abstained`: what was found holds no answer, and `answer` says so"
+        description="`abstained`: the passages found do not contain an answer, and `answer` says so"
     )
-    message: str | None = Field(None, description="with `unavailable`: why, and what to do")
+    message: str | None = Field(None, description="with `unavailable`: the reason and what to do")
 
 
 class EmbedBody(RequestModel):
@@ -150,6 +150,6 @@ class EmbedBody(RequestModel):
 
 
 class EmbedResponse(ResponseModel):
-    model: str = Field(description="the embedding model that serves", examples=["hashing-384"])
-    embedded: int = Field(description="passages that got a vector now")
-    remaining: int = Field(description="passages that still have none")
+    model: str = Field(description="the active embedding model", examples=["hashing-384"])
+    embedded: int = Field(description="passages that were embedded now")
+    remaining: int = Field(description="passages that still have no vector")

@@ -28,11 +28,11 @@ class JobModel(ResponseModel):
     document_id: UUID
     status: JobStatus = Field(examples=[JobStatus.PROCESSING])
     stage: JobStage | None = Field(
-        description="current stage, or the stage when it ended; null: not started",
+        description="current stage, or the stage when it ended; null if not started",
         examples=[JobStage.EMBEDDING],
     )
-    done: int = Field(description="pages while it reads, passages while it embeds", examples=[340])
-    total: int = Field(description="the total of `done`; 0: not counted yet", examples=[900])
+    done: int = Field(description="pages while reading, passages while embedding", examples=[340])
+    total: int = Field(description="total for `done`; 0 if not counted yet", examples=[900])
     attempts: int = Field(description="attempts started, including the current one", examples=[1])
     error: FailureModel | None = Field(
         description="why the last attempt failed, even if another is due", examples=[None]
@@ -50,7 +50,7 @@ class JobModel(ResponseModel):
 
 
 class ListedJobModel(JobModel):
-    title: str = Field(description="of the document")
+    title: str = Field(description="title of the document")
     owner: str
 
 
@@ -70,12 +70,12 @@ class QueueModel(ResponseModel):
 class JobListResponse(ResponseModel):
     jobs: list[ListedJobModel]
     queue: QueueModel
-    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+    next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
 class JobQuery(PageQuery):
     status: JobStatus | None = Field(None, description="only jobs in this state")
-    limit: int = Field(50, ge=1, le=200, description="jobs a page")
+    limit: int = Field(50, ge=1, le=200, description="jobs per page")
 
 
 class RetriedResponse(ResponseModel):

@@ -56,7 +56,9 @@ class DocumentModel(ResponseModel):
     visibility: Visibility
     domain: str | None
     owner: str
-    folder_id: UUID | None = Field(description="null: in none that you may see", examples=[None])
+    folder_id: UUID | None = Field(
+        description="null if it is in no folder that you may see", examples=[None]
+    )
     folder: str | None = Field(description="the name of its folder", examples=[None])
     tags: list[str] = Field(examples=[["2026"]])
     job_id: UUID | None = Field(description="its last ingestion")
@@ -73,7 +75,7 @@ class DocumentDetailModel(DocumentModel):
     sha256: str
     revision_id: UUID | None
     extractor: str | None = Field(examples=["pypdfium2"])
-    encoding: str | None = Field(description="of a text file", examples=[None])
+    encoding: str | None = Field(description="encoding of a text file", examples=[None])
     page_count: int
     character_count: int
 
@@ -81,14 +83,14 @@ class DocumentDetailModel(DocumentModel):
 class DocumentListResponse(ResponseModel):
     documents: list[DocumentModel]
     total_count: int
-    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+    next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
 _TYPES = {one.short.lower(): one for one in MediaType}
 
 
 class DocumentFilters(RequestModel):
-    """What a document must be like; all of it together."""
+    """Filters of documents; all of them apply."""
 
     status: DocumentStatus | None = Field(None, description="only documents in this state")
     type: (
@@ -119,7 +121,7 @@ class DocumentFilters(RequestModel):
     tag: CleanText | None = Field(
         None, max_length=MAX_TAG_CHARACTERS, description="only documents with this tag"
     )
-    unfiled: bool = Field(False, description="only in no folder")
+    unfiled: bool = Field(False, description="only documents outside of folders")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
 
     def filters(self) -> DocumentFilter:
@@ -139,13 +141,14 @@ class DocumentFilters(RequestModel):
 class DocumentQuery(DocumentFilters):
     cursor: CleanText | None = cursor_field(TEXT_CURSOR, max_length=2000)
     sort: DocumentSort = Field(
-        DocumentSort.NEWEST, description="a minus means descending; equal ones newest first"
+        DocumentSort.NEWEST,
+        description="a minus sign sorts in descending order; ties are sorted newest first",
     )
-    limit: int = Field(50, ge=1, le=200, description="documents a page")
+    limit: int = Field(50, ge=1, le=200, description="documents per page")
 
 
 class UploadedModel(DocumentModel):
-    is_duplicate: bool = Field(description="the same bytes were already there")
+    is_duplicate: bool = Field(description="whether the same file had been uploaded before")
 
 
 class UploadResponse(ResponseModel):
@@ -190,7 +193,7 @@ IDEMPOTENCY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]{1,200}$"},
-    "description": "visible ASCII; the same key and body get the same answer for a day",
+    "description": "visible ASCII; the same key and body get the same response for a day",
 }
 
 
@@ -202,7 +205,7 @@ class TagsBody(RequestModel):
 
 class TagModel(ResponseModel):
     name: str = Field(examples=["合同"])
-    document_count: int = Field(description="that you may see")
+    document_count: int = Field(description="number of documents that you may see")
 
 
 class TagListModel(ResponseModel):
@@ -210,7 +213,7 @@ class TagListModel(ResponseModel):
 
 
 class FolderBody(RequestModel):
-    folder_id: UUID | None = Field(description="null: into no folder")
+    folder_id: UUID | None = Field(description="null for no folder")
 
 
 class DeleteQuery(RequestModel):
@@ -222,7 +225,7 @@ class ReindexRequest(RequestModel):
         None,
         min_length=1,
         max_length=40,
-        description="of a text file or a web page, such as `gb18030`; null: as it is recognised",
+        description="encoding of a text file or web page, such as `gb18030`; null to detect it",
         examples=["gb18030"],
         json_schema_extra={"enum": [*ENCODINGS, None]},
     )

@@ -122,22 +122,22 @@ class ScopeQuery(RequestModel):
 
     @field_validator("documents", "folders")
     @classmethod
-    def _are_ids(cls, value: str | None) -> str | None:
+    def _require_ids(cls, value: str | None) -> str | None:
         """Refuse anything but a list of ids."""
-        for one in _listed(value):
+        for one in _split_list(value):
             UUID(one)
         return value
 
     def to_scope(self) -> AskScope | None:
         scope = AskScope(
-            tuple(UUID(one) for one in _listed(self.documents)),
-            tuple(UUID(one) for one in _listed(self.folders)),
-            tuple(_listed(self.tags)),
+            tuple(UUID(one) for one in _split_list(self.documents)),
+            tuple(UUID(one) for one in _split_list(self.folders)),
+            tuple(_split_list(self.tags)),
         )
         return scope if any((scope.documents, scope.folders, scope.tags)) else None
 
 
-def _listed(text: str | None) -> list[str]:
+def _split_list(text: str | None) -> list[str]:
     return [one.strip() for one in (text or "").split(",") if one.strip()][:_MAX_LISTED]
 
 

@@ -136,7 +136,7 @@ def rebuild_after_start(engine: Engine, parameters: Parameters | None = None) ->
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
     or counts chunks that do not exist. Processes that start together do it once: the others wait
     and find it done."""
-    with _alone(engine) as connection:
+    with _connect_alone(engine) as connection:
         return _worst([_refresh(connection, index, parameters) for index in INDEXES])
 
 
@@ -172,7 +172,7 @@ def _repair(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25Sta
             return state
         if state.state == "absent" and not _is_available(connection):
             return state
-    with _alone(engine) as connection:
+    with _connect_alone(engine) as connection:
         if pg_textsearch_version(connection) is None and not _restore_extension(connection):
             return Bm25State("absent")
         if not _is_usable(connection, index):
@@ -212,7 +212,9 @@ def probe(connection: Connection, index: Bm25Index = ALL_CHUNKS) -> Probe:
             ),
             {"term": term, "same_term": term},
         ).scalar_one()
-    return Probe(term, matches, rows, all_rows, _counted(connection, index), index.count_slack)
+    return Probe(
+        term, matches, rows, all_rows, _count_indexed(connection, index), index.count_slack
+    )
 
 
 def read_state(connection: Connection) -> Bm25State:
@@ -311,7 +313,7 @@ def _restore_extension(connection: Connection) -> bool:
 
 
 @contextmanager
-def _alone(engine: Engine) -> Iterator[Connection]:
+def _connect_alone(engine: Engine) -> Iterator[Connection]:
     """Open a connection without transactions, for concurrent rebuilds, under their lock."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.KEYWORD_INDEX})
@@ -392,7 +394,7 @@ def _term_of_newest_chunk(connection: Connection, index: Bm25Index) -> str | Non
     return max(words, key=len, default=None)
 
 
-def _counted(connection: Connection, index: Bm25Index) -> int | None:
+def _count_indexed(connection: Connection, index: Bm25Index) -> int | None:
     """Return how many chunks the index counts; None without the privilege to ask."""
     try:
         with _savepoint(connection):

@@ -106,7 +106,7 @@ def server_settings(
     return settings
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -114,7 +114,7 @@ def settings_text(settings: Mapping[str, str]) -> str:
     lines = [
         "# Written by the portal at every start. To change a setting, use ALTER SYSTEM, which",
         "# PostgreSQL reads after this file.",
-        *(f"{name} = {_quoted(value)}" for name, value in settings.items()),
+        *(f"{name} = {_quote(value)}" for name, value in settings.items()),
     ]
     return "\n".join(lines) + "\n"
 

@@ -142,8 +142,8 @@ def _chunks(
 ) -> Iterator[list[_Unit]]:
     units = list(_units(text, headings, blocks, target))
     sections = _with_words([list(group) for _, group in groupby(units, key=lambda u: u.section)])
-    for block in _packed_sections(sections, target):
-        yield from _merged_rest(_filled(text, block, target), target)
+    for block in _pack_sections(sections, target):
+        yield from _merge_rest(_fill_chunks(text, block, target), target)
 
 
 def _units(
@@ -222,14 +222,14 @@ def _heading_lines(
         end = line_end if line_end >= 0 else min(len(text), start + length)
         first, last = trim(text, start, end)
         is_line = last == len(text) or text[last : last + 1].isspace()
-        if first < last and is_line and _folded(text[first:last]) == _folded(heading.title):
+        if first < last and is_line and _fold(text[first:last]) == _fold(heading.title):
             underline = _UNDERLINE.match(text, end)
             yield first, underline.end() if underline else last, _Kind.HEADING
         else:
             yield start, start, None
 
 
-def _folded(title: str) -> str:
+def _fold(title: str) -> str:
     return "".join(title.strip("#").casefold().split())
 
 
@@ -295,7 +295,7 @@ def _with_words(sections: Sequence[list[_Unit]]) -> list[list[_Unit]]:
     return joined
 
 
-def _packed_sections(sections: Sequence[list[_Unit]], target: int) -> Iterator[list[_Unit]]:
+def _pack_sections(sections: Sequence[list[_Unit]], target: int) -> Iterator[list[_Unit]]:
     """Yield neighbouring sections, joined as long as they fit into one chunk."""
     block: list[_Unit] = []
     weight = 0.0
@@ -314,7 +314,7 @@ def _weight(units: Iterable[_Unit]) -> float:
     return sum(unit.weight for unit in units)
 
 
-def _filled(text: str, units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
+def _fill_chunks(text: str, units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     chunks: list[list[_Unit]] = []
     weight = 0.0
     for piece in _pieces(text, units, target):
@@ -387,7 +387,7 @@ def _unled_pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Uni
             yield from ([unit] for unit in block)
 
 
-def _merged_rest(chunks: list[list[_Unit]], target: int) -> list[list[_Unit]]:
+def _merge_rest(chunks: list[list[_Unit]], target: int) -> list[list[_Unit]]:
     """Join a small rest to the chunk before it; a bare heading takes the last words from there."""
     if len(chunks) < 2:  # noqa: PLR2004
         return chunks

@@ -86,13 +86,18 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
         if data.startswith(mark):
             if cut_off := _cut_off(name, data):
                 return cut_off
-            damaged = _damaged_utf_8(data[len(mark) :]) if mark == codecs.BOM_UTF8 else None
+            damaged = _decode_damaged_utf_8(data[len(mark) :]) if mark == codecs.BOM_UTF8 else None
             return damaged or _decode_as(name, data, file_name)
     # A file that is valid UTF-8 throughout is never so by chance, even with a NUL or two in it.
-    for read in (partial(strictly, "utf-8"), _damaged_utf_8, _recognised, _by_charset_normalizer):
+    for read in (
+        partial(strictly, "utf-8"),
+        _decode_damaged_utf_8,
+        _recognise,
+        _by_charset_normalizer,
+    ):
         if decoded := read(data):
             return decoded
-    guess = _recognised(data[:-1])
+    guess = _recognise(data[:-1])
     if guess and (decoded := _cut_off(guess.encoding, data)):
         return decoded
     raise UndecodableText(name=file_name)
@@ -117,10 +122,10 @@ def full_of_nul(nul_count: int, character_count: int) -> bool:
 def strictly(encoding: str, data: bytes) -> DecodedText | None:
     """Return the whole text, None if a byte is invalid or there are many NULs."""
     text = _try(encoding, data)
-    return None if text is None else _decoded(text.removeprefix("\ufeff"), encoding)
+    return None if text is None else _without_nul(text.removeprefix("\ufeff"), encoding)
 
 
-def _damaged_utf_8(data: bytes) -> DecodedText | None:
+def _decode_damaged_utf_8(data: bytes) -> DecodedText | None:
     """Decode UTF-8 with a few bad bytes, or cut off within a character. Returns None where another
     encoding is as likely."""
     text = data.decode("utf-8", errors="replace")
@@ -132,7 +137,7 @@ def _damaged_utf_8(data: bytes) -> DecodedText | None:
     is_cut = damage_count == 1 and _CUT_CHARACTER.search(data) is not None
     if not is_cut and whole_count < _MIN_WHOLE_SHARE * damage_count:
         return None
-    decoded = _decoded(text, "utf-8")
+    decoded = _without_nul(text, "utf-8")
     return None if decoded is None else _with_damage(decoded.text, decoded, damage_count)
 
 
@@ -143,7 +148,7 @@ def _cut_off(encoding: str, data: bytes) -> DecodedText | None:
         is_whole = _try(encoding, data) is not None
     except UnicodeError:
         return None
-    decoded = None if is_whole else _decoded(text.removeprefix("\ufeff"), encoding)
+    decoded = None if is_whole else _without_nul(text.removeprefix("\ufeff"), encoding)
     return None if decoded is None else _with_damage(decoded.text + "\ufffd", decoded, 1)
 
 
@@ -166,7 +171,7 @@ def _try(encoding: str, data: bytes) -> str | None:
         return None
 
 
-def _decoded(text: str, encoding: str) -> DecodedText | None:
+def _without_nul(text: str, encoding: str) -> DecodedText | None:
     """Return the text without NUL, as PostgreSQL requires; None where it is full of them."""
     nul_count = text.count("\0")
     if full_of_nul(nul_count, len(text)):
@@ -181,12 +186,12 @@ def _decoded(text: str, encoding: str) -> DecodedText | None:
     return DecodedText(text.replace("\0", "\ufffd"), name, tuple(warnings))
 
 
-def _recognised(data: bytes) -> DecodedText | None:
+def _recognise(data: bytes) -> DecodedText | None:
     best: DecodedText | None = None
     best_score = _MIN_SCORE
     for encoding in _EAST_ASIAN:
         text = _try(encoding, data)
-        decoded = None if text is None else _decoded(text, encoding)
+        decoded = None if text is None else _without_nul(text, encoding)
         if text is None or decoded is None:
             continue
         score = _plausibility(text, encoding)
@@ -203,7 +208,7 @@ def _by_charset_normalizer(data: bytes) -> DecodedText | None:
     if encoding in {"cp1250", "cp1254"} and not _EAST_EUROPEAN_LETTERS & set(str(guess)):
         encoding = "cp1252"  # They share most letters, and this is by far the most frequent.
     text = _try(encoding, data)
-    return None if text is None or _binary(text) else _decoded(text, encoding)
+    return None if text is None or _binary(text) else _without_nul(text, encoding)
 
 
 def _binary(text: str) -> bool:

@@ -258,10 +258,10 @@ def _other_format(head: bytes) -> Message | None:
     for signature, name in _SIGNATURES:
         if head.startswith(signature) and not (is_text and signature in _ALSO_WORDS):
             return N_("an Office document with a password") if _PROTECTED_OFFICE in head else name
-    return _written_as_text(_plain(head)) if is_text else N_("binary data")
+    return _find_text_format(_plain(head)) if is_text else N_("binary data")
 
 
-def _written_as_text(head: bytes) -> Message | None:
+def _find_text_format(head: bytes) -> Message | None:
     """Return what a file is if its text is not for reading, None for readable text."""
     start = _XML_PROLOGUE.match(head)
     root = head[start.end() :] if start else head

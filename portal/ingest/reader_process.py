@@ -73,8 +73,8 @@ def read_records(
     pages_read = page_count = 0
     with (
         file.path.open("rb") as opened,
-        _started(reader, opened, limits, options) as process,
-        _watched(process, limits.timeout_s, file.check) as watch,
+        _start(reader, opened, limits, options) as process,
+        _watch_time(process, limits.timeout_s, file.check) as watch,
     ):
         for line in _lines(process.stdout, _MAX_RECORD_LENGTH + 4 * limits.max_characters):
             record = _record(line)
@@ -94,7 +94,7 @@ def read_records(
     if watch.reason is not None:
         raise watch.reason
     if watch.timed_out or status == -getattr(signal, "SIGXCPU", signal.SIGTERM):
-        raise ExtractionTimedOut(name=file.name, seconds=_shown(limits.timeout_s))
+        raise ExtractionTimedOut(name=file.name, seconds=_as_shown(limits.timeout_s))
     if status != 0 and peak_kb > _FULL_SHARE * (limits.memory_mb << 10):
         raise UnpacksToTooMuch(name=file.name, limit_mb=limits.memory_mb)
     if status != 0 or is_empty:
@@ -120,7 +120,7 @@ def probe_confinement() -> dict[str, bool]:
         wanted.insert(0, "user")
     with (
         Path(os.devnull).open("rb") as nothing,
-        _started("probe_reader", nothing, _PROBE_LIMITS, {}) as process,
+        _start("probe_reader", nothing, _PROBE_LIMITS, {}) as process,
     ):
         first = next(_lines(process.stdout, _MAX_RECORD_LENGTH), b"{}")
     held = _record(first).get("confined_by", [])
@@ -128,7 +128,7 @@ def probe_confinement() -> dict[str, bool]:
 
 
 @contextmanager
-def _started(
+def _start(
     reader: str, file: IO[bytes], limits: ExtractionLimits, options: Mapping[str, Any]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a reader with `file` and a pipe as its only files; it ends with the context."""
@@ -191,7 +191,7 @@ class _Watch:
 
 
 @contextmanager
-def _watched(
+def _watch_time(
     process: subprocess.Popen[bytes], timeout_s: float, check: Callable[[], None]
 ) -> Iterator[_Watch]:
     watch = _Watch(process, timeout_s, check)
@@ -255,5 +255,5 @@ def _as_portal_error(  # noqa: PLR0911 - a table of cases
             return broken(name=name)
 
 
-def _shown(seconds: float) -> int | float:
+def _as_shown(seconds: float) -> int | float:
     return int(seconds) if seconds == int(seconds) else seconds

@@ -85,10 +85,10 @@ class SemanticChunkStore:
     def upsert(self, chunks: Iterable[SemanticChunk]) -> None:
         """Store chunks, each in the place of the one with its id; those without a vector are
         embedded. Raises ValueError, EmbedderUnavailable."""
-        cleaned = [_cleaned(chunk) for chunk in chunks]
+        cleaned = [_clean(chunk) for chunk in chunks]
         if not cleaned:
             return
-        whole = self._embedded(cleaned)
+        whole = self._embed(cleaned)
         try:
             require_distinct([chunk.id for chunk in whole])
             common_length([chunk.vector for chunk in whole if chunk.vector is not None])
@@ -127,7 +127,7 @@ class SemanticChunkStore:
     def count(self) -> int:
         return self._backend.count()
 
-    def _embedded(self, chunks: Sequence[SemanticChunk]) -> list[SemanticChunk]:
+    def _embed(self, chunks: Sequence[SemanticChunk]) -> list[SemanticChunk]:
         """Embed the chunks that have no vector."""
         bare = [chunk for chunk in chunks if chunk.vector is None]
         texts = [chunk.content or "" for chunk in bare]
@@ -138,7 +138,7 @@ class SemanticChunkStore:
         ]
 
 
-def _cleaned(chunk: SemanticChunk) -> SemanticChunk:
+def _clean(chunk: SemanticChunk) -> SemanticChunk:
     """Return a chunk that every backend can store: without NUL and metadata of None."""
     metadata = clean_metadata(chunk.metadata)
     return SemanticChunk(

@@ -44,7 +44,7 @@ def open_postgresql(
     to USE_HYBRID_SEARCH. Raises ServerSetup, ValueError."""
     database, settings = connect(connection)
     backend = PostgresChunks(Collections(database, settings.search), collection)
-    return _stored(backend, embedder, hybrid, settings)
+    return _make_store(backend, embedder, hybrid, settings)
 
 
 def open_chroma(
@@ -78,10 +78,10 @@ def open_chroma(
         lexical=settings.chroma.lexical_leg if lexical is None else lexical,
         shape=Bm25Shape(settings.search.bm25_k1, settings.search.bm25_b),
     )
-    return _stored(backend, embedder, hybrid, settings)
+    return _make_store(backend, embedder, hybrid, settings)
 
 
-def _stored(
+def _make_store(
     backend: PostgresChunks | ChromaChunks,
     embedder: Embedder | None,
     hybrid: bool | None,

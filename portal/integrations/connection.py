@@ -38,10 +38,10 @@ def connect(connection: Connection | None) -> tuple[Database, Settings]:
         return connection, settings
     url = connection if isinstance(connection, str) else settings.database_url
     with _lock:
-        url = normalise_url(url) if url else _embedded_url(settings)
+        url = normalise_url(url) if url else _start_embedded(settings)
         key = os.getpid(), url
         if key not in _databases:
-            _databases[key] = _opened(url, settings)
+            _databases[key] = _open(url, settings)
         return _databases[key], settings
 
 
@@ -70,7 +70,7 @@ def open_services(connection: Connection | Services | None) -> Services:
         return known
 
 
-def _opened(url: str, settings: Settings) -> Database:
+def _open(url: str, settings: Settings) -> Database:
     database = Database(url, pool_size=settings.database_pool_size)
     with database.begin() as session:
         revision = migrations.current_revision(session.connection())
@@ -82,7 +82,7 @@ def _opened(url: str, settings: Settings) -> Database:
     return database
 
 
-def _embedded_url(settings: Settings) -> str:
+def _start_embedded(settings: Settings) -> str:
     """Join the embedded server, or start it for the life of this process."""
     key = os.getpid(), str(settings.data_dir)
     server = _servers.get(key)

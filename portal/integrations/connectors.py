@@ -252,7 +252,7 @@ class VectorStoreManager(_Connected):
                     shutil.copyfileobj(opened.stream, file)
                 resource_hash = _sha256(copy)
                 if resource_hash not in stored:
-                    text = _extracted(copy, opened.file_name)
+                    text = _extract(copy, opened.file_name)
                     self._add(collection, text, resource_hash, followed.metadata(item, opened))
                 return resource_hash
         except PageGone:
@@ -321,7 +321,7 @@ class _Followed:
         return bool(metadata.get("origin") == self.origin)
 
 
-def _extracted(path: Path, name: str) -> ExtractedText:
+def _extract(path: Path, name: str) -> ExtractedText:
     with path.open("rb") as file:
         media_type = sniff(file.read(HEAD_BYTES), name)
     return extract(FileToRead(path, name), media_type)

@@ -34,7 +34,7 @@ class PostgresChunks:
     def __init__(self, collections: Collections, collection: str) -> None:
         self._collections = collections
         self._collection = collection
-        self._id = self._ensured()
+        self._id = self._ensure()
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class PostgresChunks:
         self, query_vector: Vector, limit: int, content_type: str | None
     ) -> list[SemanticHit]:
         wanted, page = _of_type(content_type), Page(limit, with_vectors=True)
-        near = self._there(
+        near = self._on_collection(
             lambda there: self._collections.nearest(there, query_vector, wanted, page)
         )
         return nearest_first(map(_chunk, near), query_vector)
@@ -58,7 +58,7 @@ class PostgresChunks:
         if not query_terms(query_text):
             return []
         wanted = _of_type(content_type)
-        best = self._there(
+        best = self._on_collection(
             lambda there: search_by_words(self._collections, there, query_text, wanted, limit=limit)
         )
         return [found(_chunk(record)) for record in best]
@@ -79,11 +79,11 @@ class PostgresChunks:
             )
             for chunk in chunks
         ]
-        self._there(lambda there: self._collections.upsert(there, records))
+        self._on_collection(lambda there: self._collections.upsert(there, records))
 
     def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
         wanted = RecordFilter(ids=None if ids is None else tuple(ids))
-        records = self._there(
+        records = self._on_collection(
             lambda there: self._collections.records(
                 there, wanted, Page(page.limit, page.offset, with_vectors=page.with_vectors)
             )
@@ -92,18 +92,18 @@ class PostgresChunks:
 
     def delete(self, ids: Sequence[str]) -> int:
         wanted = RecordFilter(ids=tuple(ids))
-        return self._there(lambda there: self._collections.delete(there, wanted))
+        return self._on_collection(lambda there: self._collections.delete(there, wanted))
 
     def count(self) -> int:
-        return self._there(self._collections.count)
+        return self._on_collection(self._collections.count)
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _ensured(self) -> UUID:
+    def _ensure(self) -> UUID:
         with plain_errors(self._collection):
             return self._collections.ensure(self._collection, "cosine", {}).id
 
-    def _there(self, action: Callable[[UUID], Result]) -> Result:
+    def _on_collection(self, action: Callable[[UUID], Result]) -> Result:
         """Run `action` on the collection, which is created again if another program dropped it."""
         try:
             with plain_errors(self._collection):
@@ -111,7 +111,7 @@ class PostgresChunks:
         except ValueError as error:
             if not isinstance(error.__cause__, NotFound):
                 raise
-        self._id = self._ensured()
+        self._id = self._ensure()
         with plain_errors(self._collection):
             return action(self._id)
 

@@ -27,7 +27,7 @@ class CallLimits:
         RateLimited."""
         if not self._settings.enabled:
             return
-        for allowed in _parsed(str(getattr(self._settings, limit))):
+        for allowed in _parse(str(getattr(self._settings, limit))):
             key = (f"user {user.id}", what)
             if not self._windows.hit(allowed, *key):
                 window = self._windows.get_window_stats(allowed, *key)
@@ -40,5 +40,5 @@ def seconds_until(reset_time: float) -> int:
 
 
 @lru_cache(maxsize=16)
-def _parsed(limits: str) -> list[RateLimitItem]:
+def _parse(limits: str) -> list[RateLimitItem]:
     return parse_many(limits)

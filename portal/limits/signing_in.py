@@ -102,7 +102,7 @@ def note_success(response: Response) -> Response:
     """Remember the address of a sign-in that succeeded, and set the browser's device cookie."""
     if (name := g.get("signed_in_name")) is not None:
         digest = digest_name(name)
-        _known().note(f"{address()} {digest}")
+        _known_addresses().note(f"{address()} {digest}")
         if not takes_json():
             remember_device(response, digest)
     return response
@@ -123,14 +123,14 @@ def _who_tries() -> str:
 def _name_tried() -> str:
     """Return the key of the name; a known address has its own count for it."""
     who = _address_and_name()
-    return who if _known().has(who) else tried_name()
+    return who if _known_addresses().has(who) else tried_name()
 
 
 def _address_and_name() -> str:
     return f"{address()} {tried_name()}"
 
 
-def _known() -> KnownAddresses:
+def _known_addresses() -> KnownAddresses:
     return cast("KnownAddresses", current_app.extensions[_KNOWN])
 
 

@@ -84,7 +84,7 @@ def join(data_dir: Path) -> None:
     For entry points of processes. Counts made before stay this process's own. If the files
     cannot be created, so do all: metrics stop nothing.
     """
-    if _current() is not None:
+    if _current_member() is not None:
         return
     directory = Path(os.environ.get(_VARIABLE) or data_dir / "metrics").absolute()
     try:
@@ -107,7 +107,7 @@ def joined(data_dir: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        member = _current()
+        member = _current_member()
         if member is not None and values.ValueClass is not value_class:
             member.leave()
             values.ValueClass = value_class
@@ -117,7 +117,7 @@ def joined(data_dir: Path) -> Iterator[None]:
 
 def collector() -> Collector:
     """Return the metrics of all processes of this portal, or of this one where none are shared."""
-    member = _current()
+    member = _current_member()
     return metrics.REGISTRY if member is None else _SharedFiles(member.directory)
 
 
@@ -128,7 +128,7 @@ def of_processes(data_dir: Path) -> Collector | None:
     return _SharedFiles(directory) if (directory / _DIRECTORY_LOCK).exists() else None
 
 
-def _current() -> _Member | None:
+def _current_member() -> _Member | None:
     # Kept where prometheus_client keeps its own state, so that the two cannot disagree.
     return getattr(values.ValueClass, "member", None)
 

@@ -61,7 +61,7 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
     for name, value in event.items():
         # Private fields of the library, and what `render_exception` wrote.
         if not name.startswith("_") and name != "exception":
-            event[name] = REDACTED if is_private(name) else _cleaned(value)
+            event[name] = REDACTED if is_private(name) else _clean(value)
     return event
 
 
@@ -85,7 +85,7 @@ def escape_controls(text: str, *, keep: str = "") -> str:
     what a reader sees.
     """
     return _CONTROLS.sub(
-        lambda found: found[0] if found[0] in keep else _written_out(ord(found[0])), text
+        lambda found: found[0] if found[0] in keep else _write_out(ord(found[0])), text
     )
 
 
@@ -94,22 +94,22 @@ def escape_controls_in_json(line: str) -> str:
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
-def _written_out(code: int) -> str:
+def _write_out(code: int) -> str:
     return f"\\x{code:02x}" if code <= _MAX_BYTE else f"\\u{code:04x}"
 
 
-def _cleaned(value: Any) -> Any:
+def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, BaseException):
         return type(value).__name__
     if isinstance(value, Mapping):
         return {
-            name: REDACTED if is_private(str(name)) else _cleaned(inner)
+            name: REDACTED if is_private(str(name)) else _clean(inner)
             for name, inner in value.items()
         }
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_cleaned(inner) for inner in value]
+        return [_clean(inner) for inner in value]
     return value
 
 
@@ -163,14 +163,14 @@ def format_exception(error: BaseException, *, depth: int = 0) -> list[str]:
         lines += [*format_exception(cause, depth=depth + 1), joint]
     if error.__traceback__ is not None:
         lines += "".join(traceback.format_tb(error.__traceback__)).splitlines()
-    lines.append(_named(error))
+    lines.append(_name_of(error))
     if isinstance(error, BaseExceptionGroup) and depth < _MAX_CAUSES:
         for part in error.exceptions:
             lines += ["  together with:", *format_exception(part, depth=depth + 1)]
     return lines
 
 
-def _named(error: BaseException) -> str:
+def _name_of(error: BaseException) -> str:
     kind = type(error)
     name = (
         kind.__qualname__

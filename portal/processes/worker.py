@@ -244,11 +244,11 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
 
     timers = [
         # Directories do not wait for slow servers.
-        asyncio.create_task(_every(_SOURCES_EVERY_S, lambda: sync(is_web=False))),
-        asyncio.create_task(_every(_SOURCES_EVERY_S, lambda: sync(is_web=True))),
-        asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
+        asyncio.create_task(_run_every(_SOURCES_EVERY_S, lambda: sync(is_web=False))),
+        asyncio.create_task(_run_every(_SOURCES_EVERY_S, lambda: sync(is_web=True))),
+        asyncio.create_task(_run_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
         asyncio.create_task(
-            _every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
+            _run_every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
         ),
     ]
     try:
@@ -271,7 +271,7 @@ async def _recover(queue: procrastinate.App) -> None:
         await queue.job_manager.retry_job(job)
 
 
-async def _every(seconds: float, action: Callable[[], Awaitable[None]]) -> None:
+async def _run_every(seconds: float, action: Callable[[], Awaitable[None]]) -> None:
     """Run an action forever; log failures and retry at the next turn."""
     while True:
         try:

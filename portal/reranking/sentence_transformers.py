@@ -41,7 +41,7 @@ class CrossEncoderReranker:
 
     def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         ends_at = time.monotonic() + deadline_s
-        pairs = [(_capped(query), _capped(chunk)) for chunk in chunks]
+        pairs = [(_cap(query), _cap(chunk)) for chunk in chunks]
         found: list[float] = []
         with self._lock:
             model = self._loaded()
@@ -70,7 +70,7 @@ class CrossEncoderReranker:
         return self._model
 
 
-def _capped(text: str) -> str:
+def _cap(text: str) -> str:
     return clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]
 
 
@@ -103,10 +103,10 @@ def _load(name: str) -> Any:
                 error=f"{type(error).__name__}: {error}",
             )
         ) from error
-    return _checked(model, name)
+    return _check(model, name)
 
 
-def _checked(model: Any, name: str) -> Any:
+def _check(model: Any, name: str) -> Any:
     """Refuse models that load but cannot rank. One that was trained to make vectors gets a head of
     random weights from the library, and a classifier of several labels has no one score."""
     architectures = getattr(model.config, "architectures", None) or []

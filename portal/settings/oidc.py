@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from portal.settings.base import Section, https_address
 
 
-def _listed(value: str | None) -> frozenset[str]:
+def _split_list(value: str | None) -> frozenset[str]:
     return frozenset(filter(None, (part.strip() for part in (value or "").split(","))))
 
 
@@ -118,14 +118,14 @@ class OidcSettings(Section):
 
     @property
     def admins(self) -> frozenset[str]:
-        return _listed(self.admin_groups)
+        return _split_list(self.admin_groups)
 
     @property
     def allowed(self) -> frozenset[str]:
         """Return the groups that may sign in; empty: everyone may."""
-        allowed = _listed(self.allowed_groups)
+        allowed = _split_list(self.allowed_groups)
         return allowed | self.admins if allowed else allowed
 
     @property
     def two_factor_acr(self) -> frozenset[str]:
-        return _listed(self.second_factor_acr)
+        return _split_list(self.second_factor_acr)

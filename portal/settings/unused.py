@@ -104,7 +104,7 @@ def find_unused(settings: Settings, *, ranks_by_bm25: bool | None = None) -> lis
     rules = [rule for rule in _RULES if rule.is_unused(settings)]
     if ranks_by_bm25:
         rules.append(_RANKED_BY_TSVECTOR)
-    return [unused for rule in rules for unused in _given(settings, rule)]
+    return [unused for rule in rules for unused in _find_given(settings, rule)]
 
 
 def given_fields(settings: Settings, path: tuple[str, ...]) -> set[str]:
@@ -117,7 +117,7 @@ def given_fields(settings: Settings, path: tuple[str, ...]) -> set[str]:
     return section.model_fields_set
 
 
-def _given(settings: Settings, rule: _Rule) -> Iterator[UnusedSetting]:
+def _find_given(settings: Settings, rule: _Rule) -> Iterator[UnusedSetting]:
     given = given_fields(settings, rule.path)
     for name in sorted(given.intersection(rule.fields) if rule.fields else given):
         yield UnusedSetting(environment_name((*rule.path, name)), rule.reason)

@@ -38,12 +38,14 @@ class UuidsParameter(BinaryParameter):
     """UUIDs, for a bind that is cast to `uuid[]`: values, or as the server lists them in text."""
 
     def __init__(self, ids: str | Iterable[UUID]) -> None:
-        super().__init__(_listed(ids) if isinstance(ids, str) else _array(i.bytes for i in ids))
+        super().__init__(
+            _encode_list(ids) if isinstance(ids, str) else _array(i.bytes for i in ids)
+        )
 
 
 # Each search of a user sends the same array until a document is switched.
 @lru_cache(maxsize=16)
-def _listed(array: str) -> bytes:
+def _encode_list(array: str) -> bytes:
     names = array.strip("{}").replace("-", "")
     return _array(map(bytes.fromhex, names.split(","))) if names else _array(())
 

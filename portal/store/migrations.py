@@ -28,7 +28,7 @@ def _config() -> Config:
     return config
 
 
-def _configured(connection: Connection) -> Config:
+def _configure(connection: Connection) -> Config:
     config = _config()
     config.attributes["connection"] = connection
     return config
@@ -49,7 +49,7 @@ def migrate(url: str, revision: str = "head") -> None:
             is_back = _leads_back(current_revision(connection), revision)
             connection.rollback()
             step = command.downgrade if is_back else command.upgrade
-            step(_configured(connection), revision)
+            step(_configure(connection), revision)
         finally:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": locks.MIGRATION})

@@ -62,7 +62,7 @@ def fetch(
 ) -> list[Row]:
     """Fetch all rows of a statement, using those of `binds` that it has. The reader must be one of
     `Database`, which translates the driver's errors as it does SQLAlchemy's."""
-    statement, names = _compiled(clause)
+    statement, names = _compile(clause)
     with _cursor(reader, rows) as cursor:
         cursor.execute(statement, [binds[name] for name in names], prepare=True)
         return cursor.fetchall()
@@ -98,7 +98,7 @@ def sent(
             if keeps_plan and not keeps_plans:
                 _cursor(reader, tuple_row).execute(_KEEP_PLANS, prepare=True)
                 keeps_plans = True
-            statement, names = _compiled(clause)
+            statement, names = _compile(clause)
             cursors.append(_cursor(reader, rows))
             cursors[-1].execute(statement, [binds[name] for name in names], prepare=keeps_plan)
         yield cursors
@@ -132,7 +132,7 @@ def _cursor(reader: Reader, rows: RowFactory[Row]) -> RawCursor[Row]:
 
 
 @lru_cache(maxsize=512)
-def _compiled(clause: TextClause) -> tuple[bytes, tuple[str, ...]]:
+def _compile(clause: TextClause) -> tuple[bytes, tuple[str, ...]]:
     """Return the statement in the server's syntax, and its binds in their order."""
     compiled = clause.compile(dialect=_DIALECT)
     return str(compiled).encode(), tuple(compiled.positiontup or ())

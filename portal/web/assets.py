@@ -97,8 +97,8 @@ def vendor_asset(name: str) -> str:
 @blueprint.get("/<version>/<path:path>")
 def own(version: str, path: str) -> Response:
     if path in BUNDLES:
-        return _kept(Response(bundle(path), mimetype=BUNDLES[path]), version)
-    return _kept(send_from_directory(STATIC, path), version)
+        return _let_keep(Response(bundle(path), mimetype=BUNDLES[path]), version)
+    return _let_keep(send_from_directory(STATIC, path), version)
 
 
 @blueprint.get("/vendor/<version>/<name>")
@@ -106,16 +106,16 @@ def vendor(version: str, name: str) -> Response:
     if name not in VENDOR:
         raise NotFound
     path = vendor_file(name)
-    return _kept(send_from_directory(path.parent, path.name), version)
+    return _let_keep(send_from_directory(path.parent, path.name), version)
 
 
-def _kept(response: Response, version: str) -> Response:
+def _let_keep(response: Response, version: str) -> Response:
     """Let browsers keep a response, and compress it once."""
     response.vary.add("Accept-Encoding")
     is_whole = response.status_code == HTTPStatus.OK
     if is_whole and response.mimetype in compression.TYPES and compression.accepts_gzip():
         response.direct_passthrough = False
-        compression.use_gzip(response, _compressed(response.get_data()))
+        compression.use_gzip(response, _compress(response.get_data()))
     # An address with a digest of another day may be asked for by a page that is still open: it
     # gets today's file, but must not keep it under the wrong name.
     response.headers["Cache-Control"] = (
@@ -125,7 +125,7 @@ def _kept(response: Response, version: str) -> Response:
 
 
 @lru_cache(maxsize=64)
-def _compressed(content: bytes) -> bytes:
+def _compress(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)
 
 

@@ -16,13 +16,13 @@ MAX_SHOWN = 500
 def rows_limit(page_size: int) -> int:
     """Return how many rows to read: as many as the page had when it was left, else one step."""
     # An appended step is one step, however many rows there are before it.
-    shown = 0 if request.args.get("cursor") else _shown()
+    shown = 0 if request.args.get("cursor") else _read_shown()
     return min(max(shown, page_size), MAX_SHOWN)
 
 
 def shown_values(count: int) -> dict[str, int]:
     """Return what `load_more` needs after `count` rows: how many the page has with them."""
-    before = _shown() if request.args.get("cursor") else 0
+    before = _read_shown() if request.args.get("cursor") else 0
     return {"shown": before + count, "max_shown": MAX_SHOWN}
 
 
@@ -38,5 +38,5 @@ def appended(rows: str, count: int) -> Response:
     return response
 
 
-def _shown() -> int:
+def _read_shown() -> int:
     return max(0, request.args.get("shown", 0, type=int))

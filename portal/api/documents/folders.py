@@ -147,7 +147,7 @@ def _model(folder: Folder) -> FolderModel:
     return FolderModel.of(folder, owner=folder.owner_name)
 
 
-def _opened(folder_id: UUID) -> OpenedFolderModel:
+def _read_opened(folder_id: UUID) -> OpenedFolderModel:
     opened = folders.get_folder(*context.caller(), folder_id)
     path = [PathPartModel.of(one) for one in opened.above]
     return OpenedFolderModel.of(
@@ -175,20 +175,20 @@ def list_folders(query_data: FolderQuery) -> FolderListModel:
 @blueprint.post("", status_code=201, errors=(404, 409))
 def create_folder(json_data: NewFolderBody) -> OpenedFolderModel:
     """Create a folder."""
-    return _opened(folders.create_folder(*context.caller(), **json_data.model_dump()))
+    return _read_opened(folders.create_folder(*context.caller(), **json_data.model_dump()))
 
 
 @blueprint.get("/<uuid:folder_id>")
 def get_folder(folder_id: UUID) -> OpenedFolderModel:
     """Get a folder."""
-    return _opened(folder_id)
+    return _read_opened(folder_id)
 
 
 @blueprint.patch("/<uuid:folder_id>", errors=(409,))
 def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderModel:
     """Rename or describe a folder."""
     folders.change_folder(*context.caller(), folder_id, **json_data.model_dump())
-    return _opened(folder_id)
+    return _read_opened(folder_id)
 
 
 @blueprint.put("/<uuid:folder_id>/parent", errors=(409,))
@@ -198,7 +198,7 @@ def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
     With everything below it.
     """
     folders.move_folder(*context.caller(), folder_id, json_data.parent_id)
-    return _opened(folder_id)
+    return _read_opened(folder_id)
 
 
 @blueprint.post("/sight", errors=(404,))

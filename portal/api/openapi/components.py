@@ -72,7 +72,7 @@ def name_schemas(spec: dict[str, Any]) -> None:
     schemas = spec.get("components", {}).get("schemas", {})
     bodies: dict[str, set[str]] = {}
     for name, schema in schemas.items():
-        bodies.setdefault(_short(name), set()).add(_shortened(json.dumps(schema, sort_keys=True)))
+        bodies.setdefault(_short(name), set()).add(_shorten(json.dumps(schema, sort_keys=True)))
     alike = {short for short, different in bodies.items() if len(different) == 1}
     text = json.dumps({"paths": spec["paths"], "schemas": schemas}, ensure_ascii=False)
 
@@ -92,7 +92,7 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return re.sub(rf'"{SCHEMAS}([^"]+)"', lambda match: f'"{SCHEMAS}{_short(match[1])}"', text)
 
 

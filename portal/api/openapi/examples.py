@@ -57,7 +57,7 @@ FALLBACK = "…"
 
 def request_example(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
     """Return an example body with the fields that are required or have an example."""
-    schema = _resolved(schema, schemas)
+    schema = _resolve(schema, schemas)
     if schema.get("examples"):
         return schema["examples"][0]
     required = schema.get("required", [])
@@ -70,7 +70,7 @@ def request_example(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
 
 def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") -> Any:
     """Return a value that fits `schema`, which may refer to `schemas` by name."""
-    schema = _resolved(schema, schemas)
+    schema = _resolve(schema, schemas)
     if schema.get("examples"):
         return schema["examples"][0]
     for key in ("const", "default"):
@@ -85,7 +85,7 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") 
     return _of_type(schema, schemas, name)
 
 
-def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+def _resolve(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the schema that a reference names; keys beside the reference win."""
     while "$ref" in schema:
         beside = {key: value for key, value in schema.items() if key != "$ref"}

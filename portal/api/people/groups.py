@@ -66,7 +66,7 @@ class OpenedGroupModel(GroupModel):
     folders: list[NamedModel] = Field(description="folders that the group has access to")
 
 
-def _opened(group_id: UUID) -> OpenedGroupModel:
+def _read_opened(group_id: UUID) -> OpenedGroupModel:
     opened = groups.get_group(*context.caller(), group_id)
     return OpenedGroupModel.of(
         opened.group,
@@ -87,14 +87,14 @@ def list_groups() -> GroupList:
 @context.for_administrators
 def create_group(json_data: NewGroupBody) -> OpenedGroupModel:
     """Create a group."""
-    return _opened(groups.create_group(*context.caller(), **json_data.model_dump()))
+    return _read_opened(groups.create_group(*context.caller(), **json_data.model_dump()))
 
 
 @blueprint.get("/<uuid:group_id>", errors=(403, 404))
 @context.for_administrators
 def get_group(group_id: UUID) -> OpenedGroupModel:
     """Get a group."""
-    return _opened(group_id)
+    return _read_opened(group_id)
 
 
 @blueprint.patch("/<uuid:group_id>", errors=(403, 404, 409))
@@ -102,7 +102,7 @@ def get_group(group_id: UUID) -> OpenedGroupModel:
 def change_group(group_id: UUID, json_data: GroupChangeBody) -> OpenedGroupModel:
     """Rename or describe a group."""
     groups.change_group(*context.caller(), group_id, **json_data.model_dump())
-    return _opened(group_id)
+    return _read_opened(group_id)
 
 
 @blueprint.delete("/<uuid:group_id>", errors=(403, 404))
@@ -120,7 +120,7 @@ def delete_group(group_id: UUID) -> None:
 def add_member(group_id: UUID, json_data: GroupMemberBody) -> OpenedGroupModel:
     """Add a user to a group."""
     groups.add_member(*context.caller(), group_id, json_data.name)
-    return _opened(group_id)
+    return _read_opened(group_id)
 
 
 @blueprint.delete("/<uuid:group_id>/members/<uuid:user_id>", errors=(403, 404))

@@ -100,7 +100,7 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
         top_k=_top_k(json_data.top_k),
         fuzzy=json_data.fuzzy,
         highlight=json_data.highlight,
-        within=_within(json_data),
+        within=_read_within(json_data),
     )
     results = [
         schemas.TextModel.of(
@@ -110,7 +110,9 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
     ]
     correction = found.correction and CorrectionModel.of(found.correction)
     return schemas.TextResponse(
-        data=schemas.TextResultsModel(**_counted(found), results=results, correction=correction)
+        data=schemas.TextResultsModel(
+            **_count_results(found), results=results, correction=correction
+        )
     )
 
 
@@ -132,7 +134,7 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
         fusion=_FUSIONS[json_data.fusion_method] if json_data.fusion_method else None,
         rrf_k=json_data.rrf_k,
         threshold=_threshold(json_data.similarity_threshold),
-        within=_within(json_data),
+        within=_read_within(json_data),
     )
     found = chunk_search.by_both(*context.caller(), query)
     results = [
@@ -143,10 +145,10 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
     ]
     return schemas.HybridResponse(
         data=schemas.HybridResultsModel(
-            **_counted(found),
+            **_count_results(found),
             results=results,
             fusion_method=found.method,
-            used=_used(found, query.threshold),
+            used=_describe_parameters(found, query.threshold),
         )
     )
 
@@ -167,7 +169,7 @@ def search_similar(chunk_id: UUID, query_data: schemas.SimilarQuery) -> schemas.
     )
     return schemas.SimilarResponse(
         data=schemas.SimilarResultsModel(
-            **_counted(found), results=_nearest(found.items), reference_chunk_id=chunk_id
+            **_count_results(found), results=_nearest(found.items), reference_chunk_id=chunk_id
         )
     )
 
@@ -178,7 +180,7 @@ def _semantic_query(body: schemas.SemanticBody) -> SemanticQuery:
         vector=None if body.query_vector is None else tuple(body.query_vector),
         top_k=_top_k(body.top_k),
         threshold=_threshold(body.similarity_threshold),
-        within=_within(body),
+        within=_read_within(body),
     )
 
 
@@ -194,13 +196,13 @@ def _threshold(requested: float | None) -> float:
     return search.similarity_threshold if requested is None else requested
 
 
-def _within(body: schemas.WithinBody) -> Within:
+def _read_within(body: schemas.WithinBody) -> Within:
     scope = read_scope(body.scope)
     return Within(body.job_id, parse_filter(body.metadata_filter), body.conversation_id, scope)
 
 
 def _nearest_of(found: FoundChunks) -> schemas.SemanticResultsModel:
-    return schemas.SemanticResultsModel(**_counted(found), results=_nearest(found.items))
+    return schemas.SemanticResultsModel(**_count_results(found), results=_nearest(found.items))
 
 
 def _nearest(items: Iterable[FoundChunk]) -> list[schemas.SimilarModel]:
@@ -217,7 +219,7 @@ def _chunk(found: FoundChunk) -> dict[str, Any]:
     }
 
 
-def _counted(found: FoundChunks) -> dict[str, Any]:
+def _count_results(found: FoundChunks) -> dict[str, Any]:
     return {
         "total": len(found.items),
         "top_k": found.used.top_n if found.used else 0,
@@ -225,7 +227,9 @@ def _counted(found: FoundChunks) -> dict[str, Any]:
     }
 
 
-def _used(found: FoundChunks, threshold: float) -> schemas.HybridParametersModel | None:
+def _describe_parameters(
+    found: FoundChunks, threshold: float
+) -> schemas.HybridParametersModel | None:
     used = found.used
     if used is None:
         return None

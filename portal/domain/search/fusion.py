@@ -135,7 +135,7 @@ def _minmax(measure: Measure) -> Measure:
 # --- fusions --------------------------------------------------------------------------------------
 
 
-def _weighted(vector: Measure, text: Measure) -> PartsOf:
+def _add_weighted(vector: Measure, text: Measure) -> PartsOf:
     """Add up two measures, each times its weight."""
 
     def parts_of(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> list[Parts]:
@@ -159,12 +159,12 @@ def _by_ranks(offers: Sequence[Offer], ranking: Ranking, _scale: Scale) -> list[
 
 # Ranks have no scale to normalise: every normalisation of them is the same.
 FUSIONS: dict[tuple[Fusion, Normalisation], PartsOf] = {
-    (Fusion.WEIGHTED, Normalisation.RAW): _weighted(_likeness, relative_bm25),
-    (Fusion.WEIGHTED, Normalisation.MINMAX): _weighted(_minmax(_likeness), _minmax(_bm25)),
-    (Fusion.WEIGHTED, Normalisation.CALIBRATED): _weighted(calibrated_likeness, faded_bm25),
+    (Fusion.WEIGHTED, Normalisation.RAW): _add_weighted(_likeness, relative_bm25),
+    (Fusion.WEIGHTED, Normalisation.MINMAX): _add_weighted(_minmax(_likeness), _minmax(_bm25)),
+    (Fusion.WEIGHTED, Normalisation.CALIBRATED): _add_weighted(calibrated_likeness, faded_bm25),
     **{(Fusion.RRF, normalisation): _by_ranks for normalisation in Normalisation},
 }
-_AS_SHOWN = _weighted(cosines, relative_bm25)
+_AS_SHOWN = _add_weighted(cosines, relative_bm25)
 
 
 def fuse(offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale()) -> list[Ranked]:
@@ -262,12 +262,12 @@ def prefer(
             order[at - 1], order[at] = one, order[at - 1]
     below = 0.0
     for place in reversed(range(len(order))):
-        order[place] = _raised(order[place], below)
+        order[place] = _raise_to_minimum(order[place], below)
         below = max(below, order[place].score)
     return order
 
 
-def _raised(one: Ranked, min_score: float) -> Ranked:
+def _raise_to_minimum(one: Ranked, min_score: float) -> Ranked:
     """Add what is missing to reach `min_score`."""
     missing = min_score - one.score
     while one.score < min_score:

@@ -137,7 +137,7 @@ def parse_filter(
         raise InvalidInput(
             reason=N_("a metadata filter has at most %(max)s values", max=max_values)
         )
-    return _together(parts) if parts else None
+    return _combine(parts) if parts else None
 
 
 def _conditions(part: MetadataFilter) -> Iterator[MetadataFilter]:
@@ -154,7 +154,7 @@ def _values(condition: MetadataFilter) -> int:
     return len(condition.values) if isinstance(condition, Membership) else 1
 
 
-def _together(parts: Sequence[MetadataFilter]) -> MetadataFilter:
+def _combine(parts: Sequence[MetadataFilter]) -> MetadataFilter:
     return parts[0] if len(parts) == 1 else All(tuple(parts))
 
 
@@ -181,7 +181,7 @@ def _listed_path(field: Any) -> Path:
         raise InvalidInput(
             reason=N_("the field of a metadata filter is a name, or a list of names")
         )
-    return _checked_path(tuple(field))
+    return _check_path(tuple(field))
 
 
 def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataFilter]:
@@ -196,7 +196,7 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
     found: list[MetadataFilter] = []
     for name, wanted in value.items():
         if name in {"$and", "$or"}:
-            found.append(_joined(name, wanted, nesting, above))
+            found.append(_join(name, wanted, nesting, above))
         elif str(name).startswith("$") and not above:
             raise _unknown(name)
         else:
@@ -204,7 +204,7 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
     return found
 
 
-def _joined(name: str, wanted: Any, nesting: int, above: Path | None) -> MetadataFilter:
+def _join(name: str, wanted: Any, nesting: int, above: Path | None) -> MetadataFilter:
     if not isinstance(wanted, list) or not wanted:
         raise InvalidInput(
             reason=N_("“%(name)s” of a metadata filter takes a list of filters", name=name)
@@ -214,19 +214,19 @@ def _joined(name: str, wanted: Any, nesting: int, above: Path | None) -> Metadat
         raise InvalidInput(
             reason=N_("“%(name)s” of a metadata filter takes a list of filters", name=name)
         )
-    joined = tuple(_together(part) for part in parts)
+    joined = tuple(_combine(part) for part in parts)
     return All(joined) if name == "$and" else AnyOf(joined)
 
 
 def _of_field(name: Any, wanted: Any, nesting: int, above: Path | None) -> list[MetadataFilter]:
-    path = _path(name) if above is None else _checked_path((*above, name))
+    path = _path(name) if above is None else _check_path((*above, name))
     if not isinstance(wanted, Mapping):
         return [_condition(path, Operator.EQ, wanted)]
     operators = [str(key).startswith("$") for key in wanted]
     if not wanted or any(operators) != all(operators):
         raise InvalidInput(
             reason=N_(
-                "“%(name)s” of a metadata filter mixes names and operators", name=_shortened(name)
+                "“%(name)s” of a metadata filter mixes names and operators", name=_shorten(name)
             )
         )
     if operators[0] and not {"$and", "$or"} & set(wanted):
@@ -277,10 +277,10 @@ def _scalar(value: Any) -> Scalar:
 
 
 def _path(name: Any) -> Path:
-    return _checked_path(tuple(name.split(".")) if isinstance(name, str) else (name,))
+    return _check_path(tuple(name.split(".")) if isinstance(name, str) else (name,))
 
 
-def _checked_path(path: tuple[Any, ...]) -> Path:
+def _check_path(path: tuple[Any, ...]) -> Path:
     if not all(isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH for key in path):
         raise InvalidInput(
             reason=N_("a name in a metadata filter has 1 to %(max)s characters", max=MAX_KEY_LENGTH)
@@ -296,9 +296,9 @@ def _checked_path(path: tuple[Any, ...]) -> Path:
 
 def _unknown(operator: Any) -> InvalidInput:
     return InvalidInput(
-        reason=N_("“%(name)s” is no operator of a metadata filter", name=_shortened(operator))
+        reason=N_("“%(name)s” is no operator of a metadata filter", name=_shorten(operator))
     )
 
 
-def _shortened(name: Any) -> str:
+def _shorten(name: Any) -> str:
     return str(name).encode("utf-8", "replace").decode()[:40]

@@ -24,10 +24,10 @@ MAX_WORDS_LENGTH = 4000
 def parse_text_filter(value: Any) -> TextFilter | None:
     """Return the filter that parsed JSON means; None for an empty one. Raises InvalidInput, which
     names the mistake."""
-    return None if value is None or value == {} else _parsed(value, MAX_NESTING)
+    return None if value is None or value == {} else _parse(value, MAX_NESTING)
 
 
-def _parsed(value: Any, nesting: int) -> TextFilter:
+def _parse(value: Any, nesting: int) -> TextFilter:
     if not nesting:
         raise InvalidInput(
             reason=N_("a filter of texts is nested at most %(max)s deep", max=MAX_NESTING)
@@ -44,7 +44,7 @@ def _parsed(value: Any, nesting: int) -> TextFilter:
                     "“%(name)s” takes a list of 1 to %(max)s filters", name=operator, max=MAX_PARTS
                 )
             )
-        parts = tuple(_parsed(one, nesting - 1) for one in operand)
+        parts = tuple(_parse(one, nesting - 1) for one in operand)
         return TextConditions(parts, any_suffices=operator == "$or")
     raise InvalidInput(
         reason=N_("“%(name)s” is not an operator of a filter of texts", name=str(operator)[:40])

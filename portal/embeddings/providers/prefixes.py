@@ -17,11 +17,11 @@ def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
 
     `question` replaces the first one when given, even if it is empty.
     """
-    known = _known(model)
+    known = _find_known(model)
     return (known[0] if question is None else question), known[1]
 
 
-def _known(model: str) -> tuple[str, str]:
+def _find_known(model: str) -> tuple[str, str]:
     name = model.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].lower()
     for family, question, chunk in FAMILIES:
         if family == "-zh" and "bge-" not in name:

@@ -61,11 +61,11 @@ class SentenceTransformersEmbedder:
 
     def embed_query(self, text: str) -> Vector:
         model = self._loading.get(wait_s=self._timeout_s)
-        vector: Vector = self._embed(model, [_capped(self._question, text)])[0]
+        vector: Vector = self._embed(model, [_cap(self._question, text)])[0]
         return vector
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
-        return self._embed(self._loading.get(), [_capped(self._chunk, text) for text in texts])
+        return self._embed(self._loading.get(), [_cap(self._chunk, text) for text in texts])
 
     def _embed(self, model: Any, texts: list[str]) -> Vector:
         with self._encoding:  # The tokenizer's truncation settings are shared, not thread-safe.
@@ -147,7 +147,7 @@ def _is_path(model: str) -> bool:
     return path.is_dir() or path.is_absolute() or model.startswith(".")
 
 
-def _capped(prefix: str, text: str) -> str:
+def _cap(prefix: str, text: str) -> str:
     return prefix + clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]
 
 

@@ -87,13 +87,13 @@ def read_html(html: str, file: FileToRead) -> PageText:
 
 
 def _decoded(data: bytes, file_name: str, encoding: str | None) -> DecodedText:
-    declared = None if encoding else _declared(data)
+    declared = None if encoding else _find_declared(data)
     decoded = strictly(declared, data) if declared else None
     # If the declaration is wrong, detect the encoding from the bytes.
     return decoded or decode(data, file_name=file_name, encoding=encoding)
 
 
-def _declared(data: bytes) -> str | None:
+def _find_declared(data: bytes) -> str | None:
     """Return the declared encoding of a page, None if a byte order mark overrides it."""
     if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return None

@@ -85,7 +85,7 @@ def _data(content: bytes) -> dict[str, Callable[[], bytes]]:
 def _size(read_bytes: Callable[[], bytes], width: int) -> tuple[int, int]:
     """Return the size that `_picture` gives, from the beginning of the image."""
     try:
-        image = _opened(read_bytes)
+        image = _open(read_bytes)
         size = image.size[::-1] if image.getexif().get(_ORIENTATION, 1) >= _TURNED else image.size
     except MemoryError:
         raise
@@ -95,7 +95,7 @@ def _size(read_bytes: Callable[[], bytes], width: int) -> tuple[int, int]:
     return round(size[0] * share), round(size[1] * share)
 
 
-def _opened(read_bytes: Callable[[], bytes]) -> Image.Image:
+def _open(read_bytes: Callable[[], bytes]) -> Image.Image:
     image = Image.open(io.BytesIO(read_bytes()), formats=_FORMATS)
     if image.width * image.height > _MAX_SOURCE_PIXELS:
         raise ValueError("too large")
@@ -104,7 +104,7 @@ def _opened(read_bytes: Callable[[], bytes]) -> Image.Image:
 
 def _picture(read_bytes: Callable[[], bytes], width: int) -> dict[str, Any]:
     try:
-        image = _opened(read_bytes)
+        image = _open(read_bytes)
         image.draft("RGB", (width, _MAX_HEIGHT))
         image = ImageOps.exif_transpose(image)
         is_clear = image.has_transparency_data
@@ -115,16 +115,16 @@ def _picture(read_bytes: Callable[[], bytes], width: int) -> dict[str, Any]:
     except Exception:  # noqa: BLE001 - any exception of a decoder means that it is no picture
         return _NONE
     is_drawing = is_clear or image.getcolors(_MAX_COLOURS) is not None
-    kind, data = "image/png", _written(image, "PNG") if is_drawing else b""
+    kind, data = "image/png", _encode(image, "PNG") if is_drawing else b""
     if not is_clear:
-        photograph = _written(image, "JPEG", quality=_JPEG_QUALITY)
+        photograph = _encode(image, "JPEG", quality=_JPEG_QUALITY)
         # Few colours may be the greys of a photograph.
         if not is_drawing or len(data) > _MAX_PNG_SHARE * len(photograph):
             kind, data = "image/jpeg", photograph
     return {"type": kind, "data": base64.b64encode(data).decode("ascii")}
 
 
-def _written(image: Image.Image, kind: str, **options: int) -> bytes:
+def _encode(image: Image.Image, kind: str, **options: int) -> bytes:
     written = io.BytesIO()
     image.save(written, kind, **options)
     return written.getvalue()

@@ -102,10 +102,10 @@ def _bodies(parts: list[EmailMessage]) -> tuple[str, str, list[str]]:
 def _content(part: EmailMessage) -> str:
     data = part.get_payload(decode=True)
     raw = data if isinstance(data, bytes) else b""
-    return _decoded(raw, part.get_content_charset() or "utf-8", "utf-8")
+    return _decode(raw, part.get_content_charset() or "utf-8", "utf-8")
 
 
-def _decoded(raw: bytes, *encodings: str) -> str:
+def _decode(raw: bytes, *encodings: str) -> str:
     for encoding in (*encodings, "gb18030"):
         try:
             return raw.decode(encoding)
@@ -121,7 +121,7 @@ def _header(message: EmailMessage, name: str, charset: str) -> str:
         )
         # Old programs write bytes that are not ASCII.
         data = str(raw).encode("utf-8", "surrogateescape")
-        value = str(message.get(name) or "") if data.isascii() else _decoded(data, "utf-8", charset)
+        value = str(message.get(name) or "") if data.isascii() else _decode(data, "utf-8", charset)
     except Exception:  # noqa: BLE001 - a header that cannot be parsed is left out
         value = ""
     return " ".join(value.split())[:_MAX_HEADER]

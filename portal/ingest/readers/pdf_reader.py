@@ -94,7 +94,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
         return {"label": "", "lines": [], "broken": True}
     matches = _lines(text_page.raw)
     characters = Characters(text_page.raw)
-    lines = _whole_lines(_measured(characters, line) for line in matches)
+    lines = _join_lines(_measure(characters, line) for line in matches)
     tables = _tables(page.raw, text_page.raw, characters, matches) if lines else []
     is_blank = len(lines) <= _MAX_BLANK_LINES and not _has_pictures(page.raw)
     text_page.close()
@@ -180,7 +180,7 @@ def _lines(text_page: Any) -> list[re.Match[str]]:
     return [line for line in _LINE.finditer(text) if line.group().strip("\0")]
 
 
-def _measured(characters: Characters, line: re.Match[str]) -> list[Any]:
+def _measure(characters: Characters, line: re.Match[str]) -> list[Any]:
     visible = _VISIBLE.search(line.string, *line.span())
     first, end = visible.span() if visible else (line.start(), line.start() + 1)
     left, right, baseline = characters.place(first, end - 1)
@@ -195,7 +195,7 @@ def _measured(characters: Characters, line: re.Match[str]) -> list[Any]:
     return [text, round(left, 1), round(right, 1), round(baseline, 1), round(size, 1), style]
 
 
-def _whole_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:
+def _join_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:
     """Join the parts of lines that PDFium cut at a raised or lowered letter, or after a bullet."""
     groups: list[list[list[Any]]] = []
     for part in parts:
@@ -203,7 +203,7 @@ def _whole_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:
             groups[-1].append(part)
         else:
             groups.append([part])
-    return [_whole(group) if len(group) > 1 else group[0] for group in groups]
+    return [_join_parts(group) if len(group) > 1 else group[0] for group in groups]
 
 
 def _continues(part: list[Any], after: list[Any]) -> bool:
@@ -220,7 +220,7 @@ def _continues(part: list[Any], after: list[Any]) -> bool:
     )
 
 
-def _whole(parts: list[list[Any]]) -> list[Any]:
+def _join_parts(parts: list[list[Any]]) -> list[Any]:
     first = parts[0][0]
     texts = ["•" if _BULLET.fullmatch(first) else first]
     for part, after in pairwise(parts):

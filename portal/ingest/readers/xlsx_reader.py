@@ -86,7 +86,7 @@ def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
             spans[top, left] = bottom
     open_spans: dict[int, tuple[str, int]] = {}
     for number, row in enumerate(sheet.iter_rows(), 1):
-        texts = [_shown(cell) for cell in row]
+        texts = [_as_shown(cell) for cell in row]
         for column in list(open_spans):
             text, bottom = open_spans[column]
             if number > bottom:
@@ -100,7 +100,7 @@ def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
         yield texts
 
 
-def _shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
+def _as_shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
     value = cell.value
     if value is None:
         return ""

@@ -57,14 +57,14 @@ def open_collection(
         except Exception as error:  # noqa: BLE001 - without words, meaning answers
             reason = _reason(error, name)
         else:
-            return _opened(made, NO_BM25_INDEX)
+            return _as_open(made, NO_BM25_INDEX)
     made = client.get_or_create_collection(
         name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
     )
-    return _opened(made, reason or NO_BM25_INDEX)
+    return _as_open(made, reason or NO_BM25_INDEX)
 
 
-def _opened(collection: Any, reason: str) -> OpenCollection:
+def _as_open(collection: Any, reason: str) -> OpenCollection:
     key = searchable_key(collection)
     hidden = frozenset(sparse_keys(collection))
     return OpenCollection(collection, key, None if key else reason, hidden)

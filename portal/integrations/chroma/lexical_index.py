@@ -54,7 +54,7 @@ class _Postings:
     def holders(self, term: str) -> NDArray[np.int32]:
         """Return the indexes of the texts that have a term."""
         number = self.terms.get(term)
-        return self.texts[:0] if number is None else self.texts[self._held(number)]
+        return self.texts[:0] if number is None else self.texts[self._texts_with(number)]
 
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
@@ -65,12 +65,12 @@ class _Postings:
         for word, weight in weights.items():
             if (number := self.terms.get(word)) is None:
                 continue
-            held = self._held(number)
+            held = self._texts_with(number)
             texts, counts = self.texts[held], self.counts[held].astype(np.float64)
             scores[texts] += shape.scores(weight, counts, norms[texts])
         return scores
 
-    def _held(self, number: int) -> slice:
+    def _texts_with(self, number: int) -> slice:
         return slice(self.starts[number], self.starts[number + 1])
 
 

@@ -84,8 +84,8 @@ def _import(
     console = Console(stderr=True)
     with ExitStack() as stack:
         with console.status(f"copying {directory}"):
-            client, copy = stack.enter_context(_opened(directory, data_dir))
-        sources = _chosen(_sources(client, tenancy), names)
+            client, copy = stack.enter_context(_open_copy(directory, data_dir))
+        sources = _choose(_sources(client, tenancy), names)
         tallies = []
         with _progress(console) as progress:
             for source in sources:
@@ -97,7 +97,7 @@ def _import(
 
 
 @contextmanager
-def _opened(directory: Path, data_dir: Path) -> Iterator[tuple[Client, Path]]:
+def _open_copy(directory: Path, data_dir: Path) -> Iterator[tuple[Client, Path]]:
     with snapshot(directory, data_dir) as copy:
         try:
             client = open_directory(copy, create=False)
@@ -118,7 +118,7 @@ def _sources(client: Client, tenancy: Tenancy) -> list[Source]:
         raise ServerSetup(reason=f"Chroma cannot list {tenancy}: {error}") from error
 
 
-def _chosen(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
+def _choose(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     there = {source.name for source in sources}
     if unknown := [name for name in names if name not in there]:
         raise InvalidInput(

@@ -185,7 +185,7 @@ class _Move:
     def _take(self, batch: Sequence[ChromaRecord], writing: Collections) -> None:
         """Write what is new in a batch, in one transaction."""
         records = [record for one in batch if (record := self._usable(one)) is not None]
-        there = {one.id: one for one in self._stored([record.id for record in records])}
+        there = {one.id: one for one in self._find_stored([record.id for record in records])}
         new = [record for record in records if record.id not in there]
         changed = [
             record
@@ -216,7 +216,7 @@ class _Move:
         if len(vector) != self.dimensions:
             raise Unusable(f"a vector of {len(vector)} numbers, not {self.dimensions}")
 
-    def _stored(self, ids: Sequence[str], *, with_vectors: bool = True) -> list[StoredRecord]:
+    def _find_stored(self, ids: Sequence[str], *, with_vectors: bool = True) -> list[StoredRecord]:
         if self.target is None or not ids:
             return []
         page = Page(with_vectors=with_vectors)
@@ -226,7 +226,7 @@ class _Move:
         """Look up every record that was not skipped."""
         for ids in self.reader.ids():
             wanted = [one for one in ids if one not in self.skipped_ids]
-            here = {one.id for one in self._stored(wanted, with_vectors=False)}
+            here = {one.id for one in self._find_stored(wanted, with_vectors=False)}
             for one in wanted:
                 if one not in here:
                     self.tally.missing.add(one)

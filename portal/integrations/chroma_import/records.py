@@ -86,7 +86,7 @@ def is_same(record: NewRecord, stored: StoredRecord) -> bool:
     return (
         stored.content == record.content
         and _equal(stored.metadata, dict(record.metadata))
-        and _near(stored.vector, record.vector)
+        and _are_near(stored.vector, record.vector)
     )
 
 
@@ -102,7 +102,7 @@ def _equal(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
-def _near(one: Any, other: Any) -> bool:
+def _are_near(one: Any, other: Any) -> bool:
     if one is None or other is None or one.shape != other.shape:
         return False
     largest = float(np.abs(other).max())

@@ -19,7 +19,7 @@ __all__ = ["PostgresVectorStore"]
 Result = TypeVar("Result")
 
 
-async def _apart(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+async def _run_on_thread(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
     """Call on another thread."""
     return await run_in_executor(None, function, *args, **kwargs)
 
@@ -29,7 +29,7 @@ def _on_thread(method: Callable[..., Result]) -> Callable[..., Coroutine[Any, An
 
     @wraps(method)
     async def twin(self: PostgresVectorStore, *args: Any, **kwargs: Any) -> Result:
-        return await _apart(method, self, *args, **kwargs)
+        return await _run_on_thread(method, self, *args, **kwargs)
 
     return twin
 
@@ -39,7 +39,7 @@ def _embedding_first(method: Callable[..., Result]) -> Callable[..., Coroutine[A
 
     @wraps(method)
     async def twin(self: PostgresVectorStore, query: Query, *args: Any, **kwargs: Any) -> Result:
-        return await _apart(method, self, await self._avector(query), *args, **kwargs)
+        return await _run_on_thread(method, self, await self._avector(query), *args, **kwargs)
 
     return twin
 
@@ -98,7 +98,7 @@ class PostgresVectorStore(WritingStore):
         contents = list(texts)
         if embeddings is None and contents:
             embeddings = await self.embeddings.aembed_documents(contents)
-        return await _apart(
+        return await _run_on_thread(
             self.add_texts, contents, metadatas, ids, embeddings=embeddings, **kwargs
         )
 
@@ -124,7 +124,7 @@ class PostgresVectorStore(WritingStore):
     async def aupdate_documents(self, ids: Sequence[str], documents: Sequence[Document]) -> None:
         texts = [document.page_content for document in documents]
         embeddings = await self.embeddings.aembed_documents(texts)
-        await _apart(self.update_documents, ids, documents, embeddings)
+        await _run_on_thread(self.update_documents, ids, documents, embeddings)
 
     asimilarity_search = _embedding_first(WritingStore.similarity_search)
     asimilarity_search_with_score = _embedding_first(WritingStore.similarity_search_with_score)
@@ -142,7 +142,9 @@ class PostgresVectorStore(WritingStore):
         if query_text is None and isinstance(query_embedding, str):
             query_text = query_embedding
         vector = await self._avector(query_embedding)
-        return await _apart(self.hybrid_search, vector, query_text, k, filter, where_document)
+        return await _run_on_thread(
+            self.hybrid_search, vector, query_text, k, filter, where_document
+        )
 
     # --- asynchronous, on a thread --------------------------------------------------------------
 

@@ -107,7 +107,7 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
     async def list_tools(
         _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_described(name, kind) for name, kind in _TOOLS.items()])
+        return ListToolsResult(tools=[_describe(name, kind) for name, kind in _TOOLS.items()])
 
     async def call_tool(
         _context: ServerRequestContext[Any], params: CallToolRequestParams
@@ -132,7 +132,7 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
     )
 
 
-def _described(name: str, kind: _Kind) -> Tool:
+def _describe(name: str, kind: _Kind) -> Tool:
     return Tool(
         name=name,
         title=kind.title,
@@ -158,12 +158,12 @@ def _call(
     try:
         user = reader(services, token)
         limits.count(user, f"mcp {name}", limit=kind.limit)
-        answer = _answered(kind.run(services, user, _checked(kind, arguments)))
+        answer = _answer(kind.run(services, user, _check(kind, arguments)))
     except PortalError as error:
-        outcome, answer = error.code, _refused(error)
+        outcome, answer = error.code, _refuse(error)
     except Exception as error:  # A client must not see what broke inside.
         log.error("mcp_call_failed", tool=name, exc_info=error)
-        outcome, answer = PortalError.code, _refused(PortalError())
+        outcome, answer = PortalError.code, _refuse(PortalError())
     duration_ms = round((time.perf_counter() - started) * 1000, 1)
     log.info("mcp_call", tool=name, outcome=outcome, duration_ms=duration_ms)
     return answer
@@ -180,7 +180,7 @@ def reader(services: Services, token: str) -> User:
     return signed_in.user
 
 
-def _checked(kind: _Kind, arguments: dict[str, Any]) -> BaseModel:
+def _check(kind: _Kind, arguments: dict[str, Any]) -> BaseModel:
     try:
         return kind.takes.model_validate(arguments)
     except ValidationError as error:
@@ -189,7 +189,7 @@ def _checked(kind: _Kind, arguments: dict[str, Any]) -> BaseModel:
         raise InvalidInput(reason=verbatim(f"{field}: {first['msg']}")) from None
 
 
-def _answered(found: BaseModel) -> CallToolResult:
+def _answer(found: BaseModel) -> CallToolResult:
     """Return the answer as text, which connectors read, and as structured content."""
     return CallToolResult(
         content=[TextContent(type="text", text=found.model_dump_json())],
@@ -197,5 +197,5 @@ def _answered(found: BaseModel) -> CallToolResult:
     )
 
 
-def _refused(error: PortalError) -> CallToolResult:
+def _refuse(error: PortalError) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)

@@ -56,7 +56,7 @@ def restore(
         report("checking the backup")
         backup.verify(note=note)
         _refuse_unknown_schema(manifest)
-        stack.enter_context(_alone(settings.data_dir))
+        stack.enter_context(_lock_directory(settings.data_dir))
         url = settings.database_url
         if url is None:
             url = stack.enter_context(borrowed(settings.data_dir, report=report))
@@ -82,7 +82,7 @@ def _refuse_unknown_schema(manifest: Manifest) -> None:
 
 
 @contextmanager
-def _alone(data_dir: Path) -> Iterator[None]:
+def _lock_directory(data_dir: Path) -> Iterator[None]:
     """Hold the directory's lock. Raises ServerSetup where a portal serves from it."""
     directory = data_dir.expanduser().resolve()
     try:

@@ -91,7 +91,7 @@ def mcp(
     from portal.processes.serving import web_server
 
     if not over_http:
-        serving.serve_stdio(open_services(ctx), _token_of_environment())
+        serving.serve_stdio(open_services(ctx), _read_token())
         return
     services = open_services(ctx)
     with web_server.listen(host, port) as listener:
@@ -105,7 +105,7 @@ def _require_extra(name: str) -> None:
         raise ServerSetup(reason=f"this needs the extra: ./run setup --{name}")
 
 
-def _token_of_environment() -> str:
+def _read_token() -> str:
     token = os.environ.get("PORTAL_TOKEN", "").strip()
     if not token:
         raise ServerSetup(

@@ -55,7 +55,7 @@ def import_and_wait(
     user = accounts.find_user(services, owner)
     tally = Tally()
     display = Display(Console(stderr=True), tally, reads=wait)
-    with _stopped_by_signals() as stop, ExitStack() as stack:
+    with _stop_on_signals() as stop, ExitStack() as stack:
         stack.callback(_conclude, services, display, tally, stop)
         stack.enter_context(display.shown())
         run = _Import(services, user, tally, display, stop)
@@ -185,7 +185,7 @@ class _Workers:
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[Stop]:
+def _stop_on_signals() -> Iterator[Stop]:
     """Yield an event that the first SIGINT or SIGTERM sets; a second one ends the process."""
     stop = Stop()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -57,7 +57,7 @@ class ClientSocket(socket.socket):
         self._moved_bytes = {"receive": 0, "send": 0}
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        received: bytes = self._paced("receive", lambda: socket.socket.recv(self, size, flags), len)
+        received: bytes = self._pace("receive", lambda: socket.socket.recv(self, size, flags), len)
         return received
 
     def shutdown(self, how: int, /) -> None:
@@ -72,7 +72,7 @@ class ClientSocket(socket.socket):
         while len(self.unsent) > MAX_UNSENT_BYTES:
             block = memoryview(self.unsent)[:BLOCK_BYTES]
             try:
-                sent = self._paced("send", partial(socket.socket.send, self, block, flags), int)
+                sent = self._pace("send", partial(socket.socket.send, self, block, flags), int)
             finally:
                 block.release()
             del self.unsent[:sent]
@@ -90,7 +90,7 @@ class ClientSocket(socket.socket):
                 block.release()
             del self.unsent[:sent]
 
-    def _paced(self, what: str, action: Callable[[], Any], size: Callable[[Any], int]) -> Any:
+    def _pace(self, what: str, action: Callable[[], Any], size: Callable[[Any], int]) -> Any:
         left_s = 0.0
         if self.may_wait:
             allowed_s = allowed_seconds(self.settings, self._moved_bytes[what])

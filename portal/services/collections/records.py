@@ -100,7 +100,7 @@ class Collections:
         """Delete a collection. Raises NotFound."""
 
         def erase(session: Session) -> None:
-            collection_store.drop(session, _locked(session, collection_id))
+            collection_store.drop(session, _lock(session, collection_id))
 
         with_lock_retries(self.database, erase)
 
@@ -132,7 +132,7 @@ class Collections:
         def changed(session: Session, collection: VectorCollection) -> list[NewRecord]:
             there = {record.id: record for record in _read(session, collection, changes)}
             return [
-                _changed(there[change.id], change, document_of)
+                _apply_change(there[change.id], change, document_of)
                 for change in changes
                 if change.id in there
             ]
@@ -143,12 +143,12 @@ class Collections:
     def delete(self, collection_id: UUID, wanted: RecordFilter) -> int:
         """Delete records for good, in the trash too, and return how many."""
         with self.database.begin() as session:
-            return writes.delete(session, _locked(session, collection_id), wanted)
+            return writes.delete(session, _lock(session, collection_id), wanted)
 
     def delete_document(self, collection_id: UUID, document: UUID | str) -> bool:
         """Delete a document with its records, by its id or its name in their metadata."""
         with self.database.begin() as session:
-            collection = _locked(session, collection_id)
+            collection = _lock(session, collection_id)
             if isinstance(document, str):
                 document = writes.document_id(collection.id, document)
             return writes.delete_document(session, collection, document)
@@ -157,12 +157,12 @@ class Collections:
 
     def count(self, collection_id: UUID) -> int:
         with self.database.begin() as session:
-            return reads.count(session, _there(session, collection_id))
+            return reads.count(session, _find(session, collection_id))
 
     def records(self, collection_id: UUID, wanted: RecordFilter, page: Page) -> list[StoredRecord]:
         """Return matching records in insertion order."""
         with self.database.begin() as session:
-            collection = _there(session, collection_id)
+            collection = _find(session, collection_id)
             return reads.list_records(session, collection, wanted, page)
 
     def nearest(
@@ -172,7 +172,7 @@ class Collections:
         InvalidInput for a vector of another length, NotFound."""
         read = partial(by_vector.read_records, with_vectors=page.with_vectors)
         with self.database.read() as session:
-            collection = _there(session, collection_id)
+            collection = _find(session, collection_id)
             # Without a filter there is nothing to look up: an index, if any, offers the nearest.
             resolved = ResolvedFilter(wanted)
             if not wanted.is_empty:
@@ -195,13 +195,13 @@ class Collections:
         vectors = [record.vector for record in records if record.vector is not None]
         dimensions = common_length(vectors)
         with self.database.begin() as session:
-            model = _there(session, collection_id).model
+            model = _find(session, collection_id).model
 
         def make(session: Session) -> RegisteredModel | None:
-            collection = _locked(session, collection_id)
+            collection = _lock(session, collection_id)
             if collection.model is None and dimensions is not None:
                 collection_store.give_partition(session, collection, dimensions)
-            return _locked(session, collection_id).model
+            return _lock(session, collection_id).model
 
         model = model or with_lock_retries(self.database, make)
         if model is not None and dimensions is not None:
@@ -213,7 +213,7 @@ class Collections:
         records_for: Callable[[Session, VectorCollection], Sequence[NewRecord]],
     ) -> None:
         with self.database.begin() as session:
-            collection = _locked(session, collection_id)
+            collection = _lock(session, collection_id)
             records = records_for(session, collection)
             if not records or collection.model is None:
                 return
@@ -229,18 +229,18 @@ class Collections:
         if self.compared_one_by_one >= NEVER_INDEXED:
             return
         with self.database.begin() as session:
-            collection = _there(session, collection_id)
+            collection = _find(session, collection_id)
             if not collection_store.needs_index(session, collection, self.compared_one_by_one):
                 return
         with self.database.begin() as session:
-            collection_store.ensure_index(session, _locked(session, collection_id), self.search)
+            collection_store.ensure_index(session, _lock(session, collection_id), self.search)
 
 
-def _there(session: Session, collection_id: UUID) -> VectorCollection:
+def _find(session: Session, collection_id: UUID) -> VectorCollection:
     return existing(collection_store.find_by_id(session, collection_id))
 
 
-def _locked(session: Session, collection_id: UUID) -> VectorCollection:
+def _lock(session: Session, collection_id: UUID) -> VectorCollection:
     return existing(collection_store.lock_for_writing(session, collection_id))
 
 
@@ -251,7 +251,7 @@ def _read(
     return reads.list_records(session, collection, wanted, Page())
 
 
-def _changed(record: StoredRecord, change: RecordChange, document_of: Documents) -> NewRecord:
+def _apply_change(record: StoredRecord, change: RecordChange, document_of: Documents) -> NewRecord:
     metadata = record.metadata
     if change.metadata is not None:
         merged = metadata | dict(change.metadata)

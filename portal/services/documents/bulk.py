@@ -44,11 +44,13 @@ def apply(
         return _read_again(services, user, target)
     with services.database.begin() as session:
         _check_place(session, user, target.filters.folder_id)
-        value = _checked(session, user, action, value)
+        value = _check_value(session, user, action, value)
         if action is BulkAction.SWITCH:
             done = bulk_store.set_switches(session, user, target, enabled=value)
             return BulkResult(
-                done.change_id, done.changed_count, missing_count=_missing(target, done.found_count)
+                done.change_id,
+                done.changed_count,
+                missing_count=_count_missing(target, done.found_count),
             )
         listed = partial(bulk_store.list_skipped, session, user, target, action, value)
         # A keeper may have no right to what is moved out, so those are listed before.
@@ -63,7 +65,7 @@ def apply(
             SkippedDocument(one.id, one.title, (own if one.can_edit else Forbidden).code)
             for one in rows
         )
-        missing = _missing(target, done.found_count)
+        missing = _count_missing(target, done.found_count)
         return BulkResult(done.change_id, done.changed_count, skipped, skipped_count, missing)
 
 
@@ -95,7 +97,7 @@ def _check_place(session: Session, user: User, folder_id: UUID | None) -> None:
         existing(folder_store.find_folder(session, user, folder_id))
 
 
-def _checked(session: Session, user: User, action: BulkAction, value: Any) -> Any:
+def _check_value(session: Session, user: User, action: BulkAction, value: Any) -> Any:
     match action:
         case BulkAction.MOVE:
             find_open_for(session, user, value)
@@ -113,7 +115,7 @@ def _checked(session: Session, user: User, action: BulkAction, value: Any) -> An
     return value
 
 
-def _missing(target: BulkTarget, found_count: int) -> int:
+def _count_missing(target: BulkTarget, found_count: int) -> int:
     return len(set(target.ids)) - found_count if target.ids is not None else 0
 
 
@@ -135,7 +137,7 @@ def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResul
     with services.database.begin() as session:
         _check_place(session, user, target.filters.folder_id)
         others, skipped_count = bulk_store.list_skipped(session, user, target)
-        missing = _missing(target, bulk_store.count(session, user, target))
+        missing = _count_missing(target, bulk_store.count(session, user, target))
         rows = bulk_store.lock_to_read(session, user, target)
         files = {one.id: one.file_id for one in rows if one.is_held and not one.is_being_read}
         busy = [one for one in rows if one.is_being_read]

@@ -47,7 +47,7 @@ def list_chunks(
 ) -> JobChunkPage:
     """Return a page of a job's chunks. Raises NotFound."""
     with services.database.begin() as session:
-        document_id = _seen(session, user, job_id)
+        document_id = _find_document(session, user, job_id)
         items, total = job_chunks.list_chunks(
             session, job_id, order=order, descending=descending, limit=limit, offset=offset
         )
@@ -58,7 +58,7 @@ def list_chunks(
 def get_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> JobChunk:
     """Return one chunk of a job. Raises NotFound."""
     with services.database.begin() as session:
-        document_id = _seen(session, user, job_id)
+        document_id = _find_document(session, user, job_id)
         found = _found(session, job_id, chunk_id)
     private_reads.record(services, user, [document_id], found=False)
     return found
@@ -73,10 +73,10 @@ def add_chunks(
     _check(new)
     with services.database.begin() as session:
         # Check this first: embedding is slow, and some providers charge for it.
-        document_id = _editable(session, user, job_id).id
+        document_id = _lock_editable(session, user, job_id).id
 
     def prepare(session: Session) -> tuple[Place, Sequence[ChunkToStore]]:
-        document = _editable(session, user, job_id)
+        document = _lock_editable(session, user, job_id)
         place = Place(job_id, document.id, document.collection_id, document.title)
         return place, _numbered(session, job_id, new)
 
@@ -94,7 +94,7 @@ def add_chunks(
 def delete_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> None:
     """Delete a chunk permanently. Raises NotFound, Forbidden, Conflict as `add_chunks` does."""
     with services.database.begin() as session:
-        document = _editable(session, user, job_id)
+        document = _lock_editable(session, user, job_id)
         if not job_chunks.delete_chunks(session, job_id, chunk_id=chunk_id):
             raise NotFound
         job_chunks.update_count(session, document.id)
@@ -104,13 +104,13 @@ def delete_chunks(services: Services, user: User, job_id: UUID, *, only_added: b
     """Delete all chunks of a job permanently, or only those added through the API. Return their
     number. The document's text and file stay. Raises as `delete_chunk` does."""
     with services.database.begin() as session:
-        document = _editable(session, user, job_id)
+        document = _lock_editable(session, user, job_id)
         deleted = job_chunks.delete_chunks(session, job_id, only_added=only_added)
         job_chunks.update_count(session, document.id)
         return deleted
 
 
-def _seen(session: Session, user: User, job_id: UUID) -> UUID:
+def _find_document(session: Session, user: User, job_id: UUID) -> UUID:
     return existing(job_chunks.find_document_of(session, user, job_id))
 
 
@@ -118,9 +118,9 @@ def _found(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk:
     return existing(job_chunks.find_chunk(session, job_id, chunk_id))
 
 
-def _editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
+def _lock_editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
     """Return the job's document, locked, if the user may change it."""
-    document = document_store.lock_document(session, _seen(session, user, job_id))
+    document = document_store.lock_document(session, _find_document(session, user, job_id))
     # The document may have gone to the trash while this waited for the lock.
     if document is None or document.deleted_at is not None:
         raise NotFound

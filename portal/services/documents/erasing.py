@@ -42,47 +42,47 @@ def without_quotations(
     content: str, support: Sequence[SentenceSupport], quotes: Sequence[str]
 ) -> tuple[str, tuple[SentenceSupport, ...]]:
     """Return an answer without whole sentences of these texts, and its other sentences' support."""
-    spans = _verbatim(content, quotes)
-    return _without(content, spans), tuple(_moved(one, spans) for one in support)
+    spans = _find_verbatim(content, quotes)
+    return _cut_out(content, spans), tuple(_move_support(one, spans) for one in support)
 
 
-def _verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
+def _find_verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
     """Return the ranges of an answer that repeat whole sentences of a quotation."""
-    texts = [_squeezed(quote) for quote in quotes]
+    texts = [_squeeze(quote) for quote in quotes]
     found = []
     for start, end in sentence_spans(content):
         sentence = content[start:end]
         head = _AROUND.match(sentence)
         first = head.end() if head else 0
         bare = _AROUND.sub("", sentence)
-        words = _squeezed(_MARKER.sub("", bare))
+        words = _squeeze(_MARKER.sub("", bare))
         if len(words) >= _MIN_CHARACTERS and any(words in text for text in texts):
             found.append((start + first, start + first + len(bare)))
     return found
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     """Remove what quoting may change: white space, escapes, and brackets that look like markers."""
     return "".join(without_markers_of_its_own(_ESCAPED.sub(r"\1", text)).split())
 
 
-def _without(content: str, spans: Sequence[tuple[int, int]]) -> str:
+def _cut_out(content: str, spans: Sequence[tuple[int, int]]) -> str:
     for start, end in reversed(spans):
         content = content[:start] + ERASED + content[end:]
     return content
 
 
-def _moved(support: SentenceSupport, spans: Sequence[tuple[int, int]]) -> SentenceSupport:
+def _move_support(support: SentenceSupport, spans: Sequence[tuple[int, int]]) -> SentenceSupport:
     return SentenceSupport(
-        _place(support.start, spans),
-        _place(support.end, spans),
+        _move_position(support.start, spans),
+        _move_position(support.end, spans),
         support.markers,
         support.is_supported,
         support.likeness,
     )
 
 
-def _place(place: int, spans: Sequence[tuple[int, int]]) -> int:
+def _move_position(place: int, spans: Sequence[tuple[int, int]]) -> int:
     """Map a position in the text to its position after the spans are removed."""
     moved = place
     for start, end in spans:

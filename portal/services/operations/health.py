@@ -110,7 +110,7 @@ def _read_vector_store(services: Services) -> dict[str, Any]:
         "vector_index_detail": differs if index.state == "differs" else None,
         "embedding_model": state.serving.name if state.serving else services.embedder.name,
         "embedder": "ok" if _embedder_answers(services, state.serving) else "unavailable",
-        "reranker": _shown(services.reranker.name) if services.reranker else None,
+        "reranker": _shown_name(services.reranker.name) if services.reranker else None,
         "reranking": _reranking(services),
         "models": state.models,
         "counts": counts.everything if counts else None,
@@ -224,7 +224,7 @@ def _reranking(services: Services) -> str | None:
     return "ok" if answers else "unavailable"
 
 
-def _shown(model: str) -> str:
+def _shown_name(model: str) -> str:
     """Return a model's name, of a directory only the last part: /health is public."""
     return Path(model).name if _is_path(model) else model
 

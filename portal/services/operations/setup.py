@@ -69,11 +69,11 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     except (EmbedderUnavailable, InvalidEmbedding) as error:
         # It may be back before it is needed, and words are found without it.
         yield f"{error} Until then search goes by words alone and no document can be indexed"
-    for unused in _unused_settings(services):
+    for unused in _find_unused_settings(services):
         yield f"{unused.name} has no effect: {unused.reason}"
 
 
-def _unused_settings(services: Services) -> list[UnusedSetting]:
+def _find_unused_settings(services: Services) -> list[UnusedSetting]:
     settings = services.settings
     with services.database.begin() as session:
         keywords = _read_keywords(session, services)
@@ -215,7 +215,7 @@ def _lacks_of_confinement(confinement: Mapping[str, bool]) -> Iterator[server_he
 
 
 def _lacks_of_settings(services: Services) -> Iterator[server_health.Lack]:
-    for unused in _unused_settings(services):
+    for unused in _find_unused_settings(services):
         yield server_health.Lack(
             what=f"{unused.name} has no effect", cost=unused.reason, remedy="take the setting out"
         )

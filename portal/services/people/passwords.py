@@ -63,7 +63,7 @@ def check_password(settings: Settings, password: str, *, name: str) -> None:
     # Imported late: its word lists take a while to load, and few commands need them.
     from zxcvbn import zxcvbn
 
-    estimate = zxcvbn(_scored_part(password), user_inputs=names)
+    estimate = zxcvbn(_select_scored(password), user_inputs=names)
     if estimate["score"] < _MIN_SCORE:
         used = {match.get("dictionary_name") for match in estimate["sequence"]}
         folded = unicodedata.normalize("NFKC", password).casefold()
@@ -75,7 +75,7 @@ def check_password(settings: Settings, password: str, *, name: str) -> None:
         raise BreachedPassword
 
 
-def _scored_part(password: str) -> str:
+def _select_scored(password: str) -> str:
     """Return what zxcvbn looks at. What is left out could only make the password look better."""
     text = unicodedata.normalize("NFKC", password)[:_MAX_SCORED_CHARACTERS]
     kept: list[str] = []

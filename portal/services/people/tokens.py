@@ -140,7 +140,7 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
         found = token_store.find_live_token(reader, claims["jti"])
     if found is None or found.user_id != claims["sub"] or found.kind != claims["typ"].value:
         raise InvalidToken
-    signed_in = _signed_in(found)
+    signed_in = _to_signed_in(found)
     if second_factors.must_enrol(services, signed_in):
         signed_in = replace(signed_in, must_enrol=True)
     if _is_stale_use(found.last_used_at) and services.database.can_write:
@@ -154,7 +154,7 @@ def _authenticate_outside(services: Services, token: str, *, create_accounts: bo
     claims = outside_tokens.read_claims(services, token)
     with services.database.begin() as session:
         found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
-        signed_in = _signed_in(found, is_admin=claims.is_admin)
+        signed_in = _to_signed_in(found, is_admin=claims.is_admin)
         if _is_stale_use(found.last_used_at) and services.database.can_write:
             _note_use(session, signed_in)
         return signed_in
@@ -168,7 +168,7 @@ def _note_use(session: Session, signed_in: SignedIn, *, address: str | None = No
             account_store.note_visit(session, signed_in.user.id)
 
 
-def _signed_in(found: LiveToken, *, is_admin: bool | None = None) -> SignedIn:
+def _to_signed_in(found: LiveToken, *, is_admin: bool | None = None) -> SignedIn:
     """Return the user of a token; `is_admin` overrides the account unless it is None."""
     scopes = frozenset(map(Scope, found.scopes))
     may_administer = found.is_admin if is_admin is None else is_admin

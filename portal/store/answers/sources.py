@@ -119,10 +119,10 @@ def read_sources(
     chunk."""
     binds: dict[str, Any] = selection_binds(user, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
-    return {row.chunk_id: _stored(row) for row in rows}
+    return {row.chunk_id: _to_stored(row) for row in rows}
 
 
-def _stored(row: Any) -> StoredSource:
+def _to_stored(row: Any) -> StoredSource:
     *values, starts, context, blocks = row
     heading_starts = frozenset(start - row.char_start for start in starts or ())
     return StoredSource(*(*values, heading_starts, context, tuple(map(Block.from_json, blocks))))

@@ -54,12 +54,12 @@ def list_documents(
     key = _KEYS.get(sort.key, _UNSORTED)
     # Sorted without what is shown of them: all that match are, where no index has their order.
     columns = (DocumentRow.id, DocumentRow.created_at, key.column.label("sort_key"))
-    found = _filtered(select(*columns).where(listed_for(user)), user, filters)
+    found = _filter(select(*columns).where(listed_for(user)), user, filters)
     if sort.key == "owner":
         found = found.outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
     total = session.scalar(select(func.count()).select_from(found.subquery())) or 0
     if cursor:
-        found = _after(found, sort, key, read_sorted_cursor(cursor))
+        found = _begin_after(found, sort, key, read_sorted_cursor(cursor))
     page = found.order_by(*_order(sort, *columns)).limit(limit + 1).cte("page")
     rows = session.execute(
         shown_to(user)
@@ -85,7 +85,7 @@ def _order(
     return tuple(one.desc() if sort.is_descending else one.asc() for one in newest)
 
 
-def _after(
+def _begin_after(
     statement: Select[Any], sort: DocumentSort, key: _Key, place: tuple[str, datetime, Any]
 ) -> Select[Any]:
     """Begin after a place in the order."""
@@ -108,7 +108,7 @@ def list_trash(
 ) -> DocumentPage:
     """Return documents in the user's trash, last deleted first. Raises MalformedRequest on a bad
     cursor."""
-    statement = _filtered(shown_to(user, deleted=True), user, filters)
+    statement = _filter(shown_to(user, deleted=True), user, filters)
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     page = latest_first(
         session,
@@ -131,10 +131,10 @@ def matching(
     statement = shown_to(user, deleted=deleted)
     if ids is not None:
         return statement.where(DocumentRow.id.in_(ids))
-    return _filtered(statement, user, filters)
+    return _filter(statement, user, filters)
 
 
-def _filtered(statement: Select[Any], user: User, filters: DocumentFilter) -> Select[Any]:
+def _filter(statement: Select[Any], user: User, filters: DocumentFilter) -> Select[Any]:
     for column, value in (
         (DocumentRow.status, filters.status),
         (DocumentRow.media_type, filters.media_type),

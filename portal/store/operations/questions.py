@@ -180,16 +180,16 @@ def count_by_week(session: Session, *, days: int) -> list[Week]:
 def list_questions(session: Session, *, days: int, problem: str = "") -> list[ReportedQuestion]:
     """Return the latest questions that need attention, of all kinds or of one."""
     values = {"days": days, "problem": problem, "limit": _MAX_QUESTIONS, "message_id": None}
-    return _reported(session, values)
+    return _read_reported(session, values)
 
 
 def find_question(session: Session, message_id: UUID, *, days: int) -> ReportedQuestion | None:
     """Return the question of an answer that needs attention."""
     values = {"days": days, "problem": "", "limit": 1, "message_id": message_id}
-    return next(iter(_reported(session, values)), None)
+    return next(iter(_read_reported(session, values)), None)
 
 
-def _reported(session: Session, values: dict[str, Any]) -> list[ReportedQuestion]:
+def _read_reported(session: Session, values: dict[str, Any]) -> list[ReportedQuestion]:
     return [ReportedQuestion(**row) for row in session.execute(_QUESTIONS, values).mappings()]
 
 

@@ -70,7 +70,7 @@ def normalise(text: str) -> NormalisedText:
         return NormalisedText(text)
     odd = _unstable(set(text))
     same_length = {
-        ord(c): changed for c in odd if _kind(c) == _CHANGES and len(changed := _changed(c)) == 1
+        ord(c): changed for c in odd if _kind(c) == _CHANGES and len(changed := _change(c)) == 1
     }
     if same_length:
         text = text.translate(same_length)
@@ -140,7 +140,7 @@ def _odd_places(characters: frozenset[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(options), re.DOTALL) if options else None
 
 
-def _changed(character: str) -> str:
+def _change(character: str) -> str:
     if character == _ZERO_WIDTH_SPACE:
         return " "
     return unicodedata.normalize("NFKC", character)
@@ -153,4 +153,4 @@ def _kind(character: str) -> int:
     first = unicodedata.normalize("NFKD", character)[0]
     if unicodedata.category(first)[0] == "M" or "\u1160" <= first <= "\u11ff":
         return _JOINS_PREVIOUS  # Combining marks, and Korean vowels and finals.
-    return _CHANGES if _changed(character) != character else _STABLE
+    return _CHANGES if _change(character) != character else _STABLE

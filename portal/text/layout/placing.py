@@ -34,8 +34,8 @@ class PlacedPage:
 
     def __init__(self, stored: str, shown: str) -> None:
         self._stored = stored
-        self._key, self._places = _squeezed(stored)
-        self._shown_key, self._shown_places = _squeezed(shown)
+        self._key, self._places = _squeeze(stored)
+        self._shown_key, self._shown_places = _squeeze(shown)
 
     def find(self, start: int, end: int) -> list[Range]:
         """Return the ranges of shown characters that have characters `start` to `end` of the stored
@@ -43,7 +43,7 @@ class PlacedPage:
         first, last = bisect_left(self._places, start), bisect_left(self._places, end)
         if first >= last:
             return []
-        whole = self._whole(first, last)
+        whole = self._find_whole(first, last)
         found = [whole] if whole is not None else self._in_parts(start, end)
         count = sum(high - low for low, high in found)
         if count < _MIN_SHARE * (last - first):
@@ -53,7 +53,7 @@ class PlacedPage:
             for low, high in sorted(found)
         ]
 
-    def _whole(self, first: int, last: int) -> Range | None:
+    def _find_whole(self, first: int, last: int) -> Range | None:
         """Return the occurrence with the same number as among those of the stored text, else the
         one at about the same height."""
         words = self._key[first:last]
@@ -80,7 +80,7 @@ class PlacedPage:
             for piece in self._halves(first, last, expected, is_sure=hint is not None):
                 found.append(piece)
                 hint = piece[1]
-        return _apart(found)
+        return _drop_contained(found)
 
     def _halves(self, first: int, last: int, hint: int, *, is_sure: bool) -> Iterator[Range]:
         """Yield the places of some characters, or of those of their halves that are found."""
@@ -112,7 +112,7 @@ def rectangles(ranges: Iterable[Range], shown: str, box: Callable[[int], Box]) -
             if shown[index].isspace() or one[0] >= one[2]:
                 continue
             if current is not None and _is_beside(current, one, _MARKS):
-                current = _around(current, one)
+                current = _box_around(current, one)
             else:
                 drawn += [current] if current else []
                 current = one
@@ -138,7 +138,7 @@ def _pieces(line: str, place: int, box: Callable[[int], Box]) -> Iterator[tuple[
         if one[0] >= one[2] or character.isspace():
             text += " " if text and not text.endswith(" ") else ""
         elif current is None or _is_beside(current, one, _WORD_GAP):
-            current = _around(current, one) if current else one
+            current = _box_around(current, one) if current else one
             text += character
         else:
             yield text, current
@@ -153,7 +153,7 @@ def _is_beside(current: Box, one: Box, gap: float) -> bool:
     return overlap >= _SAME_LINE * height and -height <= one[0] - current[2] <= gap * height
 
 
-def _around(one: Box, other: Box) -> Box:
+def _box_around(one: Box, other: Box) -> Box:
     return (
         min(one[0], other[0]),
         min(one[1], other[1]),
@@ -162,7 +162,7 @@ def _around(one: Box, other: Box) -> Box:
     )
 
 
-def _apart(found: Iterable[Range]) -> list[Range]:
+def _drop_contained(found: Iterable[Range]) -> list[Range]:
     """Return ranges without those that lie in another: repeated cells are shown once."""
     kept: list[Range] = []
     for low, high in sorted(set(found)):
@@ -178,7 +178,7 @@ def _occurrences(text: str, words: str) -> Iterator[int]:
         place = text.find(words, place + 1)
 
 
-def _squeezed(text: str) -> tuple[str, list[int]]:
+def _squeeze(text: str) -> tuple[str, list[int]]:
     """Return what is compared, and the index in `text` of each of its characters."""
     parts: list[str] = []
     places: list[int] = []

@@ -189,11 +189,11 @@ def _runs(old: Sequence[str], new: Sequence[str], budget: _Budget) -> list[Run]:
             found += [(in_old, in_new, 1) for in_old, in_new in anchors]
             waiting += _between(anchors, span)
         else:
-            found += _compared(old, new, span, budget)
-    return _joined(sorted(found))
+            found += _compare(old, new, span, budget)
+    return _merge_runs(sorted(found))
 
 
-def _joined(runs: Sequence[Run]) -> list[Run]:
+def _merge_runs(runs: Sequence[Run]) -> list[Run]:
     """Merge runs that follow each other in both texts."""
     joined: list[Run] = []
     for in_old, in_new, count in runs:
@@ -250,7 +250,7 @@ def _between(anchors: Sequence[tuple[int, int]], span: Span) -> Iterator[Span]:
         first, new_first = in_old + 1, in_new + 1
 
 
-def _compared(old: Sequence[str], new: Sequence[str], span: Span, budget: _Budget) -> list[Run]:
+def _compare(old: Sequence[str], new: Sequence[str], span: Span, budget: _Budget) -> list[Run]:
     first, last, new_first, new_last = span
     pairs = (last - first) * (new_last - new_first)
     if pairs > min(_MAX_PAIRS_AT_ONCE, budget.pairs):

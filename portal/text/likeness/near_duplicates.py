@@ -153,7 +153,7 @@ class _Comparison:
         if index not in self._shingles:
             start, end = self._bounds[index : index + 2]
             last = max(start, end - SHINGLE_CHARACTERS + 1)
-            self._shingles[index] = _each_once(self._hashes[start:last])
+            self._shingles[index] = _sort_distinct(self._hashes[start:last])
         return self._shingles[index]
 
     def _numbers_of(self, index: int) -> frozenset[str]:
@@ -163,7 +163,7 @@ class _Comparison:
         return self._numbers[index]
 
 
-def _each_once(hashes: _Hashes) -> _Hashes:
+def _sort_distinct(hashes: _Hashes) -> _Hashes:
     """Return sorted distinct values; numpy.unique hashes first and takes several times as long."""
     ordered = np.sort(hashes)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered

@@ -56,12 +56,12 @@ def stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
     """Yield what to show of the pieces, in order; together they cover all of them."""
     for place, piece in enumerate(pieces):
         if piece.kind is Kind.SAME:
-            yield from _shortened(piece.text, place > 0, place < len(pieces) - 1)
+            yield from _shorten(piece.text, place > 0, place < len(pieces) - 1)
         else:
             yield _shown(StretchKind(piece.kind.value), piece.text)
 
 
-def _shortened(text: str, has_before: bool, has_after: bool) -> Iterator[Stretch]:
+def _shorten(text: str, has_before: bool, has_after: bool) -> Iterator[Stretch]:
     """Yield unchanged text, without what is far from any change."""
     head = _head(text) if has_before else 0
     tail = len(text) - _head(text[::-1]) if has_after else len(text)

@@ -36,7 +36,7 @@ def find_terms(text: str, terms: Collection[str]) -> list[Token]:
     wanted = frozenset(terms)
     if not wanted:
         return []
-    sought = _sought(wanted)
+    sought = _parse_term(wanted)
     if sought is None:
         return [token for token in analyse(text) if token.term in wanted]
     prepared = fold(text)
@@ -60,7 +60,7 @@ class _Sought:
 
 
 @lru_cache(maxsize=512)
-def _sought(terms: frozenset[str]) -> _Sought | None:
+def _parse_term(terms: frozenset[str]) -> _Sought | None:
     """Return what to search for, None if a term is neither Chinese nor plain letters and digits."""
     han = {term for term in terms if _HAN_ONLY.fullmatch(term)}
     plain = frozenset(term for term in terms if _PLAIN.fullmatch(term))

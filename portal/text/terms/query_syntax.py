@@ -54,7 +54,7 @@ _QUOTED = "|".join(
 )
 
 
-def _quoted(prefix: str) -> str:
+def _quote(prefix: str) -> str:
     return f"(?:{_QUOTED.replace('PREFIX', prefix)})"
 
 
@@ -65,11 +65,11 @@ _OPERATORS = re.compile(
     "(?:"
     # These begin at the start of a word, after white space.
     r"(?<!\S)(?:"
-    f'(?:{_TITLE_NAMES})[:：](?:{_quoted("title")}{_AFTER_QUOTE}|(?P<title>(?!["“「『＂]){_WORD}))'
+    f'(?:{_TITLE_NAMES})[:：](?:{_quote("title")}{_AFTER_QUOTE}|(?P<title>(?!["“「『＂]){_WORD}))'
     f"|(?:{_TYPE_NAMES})[:：](?P<type>{'|'.join(_TYPES)})(?!\\S)"
-    f"|[-－](?:{_quoted('not')}{_AFTER_QUOTE}|(?P<not>(?=[^\\W\\d_]|{_EMOJI}){_WORD}))"
+    f"|[-－](?:{_quote('not')}{_AFTER_QUOTE}|(?P<not>(?=[^\\W\\d_]|{_EMOJI}){_WORD}))"
     ")"
-    f"|{_BEFORE_QUOTE}{_quoted('phrase')}{_AFTER_QUOTE}"
+    f"|{_BEFORE_QUOTE}{_quote('phrase')}{_AFTER_QUOTE}"
     ")",
     re.IGNORECASE,
 )
@@ -124,12 +124,12 @@ def parse_query(query: str) -> ParsedQuery:
         found[operator.kind].append(operator.operand)
     text = _without(query, operators)
     if not text.strip(_PUNCTUATION):
-        text = " ".join(_each_once(found["title"]))
+        text = " ".join(_deduplicate(found["title"]))
     return ParsedQuery(
         text=text,
-        phrases=_each_once(found["phrase"]),
-        excluded=_each_once(found["not"]),
-        titles=_each_once(found["title"]),
+        phrases=_deduplicate(found["phrase"]),
+        excluded=_deduplicate(found["not"]),
+        titles=_deduplicate(found["title"]),
         media_types=tuple(dict.fromkeys(_TYPES[name.lower()] for name in found["type"])),
     )
 
@@ -179,7 +179,7 @@ def _without(query: str, operators: Iterable[_Operator]) -> str:
     return "".join((*parts, query[done:])).strip()
 
 
-def _each_once(operands: Iterable[str]) -> tuple[str, ...]:
+def _deduplicate(operands: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(operands))
 
 

@@ -198,7 +198,7 @@ def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
         values |= {"message": existing(message), "at": request.args.get("at", 0, type=int)}
     elif (stated := request.args.get("source")) is not None:
         name = "fragments/citations/_reader.html"
-        message, citation = _cited(messages, stated)
+        message, citation = _find_cited(messages, stated)
         source = source_values(citation, conversation_id)
         values |= {"source": source, "source_message": message}
     else:
@@ -206,7 +206,7 @@ def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
     return Markup(render_template(name, **values))  # noqa: S704 - the template escapes
 
 
-def _cited(messages: Sequence[Message], stated: str) -> tuple[Message, Citation]:
+def _find_cited(messages: Sequence[Message], stated: str) -> tuple[Message, Citation]:
     """Find a citation and its answer. Raises NotFound if the conversation has no such one."""
     for message in messages:
         for citation in message.citations:

@@ -102,7 +102,7 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.push("support", _mark_unsupported)
     parser.core.ruler.push("headings", _lower_headings)
     parser.add_render_rule("place", _place)
-    parser.add_render_rule("unsupported", _wrapped)
+    parser.add_render_rule("unsupported", _wrap)
     return parser
 
 
@@ -156,7 +156,7 @@ def _place(
     return f"{_OPEN}{environment['secret']}{tokens[index].content}{_CLOSE}"
 
 
-def _wrapped(
+def _wrap(
     _renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: Any, _environment: Any
 ) -> str:
     return f'<span class="{_UNSUPPORTED}">{escapeHtml(tokens[index].content)}</span>'

@@ -30,7 +30,7 @@ def ask(conversation_id: UUID) -> Answer:
     if about.is_changed():
         values = chat.page_values(conversation_id) | {"draft": question}
         return render_template("pages/answers/conversation.html", **values)
-    replaced = _replaced()
+    replaced = _find_replaced()
     try:
         stream = answering.ask(
             *context.caller(), conversation_id, question, replace_from=replaced, scope=about.read()
@@ -44,26 +44,26 @@ def ask(conversation_id: UUID) -> Answer:
         values |= {"error": error_message(error), "draft": question}
         headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else {}
         return render_template("pages/answers/conversation.html", **values), error.status, headers
-    return _answered(conversation_id, stream)
+    return _send_answer(conversation_id, stream)
 
 
 @blueprint.post("/<uuid:message_id>/retry")
 def retry(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
     stream = answering.retry(*context.caller(), message.id)
-    return _answered(conversation_id, stream)
+    return _send_answer(conversation_id, stream)
 
 
 @blueprint.post("/<uuid:message_id>/stop")
 def stop(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
     stopped = answering.stop(*context.caller(), message.id)
-    return _shown(conversation_id, stopped)
+    return _show(conversation_id, stopped)
 
 
 @blueprint.get("/<uuid:message_id>")
 def show(conversation_id: UUID, message_id: UUID) -> Answer:
-    return _shown(conversation_id, _message(conversation_id, message_id))
+    return _show(conversation_id, _message(conversation_id, message_id))
 
 
 @blueprint.get("/<uuid:message_id>/edit")
@@ -112,7 +112,7 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
         "conversation": conversations.get(services, user, conversation_id),
         "message": message,
         "question_text": conversations.question_of(services, user, message),
-        "verified": {source.id: _verified(source.id) for source in message.citations},
+        "verified": {source.id: _verify(source.id) for source in message.citations},
     }
     return render_template("pages/answers/replay.html", **values)
 
@@ -127,21 +127,21 @@ def _reason(message: Message) -> FeedbackReason | None:
     return FeedbackReason(name)
 
 
-def _verified(citation_id: UUID) -> Verification | None:
+def _verify(citation_id: UUID) -> Verification | None:
     try:
         return citing.verify(*context.caller(), citation_id)
     except NotFound:
         return None
 
 
-def _answered(conversation_id: UUID, stream: AnswerStream) -> Answer:
+def _send_answer(conversation_id: UUID, stream: AnswerStream) -> Answer:
     """Stream events to a script; redirect other browsers to the finished answer."""
     if request.accept_mimetypes.best == "text/event-stream":
         return streaming.respond(stream)
     return _to_message(conversation_id, chat.run(stream))
 
 
-def _shown(conversation_id: UUID, message: Message) -> Answer:
+def _show(conversation_id: UUID, message: Message) -> Answer:
     if not wants_fragment():
         return _to_message(conversation_id, message.id)
     question = conversations.question_of(*context.caller(), message)
@@ -162,7 +162,7 @@ def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
     return see_other(f"{address}#message-{message_id}" if message_id else address)
 
 
-def _replaced() -> UUID | None:
+def _find_replaced() -> UUID | None:
     """Return the question that the new one replaces. Raises MalformedRequest."""
     stated = request.form.get("replace_from")
     replaced = as_uuid(stated)

@@ -73,7 +73,7 @@ class _Writer:
         elif isinstance(event, SearchedAgain):
             yield _event("searched", html=_fragment("_searched_again", query=event.query))
         else:
-            yield self._finished(event)
+            yield self._render_finished(event)
 
     def _began(self, event: AnswerBegun) -> str:
         self._question = event.question
@@ -98,7 +98,7 @@ class _Writer:
         html = to_html(content, markers=self._markers, marker_html=_pending_marker)
         return _event("html", html=html)
 
-    def _finished(self, event: AnswerFinished) -> str:
+    def _render_finished(self, event: AnswerFinished) -> str:
         question = self._question.content if self._question else None
         html = _fragment("_answer", message=event.answer, question_text=question)
         return _event("done", html=html, title=_title(event.answer))

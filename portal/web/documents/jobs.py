@@ -22,7 +22,7 @@ blueprint = PageBlueprint("document_jobs", __name__, url_prefix="/documents")
 @blueprint.post("/<uuid:document_id>/retry")
 def retry(document_id: UUID) -> Answer:
     jobs.retry(*context.caller(), document_id)
-    return _changed(document_id)
+    return _show_changed(document_id)
 
 
 @blueprint.post("/<uuid:document_id>/cancel")
@@ -33,7 +33,7 @@ def cancel(document_id: UUID) -> Answer:
     except Conflict:
         # The job ended while the user was deciding; the row shows how.
         library.get_summary(services, user, document_id)
-    return _changed(document_id)
+    return _show_changed(document_id)
 
 
 @blueprint.post("/retry-failed")
@@ -41,7 +41,7 @@ def retry_failed() -> Answer:
     return _back(retried_words(jobs.retry_failed(*context.caller(), only_curable=True)))
 
 
-def _changed(document_id: UUID) -> Answer:
+def _show_changed(document_id: UUID) -> Answer:
     if wants_fragment():
         document = library.get_summary(*context.caller(), document_id)
         return fragments(row(document), progress_line(), retry_failed_button())

@@ -188,12 +188,14 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
             "type": [(name, one.short) for name, one in TYPES.items()],
             "sort": [(one, gettext(words)) for one, words in SORT_WORDS.items()],
         },
-        "more_choices": _more_choices() if query.has_rare_filters or "more" in request.args else {},
+        "more_choices": _list_more_choices()
+        if query.has_rare_filters or "more" in request.args
+        else {},
         **more,
     }
 
 
-def _more_choices() -> dict[str, Any]:
+def _list_more_choices() -> dict[str, Any]:
     """Return the choices of the filters that are read from the documents: only where asked for,
     since they are many."""
     tags = library.list_tags(*context.caller())
@@ -212,7 +214,7 @@ def index() -> Answer:
         return render_template(
             "fragments/documents/_more_filters.html",
             query=query,
-            more_choices=_more_choices(),
+            more_choices=_list_more_choices(),
             is_opened=True,
         )
     if not wants_fragment("document-results") and not wants_fragment("load-more"):

@@ -55,7 +55,7 @@ def cause(switch: Switch) -> str:
 @blueprint.post("/documents/<uuid:document_id>/selection")
 def set_default(document_id: UUID) -> Answer:
     """Enable or disable a document for the user, in conversations without an override."""
-    switch = selections.set_switch(*context.caller(), None, document_id, _wanted_state())
+    switch = selections.set_switch(*context.caller(), None, document_id, _read_state())
     if wants_fragment():
         return render_template("fragments/selection/_toggle.html", switch=switch)
     return _back(url_for("documents.index", _anchor=f"document-{document_id}"))
@@ -64,7 +64,7 @@ def set_default(document_id: UUID) -> Answer:
 @blueprint.post("/folders/<uuid:folder_id>/selection")
 def set_folder_default(folder_id: UUID) -> Answer:
     """Enable or disable what lies in a folder for the user, and what is added to it later."""
-    selections.set_folder_switch(*context.caller(), None, folder_id, _wanted_state())
+    selections.set_folder_switch(*context.caller(), None, folder_id, _read_state())
     return _back(url_for("documents.index", folder=folder_id))
 
 
@@ -85,7 +85,7 @@ def show(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/documents")
 def set_all(conversation_id: UUID) -> Answer:
     """Enable or disable all documents in a conversation, or restore the defaults."""
-    selections.set_all_overrides(*context.caller(), conversation_id, _wanted_state())
+    selections.set_all_overrides(*context.caller(), conversation_id, _read_state())
     if wants_fragment():
         values = switches_values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
@@ -95,7 +95,7 @@ def set_all(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/folders/<uuid:folder_id>")
 def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
     """Set the switch of a folder in a conversation."""
-    selections.set_folder_switch(*context.caller(), conversation_id, folder_id, _wanted_state())
+    selections.set_folder_switch(*context.caller(), conversation_id, folder_id, _read_state())
     if wants_fragment():
         # Documents of the folder may be among those found.
         values = switches_values(conversation_id)
@@ -107,7 +107,7 @@ def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
 def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
     """Set the switch of one document in a conversation."""
     services, user = context.caller()
-    switch = selections.set_switch(services, user, conversation_id, document_id, _wanted_state())
+    switch = selections.set_switch(services, user, conversation_id, document_id, _read_state())
     if not wants_fragment():
         return _back(f"{_panel(conversation_id)}#switch-{document_id}")
     enabled_count, total_count = selections.count(services, user, conversation_id)
@@ -176,7 +176,7 @@ def _counts(values: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [("fragments/selection/_counts.html", values)]
 
 
-def _wanted_state() -> bool | None:
+def _read_state() -> bool | None:
     """Read the state from the form. Raises MalformedRequest."""
     name = request.form.get("state", "")
     if name not in STATES:

@@ -97,7 +97,7 @@ def _rows(files: list[FileStorage]) -> str:
     """
     if not files:
         raise NoFileChosen
-    visibility, domain = _wishes()
+    visibility, domain = _read_options()
     place = form_place()
 
     def store() -> dict[str, Any]:
@@ -125,18 +125,18 @@ def _rows(files: list[FileStorage]) -> str:
         ),
         action=store,
     )
-    parts = [part for one in answer["documents"] for part in _stored(one, visibility)]
+    parts = [part for one in answer["documents"] for part in _show_stored(one, visibility)]
     return fragments(*parts, total())
 
 
-def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
+def _show_stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
     document = library.get_summary(*context.caller(), UUID(stored["id"]))
-    note = _known(document, wished) if stored["is_duplicate"] else ""
+    note = _describe_known(document, wished) if stored["is_duplicate"] else ""
     active = [progress_line()] if document.status in ACTIVE else []
     return [gone(f"document-{document.id}"), row(document, note=note), *active]
 
 
-def _known(document: DocumentSummary, wished: Visibility) -> str:
+def _describe_known(document: DocumentSummary, wished: Visibility) -> str:
     if wished is Visibility.PRIVATE and document.visibility is Visibility.SHARED:
         return str(gettext("Already uploaded, and visible to everyone."))
     return str(gettext("Already uploaded."))
@@ -148,7 +148,7 @@ def _outcomes(files: list[FileStorage]) -> list[Outcome]:
     Without free space or a database the rest is not tried. Raises InvalidInput for the fields
     common to all files.
     """
-    visibility, domain = _wishes()
+    visibility, domain = _read_options()
     place = form_place()
     outcomes: list[Outcome] = []
     for file in files:
@@ -187,7 +187,7 @@ def _outcome(
     return Outcome(file_name, receipt)
 
 
-def _wishes() -> tuple[Visibility, str | None]:
+def _read_options() -> tuple[Visibility, str | None]:
     """Read visibility and domain from the form.
 
     Raises InvalidInput for an unknown value, so that a file never gets a wider audience than
@@ -200,12 +200,12 @@ def _wishes() -> tuple[Visibility, str | None]:
 
 
 def _remember(outcomes: list[Outcome]) -> None:
-    titles = [_noted(outcome.receipt.document.title) for outcome in outcomes if outcome.receipt]
+    titles = [_shorten(outcome.receipt.document.title) for outcome in outcomes if outcome.receipt]
     joined = str(gettext(", ")).join(titles)
     remember(gettext("Uploaded: %(titles)s", titles=joined), kind="success")
 
 
-def _noted(title: str) -> str:
+def _shorten(title: str) -> str:
     if len(title) <= _MAX_NOTED_CHARACTERS:
         return title
     return title[: _MAX_NOTED_CHARACTERS - 1] + "…"

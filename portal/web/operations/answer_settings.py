@@ -34,7 +34,7 @@ def connect() -> Answer:
     try:
         endpoint = writers.connect(*context.caller(), address, key)
     except ChatUnavailable as error:
-        return _refused(error)
+        return _refuse(error)
     except PortalError as error:
         return _page(error=error_message(error), api_base=address), error.status
     return _done(gettext("Connected. Models found: %(count)s.", count=len(endpoint.models)))
@@ -52,7 +52,7 @@ def load_models() -> Answer:
     try:
         endpoint = writers.load_models(*context.caller())
     except PortalError as error:
-        return _refused(error)
+        return _refuse(error)
     return _done(gettext("Models found: %(count)s.", count=len(endpoint.models)))
 
 
@@ -87,7 +87,7 @@ def _done(message: str) -> Answer:
     return see_other(url_for("admin_answers.show"), message)
 
 
-def _refused(error: PortalError) -> Answer:
+def _refuse(error: PortalError) -> Answer:
     return see_other(url_for("admin_answers.show"), error_message(error), kind="error")
 
 

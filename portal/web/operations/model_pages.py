@@ -49,18 +49,18 @@ def show() -> Answer:
 @blueprint.post("/build")
 def build() -> Answer:
     try:
-        model = switching.request_build(context.services(), _named())
+        model = switching.request_build(context.services(), _read_name())
     except PortalError as error:
-        return _refused(error)
+        return _refuse(error)
     return _done(gettext("“%(name)s” is being built in the background.", name=model.name))
 
 
 @blueprint.post("/switch")
 def switch() -> Answer:
     try:
-        done = switching.switch(context.services(), _named(), actor=context.user())
+        done = switching.switch(context.services(), _read_name(), actor=context.user())
     except PortalError as error:
-        return _refused(error)
+        return _refuse(error)
     return _done(gettext("Searches now use “%(name)s”.", name=done.model.name))
 
 
@@ -69,7 +69,7 @@ def rollback() -> Answer:
     try:
         done = switching.rollback(context.services(), actor=context.user())
     except PortalError as error:
-        return _refused(error)
+        return _refuse(error)
     return _done(gettext("Searches use “%(name)s” again.", name=done.model.name))
 
 
@@ -84,15 +84,15 @@ def confirm_drop() -> Answer:
 
 @blueprint.post("/drop")
 def drop() -> Answer:
-    name = _named()
+    name = _read_name()
     try:
         switching.drop(context.services(), name, actor=context.user())
     except PortalError as error:
-        return _refused(error)
+        return _refuse(error)
     return _done(gettext("“%(name)s” and its vectors were deleted.", name=name))
 
 
-def _named() -> str:
+def _read_name() -> str:
     return request.form.get("name", "").strip()
 
 
@@ -107,5 +107,5 @@ def _done(message: str) -> Answer:
     return see_other(url_for("admin_models.show"), message)
 
 
-def _refused(error: PortalError) -> Answer:
+def _refuse(error: PortalError) -> Answer:
     return see_other(url_for("admin_models.show"), error_message(error), kind="error")

@@ -45,7 +45,7 @@ methods: list[Callable[[], Method | None]] = []
 @blueprint.get("")
 @context.while_enrolling
 def show() -> Answer:
-    return _page(action=url_for("confirming.confirm"), path=_after(), fields=[])
+    return _page(action=url_for("confirming.confirm"), path=_read_path(), fields=[])
 
 
 @blueprint.post("")
@@ -55,9 +55,11 @@ def confirm() -> Answer:
     try:
         recent_sign_in.confirm_password(request.form.get(PASSWORD_FIELD, ""))
     except WrongCredentials:
-        page = _page(action=url_for("confirming.confirm"), path=_after(), fields=[], is_wrong=True)
+        page = _page(
+            action=url_for("confirming.confirm"), path=_read_path(), fields=[], is_wrong=True
+        )
         return page, 422
-    return see_other(_after() or url_for("account.show"))
+    return see_other(_read_path() or url_for("account.show"))
 
 
 @blueprint.get("/resume")
@@ -75,7 +77,7 @@ def resume() -> Answer:
 
 def hold() -> None:
     """Keep the form of the confirmation page until the user is back at `resume`."""
-    path, fields = _after() or url_for("account.show"), _fields()
+    path, fields = _read_path() or url_for("account.show"), _fields()
     if sum(len(name) + len(value) for name, value in fields) > _MAX_HELD_CHARACTERS:
         path, fields = url_for("account.show"), []
     session[_HELD] = (path, fields)
@@ -117,5 +119,5 @@ def _fields() -> list[tuple[str, str]]:
     ]
 
 
-def _after() -> str | None:
+def _read_path() -> str | None:
     return local_path(request.values.get(PATH_FIELD) or request.args.get("next"))

@@ -31,7 +31,7 @@ def show_all() -> Answer:
 def create() -> Answer:
     try:
         group_id = groups.create_group(
-            *context.caller(), name=_sent("name"), description=_sent("description")
+            *context.caller(), name=_read_field("name"), description=_read_field("description")
         )
     except (InvalidInput, NameTaken) as error:
         return _list_page(error)
@@ -47,7 +47,10 @@ def show(group_id: UUID) -> Answer:
 def edit(group_id: UUID) -> Answer:
     try:
         groups.change_group(
-            *context.caller(), group_id, name=_sent("name"), description=_sent("description")
+            *context.caller(),
+            group_id,
+            name=_read_field("name"),
+            description=_read_field("description"),
         )
     except (InvalidInput, NameTaken) as error:
         return _page(group_id, error)
@@ -81,7 +84,7 @@ def remove_member(group_id: UUID, user_id: UUID) -> Answer:
     return _back(group_id, gettext("Member removed."))
 
 
-def _sent(name: str) -> str:
+def _read_field(name: str) -> str:
     return request.form.get(name, "")
 
 

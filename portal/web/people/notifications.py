@@ -121,11 +121,11 @@ def open_one(notification_id: UUID) -> Answer:
 
 @blueprint.post("/read")
 def mark_read() -> Answer:
-    notifications.mark_read(*context.caller(), until=_until())
+    notifications.mark_read(*context.caller(), until=_read_until())
     return see_other(url_for("notifications.index"), gettext("All notifications marked as read."))
 
 
-def _until() -> datetime | None:
+def _read_until() -> datetime | None:
     """Return when the newest notification on the page came; None where the page does not say."""
     try:
         return datetime.fromisoformat(request.form.get("until", "")).astimezone(UTC)

@@ -56,7 +56,7 @@ def begin_sign_in() -> Answer:
 @require_recent_sign_in
 def begin_link() -> Answer:
     """Send the browser to the provider, to link who it says to this account."""
-    return _leave(LINK, _account())
+    return _leave(LINK, _account_address())
 
 
 @blueprint.post("/confirm")
@@ -69,7 +69,7 @@ def begin_confirm() -> Answer:
 @blueprint.post("/unlink")
 @require_recent_sign_in
 def unlink() -> Answer:
-    signed_in = _signed_in()
+    signed_in = _require_session()
     try:
         oidc_accounts.unlink(
             context.services(),
@@ -81,8 +81,8 @@ def unlink() -> Answer:
     except NotFound:
         raise
     except PortalError as error:
-        return see_other(_account(), error_message(error), kind="error")
-    return see_other(_account(), gettext("Sign-in unlinked."))
+        return see_other(_account_address(), error_message(error), kind="error")
+    return see_other(_account_address(), gettext("Sign-in unlinked."))
 
 
 @blueprint.get("/callback")
@@ -126,15 +126,15 @@ def _end_sign_in(flow: Flow, claims: OidcClaims) -> Response:
 
 def _end_link(flow: Flow, claims: OidcClaims) -> Response:
     oidc_accounts.link(context.services(), context.session_user(), claims)
-    return see_other(flow.after or _account(), gettext("Sign-in linked to your account."))
+    return see_other(flow.after or _account_address(), gettext("Sign-in linked to your account."))
 
 
 def _end_confirm(flow: Flow, claims: OidcClaims) -> Response:
     at = claims.authenticated_at
     if at is None or datetime.now(UTC) - at > _RECENT:
         raise ProviderSignInFailed
-    oidc_accounts.confirm(context.services(), _signed_in(), claims, method=_method(claims))
-    return see_other(flow.after or _account())
+    oidc_accounts.confirm(context.services(), _require_session(), claims, method=_method(claims))
+    return see_other(flow.after or _account_address())
 
 
 _END = {SIGN_IN: _end_sign_in, LINK: _end_link, CONFIRM: _end_confirm}
@@ -144,7 +144,7 @@ def _refuse(flow: Flow | None, error: PortalError) -> Response:
     """Say in our words what went wrong; what the provider sent is never repeated."""
     if flow is None or flow.purpose == SIGN_IN:
         return make_response(sign_in.show_refusal(error, flow.after if flow else None))
-    return see_other(_account(), error_message(error), kind="error")
+    return see_other(_account_address(), error_message(error), kind="error")
 
 
 def _method(claims: OidcClaims) -> SignInMethod:
@@ -181,7 +181,7 @@ def _begin(
 
 def _leave(purpose: str, after: str) -> Response:
     """Begin a flow for the session of the request, from a form."""
-    session = _signed_in().session
+    session = _require_session().session
     try:
         address, flow = _begin(_provider(), purpose, after, str(session.id) if session else None)
     except NotFound:
@@ -195,7 +195,7 @@ def _provider() -> OidcProvider:
     return existing(context.services().oidc)
 
 
-def _signed_in() -> SignedIn:
+def _require_session() -> SignedIn:
     """Return the session of the request. Raises NotSignedIn, NeedsSession."""
     context.session_user()
     signed_in = context.require_signed_in()
@@ -204,5 +204,5 @@ def _signed_in() -> SignedIn:
     return signed_in
 
 
-def _account() -> str:
+def _account_address() -> str:
     return url_for("account.show") + "#sign-ins"

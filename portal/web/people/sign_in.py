@@ -44,7 +44,7 @@ def show() -> Answer:
     after, user = next_path(), viewer()
     if user is None and wants_fragment():
         if context.signed_in() is None:
-            return _again(after)
+            return _render_dialog(after)
         return Response("", headers={"HX-Redirect": url_for("second_factors.show")})
     if user is None:
         return show_sign_in_page(after)
@@ -63,7 +63,9 @@ def sign_in() -> Answer:
         entered = _enter(credentials, after)
     except PortalError as error:
         if wants_fragment():
-            return _again(after, name=credentials.name, error=error_message(error)), error.status
+            return _render_dialog(
+                after, name=credentials.name, error=error_message(error)
+            ), error.status
         page = show_sign_in_page(after, name=credentials.name, error=error_message(error))
         return page, error.status
     return _for_dialog(entered) if wants_fragment() else entered
@@ -192,7 +194,7 @@ def load_pending() -> pending_sign_ins.PendingSignIn:
     return pending_sign_ins.load(context.services(), state)
 
 
-def _again(after: str | None, *, name: str = "", error: str | None = None) -> str:
+def _render_dialog(after: str | None, *, name: str = "", error: str | None = None) -> str:
     """Render the form for the dialog of a page whose session has ended."""
     return render_template("fragments/sign_in/_again.html", after=after, name=name, error=error)
 

@@ -201,7 +201,7 @@ def _absentee(query: SearchQuery) -> Absentee:
     chosen = as_uuid(request.args.get("document"))
     matches: tuple[DocumentSummary, ...] = ()
     if chosen is None and title:
-        matches = _titled(title)
+        matches = _find_titled(title)
         chosen = matches[0].id if len(matches) == 1 else None
     if chosen is None or not query.text:
         return Absentee(title, matches)
@@ -214,7 +214,7 @@ def _absentee(query: SearchQuery) -> Absentee:
     return Absentee(title or why.title, why=why, message=missing_message(why))
 
 
-def _titled(title: str) -> tuple[DocumentSummary, ...]:
+def _find_titled(title: str) -> tuple[DocumentSummary, ...]:
     """Return documents with these words in their title, exact matches first.
 
     Includes documents in the trash that the user may restore.

@@ -96,7 +96,7 @@ def paragraphs(lines: Sequence[Line], words: frozenset[str] = frozenset()) -> li
     """Join lines to paragraphs: Chinese without spaces, words with, without line-end hyphens.
     `words` are those of the document, which tell "well-known" from "know-ledge"."""
     return [
-        Paragraph(_joined(group, words), group[0].size, len(group), group[0].rows, style)
+        Paragraph(_join(group, words), group[0].size, len(group), group[0].rows, style)
         for group in _lines_of_paragraphs(lines)
         for style in [group[0].style if len({line.style for line in group}) == 1 else ""]
     ]
@@ -186,7 +186,7 @@ def _continues_title(previous: Line, line: Line, title_size: float) -> bool:
     )
 
 
-def _joined(lines: Iterable[Line], words: frozenset[str]) -> str:
+def _join(lines: Iterable[Line], words: frozenset[str]) -> str:
     """Return the text of a paragraph. Joining depends on the last word only, so earlier text is set
     aside. Otherwise a hundred thousand lines would be copied as often."""
     aside: list[str] = []

@@ -99,7 +99,7 @@ class HtmlText:
 
     def _add(self, kind: str, value: Any) -> None:
         if kind == "text":
-            self._inline.append(value if self._code_depth else _collapsed(value))
+            self._inline.append(value if self._code_depth else _collapse(value))
         elif kind == "break":
             self._inline.append("\n")
         elif kind == "/link":
@@ -152,7 +152,7 @@ class HtmlText:
     def _add_table(self, kind: str, value: Any) -> None:
         table = self._tables[-1] if self._tables else None
         if table is not None and kind == "/cell":
-            table.add_cell(_joined_items(self._taken()), *self._cell)
+            table.add_cell(_join_items(self._take_collected()), *self._cell)
             return
         self._flush()
         self._in_caption = kind == "caption"
@@ -176,7 +176,7 @@ class HtmlText:
             if text.strip():
                 self._inline[first:] = [with_address(text, address)]
 
-    def _taken(self) -> str:
+    def _take_collected(self) -> str:
         text = "".join(self._inline)
         self._inline.clear()
         self._links = [(address, 0) for address, _ in self._links]
@@ -185,7 +185,7 @@ class HtmlText:
     def _flush(self) -> None:
         """Write what was collected, and its images below it."""
         if self._inline:
-            self._write(self._taken())
+            self._write(self._take_collected())
         if not self._in_cell:
             for key in self._images:
                 self.readable.add_image(key)
@@ -199,11 +199,11 @@ class HtmlText:
         elif self._in_caption:
             self.readable.add_caption(text)
         else:
-            text = _AROUND_BREAK.sub("\n", _repeated_spaces(text)).strip()
+            text = _AROUND_BREAK.sub("\n", _collapse_spaces(text)).strip()
             self.readable.add_paragraph(text)
 
 
-def _joined_items(text: str) -> str:
+def _join_items(text: str) -> str:
     """Return the text of a cell in one line: "Paper; ink"."""
     first, *items = map(one_line, text.split(_ITEM_BORDER))
     for item in filter(None, items):
@@ -211,11 +211,11 @@ def _joined_items(text: str) -> str:
     return first.strip()
 
 
-def _collapsed(text: str) -> str:
+def _collapse(text: str) -> str:
     return _SPACES.sub(" ", _WIDE_LINE_END.sub("", text))
 
 
-def _repeated_spaces(text: str) -> str:
+def _collapse_spaces(text: str) -> str:
     return re.sub(r" {2,}", " ", text)
 
 

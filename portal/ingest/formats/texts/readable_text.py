@@ -218,7 +218,7 @@ class ReadableText:
         count = table.header_count or header_count(table.rows)
         if count == table.row_count:
             count = 0  # A header alone is no table.
-        header = _joined_header(table.rows[:count])
+        header = _join_header(table.rows[:count])
         if table.row_count == 1 and len(table.rows[0]) == 1:
             return
         self.blocks.append(
@@ -238,7 +238,7 @@ class ReadableText:
         self.add_block(_AROUND_CODE.sub("", code), BlockKind.CODE)
 
 
-def _joined_header(rows: list[list[str]]) -> list[str]:
+def _join_header(rows: list[list[str]]) -> list[str]:
     """Return one name a column; above the last row, a name spans the empty cells beside it."""
     rows = [list(row) for row in rows]
     for row in rows[:-1]:

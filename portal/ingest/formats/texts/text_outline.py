@@ -71,7 +71,7 @@ def _lines(text: str) -> Iterator[_Line]:
 def _line(text: str, match: re.Match[str]) -> _Line | None:
     kind = next(name for name in _MAX_LENGTHS if match[name])
     if kind == "line":
-        return _underlined(text, match)
+        return _find_underlined(text, match)
     start = match.start(kind)
     end = text.find("\n", start, start + _MAX_HEADING_LINE)
     end = end if end >= 0 else len(text)
@@ -91,7 +91,7 @@ def _line(text: str, match: re.Match[str]) -> _Line | None:
     return _Line(start, end, title, kind if kind in {"list", "bracket"} else kind + (subkind or ""))
 
 
-def _underlined(text: str, match: re.Match[str]) -> _Line | None:
+def _find_underlined(text: str, match: re.Match[str]) -> _Line | None:
     """Return the line above an underline that is about as long as it."""
     start = (
         text.rfind("\n", max(match.start() - _MAX_HEADING_LINE, 0), max(match.start() - 1, 0)) + 1

@@ -135,7 +135,7 @@ class _Found:
         rows, columns = self._rows, self._columns
         while rows and len(rows[-1].cells) == 1 and rows[-1].cells[0].left < columns[0].right:
             rows = rows[:-1]  # A title or a sentence below, which is narrow by chance.
-        placed = [_placed(row, columns) for row in rows]
+        placed = [_place_cells(row, columns) for row in rows]
         if sum(len(row.cells) * 2 > len(columns) for row in rows) < _MIN_ROWS:
             return None
         if sum(len(row.cells) for row in rows) < _MIN_FILLED * len(rows) * len(columns):
@@ -174,7 +174,7 @@ def _rows(characters: Characters, lines: Sequence[re.Match[str]]) -> Iterator[_R
         yield row
 
 
-def _placed(row: _Row, columns: Sequence[_Column]) -> list[_Cell | None]:
+def _place_cells(row: _Row, columns: Sequence[_Column]) -> list[_Cell | None]:
     """Return the cells of a row by column, None for empty ones; a wide cell is in its first."""
     free = list(row.cells)
     placed: list[_Cell | None] = []

@@ -179,7 +179,7 @@ def _table(rules: Sequence[_Rule], text_page: Any) -> Table | None:
 def _borders(rules: Sequence[_Rule], *, is_vertical: bool) -> list[float]:
     """Return the places of the rules in one direction, and the ends of those across if there is
     no rule: many tables have none on their left and right."""
-    borders = _clustered(rule.at for rule in rules if rule.is_vertical == is_vertical)
+    borders = _cluster(rule.at for rule in rules if rule.is_vertical == is_vertical)
     # A rule may be drawn in parts, one a cell.
     starts: dict[int, float] = {}
     ends: dict[int, float] = {}
@@ -197,7 +197,7 @@ def _borders(rules: Sequence[_Rule], *, is_vertical: bool) -> list[float]:
     return borders
 
 
-def _clustered(places: Iterable[float]) -> list[float]:
+def _cluster(places: Iterable[float]) -> list[float]:
     found: list[float] = []
     for place in sorted(places):
         if not found or place - found[-1] > _TOLERANCE:

@@ -42,14 +42,14 @@ def _table(element: Any, boxes: _Boxes, text_page: Any) -> Table | None:
         cells = []
         for cell in _outermost(_children(row), {"TD", "TH"}):
             inside = [box for number in _contents(cell) for box in boxes.get(number, ())]
-            box = _around(inside) if inside else None
+            box = _box_around(inside) if inside else None
             cells.append(text_within(text_page, *box) if box else "")
             filled += [box] if box else []
         rows.append(cells)
     width = max(map(len, rows), default=0)
     if len(rows) < _MIN_CELLS or width < _MIN_CELLS or not filled:
         return None
-    left, top, right, bottom = _around(filled)
+    left, top, right, bottom = _box_around(filled)
     return Table(
         left - _TOLERANCE,
         bottom - _TOLERANCE,
@@ -59,7 +59,7 @@ def _table(element: Any, boxes: _Boxes, text_page: Any) -> Table | None:
     )
 
 
-def _around(boxes: list[_Box]) -> _Box:
+def _box_around(boxes: list[_Box]) -> _Box:
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), max(tops), max(rights), min(bottoms)
 

@@ -56,7 +56,7 @@ def create_folder(
         parent = find_open_for(session, user, parent_id)
         if parent_id and folder_store.depth_of(session, parent_id) >= MAX_DEPTH:
             raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
-        wanted = visibility or _inherited(parent)
+        wanted = visibility or _inherit_visibility(parent)
         if wanted is FolderVisibility.MEMBERS and parent is not None and parent.gate_id:
             _require(parent.can_share)
         owner_id = _owner_below(session, user, parent_id, wanted)
@@ -80,7 +80,7 @@ def change_folder(
     """Change the given fields. Raises NotFound, Forbidden, InvalidInput, NameTaken."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
-        folder = _editable(session, user, folder_id)
+        folder = _find_editable(session, user, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
         if visibility is not None and visibility != folder.visibility:
             is_gate = FolderVisibility.MEMBERS in {visibility, folder.visibility}
@@ -100,7 +100,7 @@ def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID
     Forbidden, NameTaken, Conflict when it would lie in itself or too deep."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
-        folder = _editable(session, user, folder_id)
+        folder = _find_editable(session, user, folder_id)
         if folder.gate_id not in {None, folder_id}:
             parent = folder_store.get_row(session, parent_id) if parent_id else None
             _require(folder.can_share or (parent is not None and parent.gate_id == folder.gate_id))
@@ -123,7 +123,7 @@ def delete_folder(
     change go to the trash. All others move to the folder above. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
-        folder = _editable(session, user, folder_id)
+        folder = _find_editable(session, user, folder_id)
         folder_store.lock_below(session, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
         trashed = folder_store.trash_documents(session, user, folder.id) if trash_documents else 0
@@ -195,7 +195,7 @@ def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folde
     return folder
 
 
-def _inherited(parent: Folder | None) -> FolderVisibility:
+def _inherit_visibility(parent: Folder | None) -> FolderVisibility:
     """Return the visibility of a new folder: private in a private one; a gate above goes on."""
     is_private = parent is not None and parent.visibility is FolderVisibility.PRIVATE
     return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED
@@ -239,7 +239,7 @@ def path_names(path: str) -> list[str]:
     return [name for name in path.replace("\\", "/").split("/") if name.strip(". ")]
 
 
-def _editable(session: Session, user: User, folder_id: UUID) -> Folder:
+def _find_editable(session: Session, user: User, folder_id: UUID) -> Folder:
     folder = existing(folder_store.find_folder(session, user, folder_id))
     _require(folder.can_edit)
     return folder

@@ -36,7 +36,7 @@ def set_member(
     """Add a user or a group by name, or change its role. Raises NotFound, also for the group;
     NoSuchAccount; Forbidden."""
     with services.database.begin() as session:
-        folder = _shareable(session, user, folder_id)
+        folder = _find_shareable(session, user, folder_id)
         if kind is MemberKind.USER:
             member_id = account_store.get_user_by_name(session, normalise_name(name)).id
         else:
@@ -48,7 +48,7 @@ def set_member(
 def remove_member(services: Services, user: User, folder_id: UUID, member_id: UUID) -> None:
     """Remove a user or a group. Raises NotFound, also if it is no member; Forbidden."""
     with services.database.begin() as session:
-        folder = _shareable(session, user, folder_id)
+        folder = _find_shareable(session, user, folder_id)
         members = {one.id: one.name for one in member_store.list_members(session, folder_id)}
         if not member_store.remove_member(session, folder_id, member_id):
             raise NotFound
@@ -61,8 +61,8 @@ def preview_move(
     """Return who gains and loses access to the shared documents of a target that move to a folder.
     Raises NotFound for the folder."""
     with services.database.begin() as session:
-        to = _gate(session, user, folder_id)
-        return _sight(session, user, bulk_store.count_gates(session, user, target), to)
+        to = _find_gate(session, user, folder_id)
+        return _compare_audiences(session, user, bulk_store.count_gates(session, user, target), to)
 
 
 def preview_folder_move(
@@ -72,24 +72,24 @@ def preview_folder_move(
     another, as far as the user sees them. Raises NotFound for either."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))
-        to = _gate(session, user, parent_id)
+        to = _find_gate(session, user, parent_id)
         if folder.gate_id == folder_id:
             return SightChange(0)  # Its own members go with it.
-        gates = _gates_below(session, user, folder_id)
+        gates = _count_gates_below(session, user, folder_id)
         moved = +Counter({folder.gate_id: gates[folder.gate_id]})
-        return _sight(session, user, moved, to)
+        return _compare_audiences(session, user, moved, to)
 
 
 def preview_access(services: Services, user: User, folder_id: UUID) -> SightChange:
     """Return which users gain sight if a folder is no longer limited to members, or lose it if it
     is. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
-        folder = _shareable(session, user, folder_id)
-        above = member_store.list_behind(session, _gate(session, user, folder.parent_id))
+        folder = _find_shareable(session, user, folder_id)
+        above = member_store.list_behind(session, _find_gate(session, user, folder.parent_id))
         members = member_store.list_behind(session, folder_id)
         others = tuple(name for one, name in above.items() if one not in members)
         added = tuple(name for one, name in members.items() if one not in above)
-        count = _gates_below(session, user, folder_id)[folder.gate_id]
+        count = _count_gates_below(session, user, folder_id)[folder.gate_id]
         if folder.gate_id == folder_id:
             return SightChange(count, gains=others, loses=added)
         return SightChange(count, gains=added, loses=others)
@@ -100,11 +100,11 @@ def preview_removal(services: Services, user: User, folder_id: UUID) -> SightCha
     they move to the folder above. Raises NotFound."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))
-        to = _gate(session, user, folder.parent_id)
-        return _sight(session, user, _gates_below(session, user, folder_id), to)
+        to = _find_gate(session, user, folder.parent_id)
+        return _compare_audiences(session, user, _count_gates_below(session, user, folder_id), to)
 
 
-def _gate(session: Session, user: User, folder_id: UUID | None) -> UUID | None:
+def _find_gate(session: Session, user: User, folder_id: UUID | None) -> UUID | None:
     """Return the gate that documents lie behind in a folder, or outside of folders with None.
     Raises NotFound."""
     if folder_id is None:
@@ -112,13 +112,13 @@ def _gate(session: Session, user: User, folder_id: UUID | None) -> UUID | None:
     return existing(folder_store.find_folder(session, user, folder_id)).gate_id
 
 
-def _gates_below(session: Session, user: User, folder_id: UUID) -> Counter[UUID | None]:
+def _count_gates_below(session: Session, user: User, folder_id: UUID) -> Counter[UUID | None]:
     """Return how many of the shared documents in a folder lie behind each gate."""
     target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
     return bulk_store.count_gates(session, user, target, with_others=True)
 
 
-def _sight(
+def _compare_audiences(
     session: Session, user: User, gates: Counter[UUID | None], to: UUID | None
 ) -> SightChange:
     moved = Counter({gate: count for gate, count in gates.items() if gate != to})
@@ -136,7 +136,7 @@ def _sight(
     )
 
 
-def _shareable(session: Session, user: User, folder_id: UUID) -> Folder:
+def _find_shareable(session: Session, user: User, folder_id: UUID) -> Folder:
     folder = existing(folder_store.find_folder(session, user, folder_id))
     if not folder.can_share:
         raise Forbidden

@@ -160,7 +160,7 @@ def _index(
     reading: _Reading,
 ) -> None:
     with tracing.span("ingest.extract", media_type=attempt.media_type):
-        extracted = _extracted(services, attempt, reading)
+        extracted = _extract(services, attempt, reading)
     with tracing.span("ingest.split"):
         chunks = split(extracted, target_tokens=attempt.chunk_tokens)
     with tracing.span("ingest.store", chunks=len(chunks)):
@@ -171,7 +171,7 @@ def _index(
         _publish(services, attempt)
 
 
-def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> ExtractedText:
+def _extract(services: Services, attempt: Attempt, reading: _Reading) -> ExtractedText:
     """Return the text of the job's file, from its revision if an earlier attempt stored one."""
     if attempt.revision_id is not None:
         with services.database.begin() as session:

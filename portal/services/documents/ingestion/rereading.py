@@ -38,7 +38,7 @@ def reread(
     much of the result is NUL, Conflict while the document is being processed, and AlreadyElsewhere
     where its file has become another document.
     """
-    name = None if encoding is None else _checked(services, user, document_id, encoding)
+    name = None if encoding is None else _check_encoding(services, user, document_id, encoding)
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=False)
         original = file_store.find_newest_original(session, document_id)
@@ -75,7 +75,7 @@ def reread_outdated(services: Services) -> int:
     return len(rows)
 
 
-def _checked(services: Services, user: User, document_id: UUID, encoding: str) -> str:
+def _check_encoding(services: Services, user: User, document_id: UUID, encoding: str) -> str:
     """Return the canonical name of the encoding if all of the file can be read in it."""
     name = known_encoding(encoding)
     if name is None:

@@ -108,7 +108,7 @@ def import_files(
             )
         for path, sha256 in hashes.items():
             present = known.get(sha256) if sha256 else None
-            yield (_present(services, terms, path, present) if present else None) or _store(
+            yield (_retry_or_report(services, terms, path, present) if present else None) or _store(
                 services, terms, path
             )
 
@@ -124,12 +124,12 @@ def _sha256(path: Path, max_bytes: int) -> str | None:
         return None
 
 
-def _present(
+def _retry_or_report(
     services: Services, terms: _Terms, path: Path, present: Present
 ) -> ImportedFile | None:
     """Return the result for a file whose content exists; None to store it like any other."""
     if present.status is not DocumentStatus.FAILED:
-        return _known(terms, path, present)
+        return _report_known(terms, path, present)
     if present.visibility is not terms.visibility:
         return None  # A retry would show the document to other users than requested.
     try:
@@ -139,7 +139,7 @@ def _present(
     return ImportedFile(path, Outcome.AGAIN, present.document_id)
 
 
-def _known(terms: _Terms, path: Path, present: Present) -> ImportedFile:
+def _report_known(terms: _Terms, path: Path, present: Present) -> ImportedFile:
     return ImportedFile(
         path,
         Outcome.PRESENT,
@@ -172,7 +172,9 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
         return unreadable(path, error)
     document = receipt.document
     if receipt.is_duplicate:
-        return _known(terms, path, Present(document.id, document.status, document.visibility))
+        return _report_known(
+            terms, path, Present(document.id, document.status, document.visibility)
+        )
     return ImportedFile(path, Outcome.STORED, document.id)
 
 

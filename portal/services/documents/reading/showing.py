@@ -152,13 +152,13 @@ def show_page(
         width=max(1, round(width * 10)),
         height=max(1, round(height * 10)),
         lines=lines_of(text.text, text.box),
-        marks=tuple(_placed(shown.pages, number, stored, text, marks)) if marks else (),
+        marks=tuple(_place_marks(shown.pages, number, stored, text, marks)) if marks else (),
         visible=sum(not character.isspace() for character in text.text),
         undrawn=text.undrawn,
     )
 
 
-def _placed(
+def _place_marks(
     pages: Sequence[Page], number: int, stored: str, text: PageText, marks: Sequence[Span]
 ) -> list[tuple[Span, list[Box]]]:
     start = pages[number - 1].start

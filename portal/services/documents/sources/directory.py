@@ -88,7 +88,7 @@ def open_directory(context: SourceContext, address: str) -> Directory:
     raise InvalidInput(reason=N_("the operator of this server does not allow this directory"))
 
 
-def _allowed(settings: Settings) -> str:
+def _find_allowed(settings: Settings) -> str:
     return ", ".join(str(one) for one in settings.sources.directories)
 
 
@@ -97,5 +97,5 @@ KIND = SourceKind(
     label=N_("A directory on the server"),
     hint=N_("One of these, or a directory below: %(list)s"),
     open=open_directory,
-    allowed=_allowed,
+    allowed=_find_allowed,
 )

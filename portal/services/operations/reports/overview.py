@@ -34,10 +34,10 @@ def _histograms(*names: str) -> dict[str, Sequence[Bucket]]:
             for sample in family.samples:
                 if sample.name.endswith("_bucket"):
                     sums[family.name][float(sample.labels["le"])] += int(sample.value)
-    return {name: _apart(up_to) for name, up_to in sums.items()}
+    return {name: _split_buckets(up_to) for name, up_to in sums.items()}
 
 
-def _apart(up_to: Counter[float]) -> Sequence[Bucket]:
+def _split_buckets(up_to: Counter[float]) -> Sequence[Bucket]:
     """Convert the cumulative counts of Prometheus to those of each bucket."""
     buckets, before = [], 0
     for limit in sorted(up_to):

@@ -49,7 +49,7 @@ def read_claims(services: Services, token: str) -> OutsideClaims:
     """Raises InvalidToken, and IssuerUnavailable when there is no key to check it with."""
     outside = services.settings.jwt.outside
     try:
-        claims = _verified(services, outside, token)
+        claims = _verify(services, outside, token)
         return OutsideClaims(
             token_id=_token_id(token),
             issuer=claims["iss"],
@@ -63,7 +63,7 @@ def read_claims(services: Services, token: str) -> OutsideClaims:
         raise InvalidToken from error
 
 
-def _verified(services: Services, outside: OutsideIssuerSettings, token: str) -> dict[str, Any]:
+def _verify(services: Services, outside: OutsideIssuerSettings, token: str) -> dict[str, Any]:
     if services.issuer_keys is None:
         raise InvalidToken
     return verify(

@@ -85,8 +85,8 @@ def finish_registration(
     PasskeyRefused, InvalidInput, Conflict."""
     name = accounts.check_name(name)
     _spend(services, challenge, user.id)
-    parsed = _checked(lambda: parse_registration_credential_json(credential))
-    verified = _checked(
+    parsed = _run_checked(lambda: parse_registration_credential_json(credential))
+    verified = _run_checked(
         lambda: verify_registration_response(
             credential=parsed,
             expected_challenge=challenge.value,
@@ -148,7 +148,7 @@ def finish_sign_in(
     """Return the user whose passkey answered the challenge. `user_id` is who typed the password
     before, if anyone. Raises PasskeyRefused."""
     _spend(services, challenge, user_id)
-    parsed = _checked(lambda: parse_authentication_credential_json(credential))
+    parsed = _run_checked(lambda: parse_authentication_credential_json(credential))
     with services.database.begin() as session:
         row = factor_store.find_passkey(session, parsed.raw_id)
         user = account_store.get_user(session, row.user_id) if row else None
@@ -179,7 +179,7 @@ def _verify(
     # A discoverable credential says whose it is; other credentials may leave it out.
     if (handle is None and is_alone) or (handle is not None and handle != row.user_id.bytes):
         raise PasskeyRefused
-    verified = _checked(
+    verified = _run_checked(
         lambda: verify_authentication_response(
             credential=credential,
             expected_challenge=challenge.value,
@@ -222,7 +222,7 @@ def _spend(services: Services, challenge: Challenge, user_id: UUID | None) -> No
         raise PasskeyRefused
 
 
-def _checked(step: Callable[[], Result]) -> Result:
+def _run_checked(step: Callable[[], Result]) -> Result:
     """Run a step of the library on bytes that a client sent. Raises PasskeyRefused."""
     try:
         return step()

@@ -155,20 +155,20 @@ def lock_use(session: Session, owner_id: UUID) -> None:
 
 def used_bytes(session: Session, owner_id: UUID) -> int:
     """Return the total size of a user's original files, each counted once."""
-    kept = _kept_files(DocumentRow.owner_id == owner_id)
+    kept = _select_kept(DocumentRow.owner_id == owner_id)
     return int(session.scalar(select(func.coalesce(func.sum(kept.c.size_bytes), 0))) or 0)
 
 
 def used_bytes_by_owner(session: Session) -> dict[UUID, int]:
     """Return `used_bytes` of every user who has any, by user id."""
-    kept = _kept_files(DocumentRow.owner_id.is_not(None))
+    kept = _select_kept(DocumentRow.owner_id.is_not(None))
     rows = session.execute(
         select(kept.c.owner_id, func.sum(kept.c.size_bytes)).group_by(kept.c.owner_id)
     )
     return {owner_id: int(used) for owner_id, used in rows}
 
 
-def _kept_files(of_documents: ColumnElement[bool]) -> Subquery:
+def _select_kept(of_documents: ColumnElement[bool]) -> Subquery:
     """Select the originals of documents, each once with its owner. Includes those of earlier
     versions and of documents in the trash."""
     columns = (DocumentRow.owner_id, StoredFileRow.id, StoredFileRow.size_bytes)

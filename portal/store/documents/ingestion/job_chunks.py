@@ -81,13 +81,13 @@ def list_chunks(
     keys.append(DocumentChunkRow.chunk_index.expression)
     ordered = [key.desc() if descending else key.asc() for key in keys]
     rows = _CHUNKS.where(of_job).order_by(*ordered).limit(limit).offset(offset)
-    return _fetched(session, rows), total
+    return _fetch(session, rows), total
 
 
 def find_chunk(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk | None:
     """Return one chunk of a job."""
     one = _CHUNKS.where(DocumentChunkRow.job_id == job_id, DocumentChunkRow.id == chunk_id)
-    found = _fetched(session, one)
+    found = _fetch(session, one)
     return found[0] if found else None
 
 
@@ -95,7 +95,7 @@ def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | No
     """Return a searchable chunk of a document visible to the user."""
     is_searched = DocumentChunkRow.job_id == DocumentRow.current_job_id
     one = _CHUNKS.where(DocumentChunkRow.id == chunk_id, is_searched, listed_for(user))
-    found = _fetched(session, one)
+    found = _fetch(session, one)
     return found[0] if found else None
 
 
@@ -112,7 +112,7 @@ def read_found(
     )
     binds = selection_binds(user, conversation_id) | {"chunk_ids": list(chunk_ids)}
     ids = session.scalars(counting, binds).all()
-    found = _fetched(session, _CHUNKS.where(DocumentChunkRow.id.in_(ids)))
+    found = _fetch(session, _CHUNKS.where(DocumentChunkRow.id.in_(ids)))
     return {chunk.id: chunk for chunk in found}
 
 
@@ -126,7 +126,7 @@ def read_embedding(session: Session, chunk_id: UUID) -> tuple[float, ...] | None
     return None if vector is None else tuple(vector)
 
 
-def _fetched(session: Session, statement: Executable) -> tuple[JobChunk, ...]:
+def _fetch(session: Session, statement: Executable) -> tuple[JobChunk, ...]:
     return tuple(JobChunk(*row) for row in session.execute(statement))
 
 

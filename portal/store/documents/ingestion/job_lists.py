@@ -28,7 +28,7 @@ from portal.store.documents.selection import listed_for
 from portal.store.models import DocumentRow, JobRow, UserRow
 
 
-def _shown(user: User, *columns: Any) -> Select[Any]:
+def _select_shown(user: User, *columns: Any) -> Select[Any]:
     return (
         select(*columns)
         .select_from(JobRow)
@@ -37,14 +37,14 @@ def _shown(user: User, *columns: Any) -> Select[Any]:
     )
 
 
-def _listed(user: User) -> Select[Any]:
+def _select_listed(user: User) -> Select[Any]:
     can_retry = and_(
         JobRow.status.in_([status.value for status in ENDED_WITHOUT_TEXT]),
         JobRow.file_id.is_not(None),
         JobRow.id == NEWEST_JOB,
     )
     columns = (JobRow, DocumentRow.title, DocumentRow.owner_id, UserRow.name, can_retry)
-    return _shown(user, *columns).outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
+    return _select_shown(user, *columns).outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
 
 
 def list_jobs(
@@ -57,7 +57,7 @@ def list_jobs(
 ) -> ListPage[ListedJob]:
     """Return jobs of documents visible to the user, newest first. Raises MalformedRequest on a bad
     cursor."""
-    statement = _listed(user)
+    statement = _select_listed(user)
     if status is not None:
         statement = statement.where(JobRow.status == status.value)
     return latest_first(
@@ -73,7 +73,7 @@ def list_jobs(
 
 
 def find_job(session: Session, user: User, job_id: UUID) -> ListedJob | None:
-    row = session.execute(_listed(user).where(JobRow.id == job_id)).one_or_none()
+    row = session.execute(_select_listed(user).where(JobRow.id == job_id)).one_or_none()
     return _to_listed(row, user) if row else None
 
 
@@ -86,7 +86,7 @@ def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
 
 def queue_state(session: Session, user: User) -> QueueState:
     """Return the state of the queue, counting only documents visible to the user."""
-    unfinished = _shown(
+    unfinished = _select_shown(
         user,
         func.count().filter(JobRow.status == JobStatus.QUEUED.value),
         func.count().filter(JobRow.status == JobStatus.PROCESSING.value),
@@ -103,20 +103,20 @@ def queue_state(session: Session, user: User) -> QueueState:
 
 def count_failed(session: Session, user: User, *, only_curable: bool = False) -> int:
     """Return how many documents the user may retry whose last job failed."""
-    failed = _failed(user, own=False, only_curable=only_curable, columns=[func.count()])
+    failed = _select_failed(user, own=False, only_curable=only_curable, columns=[func.count()])
     return session.scalar(failed) or 0
 
 
 def failed_documents(session: Session, user: User, *, own: bool, only_curable: bool) -> list[UUID]:
     """Return documents the user may change whose last job failed, in upload order."""
-    statement = _failed(user, own=own, only_curable=only_curable, columns=[DocumentRow.id])
+    statement = _select_failed(user, own=own, only_curable=only_curable, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
 
-def _failed(user: User, *, own: bool, only_curable: bool, columns: list[Any]) -> Select[Any]:
+def _select_failed(user: User, *, own: bool, only_curable: bool, columns: list[Any]) -> Select[Any]:
     """Select failed documents by their job. A document stays ready when a job fails beside its
     text, and is "failed" when a user cancelled its first job, which needs no retry."""
-    statement = _shown(user, *columns).where(
+    statement = _select_shown(user, *columns).where(
         JobRow.status == JobStatus.FAILED.value,
         JobRow.file_id.is_not(None),
         JobRow.id == NEWEST_JOB,

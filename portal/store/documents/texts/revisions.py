@@ -31,7 +31,7 @@ from portal.store.models import (
 _MAX_DIGITS = 10
 
 
-def _published(document_id: UUID) -> Select[Any]:
+def _select_published(document_id: UUID) -> Select[Any]:
     """Select texts that were searchable at some time: each has the job that published it."""
     number = DocumentRevisionRow.revision_number
     statement: Any = (
@@ -87,7 +87,7 @@ def list_revisions(
     session: Session, document_id: UUID, *, cursor: str | None, limit: int
 ) -> RevisionPage:
     """Return a document's revisions, latest first. Raises MalformedRequest on a bad cursor."""
-    published = _published(document_id).subquery()
+    published = _select_published(document_id).subquery()
     total = session.scalar(select(func.count()).select_from(published)) or 0
     statement = select(published).order_by(published.c.number.desc()).limit(limit + 1)
     if cursor is not None:
@@ -106,7 +106,7 @@ def _number(cursor: str) -> int:
 
 
 def find_revision(session: Session, document_id: UUID, number: int) -> Revision | None:
-    published = _published(document_id).subquery()
+    published = _select_published(document_id).subquery()
     if number > MAX_NUMBER:
         return None
     one = select(published).where(published.c.number == number)

@@ -96,7 +96,7 @@ def create() -> Answer:
 
 @blueprint.get("/<uuid:folder_id>/edit")
 def show_edit(folder_id: UUID) -> Answer:
-    opened = _opened_to_change(folder_id)
+    opened = _open_to_change(folder_id)
     return _form(opened.folder, opened.folder.parent_id, opened)
 
 
@@ -104,7 +104,7 @@ def show_edit(folder_id: UUID) -> Answer:
 def edit(folder_id: UUID) -> Answer:
     """Rename, describe and move a folder."""
     services, user = context.caller()
-    opened = _opened_to_change(folder_id)
+    opened = _open_to_change(folder_id)
     try:
         parent_id = identifier(request.form.get("parent_id"))
         if parent_id != opened.folder.parent_id:
@@ -128,7 +128,7 @@ def edit(folder_id: UUID) -> Answer:
 @blueprint.get("/<uuid:folder_id>/delete")
 def confirm_delete(folder_id: UUID) -> Answer:
     values = {
-        "opened": _opened_to_change(folder_id),
+        "opened": _open_to_change(folder_id),
         "document_count": folders.count_documents(*context.caller(), folder_id),
         "sight": folder_members.preview_removal(*context.caller(), folder_id),
     }
@@ -139,7 +139,7 @@ def confirm_delete(folder_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:folder_id>/delete")
 def delete(folder_id: UUID) -> Answer:
-    opened = _opened_to_change(folder_id)
+    opened = _open_to_change(folder_id)
     choice = request.form.get("documents", "")
     if choice not in {"keep", "trash"}:
         raise InvalidInput(reason=N_("choose what happens to the documents"))
@@ -173,7 +173,7 @@ def show_members(folder_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:folder_id>/access")
 def set_access(folder_id: UUID) -> Answer:
-    _opened_to_share(folder_id)
+    _require_shareable(folder_id)
     folders.change_folder(*context.caller(), folder_id, visibility=_visibility())
     return _members_changed(folder_id, gettext("Saved."))
 
@@ -182,7 +182,7 @@ def set_access(folder_id: UUID) -> Answer:
 def set_member(folder_id: UUID) -> Answer:
     """Add a member, or change the role."""
     sent = request.form
-    _opened_to_share(folder_id)
+    _require_shareable(folder_id)
     if sent.get("kind") not in set(MemberKind) or sent.get("role") not in set(FolderRole):
         raise InvalidInput(reason=N_("choose a user or a group, and a role"))
     try:
@@ -204,7 +204,7 @@ def remove_member(folder_id: UUID, member_id: UUID) -> Answer:
     return _members_changed(folder_id, gettext("Member removed."))
 
 
-def _opened_to_share(folder_id: UUID) -> None:
+def _require_shareable(folder_id: UUID) -> None:
     if not folders.get_folder(*context.caller(), folder_id).folder.can_share:
         raise Forbidden
 
@@ -238,7 +238,7 @@ def identifier(value: str | None) -> UUID | None:
         raise InvalidInput(reason=N_("folder_id must be the id of a folder")) from error
 
 
-def _opened_to_change(folder_id: UUID) -> OpenedFolder:
+def _open_to_change(folder_id: UUID) -> OpenedFolder:
     opened = folders.get_folder(*context.caller(), folder_id)
     if not opened.folder.can_edit:
         raise Forbidden
@@ -264,7 +264,9 @@ def _form(
         "name": sent.get("name", folder.name if folder else ""),
         "description": sent.get("description", folder.description if folder else ""),
         "parent_id": sent.get("parent_id", str(parent_id or "")),
-        "visibility": sent.get("visibility", folder.visibility if folder else _inherited(opened)),
+        "visibility": sent.get(
+            "visibility", folder.visibility if folder else _inherit_visibility(opened)
+        ),
     }
     values = {
         "folder": folder,
@@ -279,6 +281,6 @@ def _form(
     return (page, error.status) if error else page
 
 
-def _inherited(parent: OpenedFolder | None) -> FolderVisibility:
+def _inherit_visibility(parent: OpenedFolder | None) -> FolderVisibility:
     is_private = parent is not None and parent.folder.visibility is FolderVisibility.PRIVATE
     return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED

@@ -49,7 +49,7 @@ def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
     is_download = "download" in request.args
     is_page = stored.media_type in _PAGES and "source" not in request.args and not is_download
     if is_page and stored.media_type is MediaType.MARKDOWN:
-        return _rendered(stored, encoding)
+        return _render(stored, encoding)
     is_pdf, is_text = stored.media_type is MediaType.PDF, stored.media_type.has_encoding
     response = Response(stored.parts, direct_passthrough=True)
     shown_as = _HTML if is_page else "text/plain"
@@ -64,7 +64,7 @@ def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
     return response
 
 
-def _rendered(stored: StoredFile, encoding: str | None) -> Response:
+def _render(stored: StoredFile, encoding: str | None) -> Response:
     body = rendering.render_markdown(stored, encoding)
     response = Response(_PAGE.format(title=escape(stored.file_name), body=body), mimetype=_HTML)
     response.headers["Content-Security-Policy"] = HTML_POLICY

@@ -123,7 +123,7 @@ def page(document_id: UUID, number: int) -> Answer:
     shown = showing.open_pages(services, user, document_id)
     if not 1 <= number <= shown.count:
         raise NotFound
-    marks = _asked_marks(document_id, shown, number)
+    marks = _find_asked_marks(document_id, shown, number)
     values = {"document_id": document_id, "shown": shown, "marks": marks}
     values |= {"page": _show(document_id, shown, number, marks), "zoom": _zoom()}
     return render_template("fragments/page_views/_page.html", **values)
@@ -134,17 +134,17 @@ def page(document_id: UUID, number: int) -> Answer:
 def picture(document_id: UUID, number: int) -> Response:
     """Send one page as a picture. Who may not see the document gets 404."""
     width = positive(request.args.get("w"), otherwise=WIDTHS[0])
-    return _sent(*showing.page_picture(*context.caller(), document_id, number, width))
+    return _send_picture(*showing.page_picture(*context.caller(), document_id, number, width))
 
 
 @blueprint.get("/<uuid:document_id>/images/<key>")
 @limited("pages")
 def image(document_id: UUID, key: str) -> Response:
     """Send an image that a document carries. Who may not see the document gets 404."""
-    return _sent(*showing.document_image(*context.caller(), document_id, key))
+    return _send_picture(*showing.document_image(*context.caller(), document_id, key))
 
 
-def _sent(drawn: Picture, version: str) -> Response:
+def _send_picture(drawn: Picture, version: str) -> Response:
     response = make_response(drawn.data)
     response.headers["Content-Type"] = drawn.media_type
     # Only for the same session: the next user of a browser has to ask.
@@ -246,7 +246,7 @@ def _focus_marks(focus: Focus) -> Marks:
     return Marks("found", spans or (chosen,), chosen, arguments)
 
 
-def _asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> Marks:
+def _find_asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> Marks:
     """Return the marks of one page that its address asks for."""
     services, user = context.caller()
     find = " ".join(request.args.get("find", "")[:MAX_FIND_CHARACTERS].split())

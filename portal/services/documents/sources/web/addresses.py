@@ -49,16 +49,16 @@ def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None
         url = url.copy_with(fragment=None)
         host = url.host
     except (httpx.InvalidURL, UnicodeError, ValueError, TypeError) as error:
-        raise _refused(N_("it is not a web address")) from error
+        raise _refuse(N_("it is not a web address")) from error
     if url.scheme not in _DEFAULT_PORTS or not host:
-        raise _refused(N_("a web address begins with http:// or https://"))
+        raise _refuse(N_("a web address begins with http:// or https://"))
     if url.userinfo:
-        raise _refused(N_("its address contains a name or password"))
+        raise _refuse(N_("its address contains a name or password"))
     if len(str(url)) > MAX_URL_CHARACTERS:
-        raise _refused(N_("its address has more than %(max)s characters", max=MAX_URL_CHARACTERS))
+        raise _refuse(N_("its address has more than %(max)s characters", max=MAX_URL_CHARACTERS))
     port = url.port or _DEFAULT_PORTS[url.scheme]
     if not any(_matches(pattern, host.rstrip("."), port) for pattern in settings.hosts):
-        raise _refused(
+        raise _refuse(
             N_(
                 "the operator of this server does not allow the host %(host)s",
                 host=url.netloc.decode(),
@@ -66,7 +66,7 @@ def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None
         )
     literal = _literal(host)
     if literal is not None and not is_allowed(literal, settings.private_networks):
-        raise _refused(_NO_HOST)
+        raise _refuse(_NO_HOST)
     return url
 
 
@@ -130,9 +130,9 @@ class CheckedNetwork(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except (OSError, UnicodeError, ValueError) as error:
-            raise _refused(_NO_HOST) from error
+            raise _refuse(_NO_HOST) from error
         if not addresses or not all(is_allowed(one, self._networks) for one in addresses):
-            raise _refused(_NO_HOST)
+            raise _refuse(_NO_HOST)
         failure: Exception = httpcore.ConnectError()
         for address in addresses:
             try:
@@ -208,5 +208,5 @@ def _literal(host: str) -> Address | None:
         return None
 
 
-def _refused(reason: Message) -> PageUnavailable:
+def _refuse(reason: Message) -> PageUnavailable:
     return PageUnavailable(reason=reason)

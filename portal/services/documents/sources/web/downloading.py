@@ -112,7 +112,7 @@ class Downloader:
             delay_s = self._check_robots(url)
             with self._request(url, headers, delay_s) as response:
                 if response.status in _REDIRECTS:
-                    url = self._redirected(url, response)
+                    url = self._read_redirect(url, response)
                     continue
                 if response.status == HTTPStatus.NOT_MODIFIED:
                     return None
@@ -124,7 +124,7 @@ class Downloader:
                 return Download(url, _header(response, "content-type"), validators, stream)
         raise _unavailable(N_("it is redirected more than %(max)s times", max=_MAX_REDIRECTS))
 
-    def _redirected(self, url: httpx.URL, response: httpcore.Response) -> httpx.URL:
+    def _read_redirect(self, url: httpx.URL, response: httpcore.Response) -> httpx.URL:
         target = check_url(self._settings, _header(response, "location"), base=url)
         if url.scheme == "https" and target.scheme == "http":
             raise _unavailable(N_("it is redirected from https to http"))
@@ -188,14 +188,14 @@ class Downloader:
         if declared.isdecimal() and int(declared) > max_bytes:
             raise _too_large(max_bytes)
         encoding = _header(response, "content-encoding").lower()
-        pieces = self._counted(response, url.host)
+        pieces = self._count_bytes(response, url.host)
         if encoding in ("gzip", "x-gzip"):
             pieces = inflated(pieces)
         elif encoding not in ("", "identity"):
             raise _unavailable(N_("its encoding is not supported"))
         write_limited(pieces, stream, max_bytes)
 
-    def _counted(self, response: httpcore.Response, host: str) -> Iterator[bytes]:
+    def _count_bytes(self, response: httpcore.Response, host: str) -> Iterator[bytes]:
         for piece in response.iter_stream():
             self._network.remaining_s()
             self._bytes[host] += len(piece)
@@ -232,7 +232,7 @@ class Downloader:
         for _ in range(_MAX_REDIRECTS + 1):
             with self._request(url, {}, self._settings.delay_s) as response:
                 if response.status in _REDIRECTS:
-                    url = self._redirected(url, response)
+                    url = self._read_redirect(url, response)
                     continue
                 if response.status not in _TOO_BUSY and 400 <= response.status < 500:  # noqa: PLR2004
                     return None

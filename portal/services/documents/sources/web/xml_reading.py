@@ -26,7 +26,7 @@ def read_xml(downloader: Downloader, address: str) -> Element:
     with downloader.get(address, max_bytes=_MAX_BYTES) as page:
         if page is None:  # Nothing was asked that could be answered so.
             raise PageUnavailable(reason=N_("it is damaged"))
-        content = _unpacked(page.stream)
+        content = _unpack(page.stream)
     return parse_xml(content)
 
 
@@ -66,7 +66,7 @@ def text_of(element: Element, name: str) -> str:
     return (found.text or "").strip() if found is not None else ""
 
 
-def _unpacked(stream: IO[bytes]) -> bytes:
+def _unpack(stream: IO[bytes]) -> bytes:
     head = stream.read(len(_GZIP))
     stream.seek(0)
     if head != _GZIP:

@@ -303,7 +303,7 @@ def _require_sign_in() -> None:
 
 
 def _require_enrolled() -> None:
-    """Raises SecondFactorEnrolmentRequired."""
+    """Refuse a user who must first set up a second factor."""
     found = signed_in()
     if found is not None and found.must_enrol:
         raise SecondFactorEnrolmentRequired

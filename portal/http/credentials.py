@@ -62,7 +62,7 @@ def _text(value: object) -> str:
 
 
 def _require_json() -> None:
-    """Raises UnsupportedMediaType."""
+    """Refuse a body in another format than JSON where the view takes JSON."""
     # A body of unknown length has no Content-Length.
     has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
     if has_body and takes_json() and not request.is_json:

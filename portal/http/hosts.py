@@ -26,7 +26,8 @@ _MAX_SHOWN_CHARACTERS = 100
 
 
 def check_host() -> None:
-    """Raises UntrustedHost. A request without a Host header, as in HTTP/1.0, names no other."""
+    """Refuse a request for a host that is not trusted, by raising UntrustedHost. One without a
+    Host header, as in HTTP/1.0, is allowed."""
     host = request.environ.get("HTTP_HOST")
     if host is None or request.path.startswith(_ANY_HOST):
         return

@@ -80,7 +80,8 @@ class Spool:
         return SpooledFile(self, self.size_bytes, limit_bytes, refuse)
 
     def append(self, data: memoryview) -> None:
-        """Raises StorageFull where the disk's reserve begins, OSError where the disk ends."""
+        """Write the data behind the rest. Raises StorageFull where the disk's reserve begins,
+        OSError where the disk ends."""
         while data:
             if self.size_bytes >= self._ask_at:
                 # Not every body says how long it is, and others than uploads write as well.

@@ -59,7 +59,8 @@ def is_recent(signed_in: SignedIn) -> bool:
 
 
 def check_recent_sign_in() -> None:
-    """Raises ReauthenticationRequired, WrongCredentials."""
+    """Ask for the password again where the view needs a recent sign-in and the last one is too
+    old. Raises ReauthenticationRequired, WrongCredentials."""
     if not getattr(context.view(), "needs_recent_sign_in", False):
         return
     signed_in = context.signed_in()

@@ -54,7 +54,7 @@ class _Unit:
 
     @property
     def has_words(self) -> bool:
-        """Return whether the unit has content of its own, without what follows."""
+        """Return whether the unit has content itself, without what follows."""
         return self.kind is _Kind.TEXT or self.kind is _Kind.PART
 
 

@@ -49,7 +49,7 @@ def init_app(app: Flask, services: Services) -> None:
 
 
 def _refuse(limit: RequestLimit) -> Response:
-    """Raises RateLimited, which each surface turns into a response."""
+    """Refuse a request, by raising RateLimited, which each surface turns into a response."""
     raise RateLimited(seconds=seconds_until(limit.window.reset_time))
 
 

@@ -62,7 +62,7 @@ class Recorder:
 
 
 def connect(endpoint: str) -> Recorder:
-    """Return what sends spans to a collector's address, in batches from a thread of its own."""
+    """Return what sends spans to a collector's address, in batches from a separate thread."""
     timeout_s = float(os.environ.get("OTEL_EXPORTER_OTLP_TIMEOUT", _TIMEOUT_S))
     return Recorder(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=timeout_s)))
 

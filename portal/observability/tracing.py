@@ -2,7 +2,7 @@
 
 The portal reads where a request comes from, shows that in its log lines, and passes it on to the
 servers that it asks and to the jobs that it enqueues, so that a collector sees one trace. With
-`tracing.endpoint` it records spans of its own (`portal.observability.spans`); without, `span` does
+`tracing.endpoint` it records spans itself (`portal.observability.spans`); without, `span` does
 nothing.
 """
 

@@ -21,9 +21,9 @@ PROVIDERS: dict[str, Callable[[RerankSettings], Reranker]] = {
 
 
 def create_reranker(settings: RerankSettings) -> Reranker | None:
-    """The model that the settings name, which keeps to its time; None when re-ranking is off.
+    """Return the model of the settings, with a time limit, or None when re-ranking is off.
 
-    Nothing is loaded yet, so a model that cannot be used stops no process from starting.
+    It is loaded at its first use, so a process starts even if the model cannot be used.
     """
     if settings.provider == "off":
         return None

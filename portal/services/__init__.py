@@ -1,6 +1,6 @@
 """Use cases: one function each, in one transaction. None of them knows of HTTP.
 
-Every function takes the `Services` container first: what the process has at hand.
+Every function takes the `Services` container first: the parts of this process.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def set_origin(origin: Origin | None) -> None:
 
 
 def current_origin() -> Origin:
-    """Return where the work at hand comes from."""
+    """Return where the current work comes from."""
     return _origin.get() or _COMMAND_LINE
 
 

@@ -293,7 +293,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is fixed
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then the environment, then the YAML file."""
+        """Read arguments first, then the environment, then the YAML file."""
         path = Path(os.environ.get("PORTAL_CONFIG", "portal.yaml"))
         return (init_settings, env_settings, YamlConfigSettingsSource(settings_cls, path))
 

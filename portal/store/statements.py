@@ -1,6 +1,6 @@
 """Statements of a search or of a request's token, sent in as few round trips as possible.
 
-A transaction with settings of its own costs four round trips: its begin, the settings, the
+A transaction with its own settings costs four round trips: its begin, the settings, the
 statement, its end. In the driver's pipeline all of that is one: until the pipeline is synchronised,
 the server runs what it receives in one transaction, and settings that are local to it end with it.
 Statements that are the same for each search are prepared: the server parses and plans them once a
@@ -88,7 +88,7 @@ def sent(
         return
     values = [value if isinstance(value, str) else value() for value in settings.values()]
     with _driver(reader).pipeline():
-        # A cursor of its own: if it then ran another statement, it could return the rows of this
+        # A separate cursor: if it then ran another statement, it could return the rows of this
         # one, which arrive later.
         with _cursor(reader, tuple_row) as cursor:
             cursor.execute(_settings_statement(tuple(settings)), values, prepare=True)

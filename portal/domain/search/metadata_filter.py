@@ -62,7 +62,7 @@ _NEGATED = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The field compares so to a value of its own type; `operator` is `gt` to `lte`."""
+    """The field is greater or less than a value of the same type; `operator` is `gt` to `lte`."""
 
     path: Path
     operator: Operator

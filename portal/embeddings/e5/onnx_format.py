@@ -53,7 +53,7 @@ def model(
 ) -> bytes:
     """Return a ModelProto.
 
-    `inputs` and `outputs` are shapes of float32 by name, in which a name stands for a variable
+    `inputs` and `outputs` are shapes of float32 by name, in which a name means a variable
     size; `opsets` are versions of operators by domain.
     """
     graph = [_bytes(1, one) for one in nodes]

@@ -70,7 +70,7 @@ class WritingStore(SearchingStore):
         )
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Delete records by ids, `where` or `where_document`, for good.
+        """Permanently delete records by ids, `where` or `where_document`.
 
         Raises ValueError without any of them.
         """
@@ -78,7 +78,7 @@ class WritingStore(SearchingStore):
         return True
 
     def delete_document(self, document_id: UUID | str) -> bool:
-        """Delete a document with its records, for good, by its id or its `document_key`. Return
+        """Permanently delete a document with its records, by its id or its `document_key`. Return
         whether it existed."""
         return self._collection.delete_document(document_id)
 

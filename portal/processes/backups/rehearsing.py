@@ -1,4 +1,4 @@
-"""Rehearsing a restore: into a data directory of its own, which is deleted afterwards."""
+"""Rehearsing a restore: into a temporary data directory, which is deleted afterwards."""
 
 from __future__ import annotations
 

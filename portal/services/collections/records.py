@@ -141,7 +141,7 @@ class Collections:
         self._write(collection_id, changed)
 
     def delete(self, collection_id: UUID, wanted: RecordFilter) -> int:
-        """Delete records for good, in the trash too, and return how many."""
+        """Delete records permanently, in the trash too, and return how many."""
         with self.database.begin() as session:
             return writes.delete(session, _lock(session, collection_id), wanted)
 

@@ -22,8 +22,8 @@ _GROWTH = 4
 
 
 def fit_if_due(services: Services) -> None:
-    """Fit the active model, if it has no constants of its own and enough chunks were added. Costs
-    two counts otherwise."""
+    """Fit the active model, if it comes without constants and enough chunks were added. Costs two
+    counts otherwise."""
     with services.database.begin() as session:
         model = registry.find_active(session)
     if model is None:

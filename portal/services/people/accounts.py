@@ -114,7 +114,7 @@ def _warn_of_weak_password(services: Services, password: str) -> None:
 
 
 def create_user(services: Services, *, name: str, password: str, is_admin: bool = False) -> User:
-    """Raises NameTaken, WeakPassword, InvalidInput."""
+    """Create an account with a password. Raises NameTaken, WeakPassword, InvalidInput."""
     return _create(services, name=name, password=password, is_admin=is_admin, by="operator")
 
 

@@ -54,8 +54,8 @@ def list_invitations(services: Services, user: User) -> tuple[Invitation, ...]:
 
 
 def find_invitation(services: Services, secret: str) -> Invitation:
-    """Raises NotFound when it was used, has expired or never was; PasswordSignInOff where the
-    account that it makes could not be used."""
+    """Return an open invitation by its secret. Raises NotFound when it was used, has expired or
+    never existed; PasswordSignInOff where its account could not sign in."""
     if services.settings.oidc.only:
         raise PasswordSignInOff
     with services.database.begin() as session:

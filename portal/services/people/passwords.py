@@ -43,7 +43,7 @@ _DIGEST_CHARACTERS = 40
 
 
 def check_length(password: str) -> None:
-    """Raises WeakPassword, InvalidInput."""
+    """Check the number of characters. Raises WeakPassword, InvalidInput."""
     if len(password) < MIN_CHARACTERS:
         raise WeakPassword(min=MIN_CHARACTERS)
     if len(password) > MAX_CHARACTERS:

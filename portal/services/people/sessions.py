@@ -318,7 +318,7 @@ def _personal_token(row: TokenRow) -> PersonalToken:
 
 
 def revoke_personal_token(services: Services, user: User, token_id: UUID) -> None:
-    """Raises NotFound when the user has no such live token."""
+    """Revoke a user's personal token. Raises NotFound when the user has no such live token."""
     with services.database.begin() as session:
         if not token_store.revoke_personal_token(session, user_id=user.id, token_id=token_id):
             raise NotFound

@@ -106,7 +106,7 @@ def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dic
 
 
 def _verify(services: Services, token: str) -> dict[str, Any]:
-    """Raises jwt.InvalidTokenError."""
+    """Verify a token with the current key, or the previous one. Raises jwt.InvalidTokenError."""
     settings = services.settings.jwt
 
     def verify(key: str) -> dict[str, Any]:

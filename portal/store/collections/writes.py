@@ -204,7 +204,7 @@ def _write_vectors(
 
 
 def delete(session: Session, collection: VectorCollection, wanted: RecordFilter) -> int:
-    """Delete matching records for good, in the trash too, and return how many."""
+    """Delete matching records permanently, in the trash too, and return how many."""
     binds: dict[str, Any] = {"collection": collection.id}
     condition = condition_of(wanted, binds)
     statement = text(
@@ -217,7 +217,7 @@ def delete(session: Session, collection: VectorCollection, wanted: RecordFilter)
 
 
 def delete_document(session: Session, collection: VectorCollection, document: UUID) -> bool:
-    """Delete a document with its records, for good, and return whether it existed."""
+    """Permanently delete a document with its records, and return whether it existed."""
     statement = text(
         "DELETE FROM documents WHERE id = :id AND collection_id = :collection RETURNING id"
     )

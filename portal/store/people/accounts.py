@@ -39,7 +39,7 @@ def find_user_by_name(session: Session, name: str) -> UserRow | None:
 
 
 def get_user_by_name(session: Session, name: str) -> UserRow:
-    """Raises NoSuchAccount."""
+    """Return a user by name, in upper or lower case. Raises NoSuchAccount."""
     row = find_user_by_name(session, name)
     if row is None:
         raise NoSuchAccount(name=name)

@@ -7,7 +7,7 @@ the character, where a character is one to three tokens; Latin words are counted
 the high side.
 
 Chinese chunks come to 1.0 to 1.1 times the largest of the three counts, English ones to 1.3 to 1.5
-times. Anything else, down to random bytes, counts as its UTF-8 bytes or letters, the most that a
+times. Anything else, down to random bytes, counts as its UTF-8 bytes or letters, the most a
 byte-level vocabulary can produce.
 """
 

@@ -129,15 +129,15 @@ def _rows(files: list[FileStorage]) -> str:
     return fragments(*parts, total())
 
 
-def _show_stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
+def _show_stored(stored: dict[str, Any], requested: Visibility) -> list[Fragment]:
     document = library.get_summary(*context.caller(), UUID(stored["id"]))
-    note = _describe_known(document, wished) if stored["is_duplicate"] else ""
+    note = _describe_known(document, requested) if stored["is_duplicate"] else ""
     active = [progress_line()] if document.status in ACTIVE else []
     return [gone(f"document-{document.id}"), row(document, note=note), *active]
 
 
-def _describe_known(document: DocumentSummary, wished: Visibility) -> str:
-    if wished is Visibility.PRIVATE and document.visibility is Visibility.SHARED:
+def _describe_known(document: DocumentSummary, requested: Visibility) -> str:
+    if requested is Visibility.PRIVATE and document.visibility is Visibility.SHARED:
         return str(gettext("Already uploaded, and visible to everyone."))
     return str(gettext("Already uploaded."))
 

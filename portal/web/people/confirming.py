@@ -84,7 +84,7 @@ def hold() -> None:
 
 
 def ask(error: ReauthenticationRequired) -> tuple[str, int]:
-    """Return the page that asks to confirm the request at hand."""
+    """Return the page that asks to confirm the current request."""
     if request.method == "GET":
         return _page(action=url_for("confirming.confirm"), path=request.full_path, fields=[]), 403
     page = _page(

@@ -1,4 +1,4 @@
-"""A sitemap, or an index of sitemaps (sitemaps.org), with the pages of its own host."""
+"""A sitemap, or an index of sitemaps (sitemaps.org), with the pages of the same host."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def open_web_pages(context: SourceContext, address: str) -> WebPages:
     if not 1 <= len(urls) <= context.settings.sources.max_pages:
         raise InvalidInput(
             reason=N_(
-                "a list has 1 to %(max)s pages, each on a line of its own",
+                "a list has 1 to %(max)s pages, each on a separate line",
                 max=context.settings.sources.max_pages,
             )
         )

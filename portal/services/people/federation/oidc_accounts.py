@@ -131,7 +131,8 @@ def _is_allowed(settings: OidcSettings, claims: OidcClaims) -> bool:
 
 
 def _create_account(session: Session, settings: OidcSettings, claims: OidcClaims) -> UserRow:
-    """Raises NotLinked, NameNeedsLink, InvalidInput."""
+    """Create the account of a first sign-in and link it. Raises NotLinked, NameNeedsLink,
+    InvalidInput."""
     name = check_name(claims.name)
     if not settings.create_accounts:
         if account_store.find_user_by_name(session, name) is not None:

@@ -115,7 +115,7 @@ class OidcProvider:
         return self._settings.issuer or ""
 
     def metadata(self) -> Metadata:
-        """Raises ProviderUnavailable."""
+        """Return the provider's description of itself. Raises ProviderUnavailable."""
         try:
             return self._document.get()
         except IssuerUnavailable as error:

@@ -46,7 +46,8 @@ def is_outside(services: Services, token: str) -> bool:
 
 
 def read_claims(services: Services, token: str) -> OutsideClaims:
-    """Raises InvalidToken, and IssuerUnavailable when there is no key to check it with."""
+    """Return the claims of a valid token. Raises InvalidToken, and IssuerUnavailable when there is
+    no key to check it with."""
     outside = services.settings.jwt.outside
     try:
         claims = _verify(services, outside, token)

@@ -135,7 +135,7 @@ def enqueue(
 ) -> None:
     """Queue a job on the current connection, so that a rollback removes the entry. Without `name`
     it goes to the queue for its size. It is due after `wait_s`. A job that `goes_on` after it made
-    room for others runs after one entry of each other user, not after all of its own user's."""
+    room for others runs after one entry of each other user, not after all of the same user."""
     if name is None:
         name = SMALL_QUEUE if _is_small(session, job_id) else QUEUE_NAME
     turn, due = session.execute(

@@ -46,7 +46,7 @@ def current_site() -> RelyingParty:
 
 
 def _require_name(host: str, local_address: str) -> None:
-    """Raises PasskeysUnavailable for an IP address, which no browser takes."""
+    """Refuse an IP address, which no browser accepts. Raises PasskeysUnavailable."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

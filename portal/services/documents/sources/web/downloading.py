@@ -96,7 +96,7 @@ class Downloader:
     ) -> Iterator[Download | None]:
         """Get a page; yield None if it has not changed since `known`. Redirects are followed where
         the page itself could be got. Raises PageUnavailable, and PageGone where the server says
-        that it was deleted for good."""
+        that it was deleted permanently."""
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as stream:
             url = check_url(self._settings, address)
             headers = _conditions(known)

@@ -8,8 +8,9 @@ from flask import Flask, flash, has_request_context, json, redirect, render_temp
 from werkzeug.wrappers import Response
 
 from portal.domain.people import User
-from portal.errors import N_
+from portal.errors import N_, PortalError
 from portal.http import context, cookies
+from portal.http.messages import error_message
 from portal.web import assets
 from portal.web.i18n import LANGUAGES, language
 
@@ -71,6 +72,12 @@ def wants_fragment(target: str | None = None) -> bool:
 def fragments(*parts: tuple[str, dict[str, Any]]) -> str:
     """Join fragments in one response: the first for the target, the others out of band."""
     return "\n".join(render_template(name, **values) for name, values in parts)
+
+
+def render_form(template: str, error: PortalError | None, **values: Any) -> Answer:
+    """Render a page with a form; after an error, with its message as `error` and its status."""
+    page = render_template(template, error=error_message(error) if error else "", **values)
+    return (page, error.status) if error else page
 
 
 def toast(message: str, *, kind: str = "info", **values: Any) -> tuple[str, dict[str, Any]]:

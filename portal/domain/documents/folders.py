@@ -48,6 +48,12 @@ class Folder:
     has_folders: bool
 
 
+def default_visibility(parent: Folder | None) -> FolderVisibility:
+    """Return the visibility of a new folder: private in a private one; a gate above goes on."""
+    is_private = parent is not None and parent.visibility is FolderVisibility.PRIVATE
+    return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedFolder:
     """A folder, and the folders above it from the top."""

@@ -11,11 +11,10 @@ from werkzeug.wrappers import Response
 from portal.domain.people.groups import MAX_GROUP_NAME_CHARACTERS
 from portal.errors import InvalidInput, NameTaken, NoSuchAccount, PortalError
 from portal.http import context
-from portal.http.messages import error_message
 from portal.services.people import accounts, groups
 from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, see_other
+from portal.web.layout import Answer, render_form, see_other
 
 blueprint = PageBlueprint(
     "admin_groups", __name__, url_prefix="/admin/groups", mark=context.for_administrators
@@ -100,14 +99,13 @@ def _limits() -> dict[str, int]:
 
 
 def _list_page(error: PortalError | None = None) -> Answer:
-    page = render_template(
+    return render_form(
         "pages/people/groups.html",
+        error,
         groups=groups.list_groups(context.services()),
-        error=error_message(error) if error else "",
         sent=request.form,
         **_limits(),
     )
-    return (page, error.status) if error else page
 
 
 def _page(group_id: UUID, error: PortalError | None = None) -> Answer:
@@ -115,11 +113,10 @@ def _page(group_id: UUID, error: PortalError | None = None) -> Answer:
     opened = groups.get_group(services, user, group_id)
     members = {name for _, name in opened.members}
     listed = accounts.list_accounts(services, user)
-    page = render_template(
+    return render_form(
         "pages/people/group.html",
+        error,
         opened=opened,
         names=[one.name for one in listed if one.name not in members],
-        error=error_message(error) if error else "",
         **_limits(),
     )
-    return (page, error.status) if error else page

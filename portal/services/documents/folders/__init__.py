@@ -13,6 +13,7 @@ from portal.domain.documents.folders import (
     FolderVisibility,
     OpenedFolder,
     RemovedFolder,
+    default_visibility,
 )
 from portal.domain.people import User
 from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, existing
@@ -56,7 +57,7 @@ def create_folder(
         parent = find_open_for(session, user, parent_id)
         if parent_id and folder_store.depth_of(session, parent_id) >= MAX_DEPTH:
             raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
-        wanted = visibility or _inherit_visibility(parent)
+        wanted = visibility or default_visibility(parent)
         if wanted is FolderVisibility.MEMBERS and parent is not None and parent.gate_id:
             _require(parent.can_share)
         owner_id = _owner_below(session, user, parent_id, wanted)
@@ -193,12 +194,6 @@ def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folde
     folder = existing(folder_store.find_folder(session, user, folder_id))
     _require(folder.can_add)
     return folder
-
-
-def _inherit_visibility(parent: Folder | None) -> FolderVisibility:
-    """Return the visibility of a new folder: private in a private one; a gate above goes on."""
-    is_private = parent is not None and parent.visibility is FolderVisibility.PRIVATE
-    return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED
 
 
 def _require(is_allowed: bool) -> None:

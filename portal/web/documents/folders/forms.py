@@ -17,6 +17,7 @@ from portal.domain.documents.folders import (
     FolderRole,
     FolderVisibility,
     OpenedFolder,
+    default_visibility,
 )
 from portal.errors import (
     N_,
@@ -34,7 +35,7 @@ from portal.services.documents.folders import members as folder_members
 from portal.services.people import groups
 from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, see_other, wants_fragment
+from portal.web.layout import Answer, render_form, see_other, wants_fragment
 
 ROLE_WORDS = {
     FolderRole.READER: N_("Reader: may see"),
@@ -217,17 +218,16 @@ def _access_page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     services, user = context.caller()
     opened = folders.get_folder(services, user, folder_id)
     can_share = opened.folder.can_share
-    page = render_template(
+    return render_form(
         "pages/documents/folder_members.html",
+        error,
         opened=opened,
         document_count=folders.count_documents(services, user, folder_id) if can_share else 0,
         members=folder_members.list_members(services, user, folder_id),
         groups=groups.list_groups(services) if can_share else [],
         roles=ROLE_WORDS,
         sight=folder_members.preview_access(services, user, folder_id) if can_share else None,
-        error=error_message(error) if error else "",
     )
-    return (page, error.status) if error else page
 
 
 def identifier(value: str | None) -> UUID | None:
@@ -260,13 +260,13 @@ def _form(
     """Show the form for a new folder, or for an existing one; with `sight`, who gains and loses
     access to its documents by the move that was asked for."""
     sent = request.form
+    parent = opened.folder if opened else None
+    visibility = folder.visibility if folder else default_visibility(parent)
     shown = {
         "name": sent.get("name", folder.name if folder else ""),
         "description": sent.get("description", folder.description if folder else ""),
         "parent_id": sent.get("parent_id", str(parent_id or "")),
-        "visibility": sent.get(
-            "visibility", folder.visibility if folder else _inherit_visibility(opened)
-        ),
+        "visibility": sent.get("visibility", visibility),
     }
     values = {
         "folder": folder,
@@ -279,8 +279,3 @@ def _form(
     }
     page = render_template("pages/documents/folder.html", **values)
     return (page, error.status) if error else page
-
-
-def _inherit_visibility(parent: OpenedFolder | None) -> FolderVisibility:
-    is_private = parent is not None and parent.folder.visibility is FolderVisibility.PRIVATE
-    return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED

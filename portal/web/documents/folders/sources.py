@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from flask import render_template, request, url_for
+from flask import request, url_for
 from flask_babel import gettext
 
 from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, ListedChange
 from portal.errors import N_, InvalidInput, PortalError
 from portal.http import context
-from portal.http.messages import error_message, failure_message
+from portal.http.messages import failure_message
 from portal.services.documents import folders
 from portal.services.documents.sources import ties
 from portal.services.documents.sources.registry import KINDS
 from portal.settings import Settings
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, see_other
+from portal.web.layout import Answer, render_form, see_other
 
 INTERVALS = {
     15: N_("Every 15 minutes"),
@@ -104,8 +104,9 @@ def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     source = ties.find_source(services, user, folder_id)
     outcome = source.last_run if source else None
     choices = _choices(services.settings)
-    page = render_template(
+    return render_form(
         "pages/documents/folder_source.html",
+        error,
         folder=folders.get_folder(services, user, folder_id).folder,
         source=source,
         run=outcome,
@@ -118,7 +119,5 @@ def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
         intervals=INTERVALS,
         address=request.form.get("address", source.address if source else ""),
         every=source.every_minutes if source else 60,
-        error=error_message(error) if error else "",
         max_address=MAX_ADDRESS_CHARACTERS,
     )
-    return (page, error.status) if error else page

@@ -84,14 +84,8 @@ def _model(folder_id: UUID) -> SourceModel:
         )
         for one in (run.listed if run else ())
     ]
-    shown = run and RunModel(
-        added=run.added,
-        changed=run.changed,
-        removed=run.removed,
-        refused=run.refused,
-        listed=listed,
-        error=failure_message(run.failure) if run.failure else None,
-    )
+    error = failure_message(run.failure) if run and run.failure else None
+    shown = run and RunModel.of(run, listed=listed, error=error)
     return SourceModel.of(source, owner=source.owner_name, last_run=shown)
 
 

@@ -66,19 +66,8 @@ def search(json_data: search_schemas.SearchBody) -> search_schemas.SearchRespons
             explain=json_data.explain,
         ),
     )
-    return search_schemas.SearchResponse(
-        query=outcome.query,
-        results=[_result(hit, outcome.query, json_data.explain) for hit in outcome.hits],
-        total_count=outcome.total_count,
-        search_method=outcome.search_method,
-        degraded=list(outcome.degraded),
-        correction=search_schemas.CorrectionModel.of(outcome.correction)
-        if outcome.correction
-        else None,
-        off_topic=outcome.off_topic,
-        explanation=outcome.explanation,
-        used=search_schemas.SearchParametersModel.of(outcome.used) if outcome.used else None,
-    )
+    results = [_result(hit, outcome.query, json_data.explain) for hit in outcome.hits]
+    return search_schemas.SearchResponse.of(outcome, results=results)
 
 
 def _result(hit: SearchHit, query: str, is_explained: bool) -> search_schemas.ResultModel:

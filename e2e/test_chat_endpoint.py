@@ -204,7 +204,7 @@ def test_answer_that_breaks_off_is_kept_as_none_with_the_hits(
     ],
     ids=["no-json-after-text", "cut-json", "bytes", "html"],
 )
-def test_what_is_no_protocol_ends_the_answer_and_shows_the_hits(
+def test_invalid_protocol_ends_the_answer_and_shows_the_hits(
     portal_with: OpenPortal, script: list[Step], kept: str
 ) -> None:
     portal = portal_with(script)
@@ -324,7 +324,7 @@ def test_stop_before_anything_came_shows_the_question_and_its_stopped_answer(
     portal.expect_nothing_to_go_on()
 
 
-def test_what_is_typed_after_an_early_stop_is_not_lost(
+def test_text_typed_after_an_early_stop_is_not_lost(
     portal_with: OpenPortal, slow_search: SlowSearch
 ) -> None:
     portal = portal_with([Until(), "never"])

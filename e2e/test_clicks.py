@@ -94,7 +94,7 @@ def test_one_folder_is_asked(page: Page) -> None:
     expect_clicks(page, "ask one folder")
 
 
-def test_archive_is_switched_off_for_good(page: Page) -> None:
+def test_archive_stays_switched_off(page: Page) -> None:
     open_folders(page, "Archive")
     page.get_by_test_id("folder-switch").get_by_role("switch").click()
     expect(page.get_by_test_id("folder-off")).to_be_visible()

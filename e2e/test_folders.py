@@ -268,7 +268,7 @@ def test_second_click_sends_nothing_and_the_wait_is_shown(portal: LightPortal) -
     assert page.evaluate("window.sentCount") == 1
 
 
-def test_what_could_not_be_done_is_named(portal: LightPortal) -> None:
+def test_refused_change_is_named(portal: LightPortal) -> None:
     page = portal.open_window(user="eve").page
     page.goto("/documents?q=0&sort=title")
     page.get_by_test_id("select-all").check()

@@ -114,7 +114,7 @@ def _trouble(page: Page) -> list[str]:
     return met
 
 
-def test_files_without_a_script_say_each_what_came_of_it(
+def test_outcome_of_each_file_is_shown_without_scripts(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal(javascript=False, viewport={"width": 360, "height": 800})

@@ -350,7 +350,7 @@ def test_foreign_objects_answer_like_missing_ones(world: World) -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def test_what_someone_shares_is_read_by_others_and_changed_by_none(world: World) -> None:
+def test_shared_document_is_read_by_others_but_not_changed(world: World) -> None:
     headers, wrong = world.portal.headers(world.eve), []
     shared = {
         is_trashed: world.document(is_trashed=is_trashed, visibility=Visibility.SHARED)

@@ -158,9 +158,7 @@ def test_the_one_field_searches_without_scripts(client: FlaskClient, portal: Por
     assert conversations.list_conversations(portal.services, portal.admin).items == ()
 
 
-def test_what_bears_the_name_comes_before_a_search_for_it(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_exact_name_comes_before_a_search_for_it(client: FlaskClient, portal: Portal) -> None:
     document = portal.add("What is thrown away.", name="trash rules.txt")
     page = get(client, portal, "/go?find=trash")
     page = page[page.index("go-results") :]

@@ -97,7 +97,7 @@ def answers(engine: Engine) -> bool:
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_what_a_restart_loses_the_rebuild_brings_back(
+def test_rebuild_restores_what_a_restart_loses(
     own_server: EmbeddedPostgres, engine: Engine, kill: bool
 ) -> None:
     before = search(engine, "罕见")

@@ -147,7 +147,7 @@ def test_another_major_version_is_refused_with_a_remedy(own_server: EmbeddedPost
     (own_server.cluster / "PG_VERSION").write_text("18\n")
 
 
-def test_without_pg_textsearch_it_starts_all_the_same(
+def test_server_starts_without_pg_textsearch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_files, "pg_textsearch_prefix", lambda: None)
@@ -169,7 +169,7 @@ def test_interrupted_creation_is_repeated(own_server: EmbeddedPostgres) -> None:
     assert not half.exists()
 
 
-def test_no_embedded_server_for_a_machine_names_the_way_out(
+def test_missing_embedded_server_is_reported_with_the_alternative(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)

@@ -370,7 +370,7 @@ def timed(client: FlaskClient, portal: Portal) -> tuple[Any, float]:
     return search(client, portal, "annual leave of some employees"), time.monotonic() - started
 
 
-def test_without_an_index_of_words_meaning_alone_is_searched(
+def test_search_without_a_keyword_index_is_by_meaning_alone(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(search={"keyword_backend": "off"})

@@ -88,7 +88,7 @@ def test_conditions_on_chunks_take_no_longer_than_a_search_may(
     assert answer.status_code == 503
 
 
-def test_what_is_remembered_of_a_search_does_not_grow_with_its_conditions(admin: User) -> None:
+def test_memory_of_a_search_does_not_grow_with_its_conditions(admin: User) -> None:
     wanted = parse_filter({".".join(["k" * 200] * 8): {"$nin": ["v" * 100] * MAX_MEMBERS}})
     long = narrowing(parse_query(""), metadata=wanted)
     keys = {Scope(admin, None, one).key() for one in (long, narrowing(parse_query("")))}

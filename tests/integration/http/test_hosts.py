@@ -162,7 +162,7 @@ def test_an_invitation_begins_with_the_public_address(
     assert link.startswith(f"{PUBLIC}/invite/")
 
 
-def test_without_one_it_begins_with_the_address_that_was_asked(
+def test_links_without_a_public_url_use_the_requested_address(
     open_portal: Callable[..., tuple[Portal, Flask]],
 ) -> None:
     portal, app = open_portal()

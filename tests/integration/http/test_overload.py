@@ -119,7 +119,7 @@ class WatchedServer:
         return getattr(self._body, name)
 
 
-def test_who_sends_slowly_holds_no_place(make_services: Callable[..., Services]) -> None:
+def test_slow_sender_occupies_no_place(make_services: Callable[..., Services]) -> None:
     services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})
     portal = Portal.of(services)
     app, is_read = create_app(services), threading.Event()

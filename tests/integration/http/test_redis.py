@@ -116,7 +116,7 @@ Outage = Callable[[RedisServer], AbstractContextManager[None]]
 
 
 @pytest.mark.parametrize("outage", [killed, frozen, RedisServer.black_hole])
-def test_without_redis_no_request_fails_none_waits_and_it_is_found_again(
+def test_lost_redis_fails_or_delays_no_request_and_is_found_again(
     make_services: Callable[..., Services],
     server: RedisServer,
     outage: Outage,

@@ -122,7 +122,7 @@ def test_every_address_takes_256_kb_unless_it_says_more(
                 assert is_type_refused or str(limit).encode() in answer.data, (method, path)
 
 
-def test_only_the_addresses_of_files_take_files(client: FlaskClient) -> None:
+def test_only_upload_endpoints_accept_files(client: FlaskClient) -> None:
     views = client.application.view_functions
     assert {name for name, view in views.items() if getattr(view, "accepts_files", False)} == FILES
 

@@ -111,7 +111,7 @@ def test_both_tools_are_listed_as_reading_only(portal: Portal, door: Door) -> No
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_what_is_found_can_be_read_whole(
+def test_found_document_can_be_read_whole(
     portal: Portal, door: Door, client: FlaskClient, mode: str
 ) -> None:
     handbook = portal.add(HANDBOOK, name="handbook.txt", title="Handbook")
@@ -156,7 +156,7 @@ def test_document_of_any_length_is_found_once(portal: Portal, environment: dict[
     go(Door(environment), reading_token(portal), visit)
 
 
-def test_of_a_long_document_the_part_around_the_chunk_is_read(
+def test_long_document_is_read_around_the_chunk(
     portal: Portal, environment: dict[str, str]
 ) -> None:
     filling = [f"Paragraph {n} tells of nothing in particular.\n\n" for n in range(400)]
@@ -467,7 +467,7 @@ def test_a_port_that_is_taken_is_reported_in_a_line(
     assert f"127.0.0.1:{port}" in words
 
 
-def test_without_the_extra_a_line_says_what_to_do(environment: dict[str, str]) -> None:
+def test_missing_extra_is_reported_in_one_line(environment: dict[str, str]) -> None:
     code = "import sys; sys.modules['mcp'] = None; from portal.processes.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "mcp"],

@@ -37,5 +37,5 @@ def test_constants_are_borrowed_until_there_is_enough_to_fit_them_to(portal: Por
     assert not calibrating.fit_model(portal.services, model)
 
 
-def test_nothing_stored_is_nothing_to_fit_to(portal: Portal) -> None:
+def test_no_fit_without_stored_chunks(portal: Portal) -> None:
     calibrating.fit_if_due(portal.services)

@@ -68,7 +68,7 @@ def test_switch_roll_back_and_drop_from_the_page(pages: Pages, portal: Portal) -
     assert NEW not in {s.model.name for s in switching.list_models(portal.services)}
 
 
-def test_what_cannot_be_done_is_reported_on_the_page(pages: Pages, portal: Portal) -> None:
+def test_refused_action_is_reported_on_the_page(pages: Pages, portal: Portal) -> None:
     for path, name, words in (
         ("build", "/etc", "cannot be built from this page"),
         ("build", "nothing", "There is no embedding model"),

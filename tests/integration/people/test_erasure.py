@@ -78,7 +78,7 @@ def leave_traces(portal: Portal, browser: Browser) -> None:
     run_apart(work_until_empty, portal.services)
 
 
-def test_of_an_erased_account_only_names_of_the_audit_log_and_titles_of_tombstones_are_left(
+def test_erasure_leaves_only_names_in_the_audit_log_and_titles_of_tombstones(
     portal: Portal, client: FlaskClient
 ) -> None:
     leave_traces(portal, Browser(client.application))

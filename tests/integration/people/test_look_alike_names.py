@@ -42,7 +42,7 @@ def test_alike(name: str, other: str) -> None:
         *(("user1", "user2"), ("ada", "áda"), ("Иван", "Ивана"), ("ada b", "adab")),
     ],
 )
-def test_not_alike(name: str, other: str) -> None:
+def test_different_names_are_allowed(name: str, other: str) -> None:
     assert skeleton(name) != skeleton(other)
 
 
@@ -62,7 +62,7 @@ def test_a_name_that_cannot_be_seen_is_refused(portal: Portal, name: str) -> Non
         portal.user(name)
 
 
-def test_of_two_that_come_at_once_one_wins(portal: Portal) -> None:
+def test_one_of_two_simultaneous_requests_wins(portal: Portal) -> None:
     def make(name: str) -> bool:
         try:
             portal.user(name)

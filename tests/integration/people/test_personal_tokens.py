@@ -81,7 +81,7 @@ WRONG: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_what_makes_no_token_is_refused(portal: Portal, client: FlaskClient) -> None:
+def test_invalid_request_for_a_token_is_refused(portal: Portal, client: FlaskClient) -> None:
     headers = portal.headers()
     answers = [make(client, headers, **wrong).status_code for wrong in WRONG]
     assert answers == [422] * len(WRONG)
@@ -244,7 +244,7 @@ def test_new_password_and_closed_account_end_personal_tokens(
     assert client.get(DOCUMENTS, headers=headers).status_code == 401
 
 
-def test_without_a_token_the_answer_says_how_to_come_in(client: FlaskClient) -> None:
+def test_response_without_a_token_says_how_to_authenticate(client: FlaskClient) -> None:
     assert client.get(DOCUMENTS).headers["WWW-Authenticate"] == 'Bearer realm="portal"'
     refused = client.get(DOCUMENTS, headers=bearer("nonsense"))
     assert refused.headers["WWW-Authenticate"] == 'Bearer realm="portal", error="invalid_token"'

@@ -121,7 +121,7 @@ def test_expiry_is_forgiven_a_minute_and_no_more(portal: Portal) -> None:
     "token",
     ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.", "\u0000", "é.é.é", "Bearer x"],
 )
-def test_what_is_no_token_is_refused(portal: Portal, token: str) -> None:
+def test_malformed_token_is_refused(portal: Portal, token: str) -> None:
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, token)
 
@@ -138,7 +138,7 @@ def test_session_of_a_browser_counts_behind_a_proxy_that_asks_for_a_password(
     assert client.get("/documents", headers=basic).status_code == 200
 
 
-def test_only_our_algorithm_and_key_count(portal: Portal) -> None:
+def test_only_the_configured_algorithm_and_key_are_accepted(portal: Portal) -> None:
     key = "another key that is long enough for the algorithm to take it without a warning, really"
     for token in (forged(portal, key=key), forged(portal, algorithm="HS512", key=key)):
         with pytest.raises(InvalidToken):

@@ -62,13 +62,13 @@ def test_operators_narrow_every_leg(
     assert set(titles(search(handbook, query, mode=mode))) == expected
 
 
-def test_a_phrase_that_stands_nowhere_is_passed_over_and_said(handbook: Portal) -> None:
+def test_phrase_found_nowhere_is_ignored_and_reported(handbook: Portal) -> None:
     outcome = search(handbook, 'leave "sixteen days"')
     assert "leave" in titles(outcome)
     assert engine.PHRASE_NOT_FOUND in outcome.degraded
 
 
-def test_only_exclusions_are_no_question(handbook: Portal) -> None:
+def test_query_of_exclusions_only_finds_nothing(handbook: Portal) -> None:
     assert not search(handbook, "-doctor").hits
 
 

@@ -228,6 +228,6 @@ def test_re_ranking_model_that_failed_a_search_is_reported_and_its_return_too(
     assert look(broken.services)["status"] == "ok"
 
 
-def test_without_re_ranking_there_is_none_to_miss(portal: Portal) -> None:
+def test_health_does_not_miss_re_ranking_that_is_off(portal: Portal) -> None:
     body = look(portal.services)
     assert (body["status"], body["reranker"], body["reranking"]) == ("ok", None, None)

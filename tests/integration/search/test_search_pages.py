@@ -107,7 +107,7 @@ def test_document_is_explained_by_its_title(
         assert ("<html" in answer.get_data(as_text=True)) is not bool(more)
 
 
-def test_of_several_documents_one_is_chosen(client: FlaskClient, portal: Portal) -> None:
+def test_user_chooses_among_several_documents(client: FlaskClient, portal: Portal) -> None:
     for name in ("plan a.txt", "plan b.txt", "plan.txt"):
         portal.add(OFFICE + name, name=name)
     several = client.get("/search/why?q=office&title=plan+", headers=headers(portal))

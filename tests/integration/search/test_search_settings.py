@@ -162,7 +162,7 @@ def test_start_and_doctor_name_settings_without_effect(
     ]
 
 
-def test_without_hnsw_there_is_no_index_and_the_same_is_found(
+def test_search_without_hnsw_finds_the_same_without_an_index(
     make_services: Callable[..., Services], portal: Portal
 ) -> None:
     portal.add("A heron waits by the water.", title="Heron")

@@ -135,7 +135,7 @@ def nested(depth: int) -> dict[str, Any]:
         ["a = 1"],
     ],
 )
-def test_what_is_no_filter_is_refused_in_words(wrong: Any) -> None:
+def test_invalid_filter_is_refused_with_an_explanation(wrong: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_filter(wrong)
     assert "metadata" in str(refused.value)
@@ -174,7 +174,7 @@ def test_programs_may_ask_with_all_that_they_hold() -> None:
             values.record_filter(where=wrong)
 
 
-def test_nothing_that_was_asked_stands_in_the_statement() -> None:
+def test_no_value_of_a_filter_is_in_the_statement() -> None:
     hostile = "'; DROP TABLE documents; --"
     wanted = parse_filter(
         {

@@ -12,7 +12,7 @@ from portal.errors import InvalidInput
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
-def test_nothing_asks_for_nothing(nothing: Any) -> None:
+def test_empty_filter_has_no_condition(nothing: Any) -> None:
     assert parse_text_filter(nothing) is None
 
 
@@ -56,6 +56,6 @@ def _nested(depth: int) -> dict[str, Any]:
         _nested(7),
     ],
 )
-def test_what_means_nothing_is_refused(wrong: Any) -> None:
+def test_meaningless_filter_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInput):
         parse_text_filter(wrong)

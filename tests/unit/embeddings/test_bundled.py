@@ -46,7 +46,7 @@ def test_text_that_breaks_the_native_code_is_embedded_all_the_same(embedder, tex
     assert np.isfinite(vector).all()
 
 
-def test_what_comes_after_a_nul_still_counts(embedder):
+def test_text_after_a_nul_still_counts(embedder):
     assert not np.allclose(embedder.embed_query("a\0cat"), embedder.embed_query("a"))
 
 

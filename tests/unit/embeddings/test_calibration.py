@@ -77,7 +77,7 @@ def test_model_that_does_not_answer_leaves_the_question_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("question", ["图书馆几点关门？", "When does the library close?"])
-def test_question_finds_its_answer_among_chunks_of_its_own_language(bundled, question):
+def test_question_finds_its_answer_among_chunks_of_its_language(bundled, question):
     """The plain cosine fails at this: it prefers any passage in the question's language."""
     embedder, calibration = bundled
     is_chinese = question.startswith("图")

@@ -62,6 +62,6 @@ def test_fitted_constants_are_not_replaced():
     assert calibration.source == "fitted"
 
 
-def test_nothing_stored_changes_nothing(calibration):
+def test_fit_to_no_chunks_changes_nothing(calibration):
     calibration.adopt(None)
     assert calibration.source == "borrowed"

@@ -212,7 +212,7 @@ def test_an_encoder_that_gives_other_vectors_is_not_used(monkeypatch, reference)
     assert [line["event"] for line in logged] == ["model_self_test", "fast_model_differs"]
 
 
-def test_what_stands_twice_is_embedded_once(monkeypatch):
+def test_repeated_text_is_embedded_once(monkeypatch):
     embedder, asked = BundledEmbedder(name=E5, threads=2), []
 
     def encode(text: str, _question: bool) -> np.ndarray:

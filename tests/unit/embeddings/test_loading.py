@@ -20,7 +20,7 @@ def gate():
     gate.set()
 
 
-def test_who_does_not_wait_is_reported_at_once_and_who_waits_gets_it(gate):
+def test_caller_that_does_not_wait_fails_at_once_and_one_that_waits_gets_the_model(gate):
     loads = []
     loading = BackgroundLoad(lambda: loads.append(1) or gate.wait(20))
     for _ in range(5):

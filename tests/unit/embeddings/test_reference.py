@@ -24,7 +24,7 @@ def test_no_floor_means_no_fading():
     assert text_scores(np.array([0.1, 0.05]), 0).tolist() == [1, 0.5]
 
 
-def test_nothing_matched_is_no_division_by_zero():
+def test_no_match_does_not_divide_by_zero():
     assert text_scores(np.zeros(3), 5).tolist() == [0, 0, 0]
 
 

@@ -56,7 +56,7 @@ def test_files_of_a_request_lie_in_one_file_without_a_name(spool: Spool, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_goes_beyond_the_limit_is_refused_or_counted_and_not_kept(spool: Spool) -> None:
+def test_bytes_beyond_the_limit_are_refused_or_counted_but_not_kept(spool: Spool) -> None:
     strict = spool.begin(limit_bytes=10, refuse=lambda: TooLarge(name="a", limit_mb=1))
     strict.write(b"0123456789")
     with pytest.raises(TooLarge):
@@ -73,7 +73,7 @@ def test_what_goes_beyond_the_limit_is_refused_or_counted_and_not_kept(spool: Sp
     assert after.read() == b"after"
 
 
-def test_what_is_free_is_promised_once(settings: Settings, disk: Any) -> None:
+def test_free_space_is_reserved_once(settings: Settings, disk: Any) -> None:
     first, second = ReservedSpace(settings), ReservedSpace(settings)
     first.take(6 * MB)
     with pytest.raises(StorageFull):

@@ -90,12 +90,12 @@ def test_markup_that_makes_no_sense_still_gives_its_words(html: str) -> None:
     assert "and words behind" in writer.readable.text()
 
 
-def test_nothing_to_see_is_an_empty_file(tmp_path: Path) -> None:
+def test_page_without_visible_text_is_an_empty_file(tmp_path: Path) -> None:
     with pytest.raises(EmptyFile):
         read(tmp_path, "<title>only a title</title><script>x()</script><p hidden>y")
 
 
-def test_what_surrounds_the_content_of_a_page_is_left_out(tmp_path: Path) -> None:
+def test_navigation_around_the_content_of_a_page_is_removed(tmp_path: Path) -> None:
     page = """<a href="#body">Skip to content</a><header><p>Brand<ul><li>Products</ul></header>
     <div role="navigation">Next</div><div class="toc"><a href="p.html#rest">1 Rest</a></div>
     <p>Outside<main><nav>Here</nav><h1>Leave<a class="headerlink" href="#rest">¶</a></h1>
@@ -138,7 +138,7 @@ def test_terms_are_items_with_their_definitions(tmp_path: Path) -> None:
     ["<div>", "<b><i>", "<ul><li>", "<table><tr><td>", "<b><div></b>", "<p><div></p>",
      "<li><section>", "<li><ul></li>", "<a title='>' rel=x><div></a>"],
 )  # fmt: skip
-def test_what_is_nested_without_end_is_read_without_its_tags(tmp_path: Path, opened: str) -> None:
+def test_endlessly_nested_page_is_read_without_its_tags(tmp_path: Path, opened: str) -> None:
     """HTML's own rules for a nested element look at all that are open: a minute for 100,000."""
     html = "<h1>Head</h1>" + opened * 20_000 + "<p>deep</p>" + "</div>" * 20_000 + "<p>last"
     extracted = read(tmp_path, html, timeout_s=15)
@@ -173,7 +173,7 @@ def test_pages_without_end_tags_are_not_deep(html: str) -> None:
 @pytest.mark.parametrize(
     "html", ["<div " * 2_000, '<div a="' * 2_001, "<!--" * 2_000, "<xmp>" * 2_000]
 )
-def test_what_never_ends_is_gone_through_once(html: str) -> None:
+def test_unclosed_markup_is_scanned_once(html: str) -> None:
     assert html_reader.flattened(html) == (html, False)
 
 

@@ -198,7 +198,7 @@ def test_long_table_is_cut_between_rows_and_each_chunk_knows_its_header(tmp_path
     assert {chunk.context for chunk in others} == {"Table 1: Stock\nPart | What it is | Count"}
 
 
-def test_heading_stands_with_what_follows_it() -> None:
+def test_heading_is_in_the_chunk_of_the_text_below_it() -> None:
     body = "One sentence of the body says something that is worth knowing. "
     titles = ["Leave", "Annual", "Carry-over", "Sick"]
     for count in range(1, 40, 3):

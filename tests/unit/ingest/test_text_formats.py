@@ -174,7 +174,7 @@ def test_front_matter_without_an_end_is_searched_once(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_what_is_no_element_of_html_is_text(tmp_path: Path) -> None:
+def test_unknown_tags_are_text(tmp_path: Path) -> None:
     for source, text in (
         ("Use vector<int> or Map<String, List<T>>, not </T>.",) * 2,
         ("A <b>bold</b> word, a <my-box x='1'>box</my-box>.", "A bold word, a box."),

@@ -82,7 +82,9 @@ def test_storable_records_are_kept_and_others_reported() -> None:
         (ChromaRecord("1", "text", None, [0.0] * 16_001), "16000"),
     ],
 )
-def test_what_cannot_be_stored_is_refused_with_its_reason(found: ChromaRecord, reason: str) -> None:
+def test_record_that_cannot_be_stored_is_refused_with_the_reason(
+    found: ChromaRecord, reason: str
+) -> None:
     with pytest.raises(Unusable, match=reason):
         to_record(found, None)
 
@@ -172,7 +174,7 @@ def test_an_index_that_is_broken_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
         list(Reader(shelf, batch_size=100).batches())
 
 
-def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "chromadb", None)
     result = CliRunner().invoke(main, ["import-chroma", "anywhere"])
     assert result.exit_code == 1

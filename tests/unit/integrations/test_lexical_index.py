@@ -66,7 +66,7 @@ def test_best_are_those_of_the_formula_after_any_changes(changes, question, cont
     assert [scores[key] for key in found] == pytest.approx(best)
 
 
-def test_of_equals_the_order_is_the_same_each_time():
+def test_order_of_ties_is_stable():
     index = LexicalIndex(SHAPE)
     for key in ("b", "c", "a"):
         index.put(key, "annual leave", None)

@@ -19,7 +19,7 @@ class Clock:
 
 
 @given(st.lists(st.floats(0, 30), max_size=60), st.integers(1, 5))
-def test_no_window_holds_more_than_its_limit_and_none_refuses_without_need(
+def test_windows_never_exceed_their_limit_or_refuse_below_it(
     pauses: list[float], limit: int
 ) -> None:
     clock = Clock()
@@ -35,7 +35,7 @@ def test_no_window_holds_more_than_its_limit_and_none_refuses_without_need(
             granted.append(clock.now)
 
 
-def test_what_is_given_back_may_be_taken_again() -> None:
+def test_refunded_units_can_be_used_again() -> None:
     windows = MemoryWindows()
     assert windows.acquire("k", 1, 60)
     assert not windows.acquire("k", 1, 60)

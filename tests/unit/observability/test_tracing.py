@@ -57,7 +57,7 @@ def test_parsed_header_can_be_written_again(header):
     assert found is None or tracing.parse(found.traceparent()) is not None
 
 
-def test_a_request_continues_in_its_callers_trace_as_a_part_of_its_own():
+def test_request_is_a_new_span_in_its_callers_trace():
     tracing.begin("a-request-id", f"00-{TRACE}-{SPAN}-01", "vendor=1")
     bound = structlog.contextvars.get_contextvars()
     assert bound["trace_id"] == TRACE

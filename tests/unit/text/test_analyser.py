@@ -131,7 +131,7 @@ def test_every_term_is_letters_and_digits_only(text: str) -> None:
 
 
 @given(any_text)
-def test_what_a_query_asks_for_is_in_a_document_of_the_same_words(text: str) -> None:
+def test_query_matches_a_document_of_the_same_words(text: str) -> None:
     assert set(query_terms(text)) <= set(index_terms(text).split())
 
 
@@ -190,7 +190,7 @@ def test_tsquery_quotes_what_would_be_syntax() -> None:
     assert tsquery_or(("a", "b'c", "d\\e")) == "'a' | 'b''c' | 'd\\\\e'"
 
 
-def test_of_very_many_terms_the_first_are_kept_whole() -> None:
+def test_first_of_very_many_terms_are_kept_whole() -> None:
     many = [f"word{number}" for number in range(MAX_TERM_CHARACTERS // 8)]
     kept = index_terms(" ".join(many))
     assert MAX_TERM_CHARACTERS - MAX_TERM_LENGTH <= len(kept) <= MAX_TERM_CHARACTERS

@@ -19,7 +19,7 @@ PASSAGE = "The mauve elephant of the third archive was never catalogued by anybo
         ("refused:\n  the  mauve\nelephant of the third archive", PASSAGE),
     ],
 )
-def test_what_repeats_the_input_is_left_out(said, sent):
+def test_repetition_of_the_input_is_removed(said, sent):
     told = strip_echo(said, ["something else entirely", sent])
     assert "left out" in told
     for word in ("refund", "mauve", "退款", "档案馆", "\\u"):

@@ -56,5 +56,5 @@ def test_single_characters_are_found_where_they_are_words() -> None:
     assert found == picked
 
 
-def test_no_terms_find_nothing() -> None:
+def test_query_without_terms_finds_nothing() -> None:
     assert find_terms("anything", ()) == []

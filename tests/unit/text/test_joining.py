@@ -78,9 +78,7 @@ def test_endless_sentence_adds_a_bounded_rest_of_whole_words() -> None:
     st.lists(st.integers(0, 120), min_size=6, max_size=6),
     st.integers(0, 150),
 )
-def test_joined_text_is_what_stands_in_the_document(
-    document: str, places: list[int], wanted: int
-) -> None:
+def test_joined_text_equals_the_document(document: str, places: list[int], wanted: int) -> None:
     """For any ranges, characters keep their places and the chunk stays whole."""
     bounds = sorted(min(place, len(document)) for place in places)
     chunk = Fragment(document[bounds[1] : bounds[4]], bounds[1], bounds[4])

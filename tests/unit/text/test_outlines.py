@@ -22,7 +22,7 @@ def test_place_is_that_of_the_character() -> None:
     assert outline.place(40, BEGINNING) == Place(3, "iii", "Guide")
 
 
-def test_what_an_outline_does_not_know_is_as_the_chunk_begins() -> None:
+def test_unknown_parts_of_an_outline_follow_the_start_of_the_chunk() -> None:
     assert Outline().place(180, BEGINNING) == BEGINNING
     assert Outline(pages=PAGES).place(180, BEGINNING) == Place(5, None, "Guide")
     later = Outline(headings=(Heading(1, "Later", 50),))

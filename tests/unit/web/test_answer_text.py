@@ -64,7 +64,7 @@ def test_brackets_in_code_or_escaped_are_no_markers(content: str) -> None:
         "&lt;script&gt;alert(1)&lt;/script&gt;",
     ],
 )
-def test_nothing_remote_and_no_tag_of_the_text_is_ever_shown(content: str) -> None:
+def test_remote_content_and_tags_in_the_text_are_never_rendered(content: str) -> None:
     html = render(content)
     tags = {tag.split()[0] for tag in re.findall(r"<([a-z][^>]*)>", html)}
     assert tags <= {"p", "br", "a", "pre", "code", "table", "thead", "tbody", "tr", "th", "td"}

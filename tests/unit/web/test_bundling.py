@@ -27,7 +27,7 @@ def test_bundle_has_each_module_once_and_before_its_users(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "line", ['import x from "./x.js";', "export default 1;", 'import { a } from "./main.js";']
 )
-def test_what_cannot_be_bundled_is_refused(tmp_path: Path, line: str) -> None:
+def test_module_that_cannot_be_bundled_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "main.js").write_text(f"{line}\n")
     with pytest.raises(ValueError, match=r"main\.js|main > main"):
         bundle_scripts(tmp_path / "main.js")

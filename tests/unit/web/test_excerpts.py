@@ -29,7 +29,7 @@ def test_lines_with_bars_are_rows_between_paragraphs() -> None:
     assert after.paragraph.spans == (Span(4, 9),)
 
 
-def test_header_that_is_known_from_before_stands_above_the_rows() -> None:
+def test_known_header_is_shown_above_the_rows() -> None:
     (table,) = _blocks("Meal | 30", context="Allowances of 2026\nWhat | How much")
     assert (table.header, table.caption) == (("What", "How much"), "Allowances of 2026")
     (table,) = _blocks("What | How much\nMeal | 30", context="What | How much")

@@ -78,7 +78,7 @@ def test_failure_is_shown_in_the_readers_language(app: Flask):
 
 
 @pytest.mark.parametrize("model", ["", "extractive", "extractive 2"])
-def test_what_quotes_only_is_named_in_the_readers_language(app: Flask, model: str):
+def test_answer_by_quotation_is_labelled_in_the_readers_language(app: Flask, model: str):
     with app.test_request_context(), force_locale("zh_Hans_CN"):
         assert writer_words("extractive", model) == "仅引用原文 · 未使用语言模型"
 

@@ -38,7 +38,7 @@ def test_it_trusts_no_text(template):
     assert "autoescape" not in template
 
 
-def test_what_htmx_does_works_without_it(template):
+def test_every_htmx_action_works_without_htmx(template):
     for tag in TAG.findall(template):
         # What only a script shows has its equivalent elsewhere on the page.
         is_shown = not re.search(r"\shidden\b", tag)

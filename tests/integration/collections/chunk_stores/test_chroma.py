@@ -172,7 +172,7 @@ def test_setting_adds_a_leg_of_words_where_there_is_none(
 # --- words ranked here --------------------------------------------------------------------------
 
 
-def test_what_others_write_into_the_directory_is_found_by_its_words(chroma: Chroma) -> None:
+def test_records_that_others_write_into_the_directory_are_found_by_words(chroma: Chroma) -> None:
     store = stored(chroma, lexical="own")
     assert by_words(store, "leave") == {"leave", "code"}
     other = open_directory(chroma.directory).get_collection(
@@ -194,7 +194,7 @@ def test_what_others_write_into_the_directory_is_found_by_its_words(chroma: Chro
     assert store.get(["bare"])[0].content == ""
 
 
-def test_what_goes_through_the_store_is_not_read_again(
+def test_records_written_through_the_store_are_not_read_again(
     chroma: Chroma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = stored(chroma, lexical="own")

@@ -68,7 +68,7 @@ def test_a_collection_comes_over_whole_and_once(
     assert _counts(move(collections, shelf, SMALL)) == (0, COUNT, 0, 0, COUNT)
 
 
-def test_what_differs_is_replaced_unless_it_is_to_stay(
+def test_different_record_is_replaced_unless_existing_ones_are_kept(
     collections: Collections, shelf: Shelf, make_store: MakeStore
 ) -> None:
     move(collections, shelf, SMALL)
@@ -161,7 +161,7 @@ def test_lost_records_are_reported_after_the_import(
     assert (tally.in_portal, tally.is_whole) == (COUNT - 1, False)
 
 
-def test_what_chroma_counts_and_does_not_give_is_not_whole(
+def test_import_is_incomplete_if_chroma_returns_fewer_records_than_it_counts(
     collections: Collections, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Shelf, "count", lambda _self: COUNT + 1)

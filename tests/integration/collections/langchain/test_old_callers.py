@@ -55,7 +55,7 @@ def test_a_connector_gives_a_vector_store(database: Database) -> None:
     assert isinstance(store.embeddings, WordEmbeddings)
 
 
-def test_without_a_model_the_portal_s_own_embeds(database: Database) -> None:
+def test_default_model_is_the_portals(database: Database) -> None:
     config = {"data_manager": {"collection_name": "plain"}}
     store = VectorstoreConnector(config, connection=database).get_vectorstore()
     assert store.name == "plain"

@@ -106,7 +106,7 @@ def test_member_of_a_folder_reads_it_until_removed(world: World, role: FolderRol
         assert found == {world.own}
 
 
-def test_what_is_switched_off_is_not_found(world: World, client: FlaskClient) -> None:
+def test_disabled_document_is_not_found(world: World, client: FlaskClient) -> None:
     headers = world.portal.headers(world.ann)
     made = client.post("/api/conversations", json={}, headers=headers)
     conversation = made.get_json()["id"]

@@ -77,7 +77,7 @@ def test_weights_come_from_dynamic_config(filled: PostgresVectorStore, database:
     assert (best.id, score) == ("canteen", pytest.approx(1.0, abs=1e-5))
 
 
-def test_without_pg_textsearch_meaning_alone(
+def test_search_without_pg_textsearch_is_by_meaning_alone(
     filled: PostgresVectorStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
@@ -178,7 +178,7 @@ def test_a_narrow_filter_over_an_index_finds_all(make_store: MakeStore) -> None:
     assert store.similarity_search_by_vector(question, k=3, filter={"n": 77})[0].id == "77"
 
 
-def test_what_a_filter_leaves_few_of_is_compared_one_by_one(make_store: MakeStore) -> None:
+def test_few_records_behind_a_filter_are_compared_one_by_one(make_store: MakeStore) -> None:
     store = _many(make_store, "cosine", compared_one_by_one=500)
     vectors = np.random.default_rng(7).normal(size=(COUNT, SIZE))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -106,7 +106,7 @@ def test_all_are_added_or_none(portal: Portal, api: Api) -> None:
         {"chunks": [{"content": "x"}, {"content": " "}]},
     ],
 )
-def test_what_cannot_be_a_chunk_is_422(api: Api, body: Any) -> None:
+def test_invalid_chunk_is_422(api: Api, body: Any) -> None:
     before = api.get().json["data"]["pagination"]
     assert_envelope(api.post(body), 422)
     assert api.get().json["data"]["pagination"] == before
@@ -160,7 +160,7 @@ def test_every_model_that_is_kept_gets_a_vector(portal: Portal, api: Api) -> Non
         assert sorted(lengths) == [64, portal.services.embedder.dimensions]
 
 
-def test_without_an_embedder_nothing_is_added(
+def test_nothing_is_added_without_an_embedder(
     portal: Portal, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = api.get().json["data"]["pagination"]
@@ -274,7 +274,7 @@ def test_citation_outlives_the_chunk_that_a_program_took_away(
         assert ADDED in answer.get_data(as_text=True)
 
 
-def test_citation_of_the_text_stands_when_its_chunk_is_deleted(
+def test_citation_of_the_text_survives_deletion_of_its_chunk(
     client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     talk = conversations.create(portal.services, portal.admin)

@@ -282,7 +282,7 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
 
 
-def test_what_was_typed_wrongly_can_be_mended(shelf: Shelf) -> None:
+def test_wrong_entry_can_be_corrected(shelf: Shelf) -> None:
     data = {"document": [shelf.ids["a"]], "action": "remove_tag", "value": "old, notes"}
     answer = shelf.client.post(
         "/documents/bulk", headers=shelf.portal.headers(shelf.ada), data=data

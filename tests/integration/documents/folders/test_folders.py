@@ -302,7 +302,7 @@ def test_folders_of_a_deleted_user_follow_the_documents(
         assert root.titles(folder_id=top) == {"advice"}
 
 
-def test_what_administrators_make_in_a_private_folder_is_its_owners(
+def test_folder_that_administrators_create_in_a_private_one_belongs_to_its_owner(
     ada: Cabinet, root: Cabinet
 ) -> None:
     secret = ada.folder("Severance", visibility="private")

@@ -52,7 +52,7 @@ def test_old_chunks_are_found_again_batch_by_batch(aged: Portal) -> None:
     assert list(reanalysis.reanalyse(aged.services)) == []
 
 
-def test_what_is_interrupted_continues_where_it_stopped(aged: Portal) -> None:
+def test_interrupted_run_continues_where_it_stopped(aged: Portal) -> None:
     next(reanalysis.reanalyse(aged.services, batch_size=2))
     assert outdated(aged) == 5
     assert found(aged, "员工") == 2
@@ -64,7 +64,7 @@ def test_what_is_interrupted_continues_where_it_stopped(aged: Portal) -> None:
     assert terms == [chunk_terms("年假0", None, None, "員工每年有十五天帶薪年假。Running number0.")]
 
 
-def test_only_one_process_at_a_time_does_it(aged: Portal) -> None:
+def test_only_one_process_reanalyses_at_a_time(aged: Portal) -> None:
     with aged.services.database.begin() as session:
         session.execute(text("SELECT pg_advisory_xact_lock(7316003)"))
         assert list(reanalysis.reanalyse(aged.services)) == []

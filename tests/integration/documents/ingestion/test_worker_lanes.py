@@ -104,7 +104,7 @@ def _readers(folder: Path) -> list[psutil.Process]:
 
 @pytest.mark.parametrize("way", ["cancel", "trash", "purge"])
 @pytest.mark.usefixtures("endless")
-def test_what_is_not_wanted_any_more_ends_its_reader_at_once(
+def test_cancelled_job_ends_its_reader_at_once(
     portal: Portal, client: FlaskClient, tmp_path: Path, way: str
 ) -> None:
     document = store(portal, PAGE, "page.html")

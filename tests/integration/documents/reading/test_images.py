@@ -86,7 +86,7 @@ def test_images_are_seen_by_those_who_see_the_document(client: FlaskClient, port
     ],
     ids=["broken", "script", "bomb", "empty"],
 )
-def test_what_is_no_image_is_missing_and_does_not_stop_others(
+def test_broken_image_is_missing_and_does_not_stop_others(
     client: FlaskClient, portal: Portal, content: bytes
 ) -> None:
     text = illustrated.notes(content) + illustrated.notes(illustrated.png())

@@ -82,7 +82,7 @@ def test_pages_are_shown_with_pictures_and_text(
     assert stale.headers["Cache-Control"] == "no-cache"
 
 
-def test_text_has_an_address_of_its_own(
+def test_text_has_its_own_address(
     client: FlaskClient, portal: Portal, fees: DocumentSummary
 ) -> None:
     page = client.get(f"/documents/{fees.id}?view=text", headers=portal.headers()).text

@@ -283,7 +283,7 @@ def test_encodings_are_offered_for_the_file_that_would_be_read(
     assert "The file was read as" not in page()
 
 
-def test_what_cannot_be_mended_is_replaced_not_tried_again(
+def test_version_that_cannot_be_repaired_is_replaced_not_retried(
     client: FlaskClient, portal: Portal
 ) -> None:
     headers = portal.headers()

@@ -86,7 +86,9 @@ def test_each_tier_wins_over_the_next(ada: Desk, portal: Portal) -> None:
     assert ada.found() == ada.found(**here) == {"One"}
 
 
-def test_what_moves_follows_the_folder(ada: Desk, eve: Desk, portal: Portal) -> None:
+def test_moved_document_follows_the_switch_of_its_new_folder(
+    ada: Desk, eve: Desk, portal: Portal
+) -> None:
     archive, work = ada.folder("Archive"), ada.folder("Work")
     ada.switch(f"{MINE}/{archive}", False)
     below = ada.folder("Made later", archive)

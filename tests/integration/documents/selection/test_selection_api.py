@@ -43,7 +43,7 @@ def switch(client: FlaskClient, portal: Portal, path: str, document: Any, enable
     return answer.json
 
 
-def test_without_a_switch_a_document_is_on_by_the_system(
+def test_document_without_a_switch_is_enabled_by_the_system(
     client: FlaskClient, portal: Portal
 ) -> None:
     document = portal.add("maple", title="One")
@@ -128,7 +128,7 @@ def test_every_process_obeys_the_next_moment(
         assert found(other, portal, conversation_id=str(talk)) == expected
 
 
-def test_what_one_may_not_see_cannot_be_switched_or_listed(
+def test_invisible_document_cannot_be_switched_or_listed(
     client: FlaskClient, portal: Portal
 ) -> None:
     ada = portal.user("ada")
@@ -209,7 +209,7 @@ def test_bad_cursor_is_malformed(client: FlaskClient, portal: Portal, cursor: st
     assert answer.status_code == 400
 
 
-def test_switches_of_rows_leave_out_what_one_may_not_see(portal: Portal) -> None:
+def test_switches_of_rows_omit_invisible_documents(portal: Portal) -> None:
     shown, ada = portal.add("maple"), portal.user("ada")
     hidden = portal.add("maple, hidden", visibility=Visibility.PRIVATE)
     selections.set_switch(portal.services, ada, None, shown.id, enabled=False)

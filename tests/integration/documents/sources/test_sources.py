@@ -107,7 +107,7 @@ def test_nothing_is_removed_when_the_directory_is_gone_or_empty(tied: Tied) -> N
             tied.top.rmdir()
 
 
-def test_what_lies_in_an_unreadable_directory_stays(
+def test_documents_of_an_unreadable_directory_stay(
     tied: Tied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tied.write("closed/leave.md", "Twelve days.")
@@ -195,7 +195,7 @@ def test_directory_that_becomes_a_link_is_refused_at_the_next_run(tied: Tied) ->
     assert run.failure.code == "invalid"
 
 
-def test_only_who_may_change_the_folder_ties_it(tied: Tied) -> None:
+def test_only_users_who_may_change_a_folder_set_its_source(tied: Tied) -> None:
     ben = tied.portal.user("ben")
     tied.write("leave.md", "Twelve days.")
     with pytest.raises(Forbidden):

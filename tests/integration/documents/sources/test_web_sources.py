@@ -97,7 +97,7 @@ def test_pages_of_a_list_are_added_changed_and_removed(tied: Tied, site: Website
     assert set(tied.found()) == {"travel.html"}
 
 
-def test_page_whose_words_stay_is_no_new_version(tied: Tied, site: Website) -> None:
+def test_page_with_unchanged_words_is_no_new_version(tied: Tied, site: Website) -> None:
     address = site.page("/leave", "Twelve days.<script>token = 1</script>")
     tied.tie(address, kind="pages")
     tied.run()

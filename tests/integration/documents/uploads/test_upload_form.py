@@ -19,7 +19,7 @@ from tests.integration.documents.uploads.sending import DOCUMENTS, MB, rows_of, 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
 
-def test_form_takes_the_good_files_and_says_of_each_what_came_of_it(
+def test_form_stores_valid_files_and_reports_the_outcome_of_each(
     small: Portal,
 ) -> None:
     portal, client = small, create_app(small.services).test_client()

@@ -41,7 +41,7 @@ def test_new_model_is_built_beside_the_old_one_and_waits(filled: Portal) -> None
     assert built.build.comparison is not None
 
 
-def test_what_was_built_stays_when_a_build_is_cut_off(filled: Portal) -> None:
+def test_interrupted_build_keeps_its_vectors(filled: Portal) -> None:
     model = catalog.register(filled.services, "hashing:hashing-64@64")
     answers = iter([False, True])
     with pytest.raises(builds.Paused):

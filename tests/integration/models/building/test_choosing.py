@@ -29,7 +29,7 @@ def test_switching_to_what_serves_or_is_not_there_is_refused(filled: Portal) -> 
 
 
 @pytest.mark.parametrize("spec", ["nothing", "nothing:x", "", ":"])
-def test_what_names_no_model_is_refused(portal: Portal, spec: str) -> None:
+def test_unknown_model_is_refused(portal: Portal, spec: str) -> None:
     with pytest.raises(NoSuchModel):
         catalog.register(portal.services, spec)
 
@@ -75,9 +75,7 @@ def test_comparison_takes_the_question_sets_of_the_evaluation(filled: Portal, tm
         comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
 
 
-def test_comparison_finds_what_a_set_calls_by_ids_of_its_own(
-    filled: Portal, tmp_path: Path
-) -> None:
+def test_comparison_maps_the_ids_of_a_question_set(filled: Portal, tmp_path: Path) -> None:
     build(filled)
     chunks = [{"id": 1, "title": "coral", "text": "…"}, {"id": "3", "title": "tea", "text": "…"}]
     questions = [

@@ -33,7 +33,7 @@ def portal(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path: Path) -> None:
+def test_serving_portal_is_backed_up_and_restored_in_another_directory(tmp_path: Path) -> None:
     old, new, file = tmp_path / "old", tmp_path / "new", tmp_path / "portal.tar"
     (tmp_path / "letter.txt").write_text(LETTER, encoding="utf-8")
     assert portal("import", tmp_path / "letter.txt", "--wait", "--data-dir", old).returncode == 0

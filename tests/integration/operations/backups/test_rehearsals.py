@@ -60,7 +60,7 @@ def test_trial_shares_no_server_with_the_portal_that_serves(
     assert trial.data_dir != services.settings.data_dir
 
 
-def test_what_a_killed_rehearsal_left_is_deleted_by_the_next(
+def test_next_rehearsal_deletes_the_rest_of_a_killed_one(
     services: Services, used: list[Settings], tmp_path: Path
 ) -> None:
     killed, running, new, linked = (

@@ -181,7 +181,7 @@ def is_counting(web: Web) -> bool:
     return {str(pid) for pid in web.workers()} <= names
 
 
-def test_what_a_worker_of_the_queue_does_is_in_the_metrics_of_the_web(portal: Portal) -> None:
+def test_web_metrics_include_the_queue_worker(portal: Portal) -> None:
     headers = portal.headers()
     with gunicorn(portal) as web:
         program = str(Path(sys.executable).with_name("portal"))

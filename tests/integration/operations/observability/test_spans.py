@@ -211,7 +211,7 @@ def test_an_embedding_endpoint_gets_the_span_of_its_call(
     assert sent.split("-")[2] == call["context"]["span_id"][2:]
 
 
-def test_without_the_setting_nothing_of_opentelemetry_is_imported(portal: Portal) -> None:
+def test_opentelemetry_is_not_imported_without_the_setting(portal: Portal) -> None:
     script = (
         "import sys, portal, portal.processes.worker, portal.processes.cli, portal.container\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"

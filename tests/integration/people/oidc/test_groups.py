@@ -60,7 +60,7 @@ def test_role_that_is_taken_away_counts_in_every_session(
     assert not is_admin(first)
 
 
-def test_without_that_setting_the_account_keeps_its_role(
+def test_account_keeps_its_role_without_the_setting(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer)
@@ -103,7 +103,7 @@ def test_last_administrator_without_a_password_stays_one(
     assert is_admin(browser)
 
 
-def test_who_is_in_no_allowed_group_is_refused_and_signed_out(
+def test_user_in_no_allowed_group_is_refused_and_signed_out(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(

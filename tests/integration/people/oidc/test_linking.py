@@ -99,7 +99,7 @@ def test_unlinking_ends_the_sessions_that_began_with_it(
     assert browser.post("/oidc/unlink", identity).status_code == 404
 
 
-def test_only_way_in_is_not_taken_away(provider: Provider, make_portal: MakePortal) -> None:
+def test_only_way_to_sign_in_cannot_be_removed(provider: Provider, make_portal: MakePortal) -> None:
     portal = make_portal(provider.issuer, create_accounts=True)
     browser = browser_of(portal)
     sign_in(browser, provider, "lonely")

@@ -170,7 +170,7 @@ def test_provider_that_is_away_stops_neither_the_start_nor_passwords(
     assert browser.sign_in("admin", PASSWORD).status_code == 303
 
 
-def test_without_a_provider_there_are_no_such_pages(portal: Portal) -> None:
+def test_pages_do_not_exist_without_a_provider(portal: Portal) -> None:
     browser = browser_of(portal)
     assert "oidc" not in browser.get("/login").text
     for address in ("/oidc/sign-in", "/oidc/callback?code=x&state=y"):

@@ -181,7 +181,7 @@ def test_claim_decides_who_administers_where_it_is_set(make_portal: MakePortal) 
         assert met == list(ROLES)
 
 
-def test_without_that_claim_the_account_decides(portal: Portal) -> None:
+def test_account_decides_without_the_claim(portal: Portal) -> None:
     outside_accounts.link(portal.services, name="admin", subject="root")
     client = client_of(portal)
     assert status(client, sign(claims("root")), "/admin") == 200

@@ -91,7 +91,7 @@ def test_token_with_a_wrong_or_missing_claim_is_refused(portal: Portal) -> None:
     assert let_in == []
 
 
-def test_no_key_but_theirs_opens_and_no_algorithm_but_the_one_that_is_set(portal: Portal) -> None:
+def test_only_the_issuers_keys_and_the_configured_algorithm_are_accepted(portal: Portal) -> None:
     """Each is a known attack on careless signature checks."""
     ours = portal.services.secret_key
     pem = public_pem(rsa_key("one"))
@@ -196,7 +196,7 @@ def test_token_of_theirs_makes_none_of_ours(portal: Portal) -> None:
     assert answer.get_json()["error"]["code"] == "needs_session"
 
 
-def test_without_an_outside_issuer_none_of_theirs_counts(
+def test_outside_token_is_refused_without_an_outside_issuer(
     services: Services, server: JwksServer
 ) -> None:
     with pytest.raises(InvalidToken):

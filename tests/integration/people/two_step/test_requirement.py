@@ -23,7 +23,7 @@ def strict(make_services) -> tuple[Portal, Flask]:
     return Portal.of(services), app
 
 
-def test_who_has_to_set_up_a_second_factor_reaches_nothing_else(
+def test_user_who_must_set_up_a_second_factor_reaches_nothing_else(
     strict: tuple[Portal, Flask],
 ) -> None:
     portal, app = strict

@@ -43,7 +43,7 @@ def test_vectors_without_an_index_are_taken_in_their_order(endpoint):
     assert embedder(endpoint).embed_chunks(["a", "b"]).argmax(axis=1).tolist() == [0, 1]
 
 
-def test_no_chunks_ask_nothing(endpoint):
+def test_no_request_is_sent_without_chunks(endpoint):
     client = embedder(endpoint, dimensions=None)
     assert client.embed_chunks([]).shape == (0, 0)
     assert not endpoint.requests
@@ -178,7 +178,7 @@ def test_closed_embedder_connects_again(endpoint):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_forked_child_asks_through_connections_of_its_own(endpoint):
+def test_forked_child_opens_its_own_connections(endpoint):
     client = embedder(endpoint)
     client.embed_query("a")
     child = os.fork()

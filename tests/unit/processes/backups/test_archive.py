@@ -59,7 +59,7 @@ def check(path: Path) -> None:
         backup.verify()
 
 
-def test_what_was_put_in_comes_out(path: Path) -> None:
+def test_archive_round_trip(path: Path) -> None:
     with opened(path) as backup:
         backup.verify()
         assert replace(backup.manifest, members={}) == MANIFESTO
@@ -148,7 +148,7 @@ def _without_key(path: Path) -> None:
         file.truncate()
 
 
-def test_what_claims_to_be_small_and_is_huge_is_refused_unread(tmp_path: Path) -> None:
+def test_huge_member_that_claims_to_be_small_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "bomb.tar"
     with path.open("wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
         member = tarfile.TarInfo(MANIFEST)
@@ -199,7 +199,7 @@ def test_a_newer_format_is_refused_with_the_version_that_made_it() -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_what_fails_leaves_nothing_and_replaces_nothing(tmp_path: Path, force: bool) -> None:
+def test_failure_leaves_no_file_and_replaces_none(tmp_path: Path, force: bool) -> None:
     path = tmp_path / "portal.tar"
     if force:
         path.write_bytes(b"the last good one")
@@ -227,7 +227,7 @@ def test_another_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> 
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"somebody else's"]
 
 
-def test_without_links_it_comes_into_place_all_the_same(
+def test_archive_is_put_in_place_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_links(*_: object) -> None:

@@ -120,7 +120,7 @@ def test_a_passphrase_opens_what_it_was_written_with_and_no_other_does(tmp_path:
         check(path, Key(identities=(x25519.Identity.generate(),)))
 
 
-def test_nothing_is_in_plain_while_it_is_written(
+def test_no_plain_text_is_on_disk_during_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_disk: list[bytes] = []
@@ -170,7 +170,7 @@ def test_another_key_opens_nothing(sealed: tuple[Path, Path]) -> None:
         pass
 
 
-def test_with_a_missing_or_needless_key_it_says_what_to_do(
+def test_missing_or_needless_key_is_reported_with_advice(
     sealed: tuple[Path, Path], tmp_path: Path
 ) -> None:
     path, secret = sealed
@@ -183,7 +183,7 @@ def test_with_a_missing_or_needless_key_it_says_what_to_do(
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_what_the_disk_got_wrong_is_not_put_in_place(tmp_path: Path, encrypted: bool) -> None:
+def test_file_that_the_disk_corrupted_is_not_put_in_place(tmp_path: Path, encrypted: bool) -> None:
     lock = any_lock() if encrypted else None
     with pytest.raises(BackupRefused):
         write(tmp_path / "portal.tar", lock, then=overwrite_some)
@@ -219,7 +219,7 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_too_large_for_memory_is_refused_with_what_to_do(
+def test_file_too_large_for_memory_is_refused_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encryption, "MAX_IN_MEMORY_BYTES", 2_000_000)

@@ -22,7 +22,7 @@ def chunk() -> Chunk:
     )
 
 
-def test_tables_have_their_header_although_it_stands_further_up() -> None:
+def test_tables_have_their_header_even_from_an_earlier_chunk() -> None:
     heading, before, table, after = chunk_pieces(chunk(), ())
     assert heading == TextPiece("Leave", level=2, kind=BlockKind.HEADING)
     assert (before, after) == (TextPiece("Before."), TextPiece("After."))

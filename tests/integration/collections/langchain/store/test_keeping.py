@@ -93,7 +93,7 @@ def test_deleting_a_collection_leaves_nothing(make_store: MakeStore, database: D
     assert store.count() == 0
 
 
-def test_what_others_deleted_is_reported(make_store: MakeStore) -> None:
+def test_record_that_others_deleted_is_reported(make_store: MakeStore) -> None:
     mine, theirs = make_store("shared"), make_store("shared")
     mine.add_texts(["x"])
     theirs.delete_collection()

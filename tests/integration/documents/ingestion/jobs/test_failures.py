@@ -138,7 +138,7 @@ def test_deadly_file_fails_after_three_deaths_and_takes_no_worker_along(
 
 
 @pytest.mark.parametrize("end", [end_as_asked, end_of_an_error])
-def test_process_of_its_own_that_ends_otherwise_does_not_blame_the_file(
+def test_separate_process_that_ends_otherwise_does_not_fail_the_file(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, end: Callable[..., None]
 ) -> None:
     document = store(portal)
@@ -154,7 +154,7 @@ def test_process_of_its_own_that_ends_otherwise_does_not_blame_the_file(
     )
 
 
-def test_process_of_its_own_leaves_signals_to_the_worker(
+def test_separate_process_leaves_signals_to_the_worker(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C reaches every process of the terminal's group."""

@@ -59,7 +59,7 @@ def test_users_take_turns_document_by_document(portal: Portal) -> None:
     assert waiting == [many[3], third, late, many[4], many[5]]
 
 
-def test_what_lies_in_the_trash_puts_off_nothing_that_its_owner_sends(portal: Portal) -> None:
+def test_documents_in_the_trash_delay_none_of_their_owners_uploads(portal: Portal) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")
     for number in range(3):
         library.delete_document(portal.services, ada, store(portal, f"{number} of ada's", ada).id)

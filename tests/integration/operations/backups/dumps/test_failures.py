@@ -179,7 +179,7 @@ def test_a_backup_that_fails_leaves_what_was_there(
     assert file.read_bytes() != good
 
 
-def test_where_there_is_no_portal_none_is_made_to_be_backed_up(
+def test_backup_does_not_create_a_missing_portal(
     run, tmp_path: Path, blank_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = run("backup", tmp_path / "portal.tar", url=blank_url)

@@ -63,7 +63,7 @@ def work_while_it_is_dumped(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(client_programs, "dumped", meanwhile)
 
 
-def test_the_same_portal_stands_on_another_server_as_of_one_moment(
+def test_portal_is_restored_on_another_server_as_of_one_moment(
     full: Portal,
     run,
     tmp_path: Path,

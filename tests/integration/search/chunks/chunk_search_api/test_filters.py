@@ -96,7 +96,7 @@ def test_wishes_that_make_no_sense_are_422(ask: Ask, kind: str, body: dict[str, 
     assert ask(kind, **body, status=422)["code"] == "invalid"
 
 
-def test_every_error_stands_in_the_envelope(client: FlaskClient, portal: Portal) -> None:
+def test_every_error_is_in_the_envelope(client: FlaskClient, portal: Portal) -> None:
     headers, path = portal.headers(), "/api/v1/search/text"
     answers = {
         401: client.post(path, json={"query": "x"}),

@@ -125,7 +125,7 @@ def test_similar_chunks_of_other_jobs_alone(
     assert {one["chunk"]["job_id"] for one in data["results"]}.isdisjoint({str(document.job_id)})
 
 
-def test_similar_to_what_one_may_not_see_is_404(client: FlaskClient, portal: Portal) -> None:
+def test_similar_to_an_invisible_chunk_is_404(client: FlaskClient, portal: Portal) -> None:
     secret = portal.add("a secret", visibility=Visibility.PRIVATE, name="s.txt")
     (own,) = chunks.list_chunks(portal.services, portal.admin, secret.job_id, limit=1).items
     ben = portal.headers(portal.user("ben"))

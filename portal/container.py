@@ -20,7 +20,7 @@ from portal.services.people.federation.issuer_keys import create_issuer_keys
 from portal.services.people.federation.oidc_provider import create_oidc_provider
 from portal.services.search.cache import SearchCache
 from portal.settings import Settings, load_settings
-from portal.settings.whole import MIN_SECRET_KEY_BYTES
+from portal.settings.all_settings import MIN_SECRET_KEY_BYTES
 from portal.store.session import Database
 from portal.text.terms.analyser import analyse_in
 

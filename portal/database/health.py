@@ -40,7 +40,7 @@ _JUDGED_SETTINGS = (
 
 
 @dataclass(frozen=True)
-class Lack:
+class Shortcoming:
     """A shortcoming of the server. With `is_fatal` the portal cannot use it."""
 
     what: str
@@ -56,7 +56,7 @@ class ServerReport:
     server_version: str
     extensions: dict[str, str | None]
     bm25: Bm25State
-    lacks: tuple[Lack, ...]
+    lacks: tuple[Shortcoming, ...]
 
     @property
     def is_fit(self) -> bool:
@@ -71,11 +71,11 @@ def report(connection: Connection, *, wants_bm25: bool = True) -> ServerReport:
     has_textsearch = extensions["pg_textsearch"].installed is not None
     bm25 = read_state(connection) if has_textsearch else Bm25State("absent")
     lacks = [
-        *_lacks_of_version(version),
-        *_lacks_of_encoding(connection),
-        *_lacks_of_extensions(extensions),
-        *(_lacks_of_bm25(connection, bm25, has_textsearch=has_textsearch) if wants_bm25 else ()),
-        *_lacks_of_settings(connection),
+        *_check_version(version),
+        *_check_encoding(connection),
+        *_check_extensions(extensions),
+        *(_check_bm25(connection, bm25, has_textsearch=has_textsearch) if wants_bm25 else ()),
+        *_check_settings(connection),
     ]
     return ServerReport(
         server_version=".".join(str(part) for part in version),
@@ -85,9 +85,9 @@ def report(connection: Connection, *, wants_bm25: bool = True) -> ServerReport:
     )
 
 
-def _lacks_of_version(version: tuple[int, ...]) -> Iterator[Lack]:
+def _check_version(version: tuple[int, ...]) -> Iterator[Shortcoming]:
     if version < MIN_SERVER:
-        yield Lack(
+        yield Shortcoming(
             what=f"PostgreSQL {version[0]} is older than {MIN_SERVER[0]}",
             cost="the portal does not start",
             remedy="upgrade the server, or unset DATABASE_URL to use the embedded one",
@@ -95,9 +95,9 @@ def _lacks_of_version(version: tuple[int, ...]) -> Iterator[Lack]:
         )
 
 
-def _lacks_of_encoding(connection: Connection) -> Iterator[Lack]:
+def _check_encoding(connection: Connection) -> Iterator[Shortcoming]:
     if connection.execute(text("SHOW server_encoding")).scalar_one() != "UTF8":
-        yield Lack(
+        yield Shortcoming(
             what="the database's encoding is not UTF8",
             cost="Chinese text cannot be stored",
             remedy="create a new database: CREATE DATABASE portal ENCODING 'UTF8' "
@@ -106,11 +106,11 @@ def _lacks_of_encoding(connection: Connection) -> Iterator[Lack]:
         )
 
 
-def _lacks_of_extensions(extensions: dict[str, Extension]) -> Iterator[Lack]:
+def _check_extensions(extensions: dict[str, Extension]) -> Iterator[Shortcoming]:
     vector, wanted = extensions["vector"], ".".join(str(part) for part in MIN_PGVECTOR)
     if vector.installed is None or version_tuple(vector.installed) < MIN_PGVECTOR:
         have = f"pgvector {vector.installed}" if vector.installed else "no pgvector"
-        yield Lack(
+        yield Shortcoming(
             what=f"{have}, where {wanted} is the minimum",
             cost="the portal does not start",
             remedy=f"install pgvector {wanted} or newer on the server, then run "
@@ -126,14 +126,14 @@ def _lacks_of_extensions(extensions: dict[str, Extension]) -> Iterator[Lack]:
             remedy = f"run CREATE EXTENSION {name} in this database"
             if extensions[name].available is None:
                 remedy = f"install PostgreSQL's contrib package on the server, then {remedy}"
-            yield Lack(what=f"no {name}", cost=cost, remedy=remedy)
+            yield Shortcoming(what=f"no {name}", cost=cost, remedy=remedy)
 
 
-def _lacks_of_bm25(
+def _check_bm25(
     connection: Connection, bm25: Bm25State, *, has_textsearch: bool
-) -> Iterator[Lack]:
+) -> Iterator[Shortcoming]:
     if not has_textsearch:
-        yield Lack(
+        yield Shortcoming(
             what=NO_TEXTSEARCH,
             cost="hybrid search is semantic only; searches for words alone rank by "
             "ts_rank_cd, which does not weigh rare words",
@@ -142,7 +142,7 @@ def _lacks_of_bm25(
         return
     is_migrated = connection.scalar(text("SELECT to_regclass('bm25_index_state')")) is not None
     if is_migrated and bm25.state != "ready":
-        yield Lack(
+        yield Shortcoming(
             what=f"the keyword index is {_BM25_STATES[bm25.state]}",
             cost="until it is back, hybrid search is semantic only and searches for words "
             "alone rank by ts_rank_cd",
@@ -150,7 +150,7 @@ def _lacks_of_bm25(
         )
 
 
-def _lacks_of_settings(connection: Connection) -> Iterator[Lack]:
+def _check_settings(connection: Connection) -> Iterator[Shortcoming]:
     rows = connection.execute(
         text("SELECT name, setting, unit FROM pg_settings WHERE name = ANY(:names)"),
         {"names": list(_JUDGED_SETTINGS)},
@@ -159,14 +159,14 @@ def _lacks_of_settings(connection: Connection) -> Iterator[Lack]:
     for name in ("fsync", "full_page_writes"):
         if settings[name][0] == "off":
             cost = "a crash of the machine can destroy the database"
-            yield Lack(what=f"{name} is off", cost=cost, remedy=f"set {name} = on")
+            yield Shortcoming(what=f"{name} is off", cost=cost, remedy=f"set {name} = on")
     if settings["jit"][0] == "on":
         cost = "short searches wait for compilation, often longer than for their answer"
-        yield Lack(what="jit is on", cost=cost, remedy="set jit = off")
+        yield Shortcoming(what="jit is on", cost=cost, remedy="set jit = off")
     if float(settings["random_page_cost"][0]) > _MAX_RANDOM_PAGE_COST:
         what = f"random_page_cost is {settings['random_page_cost'][0]}"
         cost = "the planner avoids indexes that are fast on solid-state disks"
-        yield Lack(what=what, cost=cost, remedy="set random_page_cost = 1.1")
+        yield Shortcoming(what=what, cost=cost, remedy="set random_page_cost = 1.1")
     for name, min_bytes, cost in (
         ("shared_buffers", _MIN_BUFFERS_BYTES, "vector searches read from disk"),
         ("maintenance_work_mem", _MIN_MAINTENANCE_BYTES, "vector indexes are built slowly"),
@@ -175,4 +175,4 @@ def _lacks_of_settings(connection: Connection) -> Iterator[Lack]:
         if size < min_bytes:
             what = f"{name} is {size // _MIB} MB"
             remedy = f"set {name} to {min_bytes // _MIB} MB or more"
-            yield Lack(what=what, cost=cost, remedy=remedy)
+            yield Shortcoming(what=what, cost=cost, remedy=remedy)

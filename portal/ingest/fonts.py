@@ -68,7 +68,7 @@ class Face:
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
+class SubstituteFont:
     """The font for text of a charset, with or without serifs, bold or not."""
 
     charset: int
@@ -79,12 +79,12 @@ class StandIn:
 
 
 @lru_cache(maxsize=1)
-def system_fonts() -> tuple[StandIn, ...]:
+def system_fonts() -> tuple[SubstituteFont, ...]:
     """Return the fonts of this machine, one for each charset and style that it has."""
     return tuple(choose_fonts(_faces(_files(DIRECTORIES))))
 
 
-def choose_fonts(faces: Iterable[Face]) -> Iterator[StandIn]:
+def choose_fonts(faces: Iterable[Face]) -> Iterator[SubstituteFont]:
     """Yield the best font for each charset and style; in all at most 256 MB of files."""
     known, used = list(faces), dict[Path, int]()
     for charset, (bit, words) in _CHARSETS.items():
@@ -95,7 +95,7 @@ def choose_fonts(faces: Iterable[Face]) -> Iterator[StandIn]:
                 if face.path not in used and sum(used.values()) + face.size_bytes > _MAX_BYTES:
                     continue
                 used[face.path] = face.size_bytes
-                yield StandIn(charset, is_serif, is_bold, str(face.path), face.offset)
+                yield SubstituteFont(charset, is_serif, is_bold, str(face.path), face.offset)
 
 
 def _rank(face: Face, words: tuple[str, ...], is_serif: bool, is_bold: bool) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from portal.errors import PagesUnavailable
-from portal.ingest.fonts import StandIn
+from portal.ingest.fonts import SubstituteFont
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import start_reader
 
@@ -56,7 +56,7 @@ class PageProcess:
         limits: ExtractionLimits,
         *,
         cpu_s: float,
-        fonts: Iterable[StandIn] = (),
+        fonts: Iterable[SubstituteFont] = (),
         reader: str = "pages_reader",
     ) -> None:
         """Start the process, of `readers/{reader}.py`, and give it a file. `limits.timeout_s` is

@@ -6,6 +6,7 @@ They come from `portal.yaml` (or the file in PORTAL_CONFIG), overridden by the e
 
 from __future__ import annotations
 
+from portal.settings.all_settings import Settings, load_settings
 from portal.settings.models import (
     DEFAULT_MODELS,
     DEFAULT_RERANKER,
@@ -17,7 +18,6 @@ from portal.settings.oidc import OidcSettings
 from portal.settings.search import HnswSettings, SearchSettings
 from portal.settings.sign_in import OutsideIssuerSettings
 from portal.settings.web import RateLimitSettings, WebSettings
-from portal.settings.whole import Settings, load_settings
 
 __all__ = [
     "DEFAULT_MODELS",

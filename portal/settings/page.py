@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from portal.settings.whole import Settings, environment_name
+from portal.settings.all_settings import Settings, environment_name
 
 # Common settings, in the order in which an operator meets them.
 EVERYDAY = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from portal.settings.whole import Settings, environment_name
+from portal.settings.all_settings import Settings, environment_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from portal.domain.documents.sources import (
 from portal.errors import existing
 from portal.http import context
 from portal.http.messages import failure_message
-from portal.services.documents.sources import ties
+from portal.services.documents.sources import folder_sources
 from portal.services.documents.sources.registry import KINDS
 
 blueprint = ApiBlueprint(
@@ -74,7 +74,7 @@ class SourceModel(ResponseModel):
 
 
 def _model(folder_id: UUID) -> SourceModel:
-    source = existing(ties.find_source(*context.caller(), folder_id))
+    source = existing(folder_sources.find_source(*context.caller(), folder_id))
     run = source.last_run
     listed = [
         ListedChangeModel(
@@ -105,7 +105,7 @@ def set_source(folder_id: UUID, json_data: SourceBody) -> SourceModel:
     A worker reads it at once and then on schedule: new files are added below the folder, changed
     files become new versions, removed files are moved to the trash. You own the documents.
     """
-    ties.set_source(
+    folder_sources.set_source(
         *context.caller(),
         folder_id,
         kind=json_data.kind,
@@ -121,7 +121,7 @@ def remove_source(folder_id: UUID) -> None:
 
     The documents are kept.
     """
-    ties.remove_source(*context.caller(), folder_id)
+    folder_sources.remove_source(*context.caller(), folder_id)
 
 
 @blueprint.post("/run", status_code=202)
@@ -130,5 +130,5 @@ def request_run(folder_id: UUID) -> SourceModel:
 
     The next free worker reads it.
     """
-    ties.request_run(*context.caller(), folder_id)
+    folder_sources.request_run(*context.caller(), folder_id)
     return _model(folder_id)

@@ -26,7 +26,7 @@ class FolderMember:
 
 
 @dataclass(frozen=True, slots=True)
-class SightChange:
+class AccessChange:
     """Who gains and loses access to documents by a move. `opens` and `closes` tell that it is all
     users; else the names of users and groups are listed."""
 

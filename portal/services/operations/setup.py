@@ -148,11 +148,11 @@ def diagnose(services: Services) -> dict[str, Any]:
             asdict(lack)
             for lack in (
                 *report.lacks,
-                *_lacks_of_index(index),
-                *_lacks_of_models(services),
-                *_lacks_of_confinement(confinement),
-                *_lacks_of_scanner(services),
-                *(_lacks_of_settings(services) if is_current else ()),
+                *_check_index(index),
+                *_check_models(services),
+                *_check_confinement(confinement),
+                *_check_scanner(services),
+                *(_check_settings(services) if is_current else ()),
             )
         ],
     }
@@ -188,11 +188,11 @@ def check_deeply(services: Services) -> Iterator[DeepLine]:
     yield DeepLine(f"checked {count} indexes and tables")
 
 
-def _lacks_of_index(index: IndexState | None) -> Iterator[server_health.Lack]:
+def _check_index(index: IndexState | None) -> Iterator[server_health.Shortcoming]:
     if index is None or index.state in {"ok", "off"}:
         return
     is_missing = index.state == "missing"
-    yield server_health.Lack(
+    yield server_health.Shortcoming(
         what="the vector index is missing" if is_missing else "vector index differs from settings",
         cost="searches by meaning compare every passage"
         if is_missing
@@ -202,11 +202,11 @@ def _lacks_of_index(index: IndexState | None) -> Iterator[server_health.Lack]:
     )
 
 
-def _lacks_of_confinement(confinement: Mapping[str, bool]) -> Iterator[server_health.Lack]:
+def _check_confinement(confinement: Mapping[str, bool]) -> Iterator[server_health.Shortcoming]:
     missing = [layer for layer, holds in confinement.items() if not holds]
     # Each of the two alone keeps files and network away; the others are there in case they fail.
     if "landlock" in missing and "seccomp" in missing:
-        yield server_health.Lack(
+        yield server_health.Shortcoming(
             what=f"readers of uploaded files run without {' and '.join(missing)}",
             cost="a file that takes a parser over may do what the portal's user may",
             remedy="use Linux 5.13 or later on x86_64 or arm64; in a container, a runtime whose "
@@ -214,20 +214,20 @@ def _lacks_of_confinement(confinement: Mapping[str, bool]) -> Iterator[server_he
         )
 
 
-def _lacks_of_settings(services: Services) -> Iterator[server_health.Lack]:
+def _check_settings(services: Services) -> Iterator[server_health.Shortcoming]:
     for unused in _find_unused_settings(services):
-        yield server_health.Lack(
+        yield server_health.Shortcoming(
             what=f"{unused.name} has no effect", cost=unused.reason, remedy="take the setting out"
         )
 
 
-def _lacks_of_scanner(services: Services) -> Iterator[server_health.Lack]:
+def _check_scanner(services: Services) -> Iterator[server_health.Shortcoming]:
     try:
         finds_test_file = malware.finds_test_file(services)
     except ScannerUnavailable:
         finds_test_file = False
     if not finds_test_file:
-        yield server_health.Lack(
+        yield server_health.Shortcoming(
             what="the malware scanner (PORTAL_UPLOADS__SCAN_COMMAND) does not recognise the EICAR "
             "test file",
             cost="every upload is refused, or infected ones are not",
@@ -236,12 +236,12 @@ def _lacks_of_scanner(services: Services) -> Iterator[server_health.Lack]:
         )
 
 
-def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
+def _check_models(services: Services) -> Iterator[server_health.Shortcoming]:
     """Call the models now, which loads local ones."""
     try:
         services.embedder.embed_query("?")
     except (EmbedderUnavailable, InvalidEmbedding) as error:
-        yield server_health.Lack(
+        yield server_health.Shortcoming(
             what=f"the embedding model {services.embedder.name} cannot be used",
             cost="search goes by words alone, and new documents cannot be indexed",
             remedy=str(error.params["reason"]),
@@ -251,7 +251,7 @@ def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
     try:
         services.reranker.load()
     except RerankerUnavailable as error:
-        yield server_health.Lack(
+        yield server_health.Shortcoming(
             what=f"the re-ranking model {services.reranker.name} cannot be used",
             cost="results stay in the order of fusion",
             remedy=str(error.params["reason"]),

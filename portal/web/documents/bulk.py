@@ -10,7 +10,7 @@ from flask_babel import gettext, ngettext
 
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
-from portal.domain.documents.folder_members import SightChange
+from portal.domain.documents.folder_members import AccessChange
 from portal.errors import N_, Forbidden, InvalidInput, verbatim
 from portal.http import context
 from portal.http.messages import error_message
@@ -52,7 +52,7 @@ def ask() -> Answer:
     return _ask(_action(), _target(), chosen=request.form.get("value", ""))
 
 
-def ask_to_move(document_id: UUID, folder_id: UUID | None, sight: SightChange) -> Answer:
+def ask_to_move(document_id: UUID, folder_id: UUID | None, sight: AccessChange) -> Answer:
     """Show who gains and loses access to a document by a move, and ask whether to move it."""
     after = url_for("reading.show", document_id=document_id)
     chosen = str(folder_id or "none")
@@ -62,7 +62,7 @@ def ask_to_move(document_id: UUID, folder_id: UUID | None, sight: SightChange) -
 def _ask(
     action: BulkAction,
     target: BulkTarget,
-    sight: SightChange | None = None,
+    sight: AccessChange | None = None,
     *,
     chosen: str,
     after: str | None = None,

@@ -43,7 +43,7 @@ blueprint = PageBlueprint("notifications", __name__, url_prefix="/notifications"
 
 
 @dataclass(frozen=True, slots=True)
-class Bell:
+class BellState:
     """What the bell shows, and after how many seconds its page asks again. `known` is all of that
     in a word; `is_due`: there is something to tell."""
 
@@ -52,7 +52,7 @@ class Bell:
     is_due: bool
 
     @classmethod
-    def of(cls, state: NotificationState) -> Bell:
+    def of(cls, state: NotificationState) -> BellState:
         return cls(state.unread_rows, _SOON_S if state.in_work else _LATER_S, state.is_due)
 
     @property
@@ -139,8 +139,8 @@ def new_bell() -> list[tuple[str, dict[str, Any]]]:
     return [(_BELL, values), (_COUNT, values)]
 
 
-def _bell() -> Bell:
-    return Bell.of(notifications.state(*context.caller()))
+def _bell() -> BellState:
+    return BellState.of(notifications.state(*context.caller()))
 
 
 def _batch_notes(ended: list[Notification]) -> list[tuple[str, dict[str, Any]]]:
@@ -252,7 +252,7 @@ def recovery_code_words(item: Notification) -> str:
     return str(words)
 
 
-def _bell_of_page() -> Bell | None:
+def _bell_of_page() -> BellState | None:
     """Return the bell of a page, or None where the database does not answer."""
     try:
         return _bell() if viewer() is not None else None

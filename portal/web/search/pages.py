@@ -56,7 +56,7 @@ blueprint = PageBlueprint("search", __name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Absentee:
+class MissingDocument:
     """A document missing from the results: the candidates for it, or the explanation."""
 
     title: str
@@ -196,7 +196,7 @@ def _more_count(outcome: SearchOutcome) -> int | None:
     return count if count > outcome.used.top_n else None
 
 
-def _absentee(query: SearchQuery) -> Absentee:
+def _absentee(query: SearchQuery) -> MissingDocument:
     title = request.args.get("title", "").strip()
     chosen = as_uuid(request.args.get("document"))
     matches: tuple[DocumentSummary, ...] = ()
@@ -204,14 +204,14 @@ def _absentee(query: SearchQuery) -> Absentee:
         matches = _find_titled(title)
         chosen = matches[0].id if len(matches) == 1 else None
     if chosen is None or not query.text:
-        return Absentee(title, matches)
+        return MissingDocument(title, matches)
     try:
         why = explaining.why_not(*context.caller(), query.request(), chosen)
     except NotSignedIn:
         raise
     except PortalError as problem:
-        return Absentee(title, error=error_message(problem))
-    return Absentee(title or why.title, why=why, message=missing_message(why))
+        return MissingDocument(title, error=error_message(problem))
+    return MissingDocument(title or why.title, why=why, message=missing_message(why))
 
 
 def _find_titled(title: str) -> tuple[DocumentSummary, ...]:

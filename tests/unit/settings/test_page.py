@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from portal.settings import Settings
+from portal.settings.all_settings import environment_name
 from portal.settings.page import EVERYDAY, settings_page
-from portal.settings.whole import environment_name
 
 
 def names(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[str]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from portal.domain.documents import DocumentFilter
 from portal.domain.documents.bulk import BulkTarget
-from portal.domain.documents.folder_members import FolderMember, MemberKind, SightChange
+from portal.domain.documents.folder_members import AccessChange, FolderMember, MemberKind
 from portal.domain.documents.folders import Folder, FolderRole
 from portal.domain.people import User
 from portal.errors import Forbidden, NotFound, existing
@@ -57,7 +57,7 @@ def remove_member(services: Services, user: User, folder_id: UUID, member_id: UU
 
 def preview_move(
     services: Services, user: User, target: BulkTarget, folder_id: UUID | None
-) -> SightChange:
+) -> AccessChange:
     """Return who gains and loses access to the shared documents of a target that move to a folder.
     Raises NotFound for the folder."""
     with services.database.begin() as session:
@@ -67,20 +67,20 @@ def preview_move(
 
 def preview_folder_move(
     services: Services, user: User, folder_id: UUID, parent_id: UUID | None
-) -> SightChange:
+) -> AccessChange:
     """Return who gains and loses access to the shared documents in a folder that moves into
     another, as far as the user sees them. Raises NotFound for either."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))
         to = _find_gate(session, user, parent_id)
         if folder.gate_id == folder_id:
-            return SightChange(0)  # Its own members go with it.
+            return AccessChange(0)  # Its own members go with it.
         gates = _count_gates_below(session, user, folder_id)
         moved = +Counter({folder.gate_id: gates[folder.gate_id]})
         return _compare_audiences(session, user, moved, to)
 
 
-def preview_access(services: Services, user: User, folder_id: UUID) -> SightChange:
+def preview_access(services: Services, user: User, folder_id: UUID) -> AccessChange:
     """Return which users gain sight if a folder is no longer limited to members, or lose it if it
     is. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
@@ -91,11 +91,11 @@ def preview_access(services: Services, user: User, folder_id: UUID) -> SightChan
         added = tuple(name for one, name in members.items() if one not in above)
         count = _count_gates_below(session, user, folder_id)[folder.gate_id]
         if folder.gate_id == folder_id:
-            return SightChange(count, gains=others, loses=added)
-        return SightChange(count, gains=added, loses=others)
+            return AccessChange(count, gains=others, loses=added)
+        return AccessChange(count, gains=added, loses=others)
 
 
-def preview_removal(services: Services, user: User, folder_id: UUID) -> SightChange:
+def preview_removal(services: Services, user: User, folder_id: UUID) -> AccessChange:
     """Return who gains and loses access to the shared documents of a folder if it is deleted and
     they move to the folder above. Raises NotFound."""
     with services.database.begin() as session:
@@ -120,14 +120,14 @@ def _count_gates_below(session: Session, user: User, folder_id: UUID) -> Counter
 
 def _compare_audiences(
     session: Session, user: User, gates: Counter[UUID | None], to: UUID | None
-) -> SightChange:
+) -> AccessChange:
     moved = Counter({gate: count for gate, count in gates.items() if gate != to})
     if not moved:
-        return SightChange(0)
+        return AccessChange(0)
     names = member_store.audience(session, user, [one for one in (*moved, to) if one is not None])
     before = {name for gate in moved if gate for name in names.get(gate, ())}
     after = set(names.get(to, ())) if to else set()
-    return SightChange(
+    return AccessChange(
         document_count=moved.total(),
         opens=to is None,
         closes=to is not None and None in moved,

@@ -17,7 +17,7 @@ from uuid import UUID
 from cachetools import TTLCache
 
 from portal.errors import Overloaded, PagesUnavailable
-from portal.ingest.fonts import StandIn, system_fonts
+from portal.ingest.fonts import SubstituteFont, system_fonts
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.page_process import PageProcess, PageText, Picture
 
@@ -73,7 +73,7 @@ class PageReaders:
     def __init__(
         self,
         limits: ExtractionLimits = LIMITS,
-        fonts: Callable[[], Iterable[StandIn]] = system_fonts,
+        fonts: Callable[[], Iterable[SubstituteFont]] = system_fonts,
     ) -> None:
         self._limits = limits
         self._fonts = fonts

@@ -20,7 +20,7 @@ from portal.services.documents.sources.web.xml_reading import (
     read_xml,
     text_of,
 )
-from portal.settings.others import SourceSettings
+from portal.settings.smaller_sections import SourceSettings
 from portal.text.titles import MAX_TITLE_CHARACTERS
 
 _DATES = ("updated", "modified", "pubDate", "date", "published")

@@ -16,7 +16,7 @@ from portal.services.documents.sources.web.addresses import allowed_hosts, check
 from portal.services.documents.sources.web.downloading import Downloader
 from portal.services.documents.sources.web.pages import open_page
 from portal.services.documents.sources.web.xml_reading import children, read_xml, text_of
-from portal.settings.others import SourceSettings
+from portal.settings.smaller_sections import SourceSettings
 
 _MAX_SITEMAPS = 50
 _MAX_LEVELS = 2

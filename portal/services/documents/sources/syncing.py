@@ -45,7 +45,7 @@ from portal.services.documents.intake.uploads import Place, Upload, UploadReceip
 from portal.services.documents.sources.kinds import SourceContext
 from portal.services.documents.sources.registry import KINDS, open_source
 from portal.services.documents.versions import revisions
-from portal.services.documents.versions.revisions import Taken
+from portal.services.documents.versions.revisions import VersionOutcome
 from portal.store.documents import folders as folder_store
 from portal.store.documents.folders import sources as source_store
 from portal.store.documents.folders.sources import KnownItem
@@ -200,7 +200,7 @@ class _Run:
                 pass  # Deleted in the portal: the file changed since then, and comes back.
             else:
                 self._keep(item, known.document_id)
-                return Change.CHANGED if version.taken is Taken.QUEUED else None
+                return Change.CHANGED if version.taken is VersionOutcome.QUEUED else None
         receipt = self._upload(item, upload, opened.title)
         if receipt.is_duplicate:
             return self._adopt(item, receipt)

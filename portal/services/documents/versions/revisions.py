@@ -36,7 +36,7 @@ from portal.text.likeness.stretches import PART_CHARACTERS
 _MAX_LINE = 2000
 
 
-class Taken(StrEnum):
+class VersionOutcome(StrEnum):
     """The outcome of uploading a file as a new version."""
 
     QUEUED = "queued"
@@ -52,7 +52,7 @@ class Taken(StrEnum):
 class VersionReceipt(UploadReceipt):
     """The result of an upload; `is_duplicate` unless it was queued."""
 
-    taken: Taken
+    taken: VersionOutcome
 
 
 def add_version(
@@ -73,29 +73,29 @@ def add_version(
         document = editable(session, user, document_id, deleted=False)
         taken = _take(services, session, user, document, file)
         summary = library.seen(session, user, document_id)
-        return VersionReceipt(summary, is_duplicate=taken is not Taken.QUEUED, taken=taken)
+        return VersionReceipt(summary, is_duplicate=taken is not VersionOutcome.QUEUED, taken=taken)
 
 
 def _take(
     services: Services, session: Session, user: User, document: DocumentRow, file: CheckedFile
-) -> Taken:
+) -> VersionOutcome:
     """Store and queue a file of a locked document, unless it has these bytes already."""
     pending = library.find_pending(session, document.id)
     if pending is not None and pending.sha256 == file.sha256:
-        return Taken.UNDER_WAY
+        return VersionOutcome.UNDER_WAY
     if document.current_job_id is not None and document.sha256 == file.sha256:
         # The user went back to the searchable version, so the pending one is dropped.
         if not attempts.cancel(session, document, Failure(Superseded.code)):
-            return Taken.PRESENT
+            return VersionOutcome.PRESENT
         revision_store.delete_unread(session, document)
-        return Taken.TAKEN_BACK
+        return VersionOutcome.TAKEN_BACK
     refuse_elsewhere(session, document, file.sha256)
     attempts.cancel(session, document, Failure(Superseded.code))
     job_id = _store(services, session, user, document, file)
     if document.current_job_id is None:
         adopt(session, document.id, job_id, analysed_as=document.title)
         document_store.set_status(session, document.id, DocumentStatus.QUEUED)
-    return Taken.QUEUED
+    return VersionOutcome.QUEUED
 
 
 def _store(

@@ -10,7 +10,7 @@ from uuid import UUID
 from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
-from portal.domain.documents.folder_members import MemberKind, SightChange
+from portal.domain.documents.folder_members import AccessChange, MemberKind
 from portal.domain.documents.folders import (
     MAX_FOLDER_NAME_CHARACTERS,
     Folder,
@@ -255,7 +255,7 @@ def _form(
     parent_id: UUID | None,
     opened: OpenedFolder | None,
     error: PortalError | None = None,
-    sight: SightChange | None = None,
+    sight: AccessChange | None = None,
 ) -> Answer:
     """Show the form for a new folder, or for an existing one; with `sight`, who gains and loses
     access to its documents by the move that was asked for."""

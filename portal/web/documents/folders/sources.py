@@ -13,7 +13,7 @@ from portal.errors import N_, InvalidInput, PortalError
 from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents import folders
-from portal.services.documents.sources import ties
+from portal.services.documents.sources import folder_sources
 from portal.services.documents.sources.registry import KINDS
 from portal.settings import Settings
 from portal.web.blueprint import PageBlueprint
@@ -56,7 +56,7 @@ def tie(folder_id: UUID) -> Answer:
     if not every.isdecimal() or len(every) > len(str(max(INTERVALS))):
         raise InvalidInput(reason=N_("choose how often the source is read"))
     try:
-        ties.set_source(
+        folder_sources.set_source(
             *context.caller(),
             folder_id,
             kind=request.form.get("kind", ""),
@@ -70,13 +70,13 @@ def tie(folder_id: UUID) -> Answer:
 
 @blueprint.post("/run")
 def run(folder_id: UUID) -> Answer:
-    ties.request_run(*context.caller(), folder_id)
+    folder_sources.request_run(*context.caller(), folder_id)
     return _done(folder_id, gettext("The source is read within a minute."))
 
 
 @blueprint.post("/remove")
 def untie(folder_id: UUID) -> Answer:
-    ties.remove_source(*context.caller(), folder_id)
+    folder_sources.remove_source(*context.caller(), folder_id)
     return _done(folder_id, gettext("The folder no longer has a source."))
 
 
@@ -101,7 +101,7 @@ def _choices(settings: Settings) -> list[Choice]:
 
 def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     services, user = context.caller()
-    source = ties.find_source(services, user, folder_id)
+    source = folder_sources.find_source(services, user, folder_id)
     outcome = source.last_run if source else None
     choices = _choices(services.settings)
     return render_form(

@@ -16,7 +16,7 @@ from portal.limits.bodies import accepts_files
 from portal.services.documents import library
 from portal.services.documents.intake.uploads import Upload
 from portal.services.documents.versions import revisions
-from portal.services.documents.versions.revisions import Taken
+from portal.services.documents.versions.revisions import VersionOutcome
 from portal.text.likeness.differences import characters_changed
 from portal.text.likeness.stretches import PART_CHARACTERS, part_of
 from portal.web.blueprint import PageBlueprint
@@ -28,10 +28,10 @@ from portal.web.layout import Answer, see_other
 
 _LISTED = 50
 _SAID = {
-    Taken.QUEUED: N_("New version queued."),
-    Taken.UNDER_WAY: N_("This file is already being read."),
-    Taken.PRESENT: N_("This file is already the current version."),
-    Taken.TAKEN_BACK: N_("This file is already the current version. The pending version "
+    VersionOutcome.QUEUED: N_("New version queued."),
+    VersionOutcome.UNDER_WAY: N_("This file is already being read."),
+    VersionOutcome.PRESENT: N_("This file is already the current version."),
+    VersionOutcome.TAKEN_BACK: N_("This file is already the current version. The pending version "
                          "was withdrawn."),
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from portal.domain.documents.folders import FolderVisibility
 from portal.errors import Forbidden, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.documents import folders, library
-from portal.services.documents.sources import syncing, ties
+from portal.services.documents.sources import folder_sources, syncing
 from portal.services.documents.versions import revisions
 from tests.conftest import Portal
 from tests.integration.documents.sources.tied_folder import Tied, counts
@@ -204,7 +204,11 @@ def test_only_users_who_may_change_a_folder_set_its_source(tied: Tied) -> None:
     folders.change_folder(
         tied.portal.services, tied.mei, tied.folder, visibility=FolderVisibility.MEMBERS
     )
-    for action in (ties.find_source, ties.request_run, ties.remove_source):
+    for action in (
+        folder_sources.find_source,
+        folder_sources.request_run,
+        folder_sources.remove_source,
+    ):
         with pytest.raises(NotFound):
             action(tied.portal.services, ben, tied.folder)
     tied.run()
@@ -215,7 +219,7 @@ def test_untied_folder_keeps_its_documents(tied: Tied) -> None:
     tied.write("leave.md", "Twelve days.")
     tied.tie()
     tied.run()
-    ties.remove_source(tied.portal.services, tied.mei, tied.folder)
+    folder_sources.remove_source(tied.portal.services, tied.mei, tied.folder)
     (tied.top / "leave.md").unlink()
     syncing.sync_due(tied.portal.services)
     assert set(tied.found()) == {"leave.md"}

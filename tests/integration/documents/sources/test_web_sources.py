@@ -15,7 +15,7 @@ from portal.domain.documents.sources import SyncRun
 from portal.errors import InvalidInput
 from portal.services import Services
 from portal.services.documents import folders, library
-from portal.services.documents.sources import syncing, ties
+from portal.services.documents.sources import folder_sources, syncing
 from portal.services.documents.sources.registry import KINDS
 from portal.services.documents.versions import revisions
 from portal.store.documents.folders import sources as source_store
@@ -316,4 +316,4 @@ def test_page_and_api_offer_what_is_allowed(tied: Tied, site: Website) -> None:
     syncing.sync_due(tied.portal.services)
     run = client.get(f"/api{at}", headers=headers).json["last_run"]
     assert {one["reason"] for one in run["listed"] if one["reason"]}
-    assert ties.find_source(tied.portal.services, tied.mei, tied.folder) is not None
+    assert folder_sources.find_source(tied.portal.services, tied.mei, tied.folder) is not None

@@ -14,7 +14,7 @@ from portal.domain.documents.sources import SyncRun
 from portal.domain.people import User
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
-from portal.services.documents.sources import syncing, ties
+from portal.services.documents.sources import folder_sources, syncing
 from portal.store.models import JobRow
 from tests.conftest import Portal
 
@@ -40,7 +40,7 @@ class Tied:
         *,
         kind: str = "directory",
     ) -> None:
-        ties.set_source(
+        folder_sources.set_source(
             self.portal.services,
             user or self.mei,
             self.folder,
@@ -50,9 +50,9 @@ class Tied:
         )
 
     def run(self) -> SyncRun:
-        ties.request_run(self.portal.services, self.mei, self.folder)
+        folder_sources.request_run(self.portal.services, self.mei, self.folder)
         syncing.sync_due(self.portal.services)
-        source = ties.find_source(self.portal.services, self.mei, self.folder)
+        source = folder_sources.find_source(self.portal.services, self.mei, self.folder)
         assert source is not None
         assert source.last_run is not None
         return source.last_run

@@ -19,7 +19,7 @@ import httpx
 
 from portal.errors import N_, InvalidInput, Message, PageUnavailable
 from portal.settings import Settings
-from portal.settings.others import Network, SourceSettings
+from portal.settings.smaller_sections import Network, SourceSettings
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Sequence[Address]]

@@ -21,7 +21,9 @@ from portal.errors import InvalidSetting
 from portal.settings.base import http_address
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
 from portal.settings.oidc import OidcSettings
-from portal.settings.others import (
+from portal.settings.search import SearchSettings
+from portal.settings.sign_in import JwtSettings, PasswordSettings, SignInSettings
+from portal.settings.smaller_sections import (
     AuditSettings,
     BackupSettings,
     ChromaSettings,
@@ -32,8 +34,6 @@ from portal.settings.others import (
     TracingSettings,
     UploadSettings,
 )
-from portal.settings.search import SearchSettings
-from portal.settings.sign_in import JwtSettings, PasswordSettings, SignInSettings
 from portal.settings.web import RateLimitSettings, WebSettings
 
 # For sign-ins, which wait apart, and for static files and /health, which never wait.

@@ -189,7 +189,7 @@ def chat_began(provider: str, seconds: float) -> None:
 def chat_ended(provider: str, outcome: str, seconds: float) -> None:
     """Count an answer. `outcome` is `ok`, `error`, or `cancelled` when the reader left."""
     _CHAT_SECONDS.labels(provider, outcome).observe(seconds)
-    tracing.passed("chat", seconds, provider=provider, outcome=outcome)
+    tracing.record_passed("chat", seconds, provider=provider, outcome=outcome)
 
 
 # --- jobs and connections ------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def _recording(inner: Trace, outer: Trace) -> Iterator[None]:
         _current.set(outer)
 
 
-def passed(name: str, seconds: float, **attributes: Attribute) -> None:
+def record_passed(name: str, seconds: float, **attributes: Attribute) -> None:
     """Record a part that has just ended: a stream gives its thread to others between two words."""
     outer = _current.get()
     if _recorder is not None and outer is not None:
@@ -181,7 +181,7 @@ def origin() -> dict[str, str]:
 
 
 @contextmanager
-def resumed(origin: Mapping[str, str], **attributes: Attribute) -> Iterator[None]:
+def resume(origin: Mapping[str, str], **attributes: Attribute) -> Iterator[None]:
     """Continue the trace of the request that enqueued a job, until the job ends."""
     sent_id = origin.get("request_id", "")
     request_id = sent_id if is_request_id(sent_id) else secrets.token_hex(16)

@@ -65,7 +65,7 @@ def _index(settings: Settings, job_id: UUID, origin: dict[str, str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     services = build_services(settings)
-    with tracing.resumed(origin, task="isolated"):
+    with tracing.resume(origin, task="isolated"):
         indexing.index_document(services, job_id)
 
 

@@ -58,12 +58,12 @@ def create_queue(services: Services) -> procrastinate.App:
     def index_document(
         context: JobContext, job_id: str, origin: dict[str, str] | None = None
     ) -> None:
-        with tracing.resumed(origin or {}, task=INDEX_TASK), metrics.working(INDEX_TASK):
+        with tracing.resume(origin or {}, task=INDEX_TASK), metrics.working(INDEX_TASK):
             _index(services, UUID(job_id), context)
 
     @queue.task(name=BUILD_TASK, queue=BUILD_QUEUE, pass_context=True)
     def build_model(context: JobContext, name: str, origin: dict[str, str] | None = None) -> None:
-        with tracing.resumed(origin or {}, task=BUILD_TASK), metrics.working(BUILD_TASK):
+        with tracing.resume(origin or {}, task=BUILD_TASK), metrics.working(BUILD_TASK):
             builds.build_slice(services, name, should_stop=context.should_abort)
 
     return queue

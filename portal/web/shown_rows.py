@@ -26,7 +26,7 @@ def shown_values(count: int) -> dict[str, int]:
     return {"shown": before + count, "max_shown": MAX_SHOWN}
 
 
-def appended(rows: str, count: int) -> Response:
+def append_rows(rows: str, count: int) -> Response:
     """Return rows for the end of a list, and count them in the address of their page."""
     response = make_response(rows)
     if page := referring_path():

@@ -74,7 +74,7 @@ def has_crowded_tag(html: str) -> bool:
     return False
 
 
-def flattened(html: str) -> tuple[str, bool]:
+def flatten(html: str) -> tuple[str, bool]:
     """Replace tags that are nested too deep with a space; return the page and whether any were.
     Linear in the length and approximate: open elements are tracked without all of HTML's rules."""
     if html.count("<") <= _DEEPEST:

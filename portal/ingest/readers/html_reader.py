@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from portal.ingest.readers.html_nesting import BLOCKS, MAX_ATTRIBUTES, flattened, has_crowded_tag
+from portal.ingest.readers.html_nesting import BLOCKS, MAX_ATTRIBUTES, flatten, has_crowded_tag
 from portal.ingest.readers.image_keys import key_of
 
 Event = tuple[str, Any]
@@ -85,7 +85,7 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
     if has_crowded_tag(html):
         yield {"error": "too_many", "what": "attributes", "limit": MAX_ATTRIBUTES}
         return
-    html, is_flattened = flattened(html)
+    html, is_flattened = flatten(html)
     try:
         tree = LexborHTMLParser(html)
     except SelectolaxError:
@@ -120,7 +120,7 @@ def fragment_events(html: str) -> list[Event]:
     with too many attributes in a tag."""
     if has_crowded_tag(html):
         return []
-    tree = LexborHTMLParser(flattened(html)[0])
+    tree = LexborHTMLParser(flatten(html)[0])
     return list(_events(tree.body or tree.root, None))
 
 

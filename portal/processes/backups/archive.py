@@ -126,7 +126,7 @@ class Writer:
             self._file.write(_header(name, member.size_bytes))
             self._file.seek(end)
         else:
-            with encryption.measured(content, self._scratch_dir) as (size_bytes, stream):
+            with encryption.measure(content, self._scratch_dir) as (size_bytes, stream):
                 self._file.write(_header(name, size_bytes))
                 member = self._copy(stream, note)
         self.members[name] = member
@@ -215,7 +215,7 @@ class Backup:
 
 
 @contextmanager
-def opened(path: Path, key: Key | None = None) -> Iterator[Backup]:
+def open_archive(path: Path, key: Key | None = None) -> Iterator[Backup]:
     """Open a backup for reading. Raises BackupRefused for a file that is not a backup, that cannot
     be read, or that needs another key."""
     with ExitStack() as stack:

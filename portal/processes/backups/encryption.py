@@ -206,7 +206,7 @@ def _encrypting_stream(
 
 
 @contextmanager
-def measured(content: IO[bytes], directory: Path | None) -> Iterator[tuple[int, IO[bytes]]]:
+def measure(content: IO[bytes], directory: Path | None) -> Iterator[tuple[int, IO[bytes]]]:
     """Yield the length of a stream, and its bytes. They are buffered in an unnamed file, encrypted
     for a key that is in memory only."""
     once = x25519.Identity.generate()

@@ -17,7 +17,7 @@ from portal.database.lock import DataDirLock
 from portal.domain.people.audit import AuditEvent
 from portal.errors import BackupRefused, ServerSetup
 from portal.processes.backups import recording
-from portal.processes.backups.archive import DATABASE, Backup, opened
+from portal.processes.backups.archive import DATABASE, Backup, open_archive
 from portal.processes.backups.encryption import Key
 from portal.processes.backups.manifest import Manifest
 from portal.services.operations import setup
@@ -51,7 +51,7 @@ def restore(
 
     Raises BackupRefused, and ServerSetup for a server that cannot serve a portal.
     """
-    with opened(path, key) as backup, ExitStack() as stack:
+    with open_archive(path, key) as backup, ExitStack() as stack:
         manifest = backup.manifest
         report("checking the backup")
         backup.verify(note=note)

@@ -12,8 +12,8 @@ from portal.services.documents.intake.importing import (
     MAX_FOLLOWED,
     ImportedFile,
     Outcome,
+    display_name,
     failure_words,
-    shown_name,
 )
 from portal.store.documents.ingestion.importing import Progress
 
@@ -65,7 +65,7 @@ class Tally:
             self.waiting.setdefault(file.document_id, file.path)
         if file.error is not None:
             return self._fail(file.path, str(file.error))
-        return f"{shown(file.path)}: {_SEEN_BY[file.seen_by]}" if file.seen_by else None
+        return f"{display_path(file.path)}: {_SEEN_BY[file.seen_by]}" if file.seen_by else None
 
     def follow(self, found: Mapping[UUID, Progress]) -> list[str]:
         """Count finished documents; return a line for each that failed."""
@@ -89,12 +89,12 @@ class Tally:
         return lines
 
     def _fail(self, path: Path, reason: str) -> str:
-        line = f"{shown(path)}: {reason}"
+        line = f"{display_path(path)}: {reason}"
         self.failures.append(line)
         return line
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Format a path on one line, without control characters for a terminal."""
-    name = shown_name(str(path))
+    name = display_name(str(path))
     return "".join(character if character.isprintable() else "\ufffd" for character in name)

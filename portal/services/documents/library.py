@@ -198,7 +198,7 @@ def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
         part_index += 1
 
 
-def editable(session: Session, user: User, document_id: UUID, *, deleted: bool) -> DocumentRow:
+def find_editable(session: Session, user: User, document_id: UUID, *, deleted: bool) -> DocumentRow:
     """Return the locked row if the user may change it. Raises NotFound, Forbidden."""
     row = document_store.lock_document(session, document_id)
     if not seen(session, user, document_id, deleted=deleted).can_edit:
@@ -219,7 +219,7 @@ def change_document(
     """Change the given fields; an empty domain removes it. Raises NotFound, Forbidden,
     InvalidInput."""
     with services.database.begin() as session:
-        row = editable(session, user, document_id, deleted=False)
+        row = find_editable(session, user, document_id, deleted=False)
         if title is not None:
             row.title = check_title(title)
             # The title is part of what chunks are searched by.
@@ -245,7 +245,7 @@ def delete_document(services: Services, user: User, document_id: UUID) -> None:
     """Move a document to the trash: it is gone from lists and search when this returns. Both leave
     out what is deleted (`store/documents/selection`). Raises NotFound."""
     with services.database.begin() as session:
-        editable(session, user, document_id, deleted=False)
+        find_editable(session, user, document_id, deleted=False)
         document_store.set_deleted(session, document_id, deleted=True)
 
 
@@ -253,7 +253,7 @@ def restore_document(services: Services, user: User, document_id: UUID) -> None:
     """Restore a document from the trash, unchanged. Raises NotFound, and UploadedAgain if its owner
     has uploaded the same file, or that of a pending version, since then: it would exist twice."""
     with services.database.begin() as session:
-        document = editable(session, user, document_id, deleted=True)
+        document = find_editable(session, user, document_id, deleted=True)
         _refuse_duplicate(session, document)
         document_store.set_deleted(session, document_id, deleted=False)
 
@@ -304,7 +304,7 @@ def purge_document(services: Services, user: User, document_id: UUID) -> None:
     with services.database.begin() as session:
         in_trash = document_store.find_summary(session, user, document_id, deleted=True)
         document_store.lock_for_purge(session, document_id)
-        document = editable(session, user, document_id, deleted=in_trash is not None)
+        document = find_editable(session, user, document_id, deleted=in_trash is not None)
         _refuse_keepers(user, document)
         if in_trash is None:
             # A document that is in the trash keeps its deletion date.

@@ -166,10 +166,10 @@ def verify_password(
         raise WrongCredentials
     if settings.only and not row.is_admin:
         raise PasswordSignInOff
-    return verified(row)
+    return to_verified_user(row)
 
 
-def verified(row: UserRow) -> VerifiedUser:
+def to_verified_user(row: UserRow) -> VerifiedUser:
     """Return a user who has just proved who they are, by a method that the caller has checked."""
     return VerifiedUser(id=row.id, name=row.name, credentials=credentials_digest(row))
 
@@ -238,7 +238,7 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
         session.flush()
         token_store.revoke_all(session, checked.id)
         audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=user, subject=row)
-        return verified(row)
+        return to_verified_user(row)
 
 
 def set_language(services: Services, user: User, language: str | None) -> None:

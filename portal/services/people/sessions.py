@@ -39,7 +39,7 @@ from portal.services.people import second_factors, tokens
 from portal.services.people.accounts import (
     check_name,
     credentials_digest,
-    verified,
+    to_verified_user,
     verify_password,
 )
 from portal.store.documents import notifications as notification_store
@@ -247,7 +247,7 @@ def token_for(services: Services, user: User, *, ttl_s: int) -> str:
     """Issue an access token for the operator on the command line. Raises WrongCredentials."""
     with services.database.begin() as session:
         row = existing(account_store.get_user(session, user.id))
-        signed_in = verified(row)
+        signed_in = to_verified_user(row)
     return start_session(
         services,
         signed_in,

@@ -36,7 +36,7 @@ from portal.web.documents.selection import switches_values
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 from portal.web.security import next_path
-from portal.web.shown_rows import appended, rows_limit, shown_values
+from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 CONVERSATIONS_A_STEP = 30
 
@@ -50,7 +50,7 @@ def index() -> Answer:
         return render_template("fragments/conversations/_list.html", **values)
     if wants_fragment("more-conversations"):
         rows = render_template("fragments/conversations/_rows.html", **values)
-        return appended(rows, len(values["page"].items))
+        return append_rows(rows, len(values["page"].items))
     return render_template("pages/answers/chat.html", **values)
 
 

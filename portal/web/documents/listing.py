@@ -31,11 +31,19 @@ from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import tree_values
 from portal.web.documents.selection import rows_switches
 from portal.web.identifiers import as_uuid
-from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment
+from portal.web.layout import (
+    Answer,
+    fragments,
+    remember,
+    removal_fragment,
+    see_other,
+    toast,
+    wants_fragment,
+)
 from portal.web.people.notifications import new_bell
 from portal.web.presenters import STATUS_WORDS
 from portal.web.security import referring_path
-from portal.web.shown_rows import appended, rows_limit, shown_values
+from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 PAGE_SIZE = 50
 # Rows polled in one request, once a second. The oldest come first, which is the order in which they
@@ -241,7 +249,7 @@ def index() -> Answer:
         ("fragments/documents/_rows.html", values),
         *([progress_line()] if values["is_active"] else []),
     )
-    return appended(rows, len(values["page"].items))
+    return append_rows(rows, len(values["page"].items))
 
 
 @blueprint.get("/documents/progress")
@@ -254,7 +262,7 @@ def progress() -> Answer:
     active = [one for one in found if one.status in ACTIVE]
     has_ended = any(one.status not in ACTIVE for one in moved)
     changed = [
-        *(gone(f"document-{one}") for one in watched if one not in documents),
+        *(removal_fragment(f"document-{one}") for one in watched if one not in documents),
         *rows(moved),
     ]
     poller = ("fragments/documents/_progress.html", {"is_active": bool(active)})
@@ -293,7 +301,7 @@ def delete(document_id: UUID) -> Answer:
     undo = url_for("trash.restore", document_id=document_id)
     if wants_fragment() and "in_list" in request.form:
         note = toast(message, kind="success", undo=undo)
-        return fragments(gone(f"document-{document_id}"), note, total())
+        return fragments(removal_fragment(f"document-{document_id}"), note, total())
     remember(message, kind="success", undo=undo)
     if wants_fragment():
         return Response("", headers={"HX-Redirect": url_for("documents.index")})

@@ -11,9 +11,9 @@ from portal.http import context
 from portal.services.documents import library, trash
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.listing import list_values
-from portal.web.layout import Answer, fragments, gone, see_other, toast, wants_fragment
+from portal.web.layout import Answer, fragments, removal_fragment, see_other, toast, wants_fragment
 from portal.web.security import next_path
-from portal.web.shown_rows import appended, rows_limit, shown_values
+from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 PAGE_SIZE = 50
 
@@ -35,7 +35,7 @@ def show() -> Answer:
     values = {"page": page, "purges": purges, **shown_values(len(page.items))}
     if wants_fragment("load-more"):
         rows = render_template("fragments/trash/_rows.html", **values)
-        return appended(rows, len(page.items))
+        return append_rows(rows, len(page.items))
     trash_days = services.settings.trash_days
     return render_template("pages/documents/trash.html", trash_days=trash_days, **values)
 
@@ -56,7 +56,7 @@ def restore(document_id: UUID) -> Answer:
     if wants_fragment():
         link = url_for("reading.show", document_id=document_id)
         note = toast(message, kind="success", link=link)
-        return fragments(gone(f"trash-{document_id}"), note)
+        return fragments(removal_fragment(f"trash-{document_id}"), note)
     return see_other(next_path() or url_for("documents.index"), message)
 
 
@@ -74,5 +74,5 @@ def purge(document_id: UUID) -> Answer:
     library.purge_document(*context.caller(), document_id)
     message = gettext("“%(title)s” was permanently deleted.", title=document.title)
     if wants_fragment():
-        return fragments(gone(f"trash-{document_id}"), toast(message, kind="success"))
+        return fragments(removal_fragment(f"trash-{document_id}"), toast(message, kind="success"))
     return see_other(url_for("trash.show"), message)

@@ -28,7 +28,14 @@ from portal.services.documents.intake import idempotency, uploads
 from portal.services.documents.intake.uploads import UploadReceipt
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.listing import ACTIVE, ListQuery, page_values, progress_line, row, total
-from portal.web.layout import Answer, fragments, gone, remember, see_other, wants_fragment
+from portal.web.layout import (
+    Answer,
+    fragments,
+    remember,
+    removal_fragment,
+    see_other,
+    wants_fragment,
+)
 
 # More files are listed on the page: notes travel in a cookie, which browsers drop over 4 kB.
 MAX_NOTES = 5
@@ -133,7 +140,7 @@ def _show_stored(stored: dict[str, Any], requested: Visibility) -> list[Fragment
     document = library.get_summary(*context.caller(), UUID(stored["id"]))
     note = _describe_known(document, requested) if stored["is_duplicate"] else ""
     active = [progress_line()] if document.status in ACTIVE else []
-    return [gone(f"document-{document.id}"), row(document, note=note), *active]
+    return [removal_fragment(f"document-{document.id}"), row(document, note=note), *active]
 
 
 def _describe_known(document: DocumentSummary, requested: Visibility) -> str:

@@ -29,7 +29,7 @@ from portal.web.blueprint import PageBlueprint
 from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, see_other, toast, viewer, wants_fragment
 from portal.web.presenters import device_words
-from portal.web.shown_rows import appended, rows_limit, shown_values
+from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 PAGE_SIZE = 50
 _IN_MENU = 5
@@ -79,7 +79,7 @@ def index() -> Answer:
     values = {"page": page, **shown_values(len(page.items))}
     if wants_fragment("load-more"):
         rows = render_template("fragments/notifications/_rows.html", **values)
-        return appended(rows, len(page.items))
+        return append_rows(rows, len(page.items))
     return render_template("pages/people/notifications.html", **values)
 
 

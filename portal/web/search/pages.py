@@ -29,7 +29,7 @@ from portal.services.search import engine, explaining, saved
 from portal.text.terms.highlight import whole_words
 from portal.web.blueprint import PageBlueprint
 from portal.web.identifiers import as_uuid
-from portal.web.layout import Answer, fragments, titled, wants_fragment
+from portal.web.layout import Answer, fragments, title_fragment, wants_fragment
 from portal.web.search import explanations, facets
 from portal.web.search.query import SearchQuery
 
@@ -115,7 +115,7 @@ def _answer(
 ) -> Response:
     if not is_fragment:
         return make_response(render_template("pages/search/search.html", **values))
-    parts = [("fragments/search/_results.html", values), titled(str(values["page_title"]))]
+    parts = [("fragments/search/_results.html", values), title_fragment(str(values["page_title"]))]
     if shows_facets:
         parts.append(("fragments/search/_facets.html", {**values, "out_of_band": True}))
     response = make_response(fragments(*parts))

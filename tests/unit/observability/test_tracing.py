@@ -88,7 +88,7 @@ def test_job_continues_the_trace_that_enqueued_it():
 
         def work():
             assert tracing.outgoing() == {}
-            with tracing.resumed(origin):
+            with tracing.resume(origin):
                 return structlog.contextvars.get_contextvars()
 
         bound = pool.submit(work).result()
@@ -99,6 +99,6 @@ def test_job_continues_the_trace_that_enqueued_it():
 
 @pytest.mark.parametrize("origin", [{}, {"request_id": "bad\nid", "traceparent": "x"}])
 def test_job_without_an_origin_gets_new_ids(origin):
-    with tracing.resumed(origin):
+    with tracing.resume(origin):
         assert re.fullmatch(r"[0-9a-f]{32}", tracing.outgoing()["X-Request-ID"])
     assert tracing.outgoing() == {}

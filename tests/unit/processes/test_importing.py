@@ -13,7 +13,7 @@ from portal.domain.documents import DocumentStatus, Failure, Visibility
 from portal.errors import EmptyFile
 from portal.processes.importing import display as displays
 from portal.processes.importing.display import Display, duration
-from portal.processes.importing.tally import Tally, shown
+from portal.processes.importing.tally import Tally, display_path
 from portal.services.documents.intake.importing import ImportedFile, Outcome
 from portal.store.documents.ingestion.importing import Progress
 
@@ -66,8 +66,8 @@ def test_durations_are_in_words(seconds: float, words: str) -> None:
 
 
 def test_names_of_any_bytes_are_shown_on_one_line() -> None:
-    assert shown(Path("图书/caf\udce9.txt")) == "图书/caf\ufffd.txt"
-    assert shown(Path("a\n\x1b[31mred\u202e.txt")) == "a\ufffd\ufffd[31mred\ufffd.txt"
+    assert display_path(Path("图书/caf\udce9.txt")) == "图书/caf\ufffd.txt"
+    assert display_path(Path("a\n\x1b[31mred\u202e.txt")) == "a\ufffd\ufffd[31mred\ufffd.txt"
 
 
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "log"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from portal.web.shown_rows import MAX_SHOWN, appended, rows_limit, shown_values
+from portal.web.shown_rows import MAX_SHOWN, append_rows, rows_limit, shown_values
 
 HTMX = {"HX-Request": "true", "HX-Current-URL": "http://localhost/chat/1?source=2&shown=30"}
 
@@ -30,11 +30,11 @@ def test_a_page_has_as_many_rows_as_when_it_was_left(query: str, limit: int) -> 
 def test_appended_rows_are_counted_in_the_address_of_the_page_around_them() -> None:
     with Flask(__name__).test_request_context("/chat?cursor=c&shown=30", headers=HTMX):
         assert shown_values(30)["shown"] == 60
-        response = appended("<li></li>", 30)
+        response = append_rows("<li></li>", 30)
     assert response.headers["HX-Replace-Url"] == "/chat/1?source=2&shown=60"
 
 
 def test_rows_that_are_asked_for_from_elsewhere_change_no_address() -> None:
     headers = HTMX | {"HX-Current-URL": "http://elsewhere.example/chat"}
     with Flask(__name__).test_request_context("/chat?cursor=c&shown=30", headers=headers):
-        assert "HX-Replace-Url" not in appended("<li></li>", 30).headers
+        assert "HX-Replace-Url" not in append_rows("<li></li>", 30).headers

@@ -19,7 +19,7 @@ from portal.domain.people import User
 from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, existing
 from portal.services import Services, audit
 from portal.services.audit import Subject, SubjectKind
-from portal.services.documents.library import editable
+from portal.services.documents.library import find_editable
 from portal.services.transactions import in_transaction
 from portal.store.documents import folders as folder_store
 from portal.store.models import FolderRow
@@ -143,7 +143,7 @@ def move_document(
     with services.database.begin() as session:
         # Found after it is held: who may see it can change until then.
         folder_store.hold(session, folder_id)
-        document = editable(session, user, document_id, deleted=False)
+        document = find_editable(session, user, document_id, deleted=False)
         find_open_for(session, user, folder_id)
         document.folder_id = folder_id
 

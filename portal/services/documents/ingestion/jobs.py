@@ -14,7 +14,7 @@ from portal.domain.people import User
 from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
 from portal.services import Services
 from portal.services.documents.ingestion import attempts
-from portal.services.documents.library import editable, refuse_elsewhere
+from portal.services.documents.library import find_editable, refuse_elsewhere
 from portal.services.transactions import in_transaction
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
@@ -43,7 +43,7 @@ def cancel(services: Services, user: User, document_id: UUID) -> None:
     """Cancel the queued or running job of a document. It can be retried and then resumes where it
     stopped. Raises NotFound, Forbidden, Conflict when there is no unfinished job."""
     with services.database.begin() as session:
-        document = editable(session, user, document_id, deleted=False)
+        document = find_editable(session, user, document_id, deleted=False)
         if not attempts.cancel(session, document, Failure(JobCancelled.code)):
             raise Conflict(reason=N_("this document has no job in progress"))
 
@@ -52,7 +52,7 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
     """Queue a failed or cancelled document again. Raises NotFound, Forbidden, Conflict, and
     AlreadyElsewhere where its file has become another document."""
     with services.database.begin() as session:
-        document = editable(session, user, document_id, deleted=False)
+        document = find_editable(session, user, document_id, deleted=False)
         job = job_store.find_newest(session, document_id)
         if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
             raise Conflict(reason=N_("only a failed document can be retried"))

@@ -15,7 +15,7 @@ from portal.errors import N_, Conflict, InvalidInput, NotFound, UndecodableAs, e
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.ingest.formats import FORMATS
 from portal.services import Services
-from portal.services.documents.library import as_file, editable, refuse_elsewhere, seen
+from portal.services.documents.library import as_file, find_editable, refuse_elsewhere, seen
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import jobs as job_store
@@ -40,7 +40,7 @@ def reread(
     """
     name = None if encoding is None else _check_encoding(services, user, document_id, encoding)
     with services.database.begin() as session:
-        document = editable(session, user, document_id, deleted=False)
+        document = find_editable(session, user, document_id, deleted=False)
         original = file_store.find_newest_original(session, document_id)
         if job_store.find_unfinished(session, document_id) is not None:
             raise Conflict(reason=N_("the document is already being processed"))

@@ -75,7 +75,7 @@ class _Terms:
             if path != root and path.is_relative_to(root):
                 names += [root.resolve().name, *path.relative_to(root).parent.parts]
                 break
-        return Place(path="/".join(map(shown_name, names)))
+        return Place(path="/".join(map(display_name, names)))
 
 
 def import_files(
@@ -159,7 +159,7 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
                 services,
                 terms.user,
                 stream=stream,
-                file_name=shown_name(path.name),
+                file_name=display_name(path.name),
                 domain=terms.domain,
                 visibility=terms.visibility,
                 place=terms.place_of(path),
@@ -180,11 +180,11 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
 
 def unreadable(path: Path, error: OSError) -> ImportedFile:
     """Return the result for a file or folder that cannot be read from disk."""
-    reason = f"{shown_name(path.name)}: {error.strerror or error}"
+    reason = f"{display_name(path.name)}: {error.strerror or error}"
     return ImportedFile(path, Outcome.REFUSED, error=UnreadableFile(reason=verbatim(reason)))
 
 
-def shown_name(name: str) -> str:
+def display_name(name: str) -> str:
     """Return a storable file name, with U+FFFD for bytes that are not UTF-8."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 

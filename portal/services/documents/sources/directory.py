@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from portal.domain.documents.sources import Listing, Opened, SourceItem
 from portal.errors import N_, InvalidInput, SourceUnavailable
 from portal.services.documents.intake.finding_files import find_files
-from portal.services.documents.intake.importing import shown_name
+from portal.services.documents.intake.importing import display_name
 from portal.services.documents.sources.kinds import SourceContext, SourceKind
 from portal.settings import Settings
 
@@ -37,7 +37,7 @@ class Directory:
                 name = self._name(path)
                 name.encode()
             except (OSError, UnicodeError):
-                unreadable.append(shown_name(path.name))
+                unreadable.append(display_name(path.name))
                 continue
             stamp = f"{found.st_mtime_ns} {found.st_size}"
             items.append(SourceItem(name, stamp, "" if path.parent == self.root else _above(name)))

@@ -34,7 +34,7 @@ def require_comparable_length(characters: int) -> None:
         raise TextsTooLong(characters=characters, limit=MAX_CHARACTERS)
 
 
-def compared(old: str, new: str) -> Pieces:
+def compare(old: str, new: str) -> Pieces:
     """Return the differences between two texts. Raises TextsTooLong, TooManyLines."""
     require_comparable_length(len(old) + len(new))
     if has_more_units((old, new), than=MAX_UNITS):
@@ -62,7 +62,7 @@ class Comparisons:
             raise Overloaded
         try:
             # The previous holder of the lock may have computed the same pair.
-            return self._get(key) or self._keep(key, compared(*read()))
+            return self._get(key) or self._keep(key, compare(*read()))
         finally:
             self._place.release()
 

@@ -7,7 +7,7 @@ import structlog
 from portal.errors import PortalError, TextsTooLong
 from portal.services import Services
 from portal.services.documents.ingestion.attempts import Attempt, JobGone
-from portal.services.documents.versions.comparisons import compared
+from portal.services.documents.versions.comparisons import compare
 from portal.store.documents.ingestion import jobs as job_store
 from portal.store.documents.texts import revisions as revision_store
 from portal.text.likeness.differences import characters_changed
@@ -41,6 +41,6 @@ def _note(services: Services, attempt: Attempt) -> None:
         old, new = (revision_store.read_body(session, one) for one in (current, revision_id))
     if old is None or new is None:
         return
-    added, removed = characters_changed(compared(old, new))
+    added, removed = characters_changed(compare(old, new))
     with services.database.begin() as session:
         revision_store.count_changes(session, revision_id, added=added, removed=removed)

@@ -22,7 +22,7 @@ from portal.services.documents.ingestion import attempts
 from portal.services.documents.ingestion.adopting import adopt
 from portal.services.documents.intake import disk_space, quotas, uploads
 from portal.services.documents.intake.uploads import CheckedFile, Upload, UploadReceipt
-from portal.services.documents.library import StoredFile, editable, refuse_elsewhere
+from portal.services.documents.library import StoredFile, find_editable, refuse_elsewhere
 from portal.services.documents.versions.comparisons import require_comparable_length
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import jobs as job_store
@@ -66,11 +66,11 @@ def add_version(
     another document.
     """
     with services.database.begin() as session:
-        editable(session, user, document_id, deleted=False)
+        find_editable(session, user, document_id, deleted=False)
     file = uploads.check(services, user, upload)
     room = disk_space.room_for(services, file.size_bytes)
     with room, services.database.begin() as session:
-        document = editable(session, user, document_id, deleted=False)
+        document = find_editable(session, user, document_id, deleted=False)
         taken = _take(services, session, user, document, file)
         summary = library.seen(session, user, document_id)
         return VersionReceipt(summary, is_duplicate=taken is not VersionOutcome.QUEUED, taken=taken)
@@ -116,7 +116,7 @@ def discard_unread(services: Services, user: User, document_id: UUID) -> None:
     """Erase a failed or cancelled version with its file; the document stays as it was before.
     Raises NotFound, Forbidden, Conflict where there is none."""
     with services.database.begin() as session:
-        document = editable(session, user, document_id, deleted=False)
+        document = find_editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
         if unread is None or unread.status not in ENDED_WITHOUT_TEXT:
             raise Conflict(reason=N_("this document has no failed or cancelled version"))

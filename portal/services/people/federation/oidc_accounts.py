@@ -22,7 +22,7 @@ from portal.errors import (
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import sessions
-from portal.services.people.accounts import check_name, may_use_password, verified
+from portal.services.people.accounts import check_name, may_use_password, to_verified_user
 from portal.services.people.federation import oidc_sign_ins
 from portal.services.people.federation.oidc_provider import OidcClaims
 from portal.settings import OidcSettings
@@ -47,7 +47,7 @@ def admit(services: Services, claims: OidcClaims) -> VerifiedUser:
             _follow_groups(session, settings, row, claims.groups)
             if not is_allowed:
                 oidc_sign_ins.end_sessions(session, issuer=issuer, subject=subject)
-        user = verified(row) if row is not None else None
+        user = to_verified_user(row) if row is not None else None
         is_closed = row is not None and row.disabled_at is not None
     # Raised outside the transaction, which would roll a lost role and ended sessions back.
     if not is_allowed:

@@ -157,7 +157,7 @@ def finish_sign_in(
         try:
             _verify(row, site, challenge, parsed, is_alone=user_id is None)
             if user.disabled_at is None:
-                return accounts.verified(user)
+                return accounts.to_verified_user(user)
         except PasskeyRefused:
             pass
         audit.record(

@@ -70,7 +70,7 @@ def test_text_is_published_even_if_counting_changes_fails(
     def too_much(_old: str, _new: str) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(revision_changes, "compared", too_much)
+    monkeypatch.setattr(revision_changes, "compare", too_much)
     document = portal.add(FIRST)
     send(portal, document.id, SECOND)
     read(portal, document.id)

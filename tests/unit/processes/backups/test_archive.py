@@ -21,7 +21,7 @@ from portal.processes.backups.archive import (
     SECRET_KEY,
     Writer,
     new_file,
-    opened,
+    open_archive,
 )
 from portal.processes.backups.manifest import FORMAT_VERSION, Manifest
 
@@ -55,12 +55,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def check(path: Path) -> None:
-    with opened(path) as backup:
+    with open_archive(path) as backup:
         backup.verify()
 
 
 def test_archive_round_trip(path: Path) -> None:
-    with opened(path) as backup:
+    with open_archive(path) as backup:
         backup.verify()
         assert replace(backup.manifest, members={}) == MANIFESTO
         for _ in range(2):  # More than once, each time from its beginning.
@@ -250,5 +250,5 @@ def test_unusable_target_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BackupRefused, match=words), new_file(path, force=True):
             pass
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "nothing"):
-        with pytest.raises(BackupRefused, match="There is no file"), opened(path):
+        with pytest.raises(BackupRefused, match="There is no file"), open_archive(path):
             pass

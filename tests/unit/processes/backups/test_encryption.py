@@ -23,7 +23,7 @@ from portal.processes.backups.archive import (
     SECRET_KEY,
     Writer,
     new_file,
-    opened,
+    open_archive,
 )
 from portal.processes.backups.encryption import Key, Lock
 from portal.settings import load_settings
@@ -72,7 +72,7 @@ def key_in(secret: Path) -> Key:
 
 
 def check(path: Path, key: Key | None) -> None:
-    with opened(path, key) as backup:
+    with open_archive(path, key) as backup:
         backup.verify()
 
 
@@ -80,7 +80,7 @@ def test_an_encrypted_backup_opens_with_its_key_as_often_as_needed(
     sealed: tuple[Path, Path],
 ) -> None:
     path, secret = sealed
-    with opened(path, key_in(secret)) as backup:
+    with open_archive(path, key_in(secret)) as backup:
         backup.verify()
         for _ in range(2):
             with backup.open(DATABASE) as dump:
@@ -166,7 +166,10 @@ def test_a_bit_that_turned_is_noticed(sealed: tuple[Path, Path], at: int) -> Non
 
 def test_another_key_opens_nothing(sealed: tuple[Path, Path]) -> None:
     wrong = Key(identities=(x25519.Identity.generate(),))
-    with pytest.raises(BackupRefused, match="not its key or passphrase"), opened(sealed[0], wrong):
+    with (
+        pytest.raises(BackupRefused, match="not its key or passphrase"),
+        open_archive(sealed[0], wrong),
+    ):
         pass
 
 
@@ -174,11 +177,11 @@ def test_missing_or_needless_key_is_reported_with_advice(
     sealed: tuple[Path, Path], tmp_path: Path
 ) -> None:
     path, secret = sealed
-    with pytest.raises(BackupRefused, match="is encrypted"), opened(path):
+    with pytest.raises(BackupRefused, match="is encrypted"), open_archive(path):
         pass
     plain = tmp_path / "plain.tar"
     write(plain, None)
-    with pytest.raises(BackupRefused, match="not encrypted"), opened(plain, key_in(secret)):
+    with pytest.raises(BackupRefused, match="not encrypted"), open_archive(plain, key_in(secret)):
         pass
 
 
@@ -271,5 +274,5 @@ def test_recipients_are_public_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_reading_may_stop_in_the_middle(sealed: tuple[Path, Path]) -> None:
     path, secret = sealed
-    with opened(path, key_in(secret)) as backup, backup.open(DATABASE) as dump:
+    with open_archive(path, key_in(secret)) as backup, backup.open(DATABASE) as dump:
         assert dump.read(10) == DUMP[:10]

@@ -190,7 +190,7 @@ class Downloader:
         encoding = _header(response, "content-encoding").lower()
         pieces = self._count_bytes(response, url.host)
         if encoding in ("gzip", "x-gzip"):
-            pieces = inflated(pieces)
+            pieces = inflate(pieces)
         elif encoding not in ("", "identity"):
             raise _unavailable(N_("its encoding is not supported"))
         write_limited(pieces, stream, max_bytes)
@@ -244,7 +244,7 @@ class Downloader:
         raise _unavailable(N_("the robots.txt of its server cannot be read"))
 
 
-def inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def inflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Decompress gzip, in pieces that stay small however well it was compressed. Raises
     PageUnavailable."""
     inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)

@@ -9,7 +9,7 @@ from typing import IO
 from xml.etree.ElementTree import Element, ParseError
 
 from portal.errors import N_, PageUnavailable
-from portal.services.documents.sources.web.downloading import Downloader, inflated, write_limited
+from portal.services.documents.sources.web.downloading import Downloader, inflate, write_limited
 
 _MAX_BYTES = 10 * 1024 * 1024
 # Ten for each of the 50,000 pages that a sitemap may have; a parsed element takes 150 bytes.
@@ -73,5 +73,5 @@ def _unpack(stream: IO[bytes]) -> bytes:
         return stream.read()
     with tempfile.SpooledTemporaryFile(max_size=_MAX_BYTES) as whole:
         pieces = iter(lambda: stream.read(_PIECE_BYTES), b"")
-        write_limited(inflated(pieces), whole, _MAX_BYTES)
+        write_limited(inflate(pieces), whole, _MAX_BYTES)
         return whole.read()

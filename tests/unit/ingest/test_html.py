@@ -167,14 +167,14 @@ def test_endlessly_nested_page_is_read_without_its_tags(tmp_path: Path, opened: 
     ],
 )
 def test_pages_without_end_tags_are_not_deep(html: str) -> None:
-    assert html_reader.flattened(html) == (html, False)
+    assert html_reader.flatten(html) == (html, False)
 
 
 @pytest.mark.parametrize(
     "html", ["<div " * 2_000, '<div a="' * 2_001, "<!--" * 2_000, "<xmp>" * 2_000]
 )
 def test_unclosed_markup_is_scanned_once(html: str) -> None:
-    assert html_reader.flattened(html) == (html, False)
+    assert html_reader.flatten(html) == (html, False)
 
 
 def test_too_many_characters_are_rejected(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ from portal.domain.search.fusion import PROXIMITY
 from portal.services.search import dynamic_config
 from portal.services.search.engine import search
 from portal.store.search.keywords.index import SHARED_CHUNKS
+from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms
+from portal.text.terms.lexicon import translated_share, translations
 from portal.text.terms.proximity import closeness
 
 Places = npt.NDArray[np.int64]
@@ -115,21 +117,31 @@ class Truth:
         return _listed(places[:k])
 
     def _near(self, question: Question, places: Places, fused: Scores, fade: float) -> Places:
-        """Return the best places in the order with adjacent words."""
+        """Return the best places in the order with adjacent and translated words."""
         how = self._fusing
         if (how.fusion, how.normalisation) != (Fusion.WEIGHTED, Normalisation.CALIBRATED):
             return places
         terms = query_terms(question.text)
-        close = np.array([closeness(terms, one) for one in self._terms_of(places)])
+        language, senses = detect_language(question.text), translations(terms)
+        close = [
+            PROXIMITY * fade * closeness(terms, words)
+            if spoken == language
+            else translated_share(terms, senses, words)
+            for words, spoken in self._words_of(places)
+        ]
         share = how.text_weight / (how.vector_weight + how.text_weight)
-        added = PROXIMITY * share * fade * np.where(fused > 0, close, 0.0)
+        added = share * np.where(fused > 0, close, 0.0)
         return places[np.argsort(-(fused + added), kind="stable")]
 
-    def _terms_of(self, places: Places) -> list[str]:
+    def _words_of(self, places: Places) -> list[tuple[str, str]]:
+        """Return the terms and the language of each chunk."""
         ids = [self._corpus.chunk_ids[place] for place in _listed(places)]
         with psycopg.connect(self._corpus.services.database.conninfo) as connection:
-            query = "SELECT id, terms FROM document_chunks WHERE id = ANY(%s)"
-            found: dict[UUID, str] = dict(connection.execute(query, [ids]).fetchall())
+            query = "SELECT id, terms, language FROM document_chunks WHERE id = ANY(%s)"
+            found: dict[UUID, tuple[str, str]] = {
+                id_: (terms, language)
+                for id_, terms, language in connection.execute(query, [ids]).fetchall()
+            }
         return [found[id_] for id_ in ids]
 
     def _best(self, cosines: Vector, question: Question, profile: Profile, k: int) -> Places:

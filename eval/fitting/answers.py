@@ -58,7 +58,7 @@ def by_reading(evidence: Evidence, _best: float) -> tuple[float, ...]:
 
 
 def across(evidence: Evidence, best: float) -> tuple[float, ...]:
-    return (evidence.read or 0.0, best, evidence.holds, 1.0)
+    return (evidence.read or 0.0, best, evidence.holds, evidence.met, 1.0)
 
 
 def by_words(evidence: Evidence, _best: float) -> tuple[float, ...]:

@@ -41,13 +41,14 @@ from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.text.characters.folding import fold
 from portal.text.language import detect_language
 from portal.text.terms.analyser import index_terms
+from portal.text.terms.lexicon import Sense, share_of_best, translations
 
 # Words in a statement's headings, table header or introduction count as well, but less; those of
 # the document's title less still.
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # The max numbers of statements that are compared with the question, since a table of short rows has
 # hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
-# the other, where no words help to choose, two. There nearness adds to what the model reads.
+# the other, where words help less to choose, two. There nearness adds to what the model reads.
 _OWN, _ACROSS = (32, 10, 0.0), (64, 16, 7.0)
 # What shared words and the rank of the source add to the nearness of a statement.
 _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
@@ -64,9 +65,10 @@ Shares = NDArray[np.float32]
 
 # Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words and
 # the kind of answer; in another language over what it read, the log odds of the best statement in
-# the question's own and the kind; without a model over confidence and the shared words.
+# the question's own, the kind and the translated words, fitted to five sets; without a model over
+# confidence and the shared words.
 BY_READING = (0.53, 2.44, 0.95, -1.5)
-ACROSS = (0.65, -0.7, 4.0, -8.2)
+ACROSS = (0.53, -0.55, 2.9, 4.75, -7.25)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0
@@ -76,8 +78,9 @@ NO_STATEMENT = -5.0
 class Evidence:
     """The features of a statement. `odds` is the search confidence of its source, in log odds.
     `met` is the weighted share of the question's words that it matches in its context, `own`
-    without it. `read` is what the model says, in log odds: NaN if others promise more, None without
-    a model. `holds` if it has the wanted kind of answer."""
+    without it; in another language a word is matched by what it means. `read` is what the model
+    says, in log odds: NaN if others promise more, None without a model. `holds` if it has the
+    wanted kind of answer."""
 
     odds: float
     met: float
@@ -98,8 +101,10 @@ class Evidence:
 
     def log_odds_across(self, best: float) -> float:
         """Return the same in another language than the question's, in which the best has `best`."""
-        # Words say nothing across languages; without a model the search alone does.
-        return self.odds if self.read is None else _sum(ACROSS, (self.read, best, self.holds, 1.0))
+        # Without a model the search alone says something.
+        if self.read is None:
+            return self.odds
+        return _sum(ACROSS, (self.read, best, self.holds, self.met, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +143,9 @@ class Judged:
     def on_topic(self) -> float:
         """Return how far the source is on the subject of the question, as an answer or not: by the
         words that it shares, across languages by its rank in the search."""
-        by_search = self.source.confidence if self.is_foreign else 0.0
-        return max((by_search, *(one.evidence.met for one in self.candidates)))
+        if self.is_foreign:
+            return self.source.confidence
+        return max((one.evidence.met for one in self.candidates), default=0.0)
 
 
 def judge(
@@ -237,13 +243,15 @@ class _ReadSource:
         self.read: dict[int, float] = {}
         self.otherwise: float | None = None
         weights = np.array([word.weight for word in words], np.float32)
-        own = _lexical(words, self.texts)
+        # What each word means in the other language.
+        means = _translations(words) if is_foreign else None
+        own = _lexical(words, self.texts, means)
         in_range = rows_in_range(question, self.statements)
         for place in in_range or ():
             # A number of the question is in the row's range.
             own[place, [has_figure(word.text) for word in words]] = 1
-        above = _lexical(words, self.contexts) * _IN_CONTEXT
-        title = _lexical(words, [source.title]) * _IN_TITLE
+        above = _lexical(words, self.contexts, means) * _IN_CONTEXT
+        title = _lexical(words, [source.title], means) * _IN_TITLE
         self.own = _means(own, weights)
         self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
         self.holding = self._holding(question, wanted)
@@ -402,8 +410,17 @@ def _means(shares: Shares, weights: Shares) -> Shares:
     return means
 
 
-def _lexical(words: Sequence[Word], texts: Sequence[str]) -> Shares:
-    """Return which words each text has: (texts, words) of 0 and 1."""
+def _translations(words: Sequence[Word]) -> list[tuple[Sense, ...]]:
+    return translations([one.text if one.is_han else one.term for one in words])
+
+
+def _lexical(
+    words: Sequence[Word],
+    texts: Sequence[str],
+    means: Sequence[Sequence[Sense]] | None = None,
+) -> Shares:
+    """Return which words each text has: (texts, words) of 0 and 1; of words that it has only in
+    what they mean, the share of the best translation."""
     # Chinese words match as substrings, because next to other characters they may be segmented
     # differently.
     found = np.zeros((len(texts), len(words)), np.float32)
@@ -411,7 +428,8 @@ def _lexical(words: Sequence[Word], texts: Sequence[str]) -> Shares:
         terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}
         folded = fold(text).text
         for column, word in enumerate(words):
-            found[row, column] = word.term in terms or (
-                word.is_han and len(word.text) > 1 and word.text in folded
-            )
+            if word.term in terms or (word.is_han and len(word.text) > 1 and word.text in folded):
+                found[row, column] = 1
+            elif means is not None:
+                found[row, column] = share_of_best(means[column], terms)
     return found

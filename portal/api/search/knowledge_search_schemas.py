@@ -73,7 +73,9 @@ class PartsModel(ResponseModel):
     vector: float = Field(description="contribution of meaning", examples=[0.42])
     text: float = Field(description="contribution of keywords", examples=[0.3])
     domain: float = Field(description="contribution of the preferred domain", examples=[0.0])
-    proximity: float = Field(description="contribution of adjacent words", examples=[0.1])
+    proximity: float = Field(
+        description="contribution of adjacent or translated words", examples=[0.1]
+    )
 
 
 class ResultModel(ResponseModel):

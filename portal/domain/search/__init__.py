@@ -99,7 +99,7 @@ class Weights:
 
 class Parts(NamedTuple):
     """The parts of a score: one of each leg, that of a preferred domain, and that of words that
-    stand together."""
+    stand together or, in another language, are translated."""
 
     vector: float = 0.0
     text: float = 0.0

@@ -18,8 +18,8 @@ from portal.domain.search import NO_PARTS, Fusion, Normalisation, Parts, Weights
 
 RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
 
-# The weight of adjacent words as a share of the weight of words, and how many of the
-# best are compared by it, however many are wanted (docs/retrieval-quality.md).
+# The weight of adjacent words as a share of the weight of words, which translated ones have whole,
+# and how many of the best are compared, however many are wanted (docs/retrieval-quality.md).
 PROXIMITY = 2 / 3
 MAX_COMPARED_BY_PROXIMITY = 20
 
@@ -203,31 +203,23 @@ def _in_order(
     ]
 
 
-# --- adjacent words --------------------------------------------------------------------
+# --- adjacent and translated words ----------------------------------------------------
 
 
 def add_proximity(
-    ranked: Sequence[Ranked], closeness: Sequence[float], ranking: Ranking, fade: float
+    ranked: Sequence[Ranked], shares: Sequence[float], ranking: Ranking
 ) -> list[Ranked]:
-    """Return the order after adjacent words were added to the scores of the best, with
-    the `fading` of words; `closeness` has values in [0, 1] of the first ones. Scores remain in
-    [0, 1]."""
-    weight = PROXIMITY * ranking.weights.text
-    share = 1 / (1 + weight)
-    added = share * weight * fade
-    each = chain(closeness, repeat(0.0))
-    compared = [
-        Ranked(
-            offer,
-            Parts(
-                share * parts.vector,
-                share * parts.text,
-                # What neither leg supports is not told apart by its words.
-                proximity=added * close if parts.score > 0 else 0.0,
-            ),
-        )
-        for (offer, parts), close in zip(ranked, each, strict=False)
-    ]
+    """Return the order after the words of the best were looked at: `shares` of the weight of words,
+    in [0, 1], of the first ones. Scores remain in [0, 1]."""
+    text = ranking.weights.text
+    scaled = 1 / (1 + PROXIMITY * text)
+    compared = []
+    for (offer, parts), share in zip(ranked, chain(shares, repeat(0.0)), strict=False):
+        vector, words = scaled * parts.vector, scaled * parts.text
+        # What neither leg supports is not told apart by its words.
+        added = scaled * text * share if parts.score > 0 else 0.0
+        missing = max(0.0, 1 - vector - words)
+        compared.append(Ranked(offer, Parts(vector, words, proximity=min(added, missing))))
     return sorted(compared, key=lambda one: -one.score)
 
 

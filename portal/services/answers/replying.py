@@ -3,13 +3,13 @@ language model is to read as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from portal.answering import replies
 from portal.answering.quoting.rendering import as_markdown
-from portal.answering.replies import Task
+from portal.answering.replies import Message, Task
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.store.answers import sources as source_store
@@ -49,6 +49,12 @@ _WORDS = {
         "en": "Summarizing needs a language model, and this portal only quotes at the moment. "
         "I can list a document's outline: name its title, as in “Summarise {title}”.",
     },
+    "comparison": {
+        "zh": "比较文档需要语言模型，而本站目前只引用原文。"
+        "请就每份文档分别提问，或者让我“总结《{title}》”。",
+        "en": "Comparing documents needs a language model, and this portal only quotes at the "
+        "moment. Ask about each of them in turn, or have me “summarise {title}”.",
+    },
 }
 
 
@@ -76,13 +82,23 @@ def find_reply(
     enabled_count, total_count = selection_store.count(session, user, conversation_id, scope=scope)
     if not enabled_count:
         return Reply(say("none" if not total_count else "scope_off" if scope else "all_off"))
-    if understood is None or understood.task is Task.COMPARISON:
+    if understood is None:
         return None
     titles = _titles(session, user, conversation_id, scope)
     if understood.task is Task.LIST_DOCUMENTS:
         head = say("listed", enabled=enabled_count, total=total_count)
         rest = enabled_count - _MAX_LISTED
         return Reply(_list(head, titles, say("more", count=rest) if rest > 0 else ""))
+    return _reply_about(session, understood, titles, say)
+
+
+def _reply_about(
+    session: Session, understood: Message, titles: dict[UUID, str], say: Callable[..., str]
+) -> Reply | None:
+    """Return the reply to a request to outline or compare documents; None for a question."""
+    if understood.task is Task.COMPARISON:
+        named = [] if understood.may_ask else _all_named(understood.subject, titles)
+        return Reply(say("comparison", title=as_markdown(titles[named[0]]))) if named else None
     document_id = _find(session, understood.subject, titles)
     if document_id is None:
         title = as_markdown(next(iter(titles.values())))

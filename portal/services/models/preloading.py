@@ -30,6 +30,11 @@ def load_ahead(services: Services) -> threading.Thread:
 
 
 def _load(services: Services) -> None:
+    _load_model(services)
+    lexicon.load()
+
+
+def _load_model(services: Services) -> None:
     try:
         with services.database.begin() as session:
             serving = registry.find_active(session)
@@ -38,7 +43,6 @@ def _load(services: Services) -> None:
         embedder = catalog.loaded(services, serving).embedder
         embedder.embed_chunks(["?"])  # Waits for the model, unlike a query.
         embedder.embed_query("?")
-        lexicon.load()
     except Exception as error:  # noqa: BLE001 - searches go on without it, and report the error
         log.warning("model_not_loaded_ahead", error_type=type(error).__name__)
     else:

@@ -142,6 +142,15 @@ def test_document_is_outlined_by_its_first_heading(handbook: Portal) -> None:
     assert "请写出文档标题" in answer_to(handbook, "总结一下采购合同").content
 
 
+def test_comparison_of_documents_is_declined_and_other_comparisons_are_questions(
+    handbook: Portal,
+) -> None:
+    handbook.add("Trips are booked a week ahead.", name="travel.md")
+    assert "needs a language model" in answer_to(handbook, "Compare handbook and travel").content
+    answer = answer_to(handbook, "比较一下不同工龄的年假天数")
+    assert "语言模型" not in answer.content
+
+
 def test_portal_without_documents_reports_it(portal: Portal) -> None:
     assert "还没有文档" in answer_to(portal, "年假有几天？").content
 

@@ -46,6 +46,16 @@ def test_english_words_find_their_document_first(library_of_two: Portal) -> None
     assert ask(library_of_two, "When does the office close?")[0].title == "handbook"
 
 
+def test_translated_words_add_to_the_score_in_the_other_language(portal: Portal) -> None:
+    portal.add("The deposit for the warehouse is two months of rent.", name="lease.md")
+    portal.add("Cats purr when they are content.", name="cats.md")
+    portal.add("仓库押金由财务保管。", name="规定.md")
+    hits = {one.title: one for one in ask(portal, "仓库押金多少", explain=True)}
+    added = {title: one.parts.proximity for title, one in hits.items()}
+    assert added["lease"] > added["cats"] == 0
+    assert hits["规定"].score <= 1
+
+
 def test_private_document_never_ranks_for_another_user(portal: Portal) -> None:
     owner, other = portal.user("owner"), portal.user("other")
     portal.add(LEAVE, owner=owner, visibility=Visibility.PRIVATE)

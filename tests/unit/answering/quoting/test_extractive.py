@@ -12,6 +12,7 @@ import pytest
 from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
 from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.answering.quoting.relevance import Evidence, judge
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
 from portal.settings import ChatSettings
 from tests.unit.answering.sources import source
@@ -333,6 +334,20 @@ def test_other_language_is_searched_only_when_the_own_does_not_answer():
     assert [one.quoted.source.chunk_id for one in events if getattr(one, "quoted", None)] == [
         across.found[0].chunk_id
     ]
+
+
+def test_words_count_in_translation_in_the_other_language():
+    english = source(
+        1, "Pets are not allowed. The deposit is returned after a month.", title="Lease"
+    )
+    english = replace(english, language="en")
+    pets, deposit = judge("押金什么时候退还？", "zh", [english])[0].candidates
+    assert deposit.evidence.met > pets.evidence.met
+
+
+def test_the_more_words_are_translated_the_likelier_a_statement_answers():
+    few, many = (Evidence(0.0, met, met, read=2.0) for met in (0.1, 0.6))
+    assert many.log_odds_across(-2.0) > few.log_odds_across(-2.0)
 
 
 def test_several_parts_search_the_other_language_once():

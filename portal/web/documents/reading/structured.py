@@ -14,6 +14,7 @@ from portal.text.layout.sentences import trim
 from portal.text.layout.tables import table_rows
 
 _BULLET = re.compile(r"[-*+•·▪◦‣–]\s+(?=\S)")
+_PARAGRAPH_BREAK = re.compile(r"\n(?:[^\S\n]*\n)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +135,13 @@ def _pieces(
 
 
 def _text(content: str, start: int, end: int, marks: _Marks) -> Iterator[TextPiece]:
-    first, last = trim(content, start, end)
-    if first < last:
-        yield marks.piece(content, first, last)
+    breaks = [place.span() for place in _PARAGRAPH_BREAK.finditer(content, start, end)]
+    starts = (start, *(after for _, after in breaks))
+    ends = (*(before for before, _ in breaks), end)
+    for paragraph in zip(starts, ends, strict=True):
+        first, last = trim(content, *paragraph)
+        if first < last:
+            yield marks.piece(content, first, last)
 
 
 def _table(content: str, table: Block, marks: _Marks) -> TablePiece:

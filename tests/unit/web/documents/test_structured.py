@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from portal.domain.documents import Chunk
-from portal.domain.documents.structure import Block, BlockKind
+from portal.domain.documents.structure import Block, BlockKind, LaidOutText
 from portal.domain.search import Span
 from portal.web.documents.reading.structured import ListPiece, TablePiece, TextPiece, chunk_pieces
 
@@ -71,3 +71,19 @@ def test_chosen_mark_is_the_one_that_links_lead_to() -> None:
         Chunk(index=0, content="a a a", char_start=0, char_end=5), spans, spans[1]
     )
     assert (piece.is_first, piece.first) == (True, 1)
+
+
+def test_blank_lines_part_paragraphs_and_a_mark_across_them() -> None:
+    content = "One line\nof two. Cited.\n \n\nMore of it.\n\nLast."
+    spans = [Span(content.index("Cited"), content.index(" of it"))]
+    pieces = list(chunk_pieces(LaidOutText(content), spans))
+    shown = [
+        (piece.text, [piece.text[mark.start : mark.end] for mark in piece.spans], piece.is_first)
+        for piece in pieces
+        if isinstance(piece, TextPiece)
+    ]
+    assert shown == [
+        ("One line\nof two. Cited.", ["Cited."], True),
+        ("More of it.", ["More"], False),
+        ("Last.", [], False),
+    ]

@@ -267,7 +267,10 @@ def test_stop_keeps_what_was_written_and_ends_the_request(
     chat = ChatPage(portal.open_window(language).page)
     answer = chat.begin_without_waiting(words.question)
     expect(answer).to_contain_text(f"{words.begins} [1].")
-    chat.page.get_by_test_id("chat-stop").click()
+    chat.page.get_by_test_id("chat-stop").press("Enter")
+    # The button is gone: what is typed at once goes where the next question is written.
+    chat.page.keyboard.type("more")
+    expect(chat.field).to_have_value("more")
     expect(answer).to_have_attribute("data-status", "stopped")
     expect(answer).to_contain_text(words.begins)
     expect(answer).to_contain_text(words.stopped)

@@ -25,7 +25,9 @@ export function watchChat() {
     }
   });
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-stop]")) stop();
+    if (!event.target.closest("[data-stop]")) return;
+    stop();
+    document.getElementById("chat-input").focus({ preventScroll: true });
   });
   showLatest();
   askPending();

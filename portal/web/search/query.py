@@ -101,8 +101,14 @@ class SearchQuery:
         )
 
     @property
-    def has_filters(self) -> bool:
-        return bool(self.metadata or self.fusion or self.vector_percent is not None)
+    def is_advanced(self) -> bool:
+        return bool(
+            self.metadata
+            or self.fusion
+            or self.vector_percent is not None
+            or self.is_fuzzy
+            or self.mode is not SearchMode.HYBRID
+        )
 
     def request(self) -> SearchRequest:
         """Return the search request. Raises InvalidInput for an invalid metadata filter."""

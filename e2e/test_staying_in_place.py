@@ -58,6 +58,10 @@ def test_question_outlives_the_session_and_shows_at_once(
 
     page.locator("body").press("Control+k")
     page.get_by_test_id("go-text").press_sequentially("weatherc")
+    page.keyboard.press("Escape")
+    expect(page.locator("#dialog")).not_to_be_visible()
+    page.locator("body").press("Control+k")
+    page.get_by_test_id("go-text").press_sequentially("weatherc")
     expect(page.get_by_test_id("go-results")).to_contain_text("Weathercock")
     page.get_by_test_id("go-text").press("ArrowDown")
     page.keyboard.press("Enter")

@@ -82,10 +82,12 @@ class MarkerStream:
             self._take_piece(piece)
         return self._given()
 
-    def close(self) -> list[MarkedText]:
-        """Return the rest; the text is complete."""
+    def close(self, *, is_cut: bool = False) -> list[MarkedText]:
+        """Return the rest; the text is complete, or was cut, perhaps within a marker."""
         for piece in self._code.close():
             self._take_piece(piece)
+        if is_cut and BEGINNING.match(self._held):
+            self._held = ""
         self._finish()
         self._flush_spaces()
         return self._given()

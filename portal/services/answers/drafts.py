@@ -65,9 +65,9 @@ class AnswerDraft:
         """Add the model's output, and return it with valid markers only."""
         return self._take(self._markers.feed(text))
 
-    def close(self) -> tuple[MarkedText, ...]:
+    def close(self, status: MessageStatus) -> tuple[MarkedText, ...]:
         """Return the text that was held back because it might have become a marker."""
-        return self._take(self._markers.close())
+        return self._take(self._markers.close(is_cut=status is not MessageStatus.DONE))
 
     def _take(self, pieces: Sequence[MarkedText]) -> tuple[MarkedText, ...]:
         self._text += [piece.text for piece in pieces]

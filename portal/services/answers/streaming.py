@@ -103,7 +103,7 @@ class AnswerStream(Iterator[AnswerEvent]):
                 source_count=len(answering.prompt.sources),
             )
             status = yield from self._write()
-            if rest := self._draft.close():
+            if rest := self._draft.close(status):
                 yield TextWritten(rest)
             with tracing.span("answer.cite"):
                 finished = AnswerFinished(self._draft.finish(status))
@@ -124,7 +124,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         if self._draft.is_finished:
             return
         try:
-            self._draft.close()
+            self._draft.close(MessageStatus.STOPPED)
             self._draft.finish(MessageStatus.STOPPED)
         except PortalError as error:
             log.warning("stopped_answer_not_kept", code=error.code)

@@ -201,3 +201,16 @@ def test_a_long_answer_is_read_in_linear_time():
         stream.feed(text[start : start + 7])
     stream.close()
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("held", ["[", "[1", "【2", "[来源"])
+def test_text_that_is_cut_within_a_marker_ends_before_it(held):
+    stream = MarkerStream(SOURCES)
+    pieces = [*stream.feed(f"Three days{held}"), *stream.close(is_cut=True)]
+    assert "".join(piece.text for piece in pieces) == "Three days"
+
+
+def test_text_that_is_cut_elsewhere_keeps_its_brackets():
+    stream = MarkerStream(SOURCES)
+    pieces = [*stream.feed("Three [x] days [1]"), *stream.close(is_cut=True)]
+    assert "".join(piece.text for piece in pieces) == "Three [x] days [1]"

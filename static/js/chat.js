@@ -27,7 +27,8 @@ export function watchChat() {
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-stop]")) return;
     stop();
-    document.getElementById("chat-input").focus({ preventScroll: true });
+    // A phone's keyboard would cover the answer.
+    if (event.pointerType !== "touch") document.getElementById("chat-input").focus({ preventScroll: true });
   });
   showLatest();
   askPending();

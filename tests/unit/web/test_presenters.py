@@ -69,7 +69,7 @@ def test_failure_is_shown_in_the_readers_language(app: Flask):
     with app.test_request_context():
         with force_locale("zh_Hans_CN"):
             told = presenters.failure_message(failure)
-            assert told.startswith("“合同.pdf”无法检索：第 3–9 页没有文本")
+            assert told.startswith("“合同.pdf”无法搜索：第 3–9 页没有文本")
             assert told.endswith("或请管理员安装文字识别。")
         with force_locale("en"):
             told = presenters.failure_message(failure)

@@ -86,6 +86,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     keys.type("Handbook")
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Handbook")
+    expect(page.locator("#document-filters")).to_be_hidden()
     # Uploads from here go here. Choosers are listened for long before the key: one that opens while
     # the browser is only being asked to tell of them is missed.
     path = tmp_path / "leave.txt"
@@ -96,6 +97,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     row = rows_of(page)
     expect(row).to_have_count(1)
     expect(row).to_contain_text("Handbook")
+    expect(page.locator("#document-filters")).to_be_visible()
     tab_to(page.get_by_test_id("select-document"))
     keys.press("Space")
     expect(page.get_by_text("1 selected")).to_be_visible()

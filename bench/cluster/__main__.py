@@ -6,14 +6,12 @@ import argparse
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from types import FrameType
 
 from bench.cluster import programs
+from bench.cluster.keeping import keep
 from bench.cluster.machines import Cluster, Layout
-
-_LOOK_EVERY_S = 1.0
 
 
 def main() -> int:
@@ -39,7 +37,7 @@ def main() -> int:
         cluster.start()
         ready.set()
         _show(cluster)
-        _watch(cluster, stopping, promote_after_s=options.promote_after)
+        keep(cluster, stopping, promote_after_s=options.promote_after)
     except KeyboardInterrupt:
         pass
     finally:
@@ -87,43 +85,6 @@ def _show(cluster: Cluster) -> None:
         "\nStop with Ctrl-C.\n",
         flush=True,
     )
-
-
-def _watch(cluster: Cluster, stopping: threading.Event, *, promote_after_s: float) -> None:
-    roles = {name: state.role for name, state in cluster.states().items()}
-    dead_since: float | None = None
-    while not stopping.wait(_LOOK_EVERY_S):
-        for process in cluster.processes:
-            if not process.is_running and not stopping.is_set():
-                process.start()
-                print(f"{process.name} died; started again as {process.pid}", flush=True)
-        now = {name: state.role for name, state in cluster.states().items()}
-        for name, role in now.items():
-            if role != roles[name]:
-                print(f"{name}: {roles[name]} → {role}", flush=True)
-        roles = now
-        primary = cluster.primary
-        if primary is None:
-            dead_since = dead_since or time.monotonic()
-            if promote_after_s and time.monotonic() - dead_since > promote_after_s:
-                print(f"promoted {cluster.promote().name}", flush=True)
-            continue
-        dead_since = None
-        for node in cluster.nodes:
-            if not node.is_running:
-                print(f"{node.name} is down; it returns as a replica", flush=True)
-                _bring_back(cluster, node.name)
-
-
-def _bring_back(cluster: Cluster, name: str) -> None:
-    node = next(node for node in cluster.nodes if node.name == name)
-    primary = cluster.primary
-    if primary is None:
-        return
-    if (node.cluster / "standby.signal").exists():
-        node.start()
-    else:
-        node.rejoin(primary)
 
 
 if __name__ == "__main__":

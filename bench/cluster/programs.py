@@ -87,14 +87,15 @@ class Process:
 
     def kill(self) -> None:
         """End the process and its children as kill -9 does."""
-        if self._process is None:
+        process = self._process  # Another may be started as soon as it is dead.
+        if process is None:
             return
         with contextlib.suppress(psutil.NoSuchProcess):
-            ours = psutil.Process(self._process.pid)
+            ours = psutil.Process(process.pid)
             for one in [*ours.children(recursive=True), ours]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     one.kill()
-        self._process.wait()
+        process.wait()
 
     def restart(self) -> None:
         self.kill()

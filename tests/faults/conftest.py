@@ -36,6 +36,7 @@ COUNTS = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("portal")
     group.addoption("--kills", default="", metavar="NAME=N,…", help=f"of {', '.join(COUNTS)}")
+    group.addoption("--minutes", type=float, default=2, help="how long people work in test_hour.py")
     group.addoption("--faults-page", type=Path, metavar="FILE", help="renew the table there")
 
 
@@ -67,6 +68,11 @@ def counts(request: pytest.FixtureRequest, is_long: bool) -> dict[str, int]:
 
 
 @pytest.fixture
+def minutes(request: pytest.FixtureRequest) -> float:
+    return float(request.config.getoption("--minutes"))
+
+
+@pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """Chance that can be had again: what a failed test printed goes into --seed."""
     seed = request.config.getoption("--seed")
@@ -81,8 +87,16 @@ class Tally:
     def __init__(self, node: pytest.Item) -> None:
         self._node = node
 
-    def note(self, fault: str, *, recovery_s: float | None = None, tried: int = 1) -> None:
-        self._node.user_properties.append((_PROPERTY, [fault, tried, recovery_s]))
+    def note(
+        self,
+        fault: str,
+        *,
+        recovery_s: float | None = None,
+        tried: int = 1,
+        retried: int | None = None,
+    ) -> None:
+        """Note a fault; `retried` is how often one person had to repeat a request."""
+        self._node.user_properties.append((_PROPERTY, [fault, tried, recovery_s, retried]))
 
 
 @pytest.fixture
@@ -121,11 +135,19 @@ def _noted(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, list[Any]]]
 
 
 def _rows(noted: Sequence[tuple[str, list[Any]]]) -> Iterator[Sequence[str]]:
-    yield "fault", "tried", "acknowledged and lost", "back after, median", "longest"
-    yield "---", "--:", "--:", "--:", "--:"
+    yield (
+        "fault",
+        "tried",
+        "acknowledged and lost",
+        "back after, median",
+        "longest",
+        "retries a person",
+    )
+    yield "---", "--:", "--:", "--:", "--:", "--:"
     for fault in dict.fromkeys(value[0] for _, value in noted):
         of_it = [(outcome, value) for outcome, value in noted if value[0] == fault]
         times = [value[2] for _, value in of_it if value[2] is not None]
+        retries = [value[3] for _, value in of_it if value[3] is not None]
         is_well = all(outcome == "passed" for outcome, _ in of_it)
         yield (
             fault,
@@ -133,4 +155,5 @@ def _rows(noted: Sequence[tuple[str, list[Any]]]) -> Iterator[Sequence[str]]:
             "0" if is_well else "a test failed",
             f"{statistics.median(times):.1f} s" if times else "–",
             f"{max(times):.1f} s" if times else "–",
+            f"{max(retries)} at most" if retries else "–",
         )

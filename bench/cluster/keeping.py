@@ -41,7 +41,8 @@ def keep(
                 say(f"promoted {cluster.promote().name}")
             continue
         dead_since = None
-        for node in [one for one in cluster.nodes if not one.is_running]:
+        # The primary may have died since: it is not its own replica.
+        for node in [one for one in cluster.nodes if not one.is_running and one is not primary]:
             say(f"{node.name} is down; it returns as a replica")
             try:
                 _bring_back(node, primary)

@@ -83,22 +83,22 @@ class Person(threading.Thread):
             if answer is not None and answer.status_code not in _BUSY:
                 assert answer.status_code < 500, (method, path, answer.text)
                 return answer
-            # As Retry-After says, and no sooner.
-            again = answer.headers.get("Retry-After", _AGAIN_S) if answer is not None else _AGAIN_S
-            time.sleep(float(again))
         raise AssertionError(f"{method} {path} was not answered")
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response | None:
-        """Send a request once, and note when it was not answered or the portal was busy."""
-        answer = None
+        """Send a request once. If it is not answered, or the portal is busy, note that, and wait
+        as long as it says."""
+        answer, again_s = None, _AGAIN_S
         try:
             answer = self._client.request(method, path, **request)
             reason = f"{answer.status_code} {_code(answer)}"
+            again_s = float(answer.headers.get("Retry-After", _AGAIN_S))
         except httpx.TransportError as error:
             reason = type(error).__name__
         if answer is None or answer.status_code in _BUSY:
             refusal = Refusal(time.monotonic(), self.requests, f"{method} {path}", reason)
             self.refusals.append(refusal)
+            time.sleep(again_s)
         return answer
 
     def _upload(self) -> None:

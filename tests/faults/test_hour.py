@@ -131,7 +131,12 @@ def test_an_hour_of_kills_loses_nothing_acknowledged_and_costs_a_person_one_retr
     for kill, refusals in by_kill:
         fault = f"{kill.kind} of a cluster killed while people work"
         tally.note(fault, recovery_s=kill.back_after_s, retried=_most_retried(refusals))
-    assert [one for one in by_kill if _most_retried(one[1]) > 1] == []
+    assert [
+        (kill.kind, [(one.at - kill.at, one.what, one.reason) for one in of_person])
+        for kill, refusals in by_kill
+        for of_person in refusals
+        if _most_retried([of_person]) > 1
+    ] == []
 
 
 def _count(services: Services, query: str) -> int:

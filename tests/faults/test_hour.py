@@ -130,12 +130,12 @@ def test_an_hour_of_kills_loses_nothing_acknowledged_and_costs_a_person_one_retr
     by_kill = list(_by_kill(people, kills))
     for kill, refusals in by_kill:
         fault = f"{kill.kind} of a cluster killed while people work"
-        tally.note(fault, recovery_s=kill.back_after_s, retried=_most_retried(refusals))
+        tally.note(fault, recovery_s=kill.back_after_s, retried=_most_retried(kill, refusals))
     assert [
         (kill.kind, [(one.at - kill.at, one.what, one.reason) for one in of_person])
         for kill, refusals in by_kill
         for of_person in refusals
-        if _most_retried([of_person]) > 1
+        if _most_retried(kill, [of_person]) > 1
     ] == []
 
 
@@ -233,9 +233,13 @@ def _by_kill(
         yield kill, [[one for one in p.refusals if kill.at <= one.at < end] for p in people]
 
 
-def _most_retried(refusals: Sequence[Sequence[Refusal]]) -> int:
-    """Return how many retries one person needed, without writes that were clearly refused."""
-    return max(sum(one.reason != _REFUSED for one in of_person) for of_person in refusals)
+def _most_retried(kill: Kill, refusals: Sequence[Sequence[Refusal]]) -> int:
+    """Return how many retries one person needed, without writes that a dead primary refused."""
+    return max(sum(not _is_refused_write(kill, one) for one in of) for of in refusals)
+
+
+def _is_refused_write(kill: Kill, refusal: Refusal) -> bool:
+    return kill.kind == _PRIMARY and refusal.reason == _REFUSED
 
 
 def _say(people: Sequence[Person], kills: Sequence[Kill]) -> None:
@@ -252,11 +256,11 @@ def _say(people: Sequence[Person], kills: Sequence[Kill]) -> None:
             for kill, refusals in of_kind
             for of in refusals
             for one in of
-            if one.reason == _REFUSED
+            if _is_refused_write(kill, one)
         ]
         lines.append(
             f"{kind} | {len(of_kind)} | {sum(kill.requests for kill, _ in of_kind)} | "
-            f"{len(all_of) - len(refused)} | {max(_most_retried(found) for _, found in of_kind)} | "
+            f"{len(all_of) - len(refused)} | {max(_most_retried(*one) for one in of_kind)} | "
             f"{len(refused)} | {max(refused, default=0):.1f} s | "
             f"{statistics.median(kill.back_after_s for kill, _ in of_kind):.1f} s"
         )

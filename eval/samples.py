@@ -18,13 +18,16 @@ from eval import sets
 from eval.reference import Bm25, Floats, candidates, fuse_reference
 from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
+from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY
 from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.embeddings.calibration.confidence import Evidence, Weighings
 from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms
+from portal.text.terms.lexicon import translated_share, translations
 
 DEPTH = 50
+TEXT_WEIGHT = 0.3
 SHOWN = 10  # Results that compete with each other.
 JUDGED = 5
 
@@ -191,6 +194,12 @@ def _ask(
         v_width=statistics.v_width,
         text_floor=calibration.text_floor(len(terms), bm25.size),
     )
+    places = np.asarray(places)
+    compared = np.argsort(-fused, kind="stable")[:MAX_COMPARED_BY_PROXIMITY]
+    translated = _translated(material, terms, chunks[places[compared]], statistics.language)
+    for place, share in zip(compared, translated, strict=True):
+        fused[place] += TEXT_WEIGHT * (share or 0.0) if fused[place] > 0 else 0.0
+    share_of = dict(zip(places[compared].tolist(), translated, strict=True))
     best = [places[place] for place in np.argsort(-fused, kind="stable")[:SHOWN]]
     evidence = [
         Evidence(
@@ -199,6 +208,7 @@ def _ask(
             corrected=float(likeness[place]),
             keyword=float(seen[place]),
             coverage=_coverage(terms, material.terms[chunks[place]]),
+            translated=share_of.get(place),
         )
         for place in best
     ]
@@ -217,6 +227,19 @@ def _ask(
             same_language=evidence[rank].language == statistics.language,
         )
         for rank, place in enumerate(best[:JUDGED])
+    ]
+
+
+def _translated(
+    material: Material, terms: Sequence[str], chunks: Sequence[int], language: str
+) -> list[float | None]:
+    """Return the share of the question's words in translation, None in its own language."""
+    senses = translations(terms)
+    return [
+        None
+        if material.languages[row] == language
+        else translated_share(terms, senses, " ".join(material.terms[row]))
+        for row in chunks
     ]
 
 

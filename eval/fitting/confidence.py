@@ -37,6 +37,7 @@ from portal.embeddings.calibration.confidence import (
     ACROSS,
     CONSTANTS,
     FEATURES,
+    TRANSLATED,
     Weighing,
     Weighings,
 )
@@ -61,12 +62,13 @@ class Cut:
     steeper: float
 
 
-# By whether question and chunk are in different languages. More are flagged than the required nine
-# tenths: on sets it was not fitted to the share is one to four points lower, and in a library of
-# several languages, where more chunks compete, up to four points lower again. Across languages the
-# vector evidence says more than the regression shows, since most of its rows are within one
-# language.
-CUTS = {False: Cut(flagged=0.97, steeper=1.2), True: Cut(flagged=0.935, steeper=1.8)}
+# Of the models of results in another language, and of all others. More are flagged than the
+# required nine tenths: on sets it was not fitted to the share is one to four points lower, and in a
+# library of several languages, where more chunks compete, up to four points lower again. Across
+# languages the vector evidence says more than the regression shows, since most of its rows are
+# within one language.
+CUTS = {ACROSS: Cut(flagged=0.935, steeper=1.8), TRANSLATED: Cut(flagged=0.95, steeper=1.5)}
+SAME_LANGUAGE = Cut(flagged=0.97, steeper=1.2)
 
 
 def fit(judged: Sequence[Judged]) -> Weighings:
@@ -76,15 +78,14 @@ def fit(judged: Sequence[Judged]) -> Weighings:
     answer.
     """
     same = [one for one in judged if one.same_language]
-    return Weighings(
-        models={
-            # The vector-only model has to judge results in any language, the keyword model only the
-            # same one.
-            kind: _fit_one(judged if kind in {"vector", ACROSS} else same, kind)
-            for kind in FEATURES
-        },
-        source="fitted",
-    )
+    translated = [one for one in judged if "translated" in one.features]
+    # The vector-only model has to judge results in any language, the keyword model only the same
+    # one.
+    taken = {"vector": judged, ACROSS: judged, TRANSLATED: translated}
+    rows = {kind: taken.get(kind, same) for kind in FEATURES}
+    models = {kind: _fit_one(of, kind) for kind, of in rows.items() if of}
+    # Sets in one language have no translations.
+    return Weighings(models={TRANSLATED: models[ACROSS], **models}, source="fitted")
 
 
 def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
@@ -93,10 +94,9 @@ def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
     relevant = np.array([one.relevant for one in judged])
     solved = logistic(features, relevant.astype(float), balanced(judged, rest=REST_WEIGHT))
     wrong = [place for place, one in enumerate(judged) if one.first and not one.answerable]
-    is_across = kind == ACROSS
     # Sets in one language have no results in another, so their own-language results are used.
-    wrong = [place for place in wrong if judged[place].same_language is not is_across] or wrong
-    cut = CUTS[is_across]
+    wrong = [place for place in wrong if judged[place].same_language is not (kind in CUTS)] or wrong
+    cut = CUTS.get(kind, SAME_LANGUAGE)
     weights = balanced([judged[place] for place in wrong], rest=0.0)
     zero = weighted_quantile(features[wrong] @ solved[:-1], weights, cut.flagged)
     return Weighing(

@@ -26,15 +26,16 @@ from portal.domain.search import NEAREST_COMPARED
 # right answer are near too; with the background the mean is meaningful even for a single chunk.
 FIELD_RANKS = (11, NEAREST_COMPARED)
 
-ACROSS = "across"
-# The models and the features each needs, best model first. The last is for chunks in another
-# language than the question.
+# The models and the features each needs, best model first. The last two are for chunks in another
+# language than the question, with and without a dictionary of the two.
+TRANSLATED, ACROSS = "translated", "across"
 FEATURES: dict[str, tuple[str, ...]] = {
     "both": ("lead", "behind", "words", "coverage"),
     "covered": ("lead", "behind", "coverage"),
     "vector": ("lead", "behind"),
     "text": ("words", "coverage", "words_behind"),
     "coverage": ("coverage",),
+    TRANSLATED: ("lead", "behind", "translated"),
     ACROSS: ("lead", "behind"),
 }
 
@@ -59,7 +60,8 @@ class Evidence:
     """The search evidence about one chunk.
 
     `corrected` is the cosine to the search vector, `keyword` the BM25 score, 0 where that leg did
-    not find it, `coverage` the share of the question's words that the chunk has; None is unknown.
+    not find it, `coverage` the share of the question's words that the chunk has, `translated` the
+    share that it has in translation, of chunks in another language; None is unknown.
     `lacks_code` when the question names a code that the chunk does not have. Chunks of one
     `document` do not compete with each other.
     """
@@ -70,6 +72,7 @@ class Evidence:
     corrected: float | None = None
     keyword: float | None = None
     coverage: float | None = None
+    translated: float | None = None
     lacks_code: bool = False
 
 
@@ -122,7 +125,7 @@ class Weighings:
         features = self.scale.applied(features)
         if same_language or "lead" not in features:
             return self._chance(features, self.models)
-        across = self.models[ACROSS].chance(features)
+        across = self.models[TRANSLATED if "translated" in features else ACROSS].chance(features)
         # Across languages shared words are rare, so their absence is no evidence; a shared code or
         # name still counts.
         has_words = "coverage" in features
@@ -173,7 +176,8 @@ def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[di
     found: list[dict[str, float]] = []
     best = _best_others(evidence, [one.keyword for one in evidence])
     for one in evidence:
-        features = {} if one.coverage is None else {"coverage": one.coverage}
+        shares = {"coverage": one.coverage, "translated": one.translated}
+        features = {name: share for name, share in shares.items() if share is not None}
         if one.keyword is not None:
             features["words"] = math.sqrt(max(0.0, one.keyword) / text_scale)
             features["words_behind"] = max(0.0, best[one.document] - one.keyword) / text_scale

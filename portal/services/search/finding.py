@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+from uuid import UUID
 
 import structlog
 
@@ -75,11 +76,13 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The best candidates in order, for each the rank of the first of its group of duplicates
-    (`groups`), and all offers of the legs."""
+    (`groups`), and all offers of the legs. `translated` has the share of the query's words that a
+    chunk in the other language has in translation, by the chunk's id."""
 
     candidates: Sequence[Candidate] = ()
     groups: Sequence[int] = ()
     offers: Sequence[Ranked] = ()
+    translated: Mapping[UUID, float] = field(default_factory=dict)
     is_enough: bool = True
 
     @property
@@ -207,15 +210,23 @@ def _found(
     """Order the best offers once more by their chunks, and group near-duplicates."""
     ranked = offers.ranked
     best = [one for one in offers.best if one.offer.id in chunks]
+    translated: Mapping[UUID, float] = {}
     if plan.weighs_proximity:
         compared = [chunks[one.offer.id] for one in best[:MAX_COMPARED_BY_PROXIMITY]]
-        fade = fading([one.offer for one in ranked], plan.scale)
-        best = add_proximity(best, _shares_of_words(plan, compared, fade), plan.ranking)
+        translated = _translated(plan, compared)
+        adjacent = PROXIMITY * fading([one.offer for one in ranked], plan.scale)
+        shares = [
+            translated[one.chunk_id]
+            if one.chunk_id in translated
+            else adjacent * closeness(plan.terms, one.terms)
+            for one in compared
+        ]
+        best = add_proximity(best, shares, plan.ranking)
     candidates = _candidates(plan, ranked, best, chunks)
     groups: Sequence[int] = range(len(candidates))
     if plan.request.one_hit_per is Unit.TEXT:
         groups = group_near_duplicates([one.chunk.content for one in candidates])
-    found = Found(candidates, groups, ranked)
+    found = Found(candidates, groups, ranked, translated)
     is_complete = offers.is_all
     if plan.legs.by_document:
         is_each = len(best) >= enabled.document_count
@@ -224,18 +235,15 @@ def _found(
     return found if is_enough else replace(found, is_enough=False)
 
 
-def _shares_of_words(plan: SearchPlan, chunks: Sequence[FoundChunk], fade: float) -> list[float]:
-    """Return how much the words of each chunk count: adjacent ones, which fade as words do, and in
-    another language than the query's their translations."""
+def _translated(plan: SearchPlan, chunks: Sequence[FoundChunk]) -> dict[UUID, float]:
+    """Return the share of the query's words that each chunk in the other language of the dictionary
+    has in translation."""
     language = detect_language(plan.request.query)
-    is_own = [one.language == language for one in chunks]
-    senses = [] if all(is_own) else translations(plan.terms)
-    return [
-        PROXIMITY * fade * closeness(plan.terms, one.terms)
-        if own
-        else translated_share(plan.terms, senses, one.terms)
-        for one, own in zip(chunks, is_own, strict=True)
-    ]
+    others = [one for one in chunks if {one.language, language} == {"zh", "en"}]
+    if not others:
+        return {}
+    senses = translations(plan.terms)
+    return {one.chunk_id: translated_share(plan.terms, senses, one.terms) for one in others}
 
 
 def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str]) -> list[Ranked]:

@@ -127,6 +127,7 @@ def _confidences(
             corrected=one.offer.likeness,
             keyword=one.offer.bm25 if has_bm25 else None,
             coverage=coverage(plan.terms, one.chunk.terms) if keywords else None,
+            translated=found.translated.get(one.chunk.chunk_id),
             lacks_code=lacks_code(plan.terms, one.chunk.terms),
         )
         for one in candidates

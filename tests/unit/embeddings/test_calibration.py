@@ -169,14 +169,21 @@ def test_confidence_without_a_vector_grows_with_the_share_of_words(keyword):
 
 def test_more_evidence_never_lowers_confidence():
     weighings = load_weighings(E5)
-    usual = {"lead": 2.0, "behind": 0.5, "words": 0.5, "coverage": 0.5, "words_behind": 0.1}
+    usual = {
+        "lead": 2.0, "behind": 0.5, "words": 0.5, "coverage": 0.5, "words_behind": 0.1,
+        "translated": 0.3,
+    }  # fmt: skip
     for name, value in usual.items():
         better = usual | {name: value + (-0.1 if name.endswith("behind") else 0.1)}
         for kind, names in FEATURES.items():
             if name in names:
                 kept = {each: better[each] for each in names}
                 before = {each: usual[each] for each in names}
-                assert weighings.confidence(kept) > weighings.confidence(before), (kind, name)
+                more, less = (
+                    weighings.confidence(one, same_language=kind not in {ACROSS, TRANSLATED})
+                    for one in (kept, before)
+                )
+                assert more > less, (kind, name)
 
 
 def test_across_languages_missing_words_cost_nothing_and_common_ones_count():

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eval.fitting.confidence import CUTS, assess, balanced, fit, logistic, weighted_quantile
+from eval.fitting.confidence import (
+    CUTS,
+    SAME_LANGUAGE,
+    assess,
+    balanced,
+    fit,
+    logistic,
+    weighted_quantile,
+)
 from eval.samples import Judged
-from portal.embeddings.calibration.confidence import FEATURES
+from portal.embeddings.calibration.confidence import ACROSS, FEATURES
 
 NAMES = sorted({name for names in FEATURES.values() for name in names})
 
@@ -73,7 +81,7 @@ def test_fit_flags_the_share_of_questions_without_an_answer_that_is_asked_for(sa
     others = judged(2000, seed=1, same_language=not same_language)
     row = assess(results, "zh", "whole", fit([*results, *others]))
     assert row is not None
-    flagged = CUTS[not same_language].flagged
+    flagged = (SAME_LANGUAGE if same_language else CUTS[ACROSS]).flagged
     assert row.off_topic_flagged == pytest.approx(flagged, abs=0.015)
 
 

@@ -11,7 +11,7 @@ from portal.domain.documents import Visibility
 from portal.domain.search import Fusion, SearchHit, SearchMode, SearchRequest, Weights
 from portal.services import Services
 from portal.services.documents import library
-from portal.services.search import engine
+from portal.services.search import engine, finding
 from tests.conftest import Portal
 
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
@@ -54,6 +54,16 @@ def test_translated_words_add_to_the_score_in_the_other_language(portal: Portal)
     added = {title: one.parts.proximity for title, one in hits.items()}
     assert added["lease"] > added["cats"] == 0
     assert hits["规定"].score <= 1
+
+
+def test_translated_words_make_a_result_in_the_other_language_more_certain(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portal.add("The deposit for the warehouse is two months of rent.", name="lease.md")
+    (known,) = ask(portal, "仓库押金多少")
+    monkeypatch.setattr(finding, "translations", lambda terms: [() for _ in terms])
+    (unknown,) = ask(portal, "仓库押金多少 ")
+    assert known.confidence > unknown.confidence
 
 
 def test_private_document_never_ranks_for_another_user(portal: Portal) -> None:

@@ -6,8 +6,10 @@ import pytest
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.calibration import background as backgrounds
 from portal.embeddings.calibration.confidence import (
+    ACROSS,
     FEATURES,
     MAX_WITHOUT_CODE,
+    TRANSLATED,
     Evidence,
     coverage,
     field_level,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from uuid import UUID
 
 from portal.answering import support
@@ -16,6 +17,7 @@ from portal.errors import PortalError, existing
 from portal.services import Services
 from portal.services.answers.quoting import quoted_range
 from portal.services.documents.erasing import without_quotations
+from portal.services.search import dynamic_config
 from portal.store.answers import citations as citation_store
 from portal.store.answers import messages as message_store
 from portal.store.answers.citations import CitedSource
@@ -169,7 +171,7 @@ class AnswerDraft:
     def _cited(self, shown: set[int], content: str) -> list[CitedSource]:
         """Return cited sources by marker, then consulted ones by rank."""
         # Each is narrowed to the sentences that support `content`.
-        by_number = {source.number: source for source in self.register}
+        by_number = {source.number: self._rated(source) for source in self.register}
         order = self._markers.order
         rest = [one.number for one in self.register if one.number in shown - set(order)]
         return [
@@ -181,6 +183,21 @@ class AnswerDraft:
             )
             for marker, number in enumerate((*order, *rest), 1)
         ]
+
+    def _rated(self, source: Source) -> Source:
+        """Return a source with the confidence of what is quoted of it, where that is greater: who
+        read the statement knows more than the search."""
+        quoted = self._quoted.get(source.number)
+        if quoted is None or quoted.confidence <= source.confidence:
+            return source
+        is_low = quoted.confidence < self._confidence_threshold
+        return replace(source, confidence=quoted.confidence, low_confidence=is_low)
+
+    @cached_property
+    def _confidence_threshold(self) -> float:
+        with self._services.database.read() as session:
+            config = dynamic_config.read(session, self._services.settings.search)
+        return config.confidence_threshold
 
     def _range(self, source: Source, content: str, marker: int) -> tuple[int, int]:
         """Return which characters of a source a marker cites."""

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from portal.domain.conversations import Message, MessageStatus
+from portal.domain.search import SearchRequest
 from portal.services import Services
 from portal.services.answers import conversations
+from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.answers import ask
 
@@ -124,6 +126,17 @@ def test_other_language_is_listed_only_when_it_is_quoted(portal: Portal) -> None
     assert "入职" not in {one.title for one in english.citations}
     chinese = answer_to(portal, "How long is the probation period?")
     assert excerpts(chinese) == ["试用期为三个月，期满前两周进行考核。"]
+
+
+def test_quotation_is_as_certain_as_the_answer_where_the_search_was_not(portal: Portal) -> None:
+    minutes = "# Minutes\n\n- The migration to PostgreSQL 18 is planned for 9 May; Tomas owns it."
+    portal.add(minutes, name="minutes.md")
+    [hit] = engine.search(portal.services, portal.admin, SearchRequest("迁移由谁负责？")).hits
+    assert hit.low_confidence
+    answer = answer_to(portal, "迁移由谁负责？")
+    [quoted] = [one for one in answer.citations if one.was_cited]
+    assert quoted.confidence == pytest.approx(answer.replay.extra["confidence"], abs=1e-3)
+    assert not quoted.low_confidence
 
 
 def test_documents_are_listed_and_outlined(handbook: Portal) -> None:

@@ -210,6 +210,7 @@ QUESTIONS = [
     # Phrases that can be read in two ways, before something else.
     "谢谢" * 40 + "x",
     "hi there " * 400 + "x",
+    "一点都" * 40 + "x",
 ]
 
 

@@ -26,7 +26,7 @@ from portal.services.search.engine import search
 from portal.store.search.keywords.index import SHARED_CHUNKS
 from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms
-from portal.text.terms.lexicon import translated_share, translations
+from portal.text.terms.lexicon import translated_share, translates, translations
 from portal.text.terms.proximity import closeness
 
 Places = npt.NDArray[np.int64]
@@ -124,9 +124,9 @@ class Truth:
         terms = query_terms(question.text)
         language, senses = detect_language(question.text), translations(terms)
         close = [
-            PROXIMITY * fade * closeness(terms, words)
-            if spoken == language
-            else translated_share(terms, senses, words)
+            translated_share(terms, senses, words)
+            if translates(language, spoken)
+            else PROXIMITY * fade * closeness(terms, words)
             for words, spoken in self._words_of(places)
         ]
         share = how.text_weight / (how.vector_weight + how.text_weight)

@@ -35,7 +35,7 @@ from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.language import detect_language
 from portal.text.likeness.near_duplicates import group_near_duplicates
-from portal.text.terms.lexicon import translated_share, translations
+from portal.text.terms.lexicon import translated_share, translates, translations
 from portal.text.terms.proximity import closeness
 
 log = structlog.get_logger(__name__)
@@ -239,7 +239,7 @@ def _translated(plan: SearchPlan, chunks: Sequence[FoundChunk]) -> dict[UUID, fl
     """Return the share of the query's words that each chunk in the other language of the dictionary
     has in translation."""
     language = detect_language(plan.request.query)
-    others = [one for one in chunks if {one.language, language} == {"zh", "en"}]
+    others = [one for one in chunks if translates(language, one.language)]
     if not others:
         return {}
     senses = translations(plan.terms)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from threading import Lock
 from typing import NamedTuple
 
 import rjieba
@@ -38,6 +39,9 @@ sth sb one oneself etc esp not which up out over off make get give take go come 
 _SAYS_LITTLE = STOP_WORDS.union(_LITTLE.split())
 _MAX_SENSE = 4  # Longer ones explain, rather than translate.
 _MAX_PHRASE = 3  # Terms that are looked up together.
+_LANGUAGES = {"zh", "en"}
+
+_loading = Lock()
 
 
 class _Lexicon(NamedTuple):
@@ -50,12 +54,17 @@ class _Lexicon(NamedTuple):
 
 def load() -> None:
     """Read the dictionary, which takes a second, so that no search waits for it."""
-    _lexicon(lexemes.language())
+    _lexicon()
+
+
+def translates(language: str, other: str) -> bool:
+    """Tell whether the dictionary has words of one language in the other."""
+    return {language, other} == _LANGUAGES
 
 
 def translations(terms: Sequence[str]) -> list[tuple[Sense, ...]]:
     """Return the senses of each query term in the other language; none for unknown terms."""
-    lexicon = _lexicon(lexemes.language())
+    lexicon = _lexicon()
     found: list[dict[Sense, None]] = [{} for _ in terms]
     for first in range(len(terms)):
         for last in range(first + 1, min(first + _MAX_PHRASE, len(terms)) + 1):
@@ -91,8 +100,14 @@ def translated_share(
     return found / max(1, sum(map(len, query)))
 
 
+def _lexicon() -> _Lexicon:
+    # Searches that begin together read it once.
+    with _loading:
+        return _read(lexemes.language())
+
+
 @cache
-def _lexicon(_language: str) -> _Lexicon:
+def _read(_language: str) -> _Lexicon:
     """Read the dictionary, with the stems of a language."""
     english: dict[str, str] = {}
     chinese: dict[str, str] = {}

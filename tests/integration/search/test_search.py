@@ -66,6 +66,14 @@ def test_translated_words_make_a_result_in_the_other_language_more_certain(
     assert known.confidence > unknown.confidence
 
 
+def test_numbers_that_stand_together_add_to_the_score(portal: Portal) -> None:
+    between = "The canteen opens at noon and closes when the last guest has left. " * 4
+    portal.add("Reports are filed under 4711 0815 in the archive.", name="together.md")
+    portal.add(f"Room 4711 is upstairs. {between}Room 0815 is downstairs.", name="apart.md")
+    hits = {one.title: one for one in ask(portal, "4711 0815", explain=True)}
+    assert hits["together"].parts.proximity > hits["apart"].parts.proximity
+
+
 def test_private_document_never_ranks_for_another_user(portal: Portal) -> None:
     owner, other = portal.user("owner"), portal.user("other")
     portal.add(LEAVE, owner=owner, visibility=Visibility.PRIVATE)

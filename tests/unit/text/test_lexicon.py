@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+
 import pytest
 
+from portal.text.terms import lexicon
 from portal.text.terms.analyser import index_terms, query_terms
-from portal.text.terms.lexicon import share_of_best, translated_share, translations
+from portal.text.terms.lexicon import share_of_best, translated_share, translates, translations
 
 
 def share(query: str, text: str) -> float:
@@ -56,3 +63,36 @@ def test_part_of_a_sense_counts_in_part() -> None:
 
 def test_without_terms_there_is_no_share() -> None:
     assert translated_share((), [], "annual leav") == 0.0
+
+
+def test_only_chinese_and_english_are_translated() -> None:
+    assert translates("zh", "en")
+    assert translates("en", "zh")
+    assert not any(map(translates, ["en", "other", "en"], ["en", "en", "other"]))
+
+
+def test_searches_that_begin_together_read_the_dictionary_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    entry = "年假 年假 [nian2 jia4] /annual leave/\n"
+    path = tmp_path / "data" / "cedict_1_0_ts_utf-8_mdbg.txt.gz"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(entry.encode()))
+    opened: list[str] = []
+    together = Barrier(2)
+
+    def files(package: str) -> Path:
+        opened.append(package)
+        with suppress(BrokenBarrierError):
+            together.wait(timeout=0.2)  # Until the other thread opens it too.
+        return tmp_path
+
+    monkeypatch.setattr(lexicon, "files", files)
+    lexicon._read.cache_clear()
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            found = list(threads.map(translations, [["年假"], ["年假"]]))
+    finally:
+        lexicon._read.cache_clear()
+    assert found == [[(("annual", "leav"),)]] * 2
+    assert len(opened) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
@@ -60,12 +59,11 @@ class _Entry(Generic[Content]):
 
 @dataclass(frozen=True, slots=True)
 class _Joined(Generic[Content]):
-    version: Hashable
-    entries: Sequence[_Entry[Content]]
-    content: Content
+    """The content of several names, with the rows of each."""
 
-    def is_of(self, entries: Sequence[_Entry[Content]]) -> bool:
-        return len(self.entries) == len(entries) and all(map(operator.is_, self.entries, entries))
+    version: Hashable
+    rows: Sequence[tuple[int, int]]
+    content: Content
 
 
 class RowCache(Generic[Content]):
@@ -111,13 +109,13 @@ class RowCache(Generic[Content]):
         entries = self._read(reader, source, names, version, max_read)
         if len(entries) < len(names):
             return None
-        if joined is not None and joined.is_of(entries):
+        rows = [entry.rows for entry in entries]
+        if joined is not None and joined.rows == rows:
             content = joined.content
         else:
             content = source.join([entry.content for entry in entries])
         with self._lock:
-            found = _Joined(version, entries, content)
-            _store(self._joined, key, found, content.size_bytes)
+            _store(self._joined, key, _Joined(version, rows, content), content.size_bytes)
         return content
 
     def _read(

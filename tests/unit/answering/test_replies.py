@@ -207,6 +207,8 @@ QUESTIONS = [
     "Hello World 是什么？",
     "Thanks for the policy, what does it cost?",
     "早班几点开始？",
+    "垃圾",
+    "Rubbish?",
     # Phrases that can be read in two ways, before something else.
     "谢谢" * 40 + "x",
     "hi there " * 400 + "x",

@@ -74,8 +74,12 @@ def test_search_does_not_wait_while_the_dictionary_is_read(
     monkeypatch.setattr(lexicon, "_lexicons", {})
     with lexicon._loading:
         hit = ask(portal, "仓库押金多少", explain=True)[0]
+        (unknown,) = ask(portal, "仓库押金多少")
     assert hit.parts.proximity == 0
     assert ask(portal, "仓库押金多少", explain=True)[0].parts.proximity > 0
+    # Nor is what was found without it cached.
+    (known,) = ask(portal, "仓库押金多少")
+    assert known.confidence > unknown.confidence
 
 
 def test_numbers_that_stand_together_add_to_the_score(portal: Portal) -> None:

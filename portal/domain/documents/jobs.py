@@ -53,7 +53,7 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class ListedJob:
     """A job in a list, with its document. `can_retry` if it ended without a text, is the newest of
-    its document, and the user may."""
+    its document, might end otherwise, and the user may."""
 
     job: Job
     title: str

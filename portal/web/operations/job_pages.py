@@ -31,6 +31,7 @@ def show() -> Answer:
     values = {
         "page": jobs.list_jobs(services, user, status=status, cursor=cursor, limit=PAGE_SIZE),
         "state": state,
+        "curable_count": jobs.count_curable(services, user),
         "status": status,
         "statuses": tuple(JobStatus),
         "cursor": cursor,
@@ -61,7 +62,7 @@ def retry(document_id: UUID) -> Answer:
 
 @blueprint.post("/retry-failed")
 def retry_failed() -> Answer:
-    return _done(retried_words(jobs.retry_failed(*context.caller())))
+    return _done(retried_words(jobs.retry_failed(*context.caller(), only_curable=True)))
 
 
 def _status() -> JobStatus | None:

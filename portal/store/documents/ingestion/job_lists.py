@@ -129,14 +129,16 @@ def _select_failed(user: User, *, own: bool, only_curable: bool, columns: list[A
 
 
 def _to_listed(row: Any, user: User) -> ListedJob:
-    job, title, owner_id, owner_name, can_retry = row
+    job_row, title, owner_id, owner_name, can_retry = row
+    job = _to_job(job_row)
     can_edit = user.is_admin or owner_id == user.id
+    is_curable = not (job.failure and job.failure.is_permanent)
     return ListedJob(
-        job=_to_job(job),
+        job=job,
         title=title,
         owner_name=owner_name or "",
         can_edit=can_edit,
-        can_retry=can_edit and can_retry,
+        can_retry=can_edit and can_retry and is_curable,
     )
 
 

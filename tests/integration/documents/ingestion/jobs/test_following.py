@@ -16,7 +16,7 @@ from portal.domain.documents import (
 from portal.domain.documents.jobs import JobStatus
 from portal.domain.people import User
 from portal.domain.search import SearchRequest
-from portal.errors import Conflict, EmptyFile, Forbidden, NotFound
+from portal.errors import Conflict, EmptyFile, Forbidden, NotFound, UnreadableFile
 from portal.processes import worker
 from portal.services.documents import library
 from portal.services.documents.ingestion import attempts, indexing, jobs, rereading
@@ -72,7 +72,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
     assert answer.json["job"]["status"] == "queued"
 
     def refuse(*_args, **_options):
-        raise EmptyFile(name="long.txt")
+        raise UnreadableFile(reason="input/output error")
 
     job_id = UUID(answer.json["job_id"])
     with monkeypatch.context() as patch:
@@ -80,7 +80,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
         indexing.index_document(portal.services, job_id)
     shown = client.get(address, headers=headers).json
     assert (shown["status"], shown["error"]) == ("ready", None)
-    assert (shown["job"]["status"], shown["job"]["error"]["code"]) == ("failed", "empty_file")
+    assert (shown["job"]["status"], shown["job"]["error"]["code"]) == ("failed", "unreadable_file")
     page = client.get(f"/documents/{document.id}", headers=headers).text
     assert shown["job"]["error"]["message"] in page
     assert engine.search(portal.services, portal.admin, SearchRequest("budget")).hits
@@ -106,6 +106,21 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
     assert retry_buttons() == 0
     with pytest.raises(Conflict):
         jobs.retry(portal.services, portal.admin, document.id)
+
+
+def test_file_that_would_fail_again_is_not_offered_to_be_retried(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args, **_options):
+        raise EmptyFile(name="long.txt")
+
+    monkeypatch.setattr(indexing, "extract", refuse)
+    document = portal.add(LONG, name="long.txt")
+    assert status_of(portal, document) is DocumentStatus.FAILED
+    page = client.get("/admin/jobs", headers=portal.headers()).text
+    assert 'data-testid="job-row"' in page
+    assert 'data-testid="retry-job"' not in page
+    assert 'data-testid="retry-failed"' not in page
 
 
 @pytest.mark.parametrize("end", [jobs.cancel, library.delete_document])

@@ -343,6 +343,22 @@ def test_text_typed_after_an_early_stop_is_not_lost(
     expect(chat.field).to_have_value("Something else")
 
 
+def test_reload_while_an_answer_is_written_stays_at_its_end(portal_with: OpenPortal) -> None:
+    lines = [f"{EN.begins}, rule {number}.\n\n" for number in range(40)]
+    portal = portal_with([*lines, Until(), "never"])
+    chat = ChatPage(portal.open_window(viewport={"width": 390, "height": 600}).page)
+    answer = chat.begin_without_waiting(EN.question)
+    expect(answer).to_contain_text("rule 38")
+    chat.page.reload()
+    expect(answer).to_have_attribute("data-status", "stopped")
+    expect(answer).to_contain_text(EN.stopped)
+    chat.page.wait_for_function(
+        "document.querySelector('.message:last-child').getBoundingClientRect().bottom"
+        " <= document.getElementById('ask-form').getBoundingClientRect().top + 1"
+    )
+    portal.expect_nothing_to_go_on()
+
+
 def test_reader_who_leaves_ends_the_request_and_leaves_no_thread(portal_with: OpenPortal) -> None:
     portal = portal_with([f"{EN.begins} [1].", Until(), "never"])
     portal.close_browsers()

@@ -7,6 +7,7 @@ import { offersSignIn } from "./session.js";
 import { showToast } from "./toasts.js";
 
 const PENDING = "portal.question";
+const AT_END = "portal.at-end";
 const NEAR_END_PX = 160;
 const RETRY_MS = 600;
 const MAX_ATTEMPTS = 3;
@@ -31,6 +32,7 @@ export function watchChat() {
     if (event.pointerType !== "touch") document.getElementById("chat-input").focus({ preventScroll: true });
   });
   showLatest();
+  if (document.getElementById("messages")) keepToEnd();
   askPending();
 }
 
@@ -40,6 +42,22 @@ function showLatest() {
   if (location.hash || location.search || arrival?.type !== "navigate") return;
   const questions = document.querySelectorAll("#messages .message-user");
   if (questions.length > 1) questions[questions.length - 1].scrollIntoView();
+}
+
+// A reader at the end stays there: over a reload, and while an answer that was being written
+// before it is asked for again.
+function keepToEnd() {
+  const [arrival] = performance.getEntriesByType("navigation");
+  const wasAtEnd = sessionStorage.getItem(AT_END) === location.pathname;
+  if (arrival?.type === "reload" && wasAtEnd) window.addEventListener("pageshow", toEnd);
+  window.addEventListener("pagehide", () => {
+    sessionStorage.setItem(AT_END, isAtEnd() ? location.pathname : "");
+  });
+  let follows = false;
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    follows = detail.target.matches(".message[data-status=streaming]") && isAtEnd();
+  });
+  document.addEventListener("htmx:afterSwap", () => follows && toEnd());
 }
 
 // The first question: make a conversation, go there, and ask it there.

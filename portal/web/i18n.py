@@ -46,6 +46,7 @@ class CommittedBabel(Babel):  # type: ignore[misc] # flask-babel has no types
 def init_app(app: Flask) -> None:
     babel = CommittedBabel()
     babel.init_app(app, locale_selector=_locale, timezone_selector=_timezone)
+    app.jinja_env.globals["sentence_gap"] = sentence_gap
 
 
 def load_reader() -> None:
@@ -65,6 +66,11 @@ def _locale() -> str:
 def language() -> str:
     """Return the page's language, `zh-CN` or `en`, for its `lang` attribute."""
     return "en" if str(get_locale()) == "en" else "zh-CN"
+
+
+def sentence_gap() -> str:
+    """Return what stands between two sentences: in Chinese nothing, as its full stop is wide."""
+    return " " if language() == "en" else ""
 
 
 def _timezone() -> str | None:

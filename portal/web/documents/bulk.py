@@ -20,6 +20,7 @@ from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import identifier
 from portal.web.documents.listing import list_query, list_values
+from portal.web.i18n import sentence_gap
 from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
 from portal.web.security import next_path
 
@@ -224,4 +225,4 @@ def _words(action: BulkAction, done: BulkResult) -> str:
                 "%(num)s is no longer there.", "%(num)s are no longer there.", done.missing_count
             )
         )
-    return " ".join(parts)
+    return sentence_gap().join(parts)

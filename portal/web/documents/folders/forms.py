@@ -35,6 +35,7 @@ from portal.services.documents.folders import members as folder_members
 from portal.services.people import groups
 from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 from portal.web.blueprint import PageBlueprint
+from portal.web.i18n import sentence_gap
 from portal.web.layout import Answer, render_form, see_other, wants_fragment
 
 ROLE_WORDS = {
@@ -163,7 +164,7 @@ def delete(folder_id: UUID) -> Answer:
             )
         )
     parent_id = opened.folder.parent_id
-    return see_other(url_for("documents.index", folder=parent_id), " ".join(words))
+    return see_other(url_for("documents.index", folder=parent_id), sentence_gap().join(words))
 
 
 @blueprint.get("/<uuid:folder_id>/members")

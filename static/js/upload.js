@@ -23,6 +23,7 @@ export function watchUploads() {
   const uploads = new Uploads(form);
   watchChoices(form, uploads);
   watchDrops(form, uploads);
+  watchFolder(form.elements.folder_id, form.elements.visibility.options[0]);
   window.addEventListener("beforeunload", (event) => {
     if (uploads.isBusy) event.preventDefault();
   });
@@ -345,6 +346,17 @@ function watchChoices(form, uploads) {
     target.value = "";
     uploads.add(target === folder ? readableFiles(files, uploads.accepted) : { files });
   });
+}
+
+// What is shared in a folder for members is shared with them.
+function watchFolder(folder, shared) {
+  const { text } = shared;
+  const show = () => {
+    const isForMembers = folder.selectedOptions[0].hasAttribute("data-for-members");
+    shared.text = isForMembers ? shared.dataset.members : text;
+  };
+  folder.addEventListener("change", show);
+  show();
 }
 
 function watchDrops(zone, uploads) {

@@ -197,7 +197,7 @@ def set_member(folder_id: UUID) -> Answer:
         )
     except (NoSuchAccount, NotFound) as error:
         return _access_page(folder_id, error)
-    return _members_changed(folder_id, gettext("Member added."))
+    return _members_changed(folder_id, gettext("Saved."))
 
 
 @blueprint.post("/<uuid:folder_id>/members/<uuid:member_id>/remove")

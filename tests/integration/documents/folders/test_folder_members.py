@@ -176,6 +176,15 @@ def test_roles_say_who_adds_changes_and_shares(team: Team) -> None:
         assert statuses() == expected, role
 
 
+def test_page_of_a_folder_offers_uploading_to_those_who_may_add(team: Team) -> None:
+    for role, offers in (("reader", False), ("contributor", True)):
+        team.add("user", "ben", role)
+        page = team.call(team.ben, "GET", "/documents", query_string={"folder": team.folder})
+        assert TITLE in page.text
+        assert ('data-testid="upload-into"' in page.text) is offers, role
+        assert (f"/folders/new?parent={team.folder}" in page.text) is offers, role
+
+
 def test_owner_sees_a_document_among_members_who_exclude_them(team: Team) -> None:
     note = team.portal.add("A quince note.", name="note.txt", owner=team.ben)
     team.add("user", "ben", "contributor")

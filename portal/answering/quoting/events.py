@@ -41,3 +41,8 @@ def lacks_event(asked: str, said: str, *, is_when: bool = False) -> bool:
         event.search(asked) and not (event.search(said) or (tells_life and event in _OF_LIFE))
         for event in _EVENTS
     )
+
+
+def has_another_event(asked: str, said: str, *, is_when: bool = False) -> bool:
+    """Tell whether a text names another event than the question. Both are folded."""
+    return lacks_event(asked, said, is_when=is_when) and any(one.search(said) for one in _EVENTS)

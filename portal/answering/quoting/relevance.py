@@ -23,7 +23,7 @@ from portal.answering.quoting.conditions import (
     met_by,
     without,
 )
-from portal.answering.quoting.events import lacks_event
+from portal.answering.quoting.events import has_another_event, lacks_event
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.questions import (
     Word,
@@ -262,11 +262,21 @@ class _ReadSource:
             for place, one in enumerate(self.statements)
             if (in_range is None or one.group is None or place in in_range)
             and not (days and self._is_of_other_days(place, days))
+            and not self._is_of_another_event(place, question, wanted)
         ]
 
     def _is_of_other_days(self, place: int, days: frozenset[int]) -> bool:
         said = find_weekdays(f"{self.contexts[place]}\n{self.texts[place]}")
         return bool(said) and not said & days
+
+    def _is_of_another_event(self, place: int, question: str, wanted: Wanted) -> bool:
+        # In the question's language the model tells birth from death; across languages it does not.
+        said = fold(f"{self.contexts[place]} {self.texts[place]}").text
+        return (
+            self.is_foreign
+            and wanted in _OF_EVENTS
+            and has_another_event(fold(question).text, said, is_when=wanted is Wanted.TIME)
+        )
 
     def _holding(self, question: str, wanted: Wanted) -> list[bool]:
         """Tell which statements have the wanted kind of answer, about the event in question."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.quoting.events import lacks_event
+from portal.answering.quoting.events import has_another_event, lacks_event
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_dates_of_a_life_say_when_but_not_where() -> None:
     assert not lacks_event("when was tesla born?", life, is_when=True)
     assert lacks_event("where was tesla born?", life)
     assert lacks_event("when did tesla graduate?", life, is_when=True)
+
+
+def test_another_event_is_one_that_the_question_does_not_name():
+    asked = "特斯拉是在哪里出生的?"
+    assert has_another_event(asked, "tesla died in new york")
+    assert not has_another_event(asked, "tesla was born in smiljan and died in new york")
+    assert not has_another_event(asked, "tesla lived in new york")

@@ -29,7 +29,6 @@ from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import EmbedderUnavailable
 from portal.observability import metrics
 from portal.settings import SearchSettings
-from portal.text.terms import lexicon
 from portal.text.terms.analyser import analyser_version
 
 if TYPE_CHECKING:
@@ -128,8 +127,7 @@ def key_of_search(
 
 
 def is_settled(services: Services, request: SearchRequest, context: SearchContext) -> bool:
-    """Tell whether confidence is final: a model's background, or the dictionary, may not be known
-    yet."""
+    """Tell whether confidence is final: a model's background may not be known yet."""
     if request.mode is SearchMode.KEYWORD:
         return True
     if context.model is None:
@@ -137,10 +135,9 @@ def is_settled(services: Services, request: SearchRequest, context: SearchContex
     from portal.services.models import catalog  # Imports the services that use this cache.
 
     try:
-        calibration = catalog.loaded(services, context.model, is_urgent=True).calibration
+        return catalog.loaded(services, context.model, is_urgent=True).calibration.ready
     except EmbedderUnavailable:
         return False
-    return calibration.ready and not lexicon.is_being_read()
 
 
 def key_of(*parts: Any) -> str:

@@ -34,7 +34,6 @@ from portal.store.search.context import SearchContext, read_context
 from portal.store.search.legs.trace import Trace
 from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.text.characters.scripts import has_visible_text
-from portal.text.terms import lexicon
 from portal.text.terms.query_syntax import ParsedQuery
 
 __all__ = [
@@ -90,7 +89,7 @@ def search(
             outcome = results.outcome(services, plan, found, trace)
             suggestion = suggestions.suggest(services, plan, outcome, found, trace.enabled)
             outcome = replace(outcome, correction=suggestion)
-            if key is not None and is_settled and not lexicon.is_being_read():
+            if key is not None and is_settled:
                 services.search_cache.put(key, outcome)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
     found_ids = {hit.document_id for hit in outcome.hits}

@@ -36,7 +36,6 @@ from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.language import detect_language
 from portal.text.likeness.near_duplicates import group_near_duplicates
 from portal.text.terms.lexicon import (
-    is_being_read,
     translated_share,
     translates,
     translations,
@@ -242,9 +241,7 @@ def _found(
 
 def _translated(plan: SearchPlan, chunks: Sequence[FoundChunk]) -> dict[UUID, float]:
     """Return the share of the query's words that each chunk in the other language of the dictionary
-    has in translation; none for the second in which a new process reads the dictionary."""
-    if is_being_read():
-        return {}
+    has in translation."""
     language = detect_language(plan.request.query)
     others = [one for one in chunks if translates(language, one.language)]
     if not others:

@@ -59,11 +59,6 @@ def load() -> None:
     _lexicon()
 
 
-def is_being_read() -> bool:
-    """Tell whether another thread reads the dictionary, so that a search would wait for it."""
-    return _loading.locked()
-
-
 def translates(language: str, other: str) -> bool:
     """Tell whether the dictionary has words of one language in the other."""
     return {language, other} == _LANGUAGES

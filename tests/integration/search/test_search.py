@@ -12,7 +12,6 @@ from portal.domain.search import Fusion, SearchHit, SearchMode, SearchRequest, W
 from portal.services import Services
 from portal.services.documents import library
 from portal.services.search import engine, finding
-from portal.text.terms import lexicon
 from tests.conftest import Portal
 
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
@@ -64,21 +63,6 @@ def test_translated_words_make_a_result_in_the_other_language_more_certain(
     (known,) = ask(portal, "仓库押金多少")
     monkeypatch.setattr(finding, "translations", lambda terms: [() for _ in terms])
     (unknown,) = ask(portal, "仓库押金多少 ")
-    assert known.confidence > unknown.confidence
-
-
-def test_search_does_not_wait_while_the_dictionary_is_read(
-    portal: Portal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    portal.add("The deposit for the warehouse is two months of rent.", name="lease.md")
-    monkeypatch.setattr(lexicon, "_lexicons", {})
-    with lexicon._loading:
-        hit = ask(portal, "仓库押金多少", explain=True)[0]
-        (unknown,) = ask(portal, "仓库押金多少")
-    assert hit.parts.proximity == 0
-    assert ask(portal, "仓库押金多少", explain=True)[0].parts.proximity > 0
-    # Nor is what was found without it cached.
-    (known,) = ask(portal, "仓库押金多少")
     assert known.confidence > unknown.confidence
 
 

@@ -43,6 +43,7 @@ from portal.services.people import accounts
 from portal.services.search.cache import SearchCache
 from portal.settings import DEFAULT_MODELS, load_settings
 from portal.store.migrations import MIGRATIONS_DIR
+from portal.text.terms import lexicon
 from portal.text.terms.analyser import ANALYSER_VERSION, index_terms
 
 DEFAULT_DATA_DIR = Path("var") / "bench"
@@ -184,7 +185,9 @@ def attach(
     mean_chunks: int = MEAN_CHUNKS,
     **overrides: Any,
 ) -> Corpus:
-    """Open a corpus that another process holds open, for client processes."""
+    """Open a corpus that another process holds open, for client processes, with what the portal
+    loads before it serves."""
+    lexicon.load()
     files = _Files(data_dir, size, mean_chunks)
     return Corpus(_services(data_dir, database_url, files.questions(), overrides), size, files)
 

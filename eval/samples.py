@@ -24,7 +24,7 @@ from portal.embeddings.calibration.confidence import Evidence, Weighings
 from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms
-from portal.text.terms.lexicon import translated_share, translations
+from portal.text.terms.lexicon import translated_share, translates, translations
 
 DEPTH = 50
 TEXT_WEIGHT = 0.3
@@ -233,13 +233,13 @@ def _ask(
 def _translated(
     material: Material, terms: Sequence[str], chunks: Sequence[int], language: str
 ) -> list[float | None]:
-    """Return the share of the question's words in translation, None in its own language."""
-    senses = translations(terms)
+    """Return the share of the question's words that chunks in the other language have in
+    translation, None for the rest."""
+    is_other = [translates(language, material.languages[row]) for row in chunks]
+    senses = translations(terms) if any(is_other) else []
     return [
-        None
-        if material.languages[row] == language
-        else translated_share(terms, senses, " ".join(material.terms[row]))
-        for row in chunks
+        translated_share(terms, senses, " ".join(material.terms[row])) if other else None
+        for row, other in zip(chunks, is_other, strict=True)
     ]
 
 

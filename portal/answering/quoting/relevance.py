@@ -271,12 +271,10 @@ class _ReadSource:
 
     def _is_of_another_event(self, place: int, question: str, wanted: Wanted) -> bool:
         # In the question's language the model tells birth from death; across languages it does not.
+        if not self.is_foreign or wanted not in _OF_EVENTS:
+            return False
         said = fold(f"{self.contexts[place]} {self.texts[place]}").text
-        return (
-            self.is_foreign
-            and wanted in _OF_EVENTS
-            and has_another_event(fold(question).text, said, is_when=wanted is Wanted.TIME)
-        )
+        return has_another_event(fold(question).text, said, is_when=wanted is Wanted.TIME)
 
     def _holding(self, question: str, wanted: Wanted) -> list[bool]:
         """Tell which statements have the wanted kind of answer, about the event in question."""

@@ -35,11 +35,7 @@ from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.language import detect_language
 from portal.text.likeness.near_duplicates import group_near_duplicates
-from portal.text.terms.lexicon import (
-    translated_share,
-    translates,
-    translations,
-)
+from portal.text.terms.lexicon import translated_share, translates, translations
 from portal.text.terms.proximity import closeness
 
 log = structlog.get_logger(__name__)

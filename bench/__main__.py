@@ -31,8 +31,10 @@ from bench.report import (
     print_pages,
     print_promises,
     print_tables,
+    print_upkeep,
     write_page,
 )
+from bench.upkeep import measure_upkeep
 
 _PEERS_UP_TO = 50_000
 _PACKAGES = (
@@ -90,6 +92,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--pages", action=argparse.BooleanOptionalAction, default=False,
         help="only interactions with pages of 50,000 documents, in Chromium",
     )  # fmt: skip
+    parser.add_argument(
+        "--upkeep", type=int, default=False, metavar="N",
+        help="only what a corpus of N passages costs to keep: indexing, bulk changes, vacuum, "
+        "a backup, a restart",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="10000 passages, short, no peers")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
     parser.add_argument(
@@ -106,11 +113,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--selectivity: {sorted(unknown)} are none of {SHARES}")
     if options.quick:
         options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
-    if options.ingest or options.v1 or options.folders or options.pages:
+    if options.ingest or options.v1 or options.folders or options.pages or options.upkeep:
         # Run only the parts selected by name.
         options.sizes = ()
         for name in _PARTS:
-            setattr(options, name, bool(getattr(options, name)))
+            setattr(options, name, getattr(options, name) or False)
     return options
 
 
@@ -209,12 +216,21 @@ def _measure_pages(options: argparse.Namespace, figures: dict[str, Any]) -> dict
         return measure_pages(corpus, options.data_dir.resolve(), log=log)
 
 
+def _measure_upkeep(options: argparse.Namespace, _figures: dict[str, Any]) -> dict[str, Any]:
+    def log(message: str) -> None:
+        print(f"upkeep: {message}", file=sys.stderr, flush=True)
+
+    data_dir, stale_ok = options.data_dir.resolve(), options.stale_ok
+    return measure_upkeep(options.upkeep, data_dir, stale_ok=stale_ok, log=log)
+
+
 # The parts beside the searches of the sizes, by the option that selects them.
 _PARTS = {
     "ingest": (_measure_ingest, print_ingest),
     "v1": (_measure_promises, print_promises),
     "folders": (_measure_folders, print_folders),
     "pages": (_measure_pages, print_pages),
+    "upkeep": (_measure_upkeep, print_upkeep),
 }
 
 

@@ -62,6 +62,21 @@ def print_pages(console: Console, pages: dict[str, Any]) -> None:
     _print_table(console, page_rows(pages))
 
 
+def print_upkeep(console: Console, upkeep: dict[str, Any]) -> None:
+    console.print(f"\n[bold]Upkeep[/bold] of {upkeep['passages']:,} passages")
+    _print_table(console, upkeep_rows(upkeep))
+
+
+def upkeep_rows(upkeep: dict[str, Any]) -> Rows:
+    """Return the rows of a corpus's upkeep: the work, and searches meanwhile."""
+    rows = [["work", "s", "undo, s", "searches meanwhile, p50 ms", "p95 ms"]]
+    for one in upkeep["rows"]:
+        cells = [f"{one[name]:,.1f}" if name in one else "" for name in ("s", "undo_s")]
+        cells += [_ms(one[name]) if name in one else "" for name in ("p50_ms", "p95_ms")]
+        rows.append([one["work"], *cells])
+    return rows
+
+
 def page_rows(pages: dict[str, Any]) -> Rows:
     """Return the times of interactions with pages."""
     kinds = {"next paint": "paint", "shown": "shown", "processor": "thread"}
@@ -211,6 +226,9 @@ def write_page(figures: dict[str, Any], page: Path) -> None:
             f"{pages['documents']:,} documents in folders; load before it {figures['load_before']}:"
         )
         blocks["pages"] = f"{head}\n\n{_markdown(page_rows(pages))}"
+    if upkeep := figures.get("upkeep"):
+        head = f"{upkeep['passages']:,} passages; load before it {figures['load_before']}:"
+        blocks["upkeep"] = f"{head}\n\n{_markdown(upkeep_rows(upkeep))}"
     text = page.read_text(encoding="utf-8")
     filled = _BLOCK.sub(
         lambda match: match[1] + blocks.get(match[2], match[3]) + match[4],

@@ -94,7 +94,9 @@ def measure_folders(
         for name, body in _CHANGES.items():
             log(f"{name} of {CHANGED} documents")
             sides = {"filed": filed} if name == "move" else {"flat": flat, "filed": filed}
-            rows.append({"change": name} | {at: _change(one[0], body) for at, one in sides.items()})
+            rows.append(
+                {"change": name} | {at: change_and_undo(one[0], body) for at, one in sides.items()}
+            )
         log("searches during moves")
         meanwhile = _measure_meanwhile(corpus, filed, seconds)
     return {
@@ -139,16 +141,18 @@ def _ignoring(read: Callable[[], object]) -> Callable[[Question], object]:
     return lambda _question: read()
 
 
-def _change(client: Client, body: dict[str, Any]) -> dict[str, float]:
-    """Time one change of many documents and its undo."""
+def change_and_undo(
+    client: Client, body: dict[str, Any], *, domain: str = CHANGED_DOMAIN, count: int = CHANGED
+) -> dict[str, float]:
+    """Time one change of a domain's `count` documents and its undo."""
     started = time.perf_counter()
-    done = client.send(_BULK, body | {"matching": {"domain": CHANGED_DOMAIN}})
+    done = client.send(_BULK, body | {"matching": {"domain": domain}})
     seconds = time.perf_counter() - started
-    if done["changed_count"] != CHANGED:
+    if done["changed_count"] != count:
         raise RuntimeError(f"{body}: {done}")
     started = time.perf_counter()
     undone = client.send(f"{_BULK}/{done['change_id']}/undo", {})
-    if undone["changed_count"] != CHANGED:
+    if undone["changed_count"] != count:
         raise RuntimeError(f"undo of {body}: {undone}")
     return {"s": round(seconds, 2), "undo_s": round(time.perf_counter() - started, 2)}
 
@@ -187,7 +191,7 @@ def _moving(client: Client, moves: list[float]) -> Iterator[None]:
 
     def move() -> None:
         while not stopped.is_set():
-            taken = _change(client, _CHANGES["move"])
+            taken = change_and_undo(client, _CHANGES["move"])
             moves.extend(taken.values())
 
     thread = threading.Thread(target=move, daemon=True)

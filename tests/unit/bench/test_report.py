@@ -251,3 +251,23 @@ def test_tables_of_folders_have_a_cell_for_each_column() -> None:
         assert {len(row) for row in rows} == {len(head)}
     options = parse(["--folders"])
     assert (options.sizes, options.ingest, options.v1, options.folders) == ((), False, False, True)
+
+
+def test_upkeep_alone_renews_its_table(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text("<!-- bench: upkeep -->\n<!-- /bench -->\n")
+    upkeep = {
+        "passages": 10_000,
+        "rows": [
+            {"work": "delete of 1,600 documents", "s": 1.24, "undo_s": 4.0} | TIMES,
+            {"work": "restart to first search", "s": 1_300.0},
+        ],
+    }
+    write_page({"sizes": {}, "load_before": 0.4, "upkeep": upkeep}, page)
+    text = page.read_text()
+    assert "10,000 passages; load before it 0.4:" in text
+    assert "| delete of 1,600 documents | 1.2 | 4.0 | 2.0 | 4.5 |" in text
+    assert "| restart to first search | 1,300.0 |  |  |  |" in text
+    options = parse(["--upkeep", "10000"])
+    assert (options.sizes, options.folders, options.upkeep) == ((), False, 10_000)
+    assert parse([]).upkeep is False

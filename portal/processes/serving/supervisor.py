@@ -150,13 +150,14 @@ def _prepare(settings: Settings) -> tuple[str, str] | None:
 
 
 def _rebuild_keyword_index(settings: Settings) -> None:
-    """Rebuild the BM25 index: early versions of pg_textsearch lose its statistics at a restart."""
+    """Rebuild a small keyword index, which early versions of pg_textsearch lose at a restart; a
+    large one is left to a worker."""
     from portal.container import build_services
     from portal.services.operations import setup
 
     services = build_services(settings)
     try:
-        setup.repair_keyword_index(services)
+        setup.prepare_keyword_index(services)
     finally:
         services.database.dispose()
 

@@ -114,6 +114,15 @@ def test_rebuild_restores_what_a_restart_loses(
     assert answers(engine)
 
 
+def test_a_large_index_is_left_to_a_worker_at_a_start(
+    own_server: EmbeddedPostgres, engine: Engine
+) -> None:
+    before = search(engine, "罕见")
+    restart(own_server, engine, kill=False)
+    assert bm25.rebuild_after_start(engine, max_rows=1).state == "stale"
+    assert (bm25.repair(engine).state, search(engine, "罕见")) == ("ready", before)
+
+
 def test_processes_that_start_together_rebuild_once(
     own_server: EmbeddedPostgres, engine: Engine
 ) -> None:

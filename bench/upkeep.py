@@ -27,6 +27,7 @@ from portal.processes.backups import writing
 from portal.processes.worker import work_until_empty
 from portal.services.documents import library
 from portal.services.documents.intake import importing
+from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.services.search.engine import search
 
@@ -39,8 +40,6 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "delete": {"action": "delete"},
 }
 _BETWEEN_SEARCHES_S = 0.05
-_BETWEEN_TRIES_S = 1.0
-_WORDS_TIMEOUT_S = 1800.0
 
 Row = dict[str, Any]
 
@@ -161,19 +160,21 @@ def _back_up(corpus: Corpus, data_dir: Path) -> Row:
 
 
 def _restart(size: int, data_dir: Path) -> list[Row]:
-    """Time the first search after a start of the server, and the first that has words."""
+    """Time the first search after a start of the server, and a worker's rebuild of the keyword
+    index."""
     started = time.perf_counter()
     with open_corpus(size, data_dir, stale_ok=True) as corpus:
         profile = corpus.profile("100 %")
-        rows: list[Row] = []
-        while True:
-            request = profile.request(corpus.questions[0].text, top_n=10)
-            found = search(corpus.services, profile.user, request)
-            seconds = round(time.perf_counter() - started, 1)
-            if not rows:
-                rows.append({"work": "restart to first search", "s": seconds})
-            if not found.degraded:
-                return [*rows, {"work": "restart to search by words", "s": seconds}]
-            if seconds > _WORDS_TIMEOUT_S:
-                raise RuntimeError(f"searches are still degraded: {found.degraded}")
-            time.sleep(_BETWEEN_TRIES_S)
+        request = profile.request(corpus.questions[0].text, top_n=10)
+        search(corpus.services, profile.user, request)
+        first = time.perf_counter() - started
+        with _searching(corpus) as meanwhile:
+            setup.repair_keyword_index(corpus.services)
+            ready = time.perf_counter() - started
+        found = search(corpus.services, profile.user, request)
+    if found.degraded:
+        raise RuntimeError(f"searches are still degraded: {found.degraded}")
+    return [
+        {"work": "restart to first search", "s": round(first, 1)},
+        {"work": "restart to search by words", "s": round(ready, 1), **meanwhile.as_dict()},
+    ]

@@ -49,9 +49,8 @@ SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC",
 INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
 STATE_TABLE = "bm25_index_state"
 
-# Chunks that are rebuilt before the portal serves, which takes .4 ms each and lets no one search.
-# Above it a worker rebuilds them beside the old index, which takes twice as long; meanwhile searches
-# go by meaning.
+# Chunks that are indexed before the portal serves, .4 ms each. A larger index is dropped and built by
+# a worker, and searches go by meaning until then.
 MAX_ROWS_AT_START = 10_000
 # How far the index may lag behind the table during concurrent writes.
 _COUNT_TOLERANCE = 0.05
@@ -121,8 +120,11 @@ class Parameters:
 DEFAULTS = Parameters()
 
 
-def ensure_index(connection: Connection, parameters: Parameters = DEFAULTS) -> bool:
-    """Create missing indexes where pg_textsearch is installed; return whether they exist.
+def ensure_index(
+    connection: Connection, parameters: Parameters = DEFAULTS, *, max_rows: int | None = None
+) -> bool:
+    """Create missing indexes where pg_textsearch is installed, unless they would have more rows;
+    return whether they exist.
 
     Never clone a database that has this index (CREATE DATABASE ... TEMPLATE): pg_textsearch 1.0.0
     identifies an index by its OID alone, clones share it, and each then reads the other's pages.
@@ -130,9 +132,11 @@ def ensure_index(connection: Connection, parameters: Parameters = DEFAULTS) -> b
     """
     if pg_textsearch_version(connection) is None:
         return False
-    for index in INDEXES:
-        if not _is_usable(connection, index):
-            _create(connection, index, parameters, concurrently=False)
+    missing = [index for index in INDEXES if not _is_usable(connection, index)]
+    if any(_has_more_rows(connection, index, max_rows) for index in missing):
+        return False
+    for index in missing:
+        _create(connection, index, parameters, concurrently=False)
     return True
 
 
@@ -141,7 +145,8 @@ def rebuild_after_start(
 ) -> Bm25State:
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
     or counts chunks that do not exist. Processes that start together do it once: the others wait
-    and find it done. With `max_rows` an index that held more stays stale, for `repair`."""
+    and find it done. An index with more than `max_rows` is dropped instead, for `repair`: with the
+    statistics of another start it accepts no writes."""
     with _connect_alone(engine) as connection:
         return _worst([_refresh(connection, index, parameters, max_rows) for index in INDEXES])
 
@@ -159,20 +164,24 @@ def _refresh(
     state = _read_state(connection, index)
     if not state.needs_guard:
         return state
-    if not _is_rebuilt_since_start(connection, index):
-        if max_rows is not None and _has_more_rows(connection, index, max_rows):
-            log.info("keyword index is left to a worker", index=index.name)
+    is_rebuilt = _is_rebuilt_since_start(connection, index)
+    if is_rebuilt and probe(connection, index).is_exact:
+        return state
+    if _has_more_rows(connection, index, max_rows):
+        if is_rebuilt:
             return state
-        return _rebuild(connection, index, concurrently=False)
-    # The server outlived its clients. Interrupted inserts are counted by the index although they
-    # were rolled back, and affect every score. Others may be writing, and only a concurrent rebuild
-    # leaves the index usable meanwhile.
-    if not probe(connection, index).is_exact:
-        return _rebuild(connection, index, concurrently=True)
-    return state
+        log.info("keyword index is left to a worker", index=index.name)
+        connection.execute(text(f"DROP INDEX {index.name}"))
+        return Bm25State("absent")
+    # If it was rebuilt, the server outlived its clients. Interrupted inserts are counted by the index
+    # although they were rolled back, and affect every score. Others may be writing, and only a
+    # concurrent rebuild leaves the index usable meanwhile.
+    return _rebuild(connection, index, concurrently=is_rebuilt)
 
 
-def _has_more_rows(connection: Connection, index: Bm25Index, count: int) -> bool:
+def _has_more_rows(connection: Connection, index: Bm25Index, count: int | None) -> bool:
+    if count is None:
+        return False
     query = text(f"SELECT EXISTS (SELECT FROM {index.table} OFFSET :count)")
     return bool(connection.execute(query, {"count": count}).scalar())
 

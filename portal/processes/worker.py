@@ -184,15 +184,15 @@ async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -
     """Work until `stopping` is set or the queue is unreachable."""
     queue = create_queue(services)
     async with queue.open_async():
-        await _repair_keyword_index(services)
+        await _prepare_keyword_index(services)
         await _work_in(queue, services, concurrency, stopping)
 
 
-async def _repair_keyword_index(services: Services) -> None:
-    """Repair the keyword index before anything is stored: a promoted replica has an empty file, and
-    each job would fail on it."""
+async def _prepare_keyword_index(services: Services) -> None:
+    """Rebuild or drop the keyword index of another server before anything is stored: a promoted
+    replica has an empty file, and each job would fail on it."""
     try:
-        await asyncio.to_thread(setup.repair_keyword_index, services)
+        await asyncio.to_thread(setup.prepare_keyword_index, services)
     except Exception as error:  # noqa: BLE001 - housekeeping tries again
         log.warning("keyword_index_not_healed", error_type=type(error).__name__)
 

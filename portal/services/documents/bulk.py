@@ -21,6 +21,7 @@ from portal.errors import (
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.documents import shared_words
 from portal.services.documents.folders import find_open_for
 from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
@@ -42,7 +43,7 @@ def apply(
     NotFound for a folder that the user may not see, InvalidInput for the value."""
     if action is BulkAction.READ_AGAIN:
         return _read_again(services, user, target)
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         _check_place(session, user, target.filters.folder_id)
         value = _check_value(session, user, action, value)
         if action is BulkAction.SWITCH:
@@ -79,7 +80,7 @@ def count(services: Services, user: User, target: BulkTarget, *, deleted: bool =
 def undo(services: Services, user: User, change_id: UUID) -> int:
     """Undo a change of the user's own where nothing came between; return how many documents. Raises
     NotFound, also for one that was undone or is more than a day old."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         change = existing(bulk_store.lock_change(session, user, change_id))
         if change.action == BulkAction.VISIBILITY:
             _record_visibility(session, user, change_id, before=change.value["value"])

@@ -9,7 +9,7 @@ import structlog
 from portal.domain.documents.jobs import UNFINISHED
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import bulk, notifications, trash
+from portal.services.documents import bulk, notifications, shared_words, trash
 from portal.services.documents.ingestion import reanalysis, rereading
 from portal.services.documents.intake import disk_space, idempotency
 from portal.services.models import builds, calibrating
@@ -31,12 +31,15 @@ _DEVICE_MEMORY = timedelta(days=400)
 # A share of the time between two rounds, so that searches and ingestion come first.
 _REANALYSIS_S = 10.0
 _PURGE_S = 5.0
+_WORDS_S = 30.0
 
 
 def run(services: Services) -> None:
-    """Heal the keyword index, requeue lost jobs and builds, delete what has expired, calibrate a
-    new model, redo a share of what an older analyser or reader made, and purge old trash."""
+    """Heal the keyword index and add missing words, requeue lost jobs and builds, delete what has
+    expired, calibrate a new model, redo a share of what an older analyser or reader made, and purge
+    old trash."""
     setup.repair_keyword_index(services)
+    shared_words.fill(services, seconds=_WORDS_S)
     builds.requeue_lost(services)
     _requeue_lost(services)
     with services.database.begin() as session:

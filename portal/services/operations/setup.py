@@ -81,16 +81,16 @@ def _find_unused_settings(services: Services) -> list[UnusedSetting]:
 
 
 def prepare_keyword_index(services: Services) -> None:
-    """Create the BM25 index if the settings want it, and rebuild it after a server start, unless
-    that would take long."""
+    """Create the BM25 index if the settings want it, and rebuild it after a server start. What
+    would take long is left to `repair_keyword_index`."""
     engine = services.database.engine
     if not uses_bm25(services.settings.search):
         return
+    parameters, max_rows = _bm25_parameters(services), bm25.MAX_ROWS_AT_START
     with engine.begin() as connection:
-        has_index = bm25.ensure_index(connection, _bm25_parameters(services))
+        has_index = bm25.ensure_index(connection, parameters, max_rows=max_rows)
     if has_index:
-        parameters = _bm25_parameters(services)
-        bm25.rebuild_after_start(engine, parameters, max_rows=bm25.MAX_ROWS_AT_START)
+        bm25.rebuild_after_start(engine, parameters, max_rows=max_rows)
 
 
 def _read_keywords(session: Session, services: Services) -> KeywordState:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, text
+from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
 
-from portal.store.models import VocabularyRow
 from portal.text.terms.spelling import Word, stored_keys, words_of
 
 TRIGRAM_INDEX = "ix_vocabulary_word_trgm"
@@ -72,19 +71,30 @@ def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None
     return list(session.scalars(text(query), {"document_id": document_id, "job_id": job_id}))
 
 
+# Common words would be looked up in long lists of the index, and are in some chunk of a sample.
+_DELETE_UNUSED = text(
+    """
+    WITH common AS MATERIALIZED (
+        SELECT DISTINCT term
+        FROM (SELECT terms_vector FROM document_chunks LIMIT 2000) sample,
+             unnest(tsvector_to_array(sample.terms_vector)) AS term
+        WHERE term = ANY(CAST(:terms AS text[]))
+    )
+    DELETE FROM vocabulary v
+    WHERE string_to_array(v.term, ' ') && CAST(:terms AS text[])
+      AND NOT EXISTS (SELECT FROM common WHERE common.term = v.term)
+      AND NOT EXISTS (
+          SELECT FROM document_chunks c WHERE c.terms_vector @@ plainto_tsquery('simple', v.term)
+      )
+    """
+)
+
+
 def delete_unused(session: Session, terms: Sequence[str]) -> None:
     """Delete words of these terms that no chunk has any more. Nothing of an erased text stays."""
     if not terms:
         return
-    unused = text(
-        """
-        string_to_array(term, ' ') && CAST(:terms AS text[]) AND NOT EXISTS (
-            SELECT FROM document_chunks c
-            WHERE c.terms_vector @@ plainto_tsquery('simple', vocabulary.term)
-        )
-        """
-    ).bindparams(terms=list(terms))
-    session.execute(delete(VocabularyRow).where(unused))
+    session.execute(_DELETE_UNUSED, {"terms": list(terms)})
 
 
 def find_by_keys(session: Session, keys: Collection[str]) -> list[tuple[str, Word]]:

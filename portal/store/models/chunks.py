@@ -88,16 +88,20 @@ class DocumentChunkRow(Base):
 
 class SharedChunkRow(Base):
     """The terms of a chunk of a shared document. Triggers fill the table; its keyword
-    index weighs words without those of private documents."""
+    index weighs words without those of private documents. `terms` is None for a moment after
+    many chunks were shared at once."""
 
     __tablename__ = "shared_chunks"
+    __table_args__ = (
+        Index("ix_shared_chunks_without_words", "chunk_id", postgresql_where=text("terms IS NULL")),
+    )
 
     chunk_id: Mapped[UUID] = mapped_column(
         ForeignKey("document_chunks.id", ondelete="CASCADE"), primary_key=True
     )
     job_id: Mapped[UUID]
     document_id: Mapped[UUID] = mapped_column(index=True)
-    terms: Mapped[str] = mapped_column(Text)
+    terms: Mapped[str | None] = mapped_column(Text)
 
 
 class VocabularyRow(Base):

@@ -19,6 +19,7 @@ from portal.domain.people import User
 from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, existing
 from portal.services import Services, audit
 from portal.services.audit import Subject, SubjectKind
+from portal.services.documents import shared_words
 from portal.services.documents.library import find_editable
 from portal.services.transactions import in_transaction
 from portal.store.documents import folders as folder_store
@@ -79,7 +80,7 @@ def change_folder(
     visibility: FolderVisibility | None = None,
 ) -> None:
     """Change the given fields. Raises NotFound, Forbidden, InvalidInput, NameTaken."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
         folder = _find_editable(session, user, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
@@ -99,7 +100,7 @@ def change_folder(
 def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID | None) -> None:
     """Move a folder with all below it into another, or to the top with None. Raises NotFound,
     Forbidden, NameTaken, Conflict when it would lie in itself or too deep."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
         folder = _find_editable(session, user, folder_id)
         if folder.gate_id not in {None, folder_id}:
@@ -122,7 +123,7 @@ def delete_folder(
 ) -> RemovedFolder:
     """Delete a folder and the folders below it. With `trash_documents` documents that the user may
     change go to the trash. All others move to the folder above. Raises NotFound, Forbidden."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
         folder = _find_editable(session, user, folder_id)
         folder_store.lock_below(session, folder_id)

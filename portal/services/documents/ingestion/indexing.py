@@ -42,6 +42,7 @@ from portal.ingest.formats import FORMATS
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.observability import metrics, tracing
 from portal.services import Services
+from portal.services.documents import shared_words
 from portal.services.documents.ingestion import attempts, chunk_storage
 from portal.services.documents.ingestion.adopting import adopt
 from portal.services.documents.ingestion.attempts import Attempt, JobGone
@@ -315,7 +316,7 @@ def _metadata(chunk: Chunk, file_name: str) -> dict[str, Any]:
 def _publish(services: Services, attempt: Attempt) -> None:
     """Make the whole ingestion searchable at once, in place of the earlier text. The document takes
     the file's name. A deleted document stays deleted."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         job = attempts.held(session, attempt)
         adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)
         document_store.publish(session, document_id=attempt.document_id, job_id=attempt.job_id)

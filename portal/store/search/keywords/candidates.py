@@ -50,8 +50,8 @@ from portal.text.terms.analyser import tsquery_or
 _FETCH_COST = 15.0
 _SCORE_COST = 1.0
 _INDEX_ROW_COST = 2.0
-# How many chunks a search fetches for those after it, in 3 ms.
-_FETCHED_AHEAD = 200
+# What a search spends on chunks for those after it, over what reading the index costs.
+_AHEAD = 0.5
 # Rows read per row wanted, because a selection is not a random sample.
 _MARGIN = 1.5
 _MORE = 6
@@ -110,7 +110,7 @@ class OwnWords:
             return self.best_of_all(enabled)
         cached = None
         if enabled.chunk_count * _SCORE_COST <= index_cost:
-            cached = self._cached(enabled)
+            cached = self._cached(enabled, index_cost * _AHEAD / _FETCH_COST)
         if cached is not None:
             return self._best_of(lambda: cached)
         found = best_of_index(
@@ -132,13 +132,13 @@ class OwnWords:
             lambda: self.postings.get(self.reader, source, enabled.ids or "", self.version)
         )
 
-    def _cached(self, enabled: EnabledSet) -> TermPostings | None:
-        """Return the words of all chunks if they are cached, otherwise fetch some for the next
-        search."""
+    def _cached(self, enabled: EnabledSet, ahead: float) -> TermPostings | None:
+        """Return the words of all chunks if they are cached, otherwise fetch those of about `ahead`
+        for the next search."""
         # Hardly a second search has the same listed chunks.
         if enabled.of_chunks or enabled.chunk_count * BYTES_A_CHUNK > self.postings.max_bytes:
             return None
-        share = min(1.0, _FETCHED_AHEAD / enabled.chunk_count)
+        share = min(1.0, ahead / enabled.chunk_count)
         return self.postings.get_if_cached(
             self.reader,
             WORDS_OF_JOBS,

@@ -1,0 +1,32 @@
+"""Words of shared chunks that a trigger left to later (migration 0065)."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+from portal.store.session import Session
+
+_FILL = text(
+    """
+    UPDATE shared_chunks s SET terms = c.terms FROM document_chunks c
+    WHERE c.id = s.chunk_id AND s.chunk_id IN (
+        SELECT chunk_id FROM shared_chunks WHERE terms IS NULL LIMIT :limit FOR UPDATE SKIP LOCKED
+    )
+    """
+)
+_CHANGED = text(
+    """
+    UPDATE collections SET corpus_version = CAST(CAST(pg_current_xact_id() AS text) AS bigint)
+    WHERE name = 'portal'
+    """
+)
+
+
+def fill(session: Session, limit: int) -> int:
+    """Add the words of at most `limit` chunks that have none yet; return how many."""
+    return session.execute(_FILL, {"limit": limit}).rowcount  # type: ignore[attr-defined,no-any-return]
+
+
+def note_change(session: Session) -> None:
+    """Let searches use nothing that was cached before these words."""
+    session.execute(_CHANGED)

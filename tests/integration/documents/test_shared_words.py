@@ -1,0 +1,99 @@
+"""A transaction that shares many chunks adds the words of the first, and leaves the others to small
+transactions after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.documents import Visibility
+from portal.domain.documents.bulk import BulkAction, BulkTarget
+from portal.domain.people import User
+from portal.domain.search import SearchMode, SearchRequest
+from portal.services import Services
+from portal.services.documents import bulk, shared_words
+from portal.services.operations import maintenance
+from portal.services.search.engine import search
+from portal.store.documents import bulk as bulk_store
+from portal.store.session import Session
+from tests.conftest import Portal
+
+LIMIT = 500
+
+
+def share(portal: Portal, *, after: int) -> None:
+    """Share all documents in a transaction that has shared that many chunks already."""
+    with portal.services.database.begin() as session:
+        set_shared(session, after)
+        session.execute(text("UPDATE documents SET visibility = 'shared'"))
+
+
+def set_shared(session: Session, count: int) -> None:
+    session.execute(text("SELECT set_config('portal.shared', :count, true)"), {"count": str(count)})
+
+
+def terms(portal: Portal) -> list[str | None]:
+    with portal.services.database.begin() as session:
+        return list(session.scalars(text("SELECT terms FROM shared_chunks ORDER BY terms")))
+
+
+@pytest.fixture
+def hidden(portal: Portal) -> Portal:
+    for name in ("budget", "harbour"):
+        portal.add(f"Words about the {name}.", visibility=Visibility.PRIVATE)
+    return portal
+
+
+def test_words_beyond_a_limit_are_left_to_later(hidden: Portal) -> None:
+    share(hidden, after=LIMIT - 1)
+    first, second = terms(hidden)
+    assert first is not None
+    assert second is None
+    assert shared_words.fill(hidden.services, seconds=60) == 1
+    assert None not in terms(hidden)
+    assert shared_words.fill(hidden.services, seconds=60) == 0
+
+
+def test_a_small_change_leaves_nothing(hidden: Portal) -> None:
+    share(hidden, after=0)
+    assert len(terms(hidden)) == 2
+    assert None not in terms(hidden)
+
+
+def test_housekeeping_adds_what_an_interrupted_process_left(hidden: Portal) -> None:
+    share(hidden, after=LIMIT)
+    assert terms(hidden) == [None, None]
+    maintenance.run(hidden.services)
+    assert len(terms(hidden)) == 2
+    assert None not in terms(hidden)
+
+
+def test_a_bulk_change_leaves_nothing_and_what_was_cached_before_is_not_used(
+    hidden: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the change had shared hundreds of chunks before these."""
+    reader, services = hidden.user("reader"), hidden.services
+    store_change, fill = bulk_store.change, shared_words.fill
+    found_between = []
+
+    def change(session: Session, *given: Any) -> Any:
+        set_shared(session, LIMIT)
+        return store_change(session, *given)
+
+    def fill_after_a_search(*given: Any, **named: Any) -> int:
+        found_between.append(words_found(services, reader))
+        return fill(*given, **named)
+
+    monkeypatch.setattr(bulk_store, "change", change)
+    monkeypatch.setattr(shared_words, "fill", fill_after_a_search)
+    owner = hidden.user("owner", is_admin=True)
+    bulk.apply(services, owner, BulkTarget(None), BulkAction.VISIBILITY, Visibility.SHARED)
+    assert found_between == [0]
+    assert words_found(services, reader) == 1
+
+
+def words_found(services: Services, user: User) -> int:
+    request = SearchRequest("harbour", mode=SearchMode.KEYWORD)
+    return len(search(services, user, request).hits)

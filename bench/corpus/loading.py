@@ -20,6 +20,7 @@ from portal.embeddings.calibration.background import LANGUAGES
 from portal.services import Services
 from portal.services.operations import setup
 from portal.store.documents.rows import portal_collection_id
+from portal.store.documents.texts.shared_words import WITH_ALL_WORDS
 from portal.store.embedding_models import registry
 from portal.text.terms.analyser import analyser_version
 
@@ -114,6 +115,7 @@ def load(
         raise RuntimeError("prepare_database() comes first")
     with psycopg.connect(services.database.conninfo, autocommit=True) as connection:
         register_vector(connection)
+        connection.execute(WITH_ALL_WORDS)
         progress = _Progress(connection, model.partition)
         rows = _Rows(plan, access, collection, model.id)
         for number, block in enumerate(write(progress.blocks)):

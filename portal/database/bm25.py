@@ -49,8 +49,8 @@ SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC",
 INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
 STATE_TABLE = "bm25_index_state"
 
-# Chunks that are indexed before the portal serves, .4 ms each. A larger index is dropped and built by
-# a worker, and searches go by meaning until then.
+# Chunks that are indexed before the portal serves, .4 ms each. A larger index is dropped and built
+# by a worker, and searches go by meaning until then.
 MAX_ROWS_AT_START = 10_000
 # How far the index may lag behind the table during concurrent writes.
 _COUNT_TOLERANCE = 0.05
@@ -173,9 +173,9 @@ def _refresh(
         log.info("keyword index is left to a worker", index=index.name)
         connection.execute(text(f"DROP INDEX {index.name}"))
         return Bm25State("absent")
-    # If it was rebuilt, the server outlived its clients. Interrupted inserts are counted by the index
-    # although they were rolled back, and affect every score. Others may be writing, and only a
-    # concurrent rebuild leaves the index usable meanwhile.
+    # If it was rebuilt, the server outlived its clients. Interrupted inserts are counted by the
+    # index although they were rolled back, and affect every score. Others may be writing, and only
+    # a concurrent rebuild leaves the index usable meanwhile.
     return _rebuild(connection, index, concurrently=is_rebuilt)
 
 

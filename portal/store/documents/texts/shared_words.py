@@ -6,6 +6,9 @@ from sqlalchemy import text
 
 from portal.store.session import Session
 
+# For corpora that are loaded while nothing searches: a transaction adds the words of any number.
+WITH_ALL_WORDS = "SET portal.shared = '-1000000000'"
+
 _FILL = text(
     """
     UPDATE shared_chunks s SET terms = c.terms FROM document_chunks c

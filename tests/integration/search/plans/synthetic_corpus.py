@@ -16,6 +16,7 @@ from portal.domain.embedding import Vector
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.people import accounts
+from portal.store.documents.texts.shared_words import WITH_ALL_WORDS
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 
@@ -98,6 +99,7 @@ def load(services: Services, terms: Sequence[str], *, seed: int = 0) -> Syntheti
     vectors = _clustered(len(terms), model.dimensions, seed)
     with psycopg.connect(services.database.conninfo, autocommit=True) as connection:
         register_vector(connection)
+        connection.execute(WITH_ALL_WORDS)
         _copy_all(connection, model, vectors, terms)
         connection.execute("ANALYZE documents, jobs, document_chunks, chunk_embeddings")
         connection.execute(f"ANALYZE {model.partition}".encode())

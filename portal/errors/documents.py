@@ -81,6 +81,11 @@ class UnsupportedFormat(PortalError):
                  "file.")
 
 
+class UnsupportedSuffix(UnsupportedFormat):
+    message = N_("Files of this type are not read. Supported are PDF, Word, Excel, PowerPoint, "
+                 "EPUB, e-mail (EML), CSV, HTML, Markdown and plain text.")
+
+
 class TextsTooLong(TooLarge):
     message = N_("The two texts are too long to compare (%(characters)s characters; the limit is "
                  "%(limit)s).")

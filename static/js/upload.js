@@ -350,10 +350,9 @@ function watchChoices(form, uploads) {
 
 // What is shared in a folder for members is shared with them.
 function watchFolder(folder, shared) {
-  const { text } = shared;
   const show = () => {
     const isForMembers = folder.selectedOptions[0].hasAttribute("data-for-members");
-    shared.text = isForMembers ? shared.dataset.members : text;
+    shared.text = isForMembers ? shared.dataset.members : shared.dataset.all;
   };
   folder.addEventListener("change", show);
   show();

@@ -57,7 +57,7 @@ class RunModel(ResponseModel):
     changed: int
     removed: int
     refused: int
-    listed: list[ListedChangeModel] = Field(description=f"the first {MAX_LISTED} changes")
+    listed: list[ListedChangeModel] = Field(description=f"the first {MAX_LISTED} of each kind")
     error: str | None = Field(
         description="why the source could not be read; nothing was removed", examples=[None]
     )

@@ -18,7 +18,7 @@ MAX_ADDRESS_CHARACTERS = 20_000
 MIN_EVERY_MINUTES = 5
 MAX_EVERY_MINUTES = 7 * 24 * 60
 MAX_LISTED = 200
-"""Changes of one run that are listed; all are counted."""
+"""Changes of each kind that are listed of one run; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)

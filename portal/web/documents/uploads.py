@@ -145,6 +145,8 @@ def _show_stored(stored: dict[str, Any], requested: Visibility) -> list[Fragment
 
 def _describe_known(document: DocumentSummary, requested: Visibility) -> str:
     if requested is Visibility.PRIVATE and document.visibility is Visibility.SHARED:
+        if document.is_for_members:
+            return str(gettext("Already uploaded, and visible to the members of its folder."))
         return str(gettext("Already uploaded, and visible to everyone."))
     return str(gettext("Already uploaded."))
 

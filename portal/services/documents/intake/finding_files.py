@@ -13,6 +13,7 @@ def find_files(
     paths: Iterable[Path],
     *,
     cannot_read: Callable[[Path, OSError], None] = lambda _path, _error: None,
+    is_unsupported: Callable[[Path], None] = lambda _path: None,
 ) -> Iterator[Path]:
     """Yield files to import in a stable order.
 
@@ -20,16 +21,21 @@ def find_files(
     lead anywhere. What is named explicitly is always tried, and such links are followed.
 
     Holds only the entries of one folder and its parents in memory. Folders that cannot be read, or
-    have disappeared, are passed to `cannot_read` with the error.
+    have disappeared, are passed to `cannot_read` with the error, and files of other types to
+    `is_unsupported`.
     """
     for path in paths:
         if path.is_dir():
-            yield from _below(path, cannot_read)
+            yield from _below(path, cannot_read, is_unsupported)
         else:
             yield path
 
 
-def _below(folder: Path, cannot_read: Callable[[Path, OSError], None]) -> Iterator[Path]:
+def _below(
+    folder: Path,
+    cannot_read: Callable[[Path, OSError], None],
+    is_unsupported: Callable[[Path], None],
+) -> Iterator[Path]:
     # An explicit stack, because folders may be nested deeper than Python can recurse.
     open_folders = [_entries(folder, cannot_read)]
     while open_folders:
@@ -38,8 +44,12 @@ def _below(folder: Path, cannot_read: Callable[[Path, OSError], None]) -> Iterat
             open_folders.pop()
         elif entry.is_dir(follow_symlinks=False):
             open_folders.append(_entries(Path(entry.path), cannot_read))
-        elif _is_known(entry.name) and entry.is_file(follow_symlinks=False):
+        elif not entry.is_file(follow_symlinks=False):
+            continue
+        elif _is_known(entry.name):
             yield Path(entry.path)
+        else:
+            is_unsupported(Path(entry.path))
 
 
 def _is_known(name: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from portal.domain.documents.sources import Listing, Opened, SourceItem
-from portal.errors import N_, InvalidInput, SourceUnavailable
+from portal.errors import N_, InvalidInput, PortalError, SourceUnavailable, UnsupportedSuffix
 from portal.services.documents.intake.finding_files import find_files
 from portal.services.documents.intake.importing import display_name
 from portal.services.documents.sources.kinds import SourceContext, SourceKind
@@ -19,7 +19,8 @@ from portal.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """The files below a directory, as `portal import` finds them: no hidden ones, no links."""
+    """The files below a directory, as `portal import` finds them: no hidden ones, no links. Those
+    of other types are refused."""
 
     root: Path
 
@@ -28,9 +29,13 @@ class Directory:
         if not self.root.is_dir():
             raise SourceUnavailable(reason=N_("the directory does not exist"))
         unreadable: list[str] = []
+        refused: list[tuple[str, PortalError]] = []
+        unsupported = UnsupportedSuffix()
         items = []
         for path in find_files(
-            [self.root], cannot_read=lambda one, _: unreadable.append(self._name(one))
+            [self.root],
+            cannot_read=lambda one, _: unreadable.append(self._name(one)),
+            is_unsupported=lambda one: refused.append((display_name(self._name(one)), unsupported)),
         ):
             try:
                 found = path.lstat()
@@ -43,7 +48,7 @@ class Directory:
             items.append(SourceItem(name, stamp, "" if path.parent == self.root else _above(name)))
         if "." in unreadable:
             raise SourceUnavailable(reason=N_("the directory cannot be read"))
-        return Listing(items, unreadable)
+        return Listing(items, unreadable, refused)
 
     @contextmanager
     def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | None]:

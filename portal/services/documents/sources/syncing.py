@@ -175,7 +175,7 @@ class _Run:
 
     def _note(self, change: Change, path: str, error: PortalError | None = None) -> None:
         self.counts[change] += 1
-        if len(self.listed) < MAX_LISTED:
+        if self.counts[change] <= MAX_LISTED:
             failure = Failure(error.code, error.params) if error else None
             self.listed.append(ListedChange(change, path, failure))
 

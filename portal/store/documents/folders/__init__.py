@@ -53,6 +53,14 @@ def folder_visible_to(user: User, folder: Any = FolderRow) -> ColumnElement[bool
     return or_(is_open, folder.owner_id == user.id)
 
 
+def _may_add(user: User) -> ColumnElement[bool]:
+    """Return the condition that a user may add to a visible folder."""
+    if user.is_admin:
+        return true()
+    gates = gates_of(user, FolderRole.CONTRIBUTOR, FolderRole.KEEPER)
+    return or_(FolderRow.gate_id.is_(None), FolderRow.gate_id.in_(gates))
+
+
 def ids_below(*folder_ids: UUID) -> CTE:
     """Return the ids of these folders and of all below them, seen or not."""
     tree = select(FolderRow.id).where(FolderRow.id.in_(folder_ids)).cte("below", recursive=True)
@@ -80,7 +88,6 @@ def _ids_above(folder_id: UUID) -> CTE:
 
 
 class _Rights(NamedTuple):
-    can_add: bool = False
     can_edit: bool = False
     can_share: bool = False
 
@@ -96,7 +103,8 @@ def _folders(user: User) -> Select[Any]:
         .correlate(FolderRow)
         .exists()
     )
-    columns: tuple[Any, ...] = (FolderRow, parent.id, func.coalesce(UserRow.name, ""), has_folders)
+    owner_name = func.coalesce(UserRow.name, "")
+    columns: tuple[Any, ...] = (FolderRow, parent.id, owner_name, has_folders, _may_add(user))
     return (
         select(*columns)
         .select_from(FolderRow)
@@ -107,7 +115,7 @@ def _folders(user: User) -> Select[Any]:
 
 
 def _to_folder(row: Any, rights: _Rights = _NO_RIGHTS) -> Folder:
-    folder, parent_id, owner_name, has_folders = row
+    folder, parent_id, owner_name, has_folders, can_add = row
     return Folder(
         id=folder.id,
         parent_id=parent_id,
@@ -116,7 +124,7 @@ def _to_folder(row: Any, rights: _Rights = _NO_RIGHTS) -> Folder:
         visibility=FolderVisibility(folder.visibility),
         gate_id=folder.gate_id,
         owner_name=owner_name,
-        can_add=rights.can_add,
+        can_add=can_add,
         can_edit=rights.can_edit,
         can_share=rights.can_share,
         has_folders=has_folders,
@@ -126,35 +134,24 @@ def _to_folder(row: Any, rights: _Rights = _NO_RIGHTS) -> Folder:
 def find_folder(session: Session, user: User, folder_id: UUID) -> Folder | None:
     """Return a folder visible to the user, and what the user may do with it."""
     row = session.execute(_folders(user).where(FolderRow.id == folder_id)).one_or_none()
-    return _to_folder(row, _rights(session, user, row[0])) if row is not None else None
+    return _to_folder(row, _rights(session, user, row[0], row[4])) if row is not None else None
 
 
-def find_role(session: Session, user: User, gate_id: UUID) -> FolderRole | None:
-    """Return what a user may do behind a gate."""
-    if user.is_admin:
-        return FolderRole.KEEPER
-    for role in (FolderRole.KEEPER, FolderRole.CONTRIBUTOR, FolderRole.READER):
-        if session.scalar(select(literal(gate_id).in_(gates_of(user, role)))):
-            return role
-    return None
-
-
-def _rights(session: Session, user: User, folder: FolderRow) -> _Rights:
+def _rights(session: Session, user: User, folder: FolderRow, can_add: bool) -> _Rights:
     """Return what a user may do with a visible folder. Owners of a folder above may change it too,
     as long as there is no gate between. Who sees what lies behind a gate is for its keepers to
     decide."""
-    role = find_role(session, user, folder.gate_id) if folder.gate_id else None
-    if user.is_admin or role is FolderRole.KEEPER:
-        return _Rights(can_add=True, can_edit=True, can_share=True)
+    kept = literal(folder.gate_id).in_(gates_of(user, FolderRole.KEEPER))
+    if user.is_admin or (folder.gate_id and session.scalar(select(kept))):
+        return _Rights(can_edit=True, can_share=True)
     chain = _ids_above(folder.id)
     owned = select(FolderRow.id).where(
         FolderRow.id.in_(select(chain.c.id)),
         FolderRow.owner_id == user.id,
         FolderRow.gate_id.is_not_distinct_from(folder.gate_id),
     )
-    can_add = folder.gate_id is None or role is FolderRole.CONTRIBUTOR
     can_edit = can_add and session.scalar(owned.limit(1)) is not None
-    return _Rights(can_add, can_edit, can_share=can_edit and folder.gate_id is None)
+    return _Rights(can_edit, can_share=can_edit and folder.gate_id is None)
 
 
 def list_above(session: Session, user: User, folder_id: UUID) -> tuple[Folder, ...]:
@@ -168,7 +165,7 @@ def list_above(session: Session, user: User, folder_id: UUID) -> tuple[Folder, .
         .order_by(chain.c.distance)
     ).all()
     seen = [row for place, row in enumerate(rows, 1) if row.distance == place]
-    return tuple(_to_folder(row[:4]) for row in reversed(seen))
+    return tuple(_to_folder(row[:5]) for row in reversed(seen))
 
 
 def _is_at_top(user: User) -> ColumnElement[bool]:
@@ -189,21 +186,23 @@ def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None
     return [_to_folder(row) for row in session.execute(ordered)]
 
 
-def list_paths(session: Session, user: User) -> list[FolderPath]:
-    """Return the folders visible to the user with the names above them, by path."""
-    names = ARRAY(TEXT)
+def list_paths(session: Session, user: User, *, also: UUID | None = None) -> list[FolderPath]:
+    """Return the folders that the user may add to with the names above them, by path; also one
+    folder that is the place at present."""
+    names = func.array_append(literal([], ARRAY(TEXT)), FolderRow.name).label("names")
     tree = (
-        select(FolderRow.id, func.array_append(literal([], names), FolderRow.name).label("names"))
+        select(FolderRow.id, names, _may_add(user).label("may_add"))
         .where(folder_visible_to(user), _is_at_top(user))
         .cte("paths", recursive=True)
     )
     tree = tree.union_all(
-        select(FolderRow.id, func.array_append(tree.c.names, FolderRow.name)).where(
+        select(FolderRow.id, func.array_append(tree.c.names, FolderRow.name), _may_add(user)).where(
             FolderRow.parent_id == tree.c.id, folder_visible_to(user)
         )
     )
     rows = session.execute(
         select(tree.c.id, tree.c.names)
+        .where(or_(tree.c.may_add, tree.c.id == also))
         .order_by(func.lower(func.array_to_string(tree.c.names, "\x1f")), tree.c.id)
         .limit(MAX_LISTED)
     )

@@ -272,7 +272,7 @@ def _form(
     values = {
         "folder": folder,
         "shown": shown,
-        "paths": folders.list_paths(*context.caller()),
+        "paths": folders.list_paths(*context.caller(), also=folder.parent_id if folder else None),
         "folder_error": error_message(error) if error else "",
         "sight": sight,
         "max_name": MAX_FOLDER_NAME_CHARACTERS,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from flask import request, url_for
 from flask_babel import gettext
 
-from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, ListedChange
+from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, SyncRun
 from portal.errors import N_, InvalidInput, PortalError
 from portal.http import context
 from portal.http.messages import failure_message
@@ -26,11 +28,22 @@ INTERVALS = {
     7 * 24 * 60: N_("Every week"),
 }
 CHANGE_WORDS = {
+    Change.REFUSED: N_("Refused"),
     Change.ADDED: N_("Added"),
     Change.CHANGED: N_("Changed"),
     Change.REMOVED: N_("Removed"),
-    Change.REFUSED: N_("Refused"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ListedKind:
+    """What a run added, changed, removed or refused: its name, how many there are, and the paths of
+    the first with the reason for a refusal."""
+
+    change: Change
+    words: str
+    count: int
+    files: list[tuple[str, str]]
 
 
 class Choice(NamedTuple):
@@ -84,10 +97,16 @@ def _done(folder_id: UUID, message: str) -> Answer:
     return see_other(url_for("folder_sources.show", folder_id=folder_id), message)
 
 
-def _words(one: ListedChange) -> tuple[str, str, str]:
-    """Return what became of a file, its path, and why if it was refused."""
-    reason = failure_message(one.failure) if one.failure else ""
-    return gettext(CHANGE_WORDS[one.change]), one.path, reason
+def _listed(run: SyncRun) -> Iterator[ListedKind]:
+    """Yield what a run did, with the refusals first: they may ask for something."""
+    for change, words in CHANGE_WORDS.items():
+        files = [
+            (one.path, failure_message(one.failure) if one.failure else "")
+            for one in run.listed
+            if one.change is change
+        ]
+        if files:
+            yield ListedKind(change, gettext(words), getattr(run, change), files)
 
 
 def _choices(settings: Settings) -> list[Choice]:
@@ -111,7 +130,7 @@ def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
         source=source,
         run=outcome,
         failure=failure_message(outcome.failure) if outcome and outcome.failure else "",
-        listed=[_words(one) for one in (outcome.listed if outcome else ())],
+        listed=list(_listed(outcome)) if outcome else [],
         choices=choices,
         kind=request.form.get(
             "kind", source.kind if source else choices[0].name if choices else ""

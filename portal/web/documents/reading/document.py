@@ -177,7 +177,9 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
         "visibilities": tuple(Visibility),
         "private_reads": _private_reads(detail),
         "read_words": READ_WORDS,
-        "paths": folders.list_paths(services, user) if detail.summary.can_edit else [],
+        "paths": folders.list_paths(services, user, also=detail.summary.folder_id)
+        if detail.summary.can_edit
+        else [],
         "encodings": rereading.ENCODINGS,
         "revision_page": revisions.list_revisions(
             services, user, document_id, limit=_REVISIONS_SHOWN

@@ -185,6 +185,37 @@ def test_page_of_a_folder_offers_uploading_to_those_who_may_add(team: Team) -> N
         assert (f"/folders/new?parent={team.folder}" in page.text) is offers, role
 
 
+def test_folders_to_choose_from_are_those_that_one_may_add_to(team: Team) -> None:
+    note = team.portal.add("A quince note.", name="note.txt", owner=team.ben)
+    option = f'<option value="{team.folder}"'
+    top = folders.create_folder(team.portal.services, team.ann, name="Top")
+    for role, offers in (("reader", False), ("contributor", True)):
+        team.add("user", "ben", role)
+        for method, path, form in (
+            ("GET", f"/documents/{note.id}", {}),
+            ("GET", "/documents", {}),
+            ("GET", "/folders/new", {}),
+            ("POST", "/documents/bulk/ask", {"action": "move", "document": str(note.id)}),
+        ):
+            page = team.call(team.ben, method, path, data=form).text
+            assert (option in page) is offers, (role, path)
+            assert f'<option value="{top}"' in page
+        listed = team.call(team.ben, "GET", "/api/folders").json["folders"]
+        assert team.folder in {one["id"] for one in listed}
+    # What lies where its owner may no longer add stays there unless another place is chosen.
+    place = {"folder_id": team.folder}
+    team.call(team.ben, "PUT", f"/api/knowledge/documents/{note.id}/folder", json=place)
+    team.add("user", "ben", "reader")
+    assert f"{option} selected" in team.call(team.ben, "GET", f"/documents/{note.id}").text
+
+
+def test_upload_form_says_who_sees_the_documents_of_its_folder(team: Team) -> None:
+    team.add("user", "ben", "contributor")
+    for folder, words in ((None, "Everyone"), (team.folder, "Members of the folder")):
+        page = team.call(team.ben, "GET", "/documents", query_string={"folder": folder or ""})
+        assert f">{words}</option>" in page.text
+
+
 def test_owner_sees_a_document_among_members_who_exclude_them(team: Team) -> None:
     note = team.portal.add("A quince note.", name="note.txt", owner=team.ben)
     team.add("user", "ben", "contributor")

@@ -217,10 +217,31 @@ def test_feed_adds_its_entries_and_removes_none(tied: Tied, site: Website) -> No
     assert tied.run().failure is not None
 
 
-def test_page_with_unreadable_content_is_refused(tied: Tied, site: Website) -> None:
-    site.replies["/a"] = Reply(b"\0\1\2" * 99, headers={"Content-Type": "application/zip"})
-    tied.tie(site.url("/a"), kind="pages")
-    assert refused(tied.run()).keys() == {site.url("/a")}
+def test_file_that_could_not_be_read_waits_until_it_changes(tied: Tied, site: Website) -> None:
+    address = site.url("/broken.pdf")
+    headers = {"Content-Type": "application/pdf"}
+    site.replies["/broken.pdf"] = Reply(b"%PDF-1.4 broken", headers=headers)
+    tied.tie(address, kind="pages")
+    assert counts(tied.run()) == (1, 0, 0, 0)
+    tied.index()
+    assert counts(tied.run()) == (0, 0, 0, 0)
+    site.replies["/broken.pdf"] = Reply(b"%PDF-1.4 also broken", headers=headers)
+    assert counts(tied.run()) == (0, 1, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["pages", "sitemap", "feed"])
+def test_page_of_an_unsupported_type_is_refused(tied: Tied, site: Website, kind: str) -> None:
+    address = site.url("/film.mp4")
+    site.replies["/film.mp4"] = Reply(b"\0\0\0 ftypmp42" * 9, headers={"Content-Type": "video/mp4"})
+    sitemap(site, ("/film.mp4", ""))
+    site.replies["/feed"] = Reply(f"<rss><item><link>{address}</link></item></rss>".encode())
+    at = {"pages": address, "sitemap": site.url("/sitemap.xml"), "feed": site.url("/feed")}
+    tied.tie(at[kind], kind=kind)
+    for _ in range(2):
+        listed = tied.run().listed
+        assert [(one.path, one.failure and one.failure.code) for one in listed] == [
+            (address, "unsupported_format")
+        ]
 
 
 @pytest.mark.parametrize("kind", ["pages", "sitemap", "feed"])

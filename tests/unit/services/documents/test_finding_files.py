@@ -23,6 +23,9 @@ def test_known_files_are_found_in_order(tmp_path: Path) -> None:
     assert found == ["a/deep/er/three.pdf", "a/one.txt", "b/two.MD", "c.html"]
     named = [tmp_path / "song.mp3", tmp_path / "link.txt", tmp_path / "gone.txt"]
     assert list(find_files(named)) == named
+    others: list[str] = []
+    list(find_files([tmp_path], is_unsupported=lambda path: others.append(path.name)))
+    assert others == ["song.mp3"]
 
 
 def test_files_come_while_folders_are_still_gone_through(tmp_path: Path) -> None:

@@ -125,7 +125,13 @@ class Downloader:
         raise _unavailable(N_("it is redirected more than %(max)s times", max=_MAX_REDIRECTS))
 
     def _read_redirect(self, url: httpx.URL, response: httpcore.Response) -> httpx.URL:
-        target = check_url(self._settings, _header(response, "location"), base=url)
+        try:
+            target = check_url(self._settings, _header(response, "location"), base=url)
+        except PageUnavailable as error:
+            reason = error.params["reason"]
+            raise _unavailable(
+                N_("it is redirected to an address that is refused: %(reason)s", reason=reason)
+            ) from error
         if url.scheme == "https" and target.scheme == "http":
             raise _unavailable(N_("it is redirected from https to http"))
         return target

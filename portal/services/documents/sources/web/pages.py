@@ -34,7 +34,7 @@ _TAG = re.compile(rb"<[^<>]*>")
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """What is known of a page: the date that a sitemap or feed gave, what its server said, and a
-    hash of its words."""
+    hash of its words, or of another file's bytes."""
 
     listed: str = ""
     etag: str = ""
@@ -86,9 +86,14 @@ def _is_html(page: Download) -> bool:
 
 
 def _words_hash(page: Download) -> str:
-    """Hash what a reader sees of a web page; empty for other files, whose bytes are compared."""
+    """Hash what a reader sees of a web page, or the bytes of another file: one that could not be
+    read is not read again until it changes."""
     if not _is_html(page):
-        return ""
+        digest = hashlib.sha256()
+        for piece in iter(lambda: page.stream.read(_HEAD_BYTES), b""):
+            digest.update(piece)
+        page.stream.seek(0)
+        return digest.hexdigest()
     shown = b" ".join(_TAG.sub(b" ", _shown(_bytes_of(page.stream))).split())
     return hashlib.sha256(shown).hexdigest()
 

@@ -22,25 +22,9 @@ import { watchUploads } from "./upload.js";
 import { rememberTimezone } from "./timezone.js";
 import { watchCopying } from "./copying.js";
 
-watchToasts();
-watchRequests();
-watchNotifications();
-watchSession();
-watchKeys();
-watchDialog();
-watchMenus();
-watchUploads();
-watchPages();
-watchFocus();
-watchCopying();
-watchDrafts();
-watchCompleting();
-watchComposing();
-watchCitations();
-watchPasskeys();
-watchSearching();
-watchSelecting();
-watchPanes();
-watchSide();
-watchChat();
-rememberTimezone();
+const starts = [
+  watchToasts, watchRequests, watchNotifications, watchSession, watchKeys, watchDialog, watchMenus, watchUploads,
+  watchPages, watchFocus, watchCopying, watchDrafts, watchCompleting, watchComposing, watchCitations, watchPasskeys,
+  watchSearching, watchSelecting, watchPanes, watchSide, watchChat, rememberTimezone,
+];
+for (const start of starts) start();

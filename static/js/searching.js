@@ -18,6 +18,15 @@ export function watchSearching() {
       step(event, [document.getElementById("go-text"), ...document.querySelectorAll("[data-go-item]")]);
     }
   });
+  // Back returns to weaker matches that were unfolded.
+  document.addEventListener("click", ({ target }) => {
+    const fold = target.closest(".weaker > summary")?.parentElement;
+    if (!fold) return;
+    const here = new URL(location);
+    if (fold.open) here.searchParams.delete("weaker");
+    else here.searchParams.set("weaker", "1");
+    history.replaceState(history.state, "", here);
+  });
   document.addEventListener("input", (event) => {
     if (event.isComposing && event.target.id === "search-input") event.stopImmediatePropagation();
   }, true);

@@ -99,6 +99,7 @@ def show() -> Answer:
         values["outcome"] = outcome
         values["groups"] = by_document(outcome.hits)
         values["more_count"] = _more_count(outcome)
+        values["shows_weaker"] = _shows_weaker(query)
         values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
         values["was_searched"] = explanations.was_searched(outcome)
         values["blend"] = explanations.blend(outcome.explanation)
@@ -121,7 +122,8 @@ def _answer(
     response = make_response(fragments(*parts))
     # While a query is typed, it is one entry of the history.
     header = "HX-Replace-Url" if _is_being_typed(query) else "HX-Push-Url"
-    response.headers[header] = url_for("search.show", **query.arguments())
+    weaker = "1" if values.get("shows_weaker") else None
+    response.headers[header] = url_for("search.show", **query.arguments(weaker=weaker))
     return response
 
 
@@ -179,6 +181,13 @@ def _is_being_typed(query: SearchQuery) -> bool:
     if address.path != url_for("search.show") or not before:
         return False
     return before != query.text and (before.startswith(query.text) or query.text.startswith(before))
+
+
+def _shows_weaker(query: SearchQuery) -> bool:
+    """Return whether the weaker matches of this query are unfolded, as the address says."""
+    address = urlsplit(request.headers.get("HX-Current-URL", request.url))
+    before = parse_qs(address.query)
+    return "weaker" in before and before.get("q", [""])[0].strip() == query.text
 
 
 def _title(query: SearchQuery) -> str:

@@ -295,6 +295,17 @@ def test_results_are_grouped_and_weaker_ones_folded(client: FlaskClient, portal:
     assert "1 weaker match" in weak
     assert "garden" in weak
     assert not weak.startswith(" open")
+    # What was unfolded stays so after Back, and when more results are asked for.
+    here = "/search?q=When+does+the+office+close%3F&n=20&weaker=1"
+    fragment = {"HX-Request": "true", "HX-Target": "search-results"}
+    shown = client.get(here, headers=headers(portal))
+    more = client.get(
+        here.replace("n=20&weaker=1", "n=30"),
+        headers=headers(portal) | fragment | {"HX-Current-URL": f"http://localhost{here}"},
+    )
+    for answer in (shown, more):
+        assert answer.text.partition('data-testid="weaker"')[2].startswith(" open")
+    assert "weaker=1" in more.headers["HX-Push-Url"]
 
 
 def test_title_follows_a_search_and_typing_is_one_entry_of_the_history(

@@ -1,4 +1,5 @@
-"""Questions that a document itself suggests: those it asks, and those that its tables answer."""
+"""Questions that a document itself suggests: those it asks, and those that its tables, glossary and
+sections answer."""
 
 from __future__ import annotations
 
@@ -23,6 +24,25 @@ _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")
 # Rows whose name is a number, a date, a time or a sentence make odd questions.
 _NUMBERED = re.compile(r"[-+]?[¥$€£￥]?\s?\d")
 _MAX_ROW_WORDS = 3
+# Terms of a glossary, each on a line: "Chunk: a part of a text", "分块：指……".
+_DEFINED = re.compile(
+    r"^[\s*•-]*([^\W\d_][^:：*\n。，,;；]{1,40})\**[:：]\**\s*(?:(?:an?|the)\s|是?指|即)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_MIN_TERMS = 3
+# "3.2 Leave", "Requirement 4: Leave", "第三章 年假" and "一、年假" are about leave.
+_COUNTED_HEADING = re.compile(
+    r"^(?:[^\W\d]{3,12}\s+)?\d[\d.]*\s*[.、):：]?\s*|^第[\d一二三四五六七八九十百]+[章节条部]分?[\s：:]*"
+    r"|^[（(]?[一二三四五六七八九十]+[）)、.]\s*|^(?:requirement|scenario):\s*",
+    re.IGNORECASE,
+)
+# Headings that any document may have say nothing about this one.
+_GENERAL = re.compile(
+    "abstract|appendix|background|conclusion|contents|description|general|glossary|index"
+    "|introduction|notes|overview|preface|principles|purpose|references|requirements|scope|summary"
+    "|术语表?|目录|目的|说明|简介|概述|背景|(适用)?范围|[前引]言|摘要|结论|总则|附则|附录|要求|参考文献",
+    re.IGNORECASE,
+)
 # What is counted, such as days, in the plural.
 _COUNTED = re.compile(r"(?!\w*(?:ss|us|is)\b)\w{2,}s\b", re.IGNORECASE)
 
@@ -35,7 +55,7 @@ def suggest(
     asked = dict.fromkeys(match[1].strip() for match in _ASKED.finditer(body))
     of_tables = chain.from_iterable(_of_table(body, table) for table in tables)
     named = (_of_heading(title, heading) for heading in headings if heading.level > 1)
-    mixed = chain.from_iterable(zip_longest(asked, of_tables))
+    mixed = chain.from_iterable(zip_longest(asked, of_tables, _of_terms(body)))
     found = dict.fromkeys(one for one in chain(mixed, named) if one)
     return [one for one in found if len(one) <= MAX_CHARACTERS][:_MAX_OF_A_DOCUMENT]
 
@@ -70,12 +90,24 @@ def _english(row: str, name: str, is_figure: bool) -> str:
     return f"What is the {_lowered(name)} of {row}?"
 
 
+def _of_terms(body: str) -> Iterator[str]:
+    """Yield questions after the terms of a glossary."""
+    terms = dict.fromkeys(_UNIT.sub("", match[1]).strip() for match in _DEFINED.finditer(body))
+    if len(terms) < _MIN_TERMS:
+        return
+    for term in terms:
+        is_chinese = detect_language(term) == "zh"
+        yield f"“{term}”是什么意思？" if is_chinese else f"What does “{term}” mean?"
+
+
 def _of_heading(title: str, heading: Heading) -> str | None:
-    name = heading.title.strip()
-    if not name or name.endswith(("?", "？")):
+    name = _COUNTED_HEADING.sub("", heading.title.strip())
+    if not name or name.endswith(("?", "？")) or name == title:
+        return None
+    if _GENERAL.fullmatch(name) or _GENERAL.fullmatch(title):
         return None
     if detect_language(name) == "zh":
-        return f"《{title}》对“{name}”有什么规定？"
+        return f"《{title}》对{name}有什么规定？"
     return f"What does “{title}” say about “{name}”?"
 
 

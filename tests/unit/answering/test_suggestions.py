@@ -29,6 +29,23 @@ def test_headings_are_quoted_as_they_stand() -> None:
     assert suggest("Lab", body, headings, []) == ["What does “Lab” say about “Before you start”?"]
 
 
+def test_headings_that_any_document_has_suggest_nothing() -> None:
+    names = ("Introduction", "Requirement 1", "2.1 Scope", "第一章 总则", "Handbook", "第二章 年假")
+    headings = [Heading(2, name, 0) for name in names]
+    assert suggest("Handbook", "", headings, []) == ["《Handbook》对年假有什么规定？"]
+    assert suggest("Purpose", "", [Heading(2, "Data model", 0)], []) == []
+
+
+def test_terms_of_a_glossary_are_asked_for() -> None:
+    lines = "- **Chunk**: A part of a text\n- Reciprocal Rank Fusion (RRF): An algorithm\n"
+    assert suggest("Terms", lines, [], []) == [], "a glossary has more"
+    assert suggest("Terms", f"{lines}混合检索：指两种检索的结合\nNote: mind the gap", [], []) == [
+        "What does “Chunk” mean?",
+        "What does “Reciprocal Rank Fusion” mean?",
+        "“混合检索”是什么意思？",
+    ]
+
+
 def test_figures_are_asked_for_as_what_is_counted() -> None:
     body, table = _table(
         "Years of service | Days of leave | Status", "Less than 2 | 25 | 5 days", "More | 30 | open"

@@ -21,8 +21,9 @@ _ASKED = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")
-# Rows whose name is a number, a date, a time or a sentence make odd questions.
+# Rows whose name has a number, a date or a time in it, or is a sentence, make odd questions.
 _NUMBERED = re.compile(r"[-+]?[¥$€£￥]?\s?\d")
+_DIGIT = re.compile(r"\d")
 _MAX_ROW_WORDS = 3
 # Terms of a glossary, each on a line: "Chunk: a part of a text", "分块：指……".
 _DEFINED = re.compile(
@@ -53,30 +54,36 @@ def suggest(
     """Return questions that the text seems to answer, the best first. Whether it does is not
     checked."""
     asked = dict.fromkeys(match[1].strip() for match in _ASKED.finditer(body))
-    of_tables = chain.from_iterable(_of_table(body, table) for table in tables)
+    of_tables = chain.from_iterable(_of_table(body, table, headings) for table in tables)
     named = (_of_heading(title, heading) for heading in headings if heading.level > 1)
     mixed = chain.from_iterable(zip_longest(asked, of_tables, _of_terms(body)))
     found = dict.fromkeys(one for one in chain(mixed, named) if one)
     return [one for one in found if len(one) <= MAX_CHARACTERS][:_MAX_OF_A_DOCUMENT]
 
 
-def _of_table(body: str, table: Block) -> Iterator[str]:
+def _of_table(body: str, table: Block, headings: Sequence[Heading]) -> Iterator[str]:
     """Yield questions after cells: by row and column."""
     rows = [row.texts(body) for row in table_rows(body, table) if not row.is_header]
     header = [_UNIT.sub("", name).strip() for name in table.header]
     if len(header) < 2 or not all(header[:2]):  # noqa: PLR2004 - a name and a value
         return
     is_chinese = detect_language(" ".join(header)) == "zh"
+    above = [one.title for one in headings if one.start <= table.start]
+    subject = _COUNTED_HEADING.sub("", above[-1].strip()) if above else ""
     for number, cells in enumerate(rows[:_MAX_ROWS]):
         # Another column for each row, so that the questions differ.
         column = 1 + number % (len(header) - 1)
         if len(cells) != len(header) or not cells[0].strip() or not cells[column].strip():
             continue
         row, name = cells[0].strip(), header[column]
-        if _NUMBERED.match(row) or len(row.split()) > _MAX_ROW_WORDS or not name:
+        if _DIGIT.search(row) or len(row.split()) > _MAX_ROW_WORDS or not name:
             continue
         is_figure = bool(_NUMBERED.match(cells[column].strip()))
-        yield _chinese(row, name, is_figure) if is_chinese else _english(row, name, is_figure)
+        if is_chinese and is_figure and subject and header[column] != table.header[column].strip():
+            # A column with a unit may be called by those it is for: what it has is said above it.
+            yield f"{row}{name}的{subject}是多少？"
+        else:
+            yield _chinese(row, name, is_figure) if is_chinese else _english(row, name, is_figure)
 
 
 def _chinese(row: str, name: str, is_figure: bool) -> str:

@@ -48,16 +48,17 @@ def test_terms_of_a_glossary_are_asked_for() -> None:
 
 def test_figures_are_asked_for_as_what_is_counted() -> None:
     body, table = _table(
-        "Years of service | Days of leave | Status", "Less than 2 | 25 | 5 days", "More | 30 | open"
+        "Team | Days of leave | Status", "Sales | 25 | 5 days", "Crew | 30 | open", "2 to 5 | 9 | 1"
     )
     assert suggest("Leave", body, [], [table]) == [
-        "How many days of leave for less than 2?",
-        "What is the status of More?",
+        "How many days of leave for sales?",
+        "What is the status of Crew?",
     ]
     body, table = _table(
         "城市 | 普通员工（元/晚） | 负责人", "一线城市 | 450 | 王芳", "省会 | 350 | 李强"
     )
-    assert suggest("差旅", body, [], [table]) == [
-        "一线城市的普通员工是多少？",
+    assert suggest("差旅", body, [Heading(2, "二、住宿标准", 0)], [table]) == [
+        "一线城市普通员工的住宿标准是多少？",
         "省会的负责人是谁？",
+        "《差旅》对住宿标准有什么规定？",
     ]

@@ -169,12 +169,12 @@ class LightPortal:
 
 
 @contextmanager
-def light_portal(library: Library, browser: Browser) -> Iterator[LightPortal]:
+def light_portal(library: Library, browser: Browser, **overrides: object) -> Iterator[LightPortal]:
     """Run a portal until the end of the block. Fail if it leaves a thread behind."""
     with fake_chat() as chat, ExitStack() as stack:
         before = set(threading.enumerate())
         settings = {"provider": "openai", "api_base": chat.url, "model": "a-model"}
-        services = build_services(library.settings(chat=settings))
+        services = build_services(library.settings(chat=settings, **overrides))
         stack.callback(services.database.dispose)
         stack.callback(services.chat.close)
         stack.callback(services.page_readers.close)

@@ -24,11 +24,12 @@ from portal.container import build_services
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
-from portal.http.cookies import THEME
+from portal.http.cookies import SESSION, THEME
 from portal.services.answers import conversations, sharing
 from portal.services.documents import bulk, folders
 from portal.services.documents import library as documents
 from portal.services.documents.folders import members as folder_members
+from portal.services.documents.sources import folder_sources, syncing
 from portal.services.people import accounts, groups, invitations
 from portal.web.i18n import LANGUAGES
 from portal.web.layout import THEMES
@@ -209,7 +210,11 @@ class Pictured:
 @pytest.fixture(scope="module")
 def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pictured]:
     with library({"差旅与报销制度.md": ZH}) as made:
-        services = build_services(made.settings())
+        followed = made.directory / "followed"
+        followed.mkdir()
+        (followed / "film.mp4").write_bytes(b"Of a type that is not read.")
+        sources = {"directories": (followed,)}
+        services = build_services(made.settings(sources=sources))
         portal = Portal(services, accounts.find_user(services, "admin"))
         admin = portal.admin
         handbook = portal.add(HANDBOOK, name="Team handbook.md", domain="people")
@@ -231,6 +236,10 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             folder_members.set_member(
                 services, admin, folder, kind=kind, name=name, role=FolderRole.READER
             )
+        folder_sources.set_source(
+            *(services, admin, folder), kind="directory", address=str(followed), every_minutes=60
+        )
+        syncing.sync_due(services)
         bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.MOVE, folder)
         bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.ADD_TAG, "2026")
         begun = conversations.create(services, admin, "").id
@@ -262,7 +271,7 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "invitation": invitations.invite(services, admin).secret,
         }
         services.database.dispose()
-        with light_portal(made, browser) as running:
+        with light_portal(made, browser, sources=sources) as running:
             yield Pictured(running, ids)
 
 
@@ -304,10 +313,18 @@ def test_pages_are_accessible_and_fit(
     app = create_app(pictured.portal.services)
     window = pictured.portal.open_window(language, viewport={"width": width, "height": 900})
     page = window.page
-    page.context.add_cookies([{"name": THEME, "value": scheme, "url": pictured.portal.url}])
+    # Windows share a session, which all of the ways together may outlive.
+    services = pictured.portal.services
+    admin = accounts.find_user(services, "admin")
+    cookies = {THEME: scheme, SESSION: Portal(services, admin).token(admin)}
+    page.context.add_cookies(
+        [{"name": name, "value": cookies[name], "url": pictured.portal.url} for name in cookies]
+    )
     faults = []
     for name in PAGES:
         page.goto(pictured.address(app, name))
+        if "/login" in page.url:
+            faults.append(f"{name}: asks to sign in")
         page.wait_for_load_state("networkidle")
         for fault, found in page.evaluate(FAULTS).items():
             faults += [f"{name}: {fault}: {one}" for one in found]

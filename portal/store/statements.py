@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -35,7 +37,7 @@ Planner = Mapping[str, str | Callable[[], str]]
 """Server settings for one statement: values, or functions that return one when it is sent, such as
 the remaining time."""
 
-_KEEP_PLANS = b"SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
+_KEEPS = "force_generic_plan"
 
 # The server's own parameter syntax, which saves the driver from converting it.
 _DIALECT = postgresql.psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
@@ -78,29 +80,29 @@ class Statement(NamedTuple):
 
 
 @contextmanager
-def sent(
+def sending(
     reader: Reader, settings: Planner, statements: Sequence[Statement], rows: RowFactory[Row]
 ) -> Iterator[list[RawCursor[Row]]]:
-    """Send statements in one transaction, planned and executed under `settings`, and yield the
-    cursors of their rows. Those that keep their plan come after the others."""
+    """Send statements in one transaction, planned and executed under `settings`, and yield their
+    cursors, which have their rows once the context has ended. Statements that keep their plan come
+    after the others."""
     if not statements:
         yield []
         return
-    values = [value if isinstance(value, str) else value() for value in settings.values()]
     with _driver(reader).pipeline():
-        # A separate cursor: if it then ran another statement, it could return the rows of this
-        # one, which arrive later.
-        with _cursor(reader, tuple_row) as cursor:
-            cursor.execute(_settings_statement(tuple(settings)), values, prepare=True)
         cursors: list[RawCursor[Row]] = []
-        keeps_plans = False
-        for clause, binds, keeps_plan in statements:
-            if keeps_plan and not keeps_plans:
-                _cursor(reader, tuple_row).execute(_KEEP_PLANS, prepare=True)
-                keeps_plans = True
-            statement, names = _compile(clause)
-            cursors.append(_cursor(reader, rows))
-            cursors[-1].execute(statement, [binds[name] for name in names], prepare=keeps_plan)
+        for keeps_plan, group in groupby(statements, attrgetter("keeps_plan")):
+            settings = {**settings, "plan_cache_mode": _KEEPS} if keeps_plan else settings
+            values = [value if isinstance(value, str) else value() for value in settings.values()]
+            # A separate cursor: if it then ran another statement, it could return the rows of this
+            # one, which arrive later.
+            set_config = _settings_statement(tuple(settings))
+            _cursor(reader, tuple_row).execute(set_config, values, prepare=True)
+            settings = {}
+            for clause, binds, _ in group:
+                statement, names = _compile(clause)
+                cursors.append(_cursor(reader, rows))
+                cursors[-1].execute(statement, [binds[name] for name in names], prepare=keeps_plan)
         yield cursors
 
 
@@ -112,8 +114,9 @@ def fetch_under(
     rows: RowFactory[Row],
 ) -> list[Row]:
     """Fetch a single statement that is planned, for these binds, and executed under `settings`."""
-    with sent(reader, settings, [Statement(clause, binds)], rows) as (cursor,):
-        return cursor.fetchall()
+    with sending(reader, settings, [Statement(clause, binds)], rows) as (cursor,):
+        pass
+    return cursor.fetchall()
 
 
 def _driver(reader: Reader) -> Connection[Any]:

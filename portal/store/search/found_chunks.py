@@ -25,7 +25,7 @@ from portal.store.documents.selection import (
 from portal.store.search.filters.narrowing import CONTENT_TYPE
 from portal.store.search.legs.statements import VERSION
 from portal.store.search.queries import Legs
-from portal.store.statements import Reader, Statement, sent
+from portal.store.statements import Reader, Statement, fetch_under, sending
 
 
 class FoundChunk(NamedTuple):
@@ -84,13 +84,12 @@ def load_chunks(
     settings = {"statement_timeout": legs.deadline.milliseconds}
     if chunk_ids:
         chunks = Statement(clause, binds, keeps_plan=True)
-        with sent(reader, settings, [chunks], args_row(FoundChunk)) as (cursor,):
-            found = cursor.fetchall()
-        if found:
+        with sending(reader, settings, [chunks], args_row(FoundChunk)) as (cursor,):
+            pass
+        if found := cursor.fetchall():
             return {str(chunk.chunk_id): chunk for chunk in found}, found[0].documents_version
-    version = Statement(_VERSION, binds, keeps_plan=True)
-    with sent(reader, settings, [version], scalar_row) as (cursor,):
-        return {}, cursor.fetchall()[0]
+    (version,) = fetch_under(reader, settings, _VERSION, binds, scalar_row)
+    return {}, version
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def test_statement_that_is_wrong_is_no_fault_of_the_server(database: Database, s
         send(session, "SELECT 1 / 0")
 
 
-@pytest.mark.parametrize(("module", "name"), [(engine, "read_context"), (search_store, "sent")])
+@pytest.mark.parametrize(("module", "name"), [(engine, "read_context"), (search_store, "sending")])
 def test_search_whose_server_is_gone_is_a_503(
     client: FlaskClient,
     portal: Portal,

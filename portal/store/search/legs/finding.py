@@ -41,7 +41,7 @@ from portal.store.search.selection.chunk_vectors import (
 )
 from portal.store.search.selection.enabled import EnabledQuery, EnabledSet
 from portal.store.search.selection.enabled_sets import EnabledSets
-from portal.store.statements import Reader, Statement, sent
+from portal.store.statements import Reader, Statement, sending
 
 
 def find_enabled(reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> EnabledSet:
@@ -67,7 +67,7 @@ def find_offers(
     shape, settings = plans.shape_for(legs, enabled), plans.server_settings(legs, enabled)
     trace.note_plans(shape)
     is_selection = shape.takes_words(KeywordPlan.SELECTION)
-    with trace.timed("statement"), ExitStack() as running:
+    with trace.timed("statement"), ExitStack() as beside, ExitStack() as running:
         vectors = _load_vectors(reader, legs, shape, enabled, enabled_sets)
         if vectors is not None:
             shape = replace(shape, vector=None)
@@ -75,7 +75,7 @@ def find_offers(
         near = _vector_statements(shape, binds)
         nearest = []
         if spare is not None and near and shape.keyword is not None:
-            nearest = running.enter_context(sent(reader, settings, near, tuple_row))
+            nearest = beside.enter_context(sending(reader, settings, near, tuple_row))
             reader, near = spare, []
         with trace.timed("keyword_selection"):
             given = look_up(
@@ -83,13 +83,15 @@ def find_offers(
             )
         words = _keyword_statements(shape, binds, given if vectors is None else ())
         # Statements that keep their plan come last.
-        cursors = running.enter_context(sent(reader, settings, [*words, *near], tuple_row))
+        cursors = running.enter_context(sending(reader, settings, [*words, *near], tuple_row))
         nearest += cursors[len(words) :]
         with tracing.span("search.vector_leg", plan=str(trace.vector_plan)):
-            vector_rows = [row for cursor in nearest for row in cursor.fetchall()]
             similar = _compared(vectors, legs.vector)
+            beside.close()
         with tracing.span("search.keyword_leg", plan=str(trace.keyword_plan)):
-            keyword_rows = [row for cursor in cursors[: len(words)] for row in cursor.fetchall()]
+            running.close()
+    vector_rows = [row for cursor in nearest for row in cursor.fetchall()]
+    keyword_rows = [row for cursor in cursors[: len(words)] for row in cursor.fetchall()]
     by_vector, by_words = hits_of(vector_rows), hits_of(keyword_rows)
     if similar is not None:
         by_vector = [(*near, 0.0) for near in similar.nearest(legs.leg_limit)]

@@ -37,7 +37,9 @@ from portal.domain.embedding import Embedder, StatementReader
 _NEARLY = 0.6
 _MIN_FURTHER_CHANCE = 0.3
 _MAX_SOURCES = 2
+# Statements that are shown where none answers: the likeliest, or those on the subject.
 _MAX_ABOUT = 3
+_MIN_NEAR_CHANCE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,13 @@ class ExtractiveChatModel:
                 for each in choose(question, one)
             ]
             return _Part(asked, Outcome.QUOTED, tuple(quotations))
-        ranked = sorted(judged, key=lambda one: -one.on_topic)
-        about = [_nearest(one) for one in ranked[:_MAX_ABOUT] if one.on_topic >= MIN_ON_TOPIC]
+        # What was close to an answer may well be it, in words that the question does not share.
+        ranked = sorted(judged, key=lambda one: (one.chance, one.on_topic), reverse=True)
+        about = [
+            _nearest(one)
+            for one in ranked
+            if one.chance >= _MIN_NEAR_CHANCE or one.on_topic >= MIN_ON_TOPIC
+        ][:_MAX_ABOUT]
         return _Part(asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=tuple(about))
 
 

@@ -229,15 +229,29 @@ def test_place_that_matches_is_shown_where_nothing_answers():
 class Reader:
     """A model that finds one statement likely, and counts what it is asked to compare."""
 
-    def __init__(self, likely: str) -> None:
+    def __init__(self, likely: str, odds: float = 6.0) -> None:
         self.likely = likely
+        self.odds = odds
         self.compared = 0
         self.asked = ""
 
     def read_answers(self, question, statements, *_):
         self.asked = question
         self.compared += len(statements)
-        return np.array([6.0 if self.likely in text else -9.0 for _, text in statements])
+        return np.array([self.odds if self.likely in text else -9.0 for _, text in statements])
+
+
+def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words():
+    said = [
+        source(1, "The landlord pays for the boiler."),
+        source(2, "The tenant mends lamps and panes."),
+        source(3, "Dogs bark at night."),
+    ]
+    reader = Reader("panes", odds=0.6)
+    asked = request("Who pays when glass breaks?", said)
+    (event,) = ExtractiveChatModel(reader).stream(asked)
+    assert isinstance(event, Abstained)
+    assert [one.number for one in event.about] == [2, 1]
 
 
 def test_model_that_reads_decides_what_is_quoted():

@@ -49,7 +49,7 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # The max numbers of statements that are compared with the question, since a table of short rows has
 # hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
 # the other, where words help less to choose, two. There nearness adds to what the model reads.
-_OWN, _ACROSS = (32, 10, 0.0), (64, 16, 7.0)
+_OWN, _ACROSS = (40, 10, 0.0), (64, 16, 7.0)
 # What shared words and the rank of the source add to the nearness of a statement.
 _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
 # The chance from which a statement is quoted, and the share of the question's words in a source on

@@ -38,7 +38,7 @@ from portal.text.language import detect_language
 
 # Chunks that quotations are looked for in, unless an administrator sets a number, and those in the
 # other language.
-QUOTED_FROM, _ACROSS = 8, 16
+QUOTED_FROM, _ACROSS = 12, 16
 
 _Result = TypeVar("_Result")
 

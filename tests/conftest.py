@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import hypothesis
@@ -352,6 +353,27 @@ class Portal:
 
     def headers(self, user: User | None = None) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token(user or self.admin)}"}
+
+    def client(self, user: User | None = None) -> FlaskClient:
+        """Return a client that sends the user's token with each request."""
+        client = self.app().test_client()
+        client.environ_base["HTTP_AUTHORIZATION"] = self.headers(user)["Authorization"]
+        return client
+
+    def execute(self, statement: str, **values: object) -> None:
+        """Run a statement in its own transaction."""
+        with self.services.database.begin() as session:
+            session.execute(text(statement), values)
+
+    def scalars(self, statement: str, **values: object) -> list[Any]:
+        """Return the first column of a query's rows."""
+        with self.services.database.begin() as session:
+            return list(session.scalars(text(statement), values))
+
+    def scalar(self, statement: str, **values: object) -> Any:
+        """Return the first column of a query's first row, None without any."""
+        with self.services.database.begin() as session:
+            return session.scalar(text(statement), values)
 
 
 @pytest.fixture

@@ -67,14 +67,12 @@ class Round:
         ]
 
     def rows_left(self) -> dict[str, int]:
-        with self.portal.services.database.begin() as session:
-            counts = {
-                table: session.scalar(
-                    text(f"SELECT count(*) FROM {table} WHERE {column} = :id"),
-                    {"id": self.document.id},
-                )
-                for table, column in TABLES.items()
-            }
+        counts = {
+            table: self.portal.scalar(
+                f"SELECT count(*) FROM {table} WHERE {column} = :id", id=self.document.id
+            )
+            for table, column in TABLES.items()
+        }
         return {table: count for table, count in counts.items() if count}
 
     def check_citation(self, state: SourceState) -> None:

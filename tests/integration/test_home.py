@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.domain.people import User
@@ -134,8 +133,7 @@ def test_news_are_what_others_added_since_the_last_visit(
         "UPDATE stored_files SET created_at = created_at - interval '3 hours'",
         "UPDATE documents SET created_at = created_at - interval '3 hours'",
     ):
-        with portal.services.database.begin() as session:
-            session.execute(text(statement))
+        portal.execute(statement)
     page = browser.get("/").text
     assert "no-news" in page
     added = portal.add("The safe is green.", name="safe.txt")

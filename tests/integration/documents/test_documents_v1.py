@@ -90,17 +90,16 @@ def test_document_that_is_missing_foreign_or_in_the_trash_is_not_found(
     assert (own.status_code, own.json["body"]) == (200, "secret words")
 
 
-def test_document_that_was_not_read_yet_has_no_text_to_give(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_document_that_was_not_read_yet_has_no_text_to_give(portal: Portal) -> None:
+    client = portal.client()
     receipt = uploads.store_upload(
         portal.services, portal.admin, stream=upload("still queued"), file_name="queued.txt"
     )
     path = f"/v1/documents/{receipt.document.id}"
-    assert client.get(path, headers=portal.headers()).status_code == 404
+    assert client.get(path).status_code == 404
     assert receipt.document.job_id is not None
     indexing.index_document(portal.services, receipt.document.job_id)
-    assert client.get(path, headers=portal.headers()).json["body"] == "still queued"
+    assert client.get(path).json["body"] == "still queued"
 
 
 def test_list_pages_through_exactly_the_documents_that_have_a_text_to_give(
@@ -318,17 +317,17 @@ WRONG_BODIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/answer"])
-def test_body_with_a_wrong_value_is_refused(client: FlaskClient, portal: Portal, path: str) -> None:
-    headers = portal.headers()
+def test_body_with_a_wrong_value_is_refused(portal: Portal, path: str) -> None:
+    client = portal.client()
     for body in WRONG_BODIES:
-        answer = client.post(path, headers=headers, json=body)
+        answer = client.post(path, json=body)
         assert (answer.status_code, answer.json["error"]["code"]) == (422, "invalid"), body
 
 
-def test_address_with_a_wrong_value_is_refused(client: FlaskClient, portal: Portal) -> None:
-    headers = portal.headers()
+def test_address_with_a_wrong_value_is_refused(portal: Portal) -> None:
+    client = portal.client()
     for query in ("", "q=", "q=x&limit=0", "q=x&limit=a", "q=x&k=3", "q=%20"):
-        answer = client.get(f"/v1/search?{query}", headers=headers)
+        answer = client.get(f"/v1/search?{query}")
         assert (answer.status_code, answer.json["error"]["code"]) == (422, "invalid"), query
 
 

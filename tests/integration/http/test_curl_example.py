@@ -79,8 +79,7 @@ def test_the_script_does_what_it_says(
             queued = "SELECT count(*) FROM jobs WHERE status = 'queued'"
 
             def is_uploaded() -> bool:
-                with portal.services.database.begin() as session:
-                    return process.poll() is not None or bool(session.scalar(text(queued)))
+                return process.poll() is not None or bool(portal.scalar(queued))
 
             wait_until(is_uploaded, within_s=60, complaint="nothing was uploaded")
             run_apart(work_until_empty, portal.services)

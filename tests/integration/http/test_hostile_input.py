@@ -56,17 +56,13 @@ def test_anonymous_files_are_refused(client: FlaskClient) -> None:
     assert client.post("/login", data=file).status_code == 413
 
 
-def test_json_body_is_limited_and_an_upload_only_by_the_setting(
-    client: FlaskClient, portal: Portal
-) -> None:
-    headers = portal.headers()
+def test_json_body_is_limited_and_an_upload_only_by_the_setting(portal: Portal) -> None:
+    client = portal.client()
     body = b'{"query": "' + b"a" * (33 * 1024 * 1024) + b'"}'
-    answer = client.post(
-        "/api/v1/search/text", data=body, content_type="application/json", headers=headers
-    )
+    answer = client.post("/api/v1/search/text", data=body, content_type="application/json")
     assert answer.status_code == 413
     file = {"file": (io.BytesIO(body), "long.txt")}
-    answer = client.post("/api/knowledge/documents", data=file, headers=headers)
+    answer = client.post("/api/knowledge/documents", data=file)
     assert answer.status_code == 202
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.embedding import Vector
@@ -51,14 +50,12 @@ def lacking(portal: Portal) -> Portal:
     """Return a portal with seven chunks without vectors, as after a restored backup."""
     for number in range(7):
         portal.add(f"Passage number {number} tells of thing {number}.", name=f"{number}.txt")
-    with portal.services.database.begin() as session:
-        session.execute(text("DELETE FROM chunk_embeddings"))
+    portal.execute("DELETE FROM chunk_embeddings")
     return portal
 
 
 def vectors(portal: Portal) -> int:
-    with portal.services.database.begin() as session:
-        return int(session.scalar(text("SELECT count(*) FROM chunk_embeddings")) or 0)
+    return int(portal.scalar("SELECT count(*) FROM chunk_embeddings") or 0)
 
 
 def embed(services: Services, portal: Portal, **body: Any) -> Any:

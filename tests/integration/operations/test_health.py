@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from portal import create_app
@@ -49,8 +48,7 @@ def through(portal: Portal, port: int) -> str:
 def test_a_process_continues_when_a_newer_portal_has_migrated_and_waits_before_its_own_migration(
     client: FlaskClient, portal: Portal, revision: str, status: int, schema: str
 ) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE alembic_version SET version_num = :new"), {"new": revision})
+    portal.execute("UPDATE alembic_version SET version_num = :new", new=revision)
     answer = client.get("/health/ready")
     assert (answer.status_code, answer.json["checks"]["schema"]) == (status, schema)
 

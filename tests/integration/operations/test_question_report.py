@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from eval.answers import sets as answer_sets
 from portal import create_app
@@ -65,19 +64,19 @@ def document(portal: Portal) -> DocumentSummary:
 
 
 def make_low(portal: Portal, message: Message) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(
-            text("UPDATE citations SET scores = scores || '{\"low_confidence\": true}'"
-                 " WHERE message_id = :id"), {"id": message.id},
-        )  # fmt: skip
+    portal.execute(
+        "UPDATE citations SET scores = scores || '{\"low_confidence\": true}'"
+        " WHERE message_id = :id",
+        id=message.id,
+    )
 
 
 def make_sure(portal: Portal, message: Message) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(
-            text("UPDATE citations SET scores = scores || '{\"low_confidence\": false}'"
-                 " WHERE message_id = :id"), {"id": message.id},
-        )  # fmt: skip
+    portal.execute(
+        "UPDATE citations SET scores = scores || '{\"low_confidence\": false}'"
+        " WHERE message_id = :id",
+        id=message.id,
+    )
 
 
 def test_each_problem_has_its_questions_and_good_answers_none(portal: Portal, document) -> None:

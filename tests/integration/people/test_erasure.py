@@ -98,8 +98,7 @@ def test_erasure_leaves_only_names_in_the_audit_log_and_titles_of_tombstones(
     }
     # The audit log forgets after its time.
     long_ago = datetime.now(UTC) - timedelta(days=portal.services.settings.audit.retention_days + 1)
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE audit_log SET created_at = :then"), {"then": long_ago})
+    portal.execute("UPDATE audit_log SET created_at = :then", then=long_ago)
     maintenance.run(portal.services)
     assert holding(dumped(portal), NAME) == set()
 

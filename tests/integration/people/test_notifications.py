@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal.domain.documents import DocumentSummary
 from portal.domain.documents.notifications import (
@@ -65,13 +64,11 @@ def kinds(portal: Portal, user: User | None = None) -> list[tuple[str, Notificat
 
 
 def change(portal: Portal, statement: str, **values) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(text(statement), values)
+    portal.execute(statement, **values)
 
 
 def count(portal: Portal) -> int:
-    with portal.services.database.begin() as session:
-        return session.execute(text("SELECT count(*) FROM notifications")).scalar_one()
+    return portal.scalar("SELECT count(*) FROM notifications")
 
 
 def fail_with(error: PortalError) -> Callable[..., None]:
@@ -123,7 +120,7 @@ def test_each_end_notifies_exactly_once_despite_kills(
 
 
 def test_failed_version_is_named_as_such_and_unseen_notes_stay_unread(
-    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal, "policy")
     monkeypatch.setattr(indexing, "split", fail_with(EmptyFile(name="policy.txt")))
@@ -145,15 +142,15 @@ def test_failed_version_is_named_as_such_and_unseen_notes_stay_unread(
         (FAILED, FailedUpdate.REREAD),
         (FAILED, FailedUpdate.VERSION),
     ]
-    headers = portal.headers()
-    page = client.get("/notifications", headers=headers).get_data(as_text=True)
+    client = portal.client()
+    page = client.get("/notifications").get_data(as_text=True)
     assert "The new version of “policy” could not be read." in page
     assert "“policy” failed." in page
 
     # Notifications that arrive while the list is open are not marked as read with it.
     late = listed(portal)[0]
     until = {"until": listed(portal)[1].created_at.isoformat()}
-    assert client.post("/notifications/read", headers=headers, data=until).status_code == 303
+    assert client.post("/notifications/read", data=until).status_code == 303
     assert [item.id for item in listed(portal, unread_only=True)] == [late.id]
 
 
@@ -176,7 +173,7 @@ def test_cancelled_deleted_and_program_documents_notify_no_user(portal: Portal) 
     assert count(portal) == 0
 
 
-def test_only_owner_and_uploader_are_notified(portal: Portal, client: FlaskClient) -> None:
+def test_only_owner_and_uploader_are_notified(portal: Portal) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")
     document = store(portal, "shared", ada)
     read(portal, document)
@@ -201,8 +198,8 @@ def test_only_owner_and_uploader_are_notified(portal: Portal, client: FlaskClien
     notifications.mark_read(portal.services, eve, [mine.id])
     change(portal, "UPDATE users SET is_admin = false WHERE id = :id", id=portal.admin.id)
     change(portal, "UPDATE documents SET visibility = 'private'")
-    headers = portal.headers(portal.admin)
-    answer = client.get("/api/notifications", headers=headers).get_json()
+    client = portal.client(portal.admin)
+    answer = client.get("/api/notifications").get_json()
     assert (answer["notifications"], answer["unread_count"]) == ([], 0)
 
     library.delete_document(portal.services, ada, document.id)
@@ -260,11 +257,9 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     assert 'hx-post="/notifications/tell"' in bell.get_data(as_text=True)
 
 
-def test_list_is_paged_filtered_and_read(
-    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_list_is_paged_filtered_and_read(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = portal.user("ada")
-    headers = portal.headers(ada)
+    client = portal.client(ada)
     # Deleted while queued, these stay ahead of later jobs in the queue.
     for name in ("thrown away", "this one too"):
         library.delete_document(portal.services, portal.admin, store(portal, name).id)
@@ -275,34 +270,34 @@ def test_list_is_paged_filtered_and_read(
         assert notifications.state(portal.services, ada).in_work == 1
         read(portal, document)
     path = "/api/notifications"
-    first = client.get(f"{path}?limit=2", headers=headers).get_json()
-    rest = client.get(f"{path}?limit=2&cursor={first['next_cursor']}", headers=headers).get_json()
+    first = client.get(f"{path}?limit=2").get_json()
+    rest = client.get(f"{path}?limit=2&cursor={first['next_cursor']}").get_json()
     found = first["notifications"] + rest["notifications"]
     assert [item["title"] for item in found] == ["note 2", "note 1", "note 0"]
     assert (first["unread_count"], rest["next_cursor"]) == (3, None)
     assert found[1]["kind"] == "failed"
     assert "note 1.txt" in found[1]["error"]["message"]
-    assert client.get(f"{path}?cursor=x", headers=headers).status_code == 400
+    assert client.get(f"{path}?cursor=x").status_code == 400
 
     # Opening a notification marks it as read; the others need a request.
     change(portal, "UPDATE notifications SET batch_id = gen_random_uuid()")
-    opened = client.post(f"/notifications/{found[0]['id']}/open", headers=headers)
+    opened = client.post(f"/notifications/{found[0]['id']}/open")
     assert opened.headers["Location"] == f"/documents/{found[0]['document_id']}"
-    unread = client.get(f"{path}?unread=true", headers=headers).get_json()
+    unread = client.get(f"{path}?unread=true").get_json()
     assert [item["title"] for item in unread["notifications"]] == ["note 1", "note 0"]
-    refused = client.post(f"{path}/read", json={"ids": ["x"]}, headers=headers)
+    refused = client.post(f"{path}/read", json={"ids": ["x"]})
     assert refused.status_code == 422
-    none = client.post(f"{path}/read", json={}, headers=headers)
+    none = client.post(f"{path}/read", json={})
     assert none.get_json() == {"unread_count": 2}
-    left = client.post(f"{path}/read", json={"ids": [found[1]["id"]]}, headers=headers)
+    left = client.post(f"{path}/read", json={"ids": [found[1]["id"]]})
     assert left.get_json() == {"unread_count": 1}
-    page = client.get("/notifications", headers=headers).get_data(as_text=True)
+    page = client.get("/notifications").get_data(as_text=True)
     assert page.count('data-testid="notification"\n      data-document-id') == 3
     assert page.count("is-unread") == 1
     # A time outside the range of UTC is treated like an unreadable one.
     for crafted in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "x"):
         form = {"until": crafted}
-        assert client.post("/notifications/read", data=form, headers=headers).status_code == 303
+        assert client.post("/notifications/read", data=form).status_code == 303
     assert notifications.state(portal.services, ada).unread == 0
     # Read notifications are not announced.
     assert notifications.take(portal.services, ada) == ()

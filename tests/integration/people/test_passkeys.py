@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.people import User
@@ -95,8 +94,7 @@ def test_passkey_signs_in_without_name_and_password(
 
 
 def _methods(portal: Portal) -> list[list[str]]:
-    with portal.services.database.begin() as session:
-        return list(session.scalars(text("SELECT methods FROM sessions")))
+    return portal.scalars("SELECT methods FROM sessions")
 
 
 def test_plain_security_key_is_a_second_factor_but_does_not_sign_in_alone(

@@ -164,23 +164,23 @@ def test_a_simple_password_of_the_operator_is_taken_with_a_warning(
     assert client.post("/api/auth/token", json=body).status_code == 200
 
 
-def test_a_user_has_at_most_twenty_personal_tokens(client: FlaskClient, portal: Portal) -> None:
-    headers = portal.headers()
+def test_a_user_has_at_most_twenty_personal_tokens(portal: Portal) -> None:
+    client = portal.client()
 
     def make() -> int:
-        return client.post("/api/auth/tokens", json={"name": "x"}, headers=headers).status_code
+        return client.post("/api/auth/tokens", json={"name": "x"}).status_code
 
     assert [make() for _ in range(21)] == [201] * 20 + [409]
-    listed = client.get("/api/auth/tokens", headers=headers).json["tokens"]
+    listed = client.get("/api/auth/tokens").json["tokens"]
     assert len(listed) == 20
     assert {token["last_used_at"] for token in listed} == {None}
-    answer = client.post("/api/auth/tokens", json={"name": "x"}, headers=headers)
+    answer = client.post("/api/auth/tokens", json={"name": "x"})
     assert answer.json["error"]["code"] == "too_many_tokens"
     assert "20" in answer.json["error"]["message"]
-    page = client.post("/account/tokens", data={"name": "x"}, headers=headers)
+    page = client.post("/account/tokens", data={"name": "x"})
     assert page.status_code == 409
     assert "Revoke one" in page.text
-    client.delete(f"/api/auth/tokens/{listed[0]['id']}", headers=headers)
+    client.delete(f"/api/auth/tokens/{listed[0]['id']}")
     assert make() == 201
 
 

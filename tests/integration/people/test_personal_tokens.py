@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from portal.domain.documents import Visibility
@@ -171,8 +170,7 @@ def test_token_of_an_ordinary_user_never_administers(portal: Portal, client: Fla
     ada = portal.user("ada", is_admin=True)
     headers = personal(portal, Scope.ADMIN, ada)
     assert client.get("/admin", headers=headers).status_code == 200
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE users SET is_admin = false WHERE name = 'ada'"))
+    portal.execute("UPDATE users SET is_admin = false WHERE name = 'ada'")
     assert client.get("/admin", headers=headers).status_code == 403
 
 
@@ -214,8 +212,7 @@ def test_last_use_is_shown_to_the_minute(portal: Portal, client: FlaskClient) ->
     client.get(DOCUMENTS, headers=headers)
     (listed,) = client.get(TOKENS, headers=portal.headers()).get_json()["tokens"]
     assert before < datetime.fromisoformat(listed["last_used_at"]) <= datetime.now(UTC)
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE tokens SET last_used_at = now() - interval '2 minutes'"))
+    portal.execute("UPDATE tokens SET last_used_at = now() - interval '2 minutes'")
     client.get(DOCUMENTS, headers=headers)
     (listed,) = client.get(TOKENS, headers=portal.headers()).get_json()["tokens"]
     assert before < datetime.fromisoformat(listed["last_used_at"])
@@ -224,8 +221,7 @@ def test_last_use_is_shown_to_the_minute(portal: Portal, client: FlaskClient) ->
 def test_token_from_before_scopes_keeps_its_rights(portal: Portal, client: FlaskClient) -> None:
     """Rows older than scopes have the column's default."""
     headers = personal(portal, Scope.READ)
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE tokens SET scopes = DEFAULT WHERE kind = 'personal'"))
+    portal.execute("UPDATE tokens SET scopes = DEFAULT WHERE kind = 'personal'")
     assert client.post("/api/conversations", json={}, headers=headers).status_code == 201
     assert client.get("/admin", headers=headers).status_code == 200
 
@@ -250,19 +246,19 @@ def test_response_without_a_token_says_how_to_authenticate(client: FlaskClient) 
     assert refused.headers["WWW-Authenticate"] == 'Bearer realm="portal", error="invalid_token"'
 
 
-def test_page_makes_shows_once_and_revokes(portal: Portal, client: FlaskClient) -> None:
-    headers = portal.headers()
+def test_page_makes_shows_once_and_revokes(portal: Portal) -> None:
+    client = portal.client()
     form = {"name": "backup", "scope": "write", "days": "90"}
-    shown = client.post("/account/tokens", data=form, headers=headers).get_data(as_text=True)
+    shown = client.post("/account/tokens", data=form).get_data(as_text=True)
     assert "eyJ" in shown
     section = shown.partition('id="tokens"')[2].partition("</section>")[0]
     assert '<a href="/docs">' in section  # The API reference.
-    listed = client.get("/account", headers=headers).get_data(as_text=True)
+    listed = client.get("/account").get_data(as_text=True)
     assert "backup" in listed
     assert "eyJ" not in listed
     (token,) = sessions.list_personal_tokens(portal.services, portal.admin)
     assert token.level is Scope.WRITE
-    revoked = client.post(f"/account/tokens/{token.id}/revoke", headers=headers)
+    revoked = client.post(f"/account/tokens/{token.id}/revoke")
     assert revoked.status_code == 303
     assert sessions.list_personal_tokens(portal.services, portal.admin) == ()
 

@@ -161,14 +161,14 @@ def test_preferred_domain_is_compared_without_case_and_passes_near_equals_alone(
 
 
 def test_page_shows_as_many_results_as_are_configured_and_more_without_javascript(
-    portal: Portal, client: FlaskClient
+    portal: Portal,
 ) -> None:
     for number in range(14):
         portal.add(f"Quince number {number} ripens in month {number}.", name=f"q{number}.txt")
-    headers = portal.headers(accounts.find_user(portal.services, "admin"))
+    client = portal.client(accounts.find_user(portal.services, "admin"))
 
     def count(address: str) -> tuple[int, str]:
-        page = client.get(address, headers=headers).get_data(as_text=True)
+        page = client.get(address).get_data(as_text=True)
         return page.count('data-testid="search-result"'), page
 
     shown, page = count("/search?q=quince")

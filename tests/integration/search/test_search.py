@@ -175,8 +175,7 @@ def test_tsvector_ranks_where_the_setting_reports_it(
 
 def test_without_keyword_search_meaning_continues_and_reports_it(library_of_two: Portal) -> None:
     portal = library_of_two
-    with portal.services.database.begin() as session:
-        session.execute(text("DROP EXTENSION IF EXISTS pg_textsearch CASCADE"))
+    portal.execute("DROP EXTENSION IF EXISTS pg_textsearch CASCADE")
     outcome = engine.search(portal.services, portal.admin, SearchRequest("年假"))
     assert outcome.hits
     assert outcome.search_method is SearchMode.VECTOR

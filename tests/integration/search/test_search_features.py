@@ -187,10 +187,9 @@ def test_misspelt_words_are_offered_and_on_request_searched_for(handbook: Portal
 
 def test_foreign_conversation_is_as_if_it_were_not(handbook: Portal) -> None:
     other = handbook.user("other")
-    with handbook.services.database.begin() as session:
-        conversation = session.scalar(
-            text("INSERT INTO conversations (user_id) VALUES (:u) RETURNING id"), {"u": other.id}
-        )
+    conversation = handbook.scalar(
+        "INSERT INTO conversations (user_id) VALUES (:u) RETURNING id", u=other.id
+    )
     with pytest.raises(NotFound):
         search(handbook, "leave", conversation_id=conversation)
 

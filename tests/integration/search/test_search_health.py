@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from portal import create_app
 from portal.database import bm25
@@ -36,8 +35,7 @@ def ask(portal: Portal, query: str) -> SearchOutcome:
 
 
 def execute(portal: Portal, statement: str) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(text(statement))
+    portal.execute(statement)
 
 
 # --- the keyword index --------------------------------------------------------------------------

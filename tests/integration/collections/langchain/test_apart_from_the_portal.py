@@ -37,14 +37,12 @@ def test_no_search_of_the_portal_shows_them(
     assert others.count() == 30
 
 
-def test_no_page_of_the_portal_shows_them(
-    portal: Portal, client: FlaskClient, others: PostgresVectorStore
-) -> None:
+def test_no_page_of_the_portal_shows_them(portal: Portal, others: PostgresVectorStore) -> None:
     with portal.services.database.begin() as session:
         ids = list(session.scalars(text("SELECT id FROM documents")))
         jobs = list(session.scalars(text("SELECT id FROM jobs")))
-    headers = portal.headers()
-    listed = client.get("/api/knowledge/documents", headers=headers).get_json()
+    client = portal.client()
+    listed = client.get("/api/knowledge/documents").get_json()
     assert listed["total_count"] == 0
     for path in (
         f"/api/knowledge/documents/{ids[0]}",
@@ -52,11 +50,11 @@ def test_no_page_of_the_portal_shows_them(
         f"/documents/{ids[0]}",
         f"/api/v1/jobs/{jobs[0]}/chunks",
     ):
-        assert client.get(path, headers=headers).status_code == 404, path
+        assert client.get(path).status_code == 404, path
     path = f"/api/user/document-defaults/{ids[0]}"
-    switched = client.put(path, json={"enabled": False}, headers=headers)
+    switched = client.put(path, json={"enabled": False})
     assert switched.status_code == 404
-    assert client.delete(f"/api/knowledge/documents/{ids[0]}", headers=headers).status_code == 404
+    assert client.delete(f"/api/knowledge/documents/{ids[0]}").status_code == 404
     assert others.count() == 30
 
 
@@ -82,8 +80,7 @@ def test_the_portal_s_documents_are_in_no_collection(
     others.delete(where_document={"$contains": " "})
     others.delete_collection()
     assert portal.services.database.answers()
-    with portal.services.database.begin() as session:
-        assert list(session.scalars(text("SELECT id FROM documents"))) == [document.id]
+    assert portal.scalars("SELECT id FROM documents") == [document.id]
 
 
 def test_the_portal_s_model_embeds_where_none_is_given(

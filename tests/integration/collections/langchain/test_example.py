@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 
 from portal.domain.documents import Visibility
 from tests.conftest import Portal
@@ -77,17 +76,15 @@ def test_agent_searches_for_what_the_model_asks(environment: dict[str, str]) -> 
     assert printed.rstrip().endswith("At noon [canteen.md].")
 
 
-def test_an_agent_reads_the_portal_as_one_user(
-    environment: dict[str, str], portal: Portal, client: FlaskClient
-) -> None:
+def test_an_agent_reads_the_portal_as_one_user(environment: dict[str, str], portal: Portal) -> None:
     ann = portal.user("ann")
     open_to_all = portal.add("The canteen opens at noon.", name="canteen.md")
     switched_off = portal.add("The canteen opens at nine.", name="old.md")
     portal.add("The canteen opens for Bob.", owner=portal.user("bob"), visibility=PRIVATE)
-    headers = portal.headers(ann)
-    conversation = client.post("/api/conversations", json={}, headers=headers).get_json()["id"]
+    client = portal.client(ann)
+    conversation = client.post("/api/conversations", json={}).get_json()["id"]
     path = f"/api/conversations/{conversation}/document-overrides/{switched_off.id}"
-    client.put(path, json={"enabled": False}, headers=headers)
+    client.put(path, json={"enabled": False})
 
     question = "When does the canteen open?"
     with fake_chat(looks_up("canteen opens"), said({"content": "At noon [canteen]."})) as chat:
@@ -103,4 +100,4 @@ def test_an_agent_reads_the_portal_as_one_user(
     assert answer == "At noon [canteen]."
     assert f"/documents/{open_to_all.id}?chunk=" in citation
     page = citation.split(portal.services.settings.public_url)[1]
-    assert b"The canteen opens at noon." in client.get(page, headers=headers).data
+    assert b"The canteen opens at noon." in client.get(page).data

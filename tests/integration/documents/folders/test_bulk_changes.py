@@ -357,7 +357,6 @@ def test_move_into_a_folder_that_is_being_deleted_is_not_found(shelf: Shelf, mov
 
 def test_old_changes_are_forgotten(shelf: Shelf) -> None:
     done = shelf.apply(shelf.ada, "domain", "a", domain="law")
-    with shelf.portal.services.database.begin() as session:
-        session.execute(text("UPDATE bulk_changes SET created_at = now() - interval '25 hours'"))
+    shelf.portal.execute("UPDATE bulk_changes SET created_at = now() - interval '25 hours'")
     bulk.delete_expired(shelf.portal.services)
     assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404

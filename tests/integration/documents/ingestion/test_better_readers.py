@@ -39,8 +39,7 @@ def outline_titles(portal: Portal, revision_id: UUID | None) -> list[str]:
 
 
 def waiting(portal: Portal) -> list[UUID]:
-    with portal.services.database.begin() as session:
-        return list(session.scalars(text("SELECT id FROM jobs WHERE status = 'queued'")))
+    return portal.scalars("SELECT id FROM jobs WHERE status = 'queued'")
 
 
 @pytest.fixture

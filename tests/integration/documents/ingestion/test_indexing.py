@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from sqlalchemy import text
 
 from portal.domain.documents import DocumentStatus
 from portal.domain.search import SearchRequest
@@ -34,8 +33,7 @@ def found(portal: Portal) -> int:
 
 
 def rows(portal: Portal, statement: str) -> list[object]:
-    with portal.services.database.begin() as session:
-        return list(session.scalars(text(statement)))
+    return portal.scalars(statement)
 
 
 def test_interrupted_ingestion_is_invisible_and_continues(portal: Portal) -> None:
@@ -172,7 +170,6 @@ def test_job_that_the_queue_lost_is_queued_again(portal: Portal) -> None:
     from portal.services.operations import maintenance
 
     document = store(portal)
-    with portal.services.database.begin() as session:
-        session.execute(text("DELETE FROM procrastinate_jobs"))
+    portal.execute("DELETE FROM procrastinate_jobs")
     maintenance.run(portal.services)
     assert rows(portal, "SELECT args->>'job_id' FROM procrastinate_jobs") == [str(document.job_id)]

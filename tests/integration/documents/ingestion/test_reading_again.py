@@ -8,7 +8,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
@@ -93,35 +92,33 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
 
 
 def test_pages_without_text_cause_a_warning_everywhere(
-    portal: Portal, client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_recognition, "is_installed", lambda: False)
-    headers = portal.headers()
+    client = portal.client()
     partly = portal.add(files.partly_scanned_pdf(tmp_path / "a.pdf").read_bytes(), name="a.pdf")
     assert partly.status is DocumentStatus.READY
     said = "no text on pages 3–9, only pictures or drawings. This portal does not read"
-    listed = client.get("/api/knowledge/documents", headers=headers).json["documents"]
+    listed = client.get("/api/knowledge/documents").json["documents"]
     for model in (
         *listed,
-        client.get(f"/api/knowledge/documents/{partly.id}", headers=headers).json,
+        client.get(f"/api/knowledge/documents/{partly.id}").json,
     ):
         assert [one[: len(said)] for one in model["warnings"]] == [said]
     for page in ("/documents", f"/documents/{partly.id}"):
-        shown = client.get(page, headers=headers | {"Accept-Language": "en"}).text
+        shown = client.get(page, headers={"Accept-Language": "en"}).text
         assert "document-warning" in shown
         assert said in shown
 
     scan = portal.add(files.pdf_without_text(tmp_path / "b.pdf", 3).read_bytes(), name="b.pdf")
     assert scan.status is DocumentStatus.FAILED
-    error = client.get(f"/api/knowledge/documents/{scan.id}", headers=headers).json["error"]
+    error = client.get(f"/api/knowledge/documents/{scan.id}").json["error"]
     assert error["code"] == "no_text_in_pdf"
     assert "no text on pages 1–3" in error["message"]
     assert "ask an administrator to install text recognition" in error["message"]
     # Only text files offer an encoding; a PDF is reread with the tools installed since.
     answer = client.post(
-        f"/api/knowledge/documents/{partly.id}/reindex",
-        json={"encoding": "gb18030"},
-        headers=headers,
+        f"/api/knowledge/documents/{partly.id}/reindex", json={"encoding": "gb18030"}
     )
     assert answer.status_code == 422
     rereading.reread(portal.services, portal.admin, partly.id)
@@ -129,20 +126,21 @@ def test_pages_without_text_cause_a_warning_everywhere(
 
 
 def test_web_pages_and_word_documents_are_never_shown_as_ours(
-    portal: Portal, client: FlaskClient, tmp_path: Path
+    portal: Portal, tmp_path: Path
 ) -> None:
+    client = portal.client()
     web = portal.add(files.WEB_PAGE, name="page.html")
-    original = client.get(f"/documents/{web.id}/file", headers=portal.headers())
+    original = client.get(f"/documents/{web.id}/file")
     policy = original.headers["Content-Security-Policy"].split("; ")
     assert original.mimetype == "text/html"
     # A sandbox without allowances: no scripts, forms, cookies or requests of the portal.
     assert policy[0] == "default-src 'none'"
     assert policy[-1] == "sandbox"
     assert not [rule for rule in policy if rule.startswith(("script", "connect", "form"))]
-    source = client.get(f"/documents/{web.id}/file?source=1", headers=portal.headers())
+    source = client.get(f"/documents/{web.id}/file?source=1")
     assert source.mimetype == "text/plain"
-    assert client.get(f"/documents/{web.id}", headers=portal.headers()).status_code == 200
-    listed = client.get("/api/knowledge/documents?type=html", headers=portal.headers()).json
+    assert client.get(f"/documents/{web.id}").status_code == 200
+    listed = client.get("/api/knowledge/documents?type=html").json
     assert [document["type"] for document in listed["documents"]] == ["HTML"]
 
 
@@ -152,21 +150,20 @@ def _longest(name: str, page: str) -> int:
     return int(re.findall(r'maxlength="(\d+)"', field)[0])
 
 
-def test_forms_let_through_what_is_taken(portal: Portal, client: FlaskClient) -> None:
+def test_forms_let_through_what_is_taken(portal: Portal) -> None:
+    client = portal.client()
     document = portal.add("有标题的文字".encode(), name="a.txt")
     for address in ("/documents", f"/documents/{document.id}"):
-        page = client.get(address, headers=portal.headers()).text
+        page = client.get(address).text
         (accept,) = re.findall(r'accept="([^"]+)"', page)
         assert set(accept.split(",")) == {*known_suffixes(), *MediaType}
         assert _longest("domain", page) == MAX_DOMAIN_CHARACTERS
     assert _longest("title", page) == MAX_TITLE_CHARACTERS
     longest = {"title": "题" * MAX_TITLE_CHARACTERS, "domain": "域" * MAX_DOMAIN_CHARACTERS}
-    edited = client.post(f"/documents/{document.id}/edit", headers=portal.headers(),
-                         data={**longest, "visibility": "shared"})  # fmt: skip
+    edited = client.post(f"/documents/{document.id}/edit", data={**longest, "visibility": "shared"})
     assert edited.status_code == 303
     taken = client.post(
         "/api/knowledge/documents",
         data={"file": (io.BytesIO(files.WEB_PAGE.encode()), "notes.txt")},
-        headers=portal.headers(),
     )
     assert taken.json["documents"][0]["media_type"] == "text/html"

@@ -24,13 +24,11 @@ def aged(portal: Portal) -> Portal:
 
 
 def change(portal: Portal, statement: str) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(text(statement))
+    portal.execute(statement)
 
 
 def ask(portal: Portal, statement: str, **binds: object) -> list[object]:
-    with portal.services.database.begin() as session:
-        return list(session.scalars(text(statement), binds))
+    return portal.scalars(statement, **binds)
 
 
 def found(portal: Portal, term: str) -> int:

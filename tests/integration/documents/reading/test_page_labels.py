@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from flask.testing import FlaskClient
-
 from portal import create_app
 from portal.integrations.mcp import documents as mcp_documents
 from portal.services import Services
@@ -87,15 +85,15 @@ Soup is served from eleven.
 
 
 def test_page_and_heading_are_those_of_what_was_found_within_a_chunk(
-    portal: Portal, client: FlaskClient, tmp_path: Path
+    portal: Portal, tmp_path: Path
 ) -> None:
     path = files.labelled_pdf(tmp_path / "book.pdf", [PREFACE[:1], CONTENTS[:1], BODY[:1]])
     book = portal.add(path.read_bytes(), name="book.pdf")
     manual = portal.add(MANUAL, name="manual.md")
-    headers = portal.headers()
+    client = portal.client()
 
     def found(query: str, document_id: UUID) -> Any:
-        answer = client.post("/api/knowledge/search", json={"query": query}, headers=headers)
+        answer = client.post("/api/knowledge/search", json={"query": query})
         results = answer.json["results"]
         (hit,) = [one for one in results if one["document_id"] == str(document_id)]
         return hit
@@ -113,10 +111,7 @@ def test_page_and_heading_are_those_of_what_was_found_within_a_chunk(
         ("soup from eleven", "Manual › Canteen"),
     ):
         assert found(query, manual.id)["heading"] == heading
-    assert (
-        "<span>Pages i to 1</span>"
-        in client.get(f"/documents/{book.id}?view=text", headers=headers).text
-    )
+    assert "<span>Pages i to 1</span>" in client.get(f"/documents/{book.id}?view=text").text
     # A citation gives the page of the quoted words.
     talk = conversations.create(portal.services, portal.admin)
     cited = ask(portal.services, portal.admin, talk.id, "Is a lamp used when comets are counted?")

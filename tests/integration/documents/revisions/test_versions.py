@@ -283,18 +283,16 @@ def test_encodings_are_offered_for_the_file_that_would_be_read(
     assert "The file was read as" not in page()
 
 
-def test_version_that_cannot_be_repaired_is_replaced_not_retried(
-    client: FlaskClient, portal: Portal
-) -> None:
-    headers = portal.headers()
+def test_version_that_cannot_be_repaired_is_replaced_not_retried(portal: Portal) -> None:
+    client = portal.client()
     broken = portal.add(b"%PDF-1.7 broken", name="broken.pdf")
     address = f"/documents/{broken.id}"
     for page in ("/documents", address):
-        shown = client.get(page, headers=headers).text
+        shown = client.get(page).text
         assert "Upload a new version" in shown, page
         assert f"{address}/retry" not in shown, page
-    assert 'data-testid="retry-failed"' not in client.get("/documents", headers=headers).text
-    client.post("/documents/retry-failed", headers=headers)
+    assert 'data-testid="retry-failed"' not in client.get("/documents").text
+    client.post("/documents/retry-failed")
     assert portal_status(portal, broken.id) is DocumentStatus.FAILED
     # A failure of the server is tried again, and so is a file that administrators ask for.
     with portal.services.database.begin() as session:
@@ -302,8 +300,8 @@ def test_version_that_cannot_be_repaired_is_replaced_not_retried(
         session.execute(
             text("""UPDATE documents SET error = '{"code": "internal", "params": {}}'""")
         )
-    assert f"{address}/retry" in client.get(address, headers=headers).text
-    client.post("/documents/retry-failed", headers=headers)
+    assert f"{address}/retry" in client.get(address).text
+    client.post("/documents/retry-failed")
     assert portal_status(portal, broken.id) is DocumentStatus.QUEUED
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import text
-
 from portal.domain.people import User
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
@@ -44,5 +42,4 @@ def body(portal: Portal, document_id: UUID) -> str:
 
 
 def rows(portal: Portal, table: str) -> int:
-    with portal.services.database.begin() as session:
-        return session.scalar(text(f"SELECT count(*) FROM {table}")) or 0
+    return portal.scalar(f"SELECT count(*) FROM {table}") or 0

@@ -128,35 +128,33 @@ def test_every_process_obeys_the_next_moment(
         assert found(other, portal, conversation_id=str(talk)) == expected
 
 
-def test_invisible_document_cannot_be_switched_or_listed(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_invisible_document_cannot_be_switched_or_listed(portal: Portal) -> None:
     ada = portal.user("ada")
     hidden = portal.add("maple", owner=portal.admin, visibility=Visibility.PRIVATE)
     trashed, purged = portal.add("maple in the trash"), portal.add("maple gone")
     library.delete_document(portal.services, portal.admin, trashed.id)
     library.purge_document(portal.services, portal.admin, purged.id)
     talk = conversations.create(portal.services, ada).id
-    headers = portal.headers(ada)
+    client = portal.client(ada)
     for path in (DEFAULTS, overrides(talk)):
-        assert client.get(path, headers=headers).json["documents"] == []
+        assert client.get(path).json["documents"] == []
         for document_id in (hidden.id, trashed.id, purged.id, uuid4()):
             address = f"{path}/{document_id}"
-            put = client.put(address, headers=headers, json={"enabled": True})
-            assert put.status_code == client.delete(address, headers=headers).status_code == 404
+            put = client.put(address, json={"enabled": True})
+            assert put.status_code == client.delete(address).status_code == 404
 
 
-def test_foreign_conversation_is_not_there(client: FlaskClient, portal: Portal) -> None:
+def test_foreign_conversation_is_not_there(portal: Portal) -> None:
     document, ada = portal.add("maple"), portal.user("ada")
     foreign = conversations.create(portal.services, ada).id
-    headers = portal.headers()  # Not even for an administrator.
+    client = portal.client()  # Not even for an administrator.
     for talk in (foreign, uuid4()):
         address = f"{overrides(talk)}/{document.id}"
         answers = [
-            client.get(overrides(talk), headers=headers),
-            client.put(overrides(talk), headers=headers, json={"enabled": False}),
-            client.put(address, headers=headers, json={"enabled": False}),
-            client.delete(address, headers=headers),
+            client.get(overrides(talk)),
+            client.put(overrides(talk), json={"enabled": False}),
+            client.put(address, json={"enabled": False}),
+            client.delete(address),
         ]
         assert [answer.status_code for answer in answers] == [404] * 4
     assert selections.count(portal.services, ada, foreign) == (1, 1)

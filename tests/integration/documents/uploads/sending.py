@@ -6,7 +6,6 @@ import io
 from typing import Any
 
 from flask.testing import FlaskClient
-from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from tests.conftest import Portal
@@ -27,8 +26,7 @@ def send(client: FlaskClient, headers: dict[str, str], *files: tuple[bytes, str]
 
 
 def rows_of(portal: Portal, table: str) -> int:
-    with portal.services.database.begin() as session:
-        return int(session.scalar(text(f"SELECT count(*) FROM {table}")) or 0)
+    return int(portal.scalar(f"SELECT count(*) FROM {table}") or 0)
 
 
 class Body(io.RawIOBase):

@@ -43,8 +43,7 @@ def full(portal: Portal, table: str) -> Iterator[None]:
             )
         )
     yield
-    with portal.services.database.begin() as session:
-        session.execute(text(f"DROP FUNCTION {name} CASCADE"))
+    portal.execute(f"DROP FUNCTION {name} CASCADE")
 
 
 def test_full_database_disk_is_reported_and_stores_nothing(
@@ -139,8 +138,7 @@ def test_job_on_a_full_disk_waits_fails_with_its_reason_and_is_tried_again(
     # The same for the job's temporary files.
     with monkeypatch.context() as patch:
         patch.setattr(indexing, "_copy_file", lambda *_: Path("/dev/full").write_bytes(b"x"))
-        with portal.services.database.begin() as session:
-            session.execute(text("UPDATE jobs SET revision_id = NULL"))
+        portal.execute("UPDATE jobs SET revision_id = NULL")
         for _ in BACKOFF_S:
             indexing.index_document(portal.services, job_id)
     document = library.get_summary(portal.services, portal.admin, receipt.document.id)

@@ -7,7 +7,6 @@ import tracemalloc
 from uuid import UUID
 
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.people import Scope
@@ -27,8 +26,7 @@ def test_memory_does_not_grow_with_the_file(client: FlaskClient, portal: Portal)
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 2 * MB
     assert peaks[1] < 16 * MB
-    with portal.services.database.begin() as session:
-        sizes = session.scalars(text("SELECT size_bytes FROM stored_files ORDER BY 1")).all()
+    sizes = portal.scalars("SELECT size_bytes FROM stored_files ORDER BY 1")
     assert sizes == [4 * MB, 40 * MB]
 
 
@@ -79,11 +77,9 @@ def test_idempotency_key_belongs_to_a_user_and_lives_a_day(
     assert post(client, mine | key, (b"mine", "a.txt")).status_code == 202
     assert post(client, theirs | key, (b"theirs", "a.txt")).status_code == 202
     for age, status in (("23 hours", 409), ("25 hours", 202)):
-        with portal.services.database.begin() as session:
-            session.execute(
-                text("UPDATE idempotency_keys SET created_at = now() - CAST(:age AS interval)"),
-                {"age": age},
-            )
+        portal.execute(
+            "UPDATE idempotency_keys SET created_at = now() - CAST(:age AS interval)", age=age
+        )
         assert post(client, mine | key, (b"another", "b.txt")).status_code == status
     # Cleanup deletes the other user's key, which is a day old; this user's was renewed.
     assert post(client, mine | key, (b"mine", "a.txt")).status_code == 409

@@ -24,8 +24,7 @@ from tests.integration.models.building.models import NEW, OLD, TEXTS, active, bu
 
 
 def rows(portal: Portal, statement: str) -> list[object]:
-    with portal.services.database.begin() as session:
-        return list(session.scalars(text(statement)))
+    return portal.scalars(statement)
 
 
 def test_new_model_is_built_beside_the_old_one_and_waits(filled: Portal) -> None:
@@ -158,8 +157,7 @@ def test_model_registered_in_the_middle_of_an_ingestion_misses_nothing(
 
 def test_backfill_embeds_what_the_serving_model_lacks(filled: Portal) -> None:
     before = rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1")
-    with filled.services.database.begin() as session:
-        session.execute(text("DELETE FROM chunk_embeddings"))
+    filled.execute("DELETE FROM chunk_embeddings")
     steps = list(builds.backfill(filled.services, batch_size=2))
     assert [step.done for step in steps if step.stage == "embedding"] == [0, 2, 3]
     assert rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
@@ -211,8 +209,7 @@ def test_queued_build_is_done_by_a_worker_and_lost_ones_are_queued_again(filled:
     switching.request_build(filled.services, NEW)
     task = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'build_model'"
     assert rows(filled, task) == [1]
-    with filled.services.database.begin() as session:
-        session.execute(text("DELETE FROM procrastinate_jobs"))
+    filled.execute("DELETE FROM procrastinate_jobs")
     builds.requeue_lost(filled.services)
     assert rows(filled, task) == [1]
     builds.build_slice(filled.services, NEW, should_stop=lambda: False)

@@ -78,17 +78,16 @@ def refuse(error: Exception) -> Callable[..., None]:
     ],
 )
 def test_errors_in_the_middle_of_a_search(
-    client: FlaskClient,
     portal: Portal,
     written: Read,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
     monkeypatch.setattr(respelling, "parse_query", refuse(error))
-    headers = portal.headers()
+    client = portal.client()
     answers = [
-        client.post("/api/knowledge/search", json={"query": QUESTION}, headers=headers),
-        client.get("/search", query_string={"q": QUESTION}, headers=headers),
+        client.post("/api/knowledge/search", json={"query": QUESTION}),
+        client.get("/search", query_string={"q": QUESTION}),
     ]
     for answer in answers:
         assert answer.status_code == 500

@@ -238,10 +238,10 @@ def test_no_upload_is_lost_or_left_without_an_owner_while_its_account_is_deleted
 
 
 def test_request_of_an_account_that_is_just_gone_is_refused_as_signed_out(
-    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = portal.user("ada")
-    headers = portal.headers(ada)
+    client = portal.client(ada)
     check = uploads.check
 
     def delete_meanwhile(services: Services, *given: object) -> object:
@@ -252,6 +252,6 @@ def test_request_of_an_account_that_is_just_gone_is_refused_as_signed_out(
 
     monkeypatch.setattr(uploads, "check", delete_meanwhile)
     file = {"file": (upload("A late note."), "late.txt")}
-    answer = client.post("/api/knowledge/documents", data=file, headers=headers)
+    answer = client.post("/api/knowledge/documents", data=file)
     assert answer.status_code == 401
     assert not rows(portal, "SELECT 1 FROM documents")

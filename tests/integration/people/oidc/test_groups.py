@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
 
 from portal.services.people import accounts
 from tests.conftest import PASSWORD, Portal
@@ -95,8 +94,7 @@ def test_last_administrator_without_a_password_stays_one(
     portal = make_portal(provider.issuer, admin_groups="ops", create_accounts=True)
     provider.set_user("only", groups=["ops"])
     sign_in(browser_of(portal), provider, "only")
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE users SET is_admin = false WHERE name = 'admin'"))
+    portal.execute("UPDATE users SET is_admin = false WHERE name = 'admin'")
     provider.set_user("only", groups=[])
     browser = browser_of(portal)
     sign_in(browser, provider, "only")
@@ -128,8 +126,7 @@ def test_unlinked_user_outside_allowed_groups_gets_no_account(
     portal = make_portal(provider.issuer, allowed_groups="staff", create_accounts=True)
     provider.set_user("visitor", groups=[])
     assert sign_in(browser_of(portal), provider, "visitor").status_code == 403
-    with portal.services.database.read() as session:
-        assert session.scalar(text("SELECT array_agg(name) FROM users")) == ["admin"]
+    assert portal.scalar("SELECT array_agg(name) FROM users") == ["admin"]
 
 
 # The setting, and the claim that holds the group.

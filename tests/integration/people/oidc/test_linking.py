@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import text
-
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.servers.oidc import LyingProvider, Provider, path, query
@@ -29,8 +27,7 @@ def begin_link(browser: Browser, page: str = "/oidc/link") -> str:
 
 def grow_old(portal: Portal) -> None:
     """Make all sign-ins an hour older."""
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE sessions SET authenticated_at = now() - interval '1 hour'"))
+    portal.execute("UPDATE sessions SET authenticated_at = now() - interval '1 hour'")
 
 
 def test_user_links_their_account_and_signs_in_with_it(

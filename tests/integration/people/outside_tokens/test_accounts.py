@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import text
 
 from portal.errors import (
     InvalidToken,
@@ -69,8 +68,7 @@ def test_ending_a_token_makes_no_account(make_portal: MakePortal) -> None:
     portal = make_portal(create_accounts=True)
     body, client = {"token": sign(claims(preferred_username="grace"))}, client_of(portal)
     assert client.post("/api/auth/revoke", json=body, headers=portal.headers()).status_code == 204
-    with portal.services.database.begin() as session:
-        assert session.scalar(text("SELECT array_agg(name) FROM users")) == ["admin"]
+    assert portal.scalar("SELECT array_agg(name) FROM users") == ["admin"]
 
 
 def test_closed_account_is_out_at_once(portal: Portal) -> None:
@@ -149,8 +147,7 @@ def test_many_first_requests_make_one_account(make_portal: MakePortal) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(come, range(8)))) == 1
-    with portal.services.database.begin() as session:
-        assert session.scalar(text("SELECT count(*) FROM users WHERE name LIKE 'grace%'")) == 1
+    assert portal.scalar("SELECT count(*) FROM users WHERE name LIKE 'grace%'") == 1
 
 
 # Claims, and the status of an administrator's page for each.

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 from flask import session
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.people import Scope
@@ -20,11 +19,10 @@ from tests.factories.browser import Browser
 
 
 def age_session(portal: Portal, *, minutes: int) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(
-            text("UPDATE sessions SET authenticated_at = now() - make_interval(mins => :minutes)"),
-            {"minutes": minutes},
-        )
+    portal.execute(
+        "UPDATE sessions SET authenticated_at = now() - make_interval(mins => :minutes)",
+        minutes=minutes,
+    )
 
 
 @pytest.fixture
@@ -126,8 +124,7 @@ def test_confirmations_are_counted_a_session(
 def test_user_without_a_password_confirms_by_another_method(
     portal: Portal, stale: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE users SET password_hash = NULL"))
+    portal.execute("UPDATE users SET password_hash = NULL")
     asked = stale.post("/account/tokens", TOKEN_FORM)
     assert 'name="confirm_password"' not in asked.text
     assert "/logout" in asked.text

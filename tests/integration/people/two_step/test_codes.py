@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal.errors import SignInExpired, WrongSecondFactor
 from portal.services.people import second_factors
@@ -143,14 +142,12 @@ def test_guesses_at_once_are_all_counted(portal: Portal) -> None:
 
 def test_a_day_of_guessing_is_bounded_too(portal: Portal) -> None:
     set_up_totp(portal, portal.admin)
-    with portal.services.database.begin() as session:
-        session.execute(
-            text(
-                "INSERT INTO second_factor_failures (user_id, method, failed_at) "
-                "SELECT :user_id, 'totp', now() - :age FROM generate_series(1, 30)"
-            ),
-            {"user_id": portal.admin.id, "age": timedelta(hours=5)},
-        )
+    portal.execute(
+        "INSERT INTO second_factor_failures (user_id, method, failed_at) "
+        "SELECT :user_id, 'totp', now() - :age FROM generate_series(1, 30)",
+        user_id=portal.admin.id,
+        age=timedelta(hours=5),
+    )
     with pytest.raises(second_factors.SecondFactorLocked) as locked:
         second_factors.check_code(portal.services, portal.admin.id, "000000")
     assert 18 * 3600 < locked.value.params["seconds"] <= 19 * 3600

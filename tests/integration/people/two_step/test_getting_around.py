@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flask import Flask
-from sqlalchemy import text
 
 from portal import create_app
 from portal.services.people import accounts, second_factors
@@ -115,8 +114,7 @@ def test_stale_session_changes_no_second_factor_without_the_password(
     ada = portal.user("ada")
     set_up_totp(portal, ada)
     visitor.sign_in("admin", PASSWORD)
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE sessions SET authenticated_at = now() - interval '1 hour'"))
+    portal.execute("UPDATE sessions SET authenticated_at = now() - interval '1 hour'")
     paths = [
         f"/admin/users/{ada.id}/second-factors/remove",
         *(f"{PAGE}/{name}" for name in ("totp", "totp/confirm", "totp/remove")),

@@ -85,8 +85,7 @@ def titles(found: Any) -> list[str]:
 
 
 def execute(portal: Portal, statement: str) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(text(statement))
+    portal.execute(statement)
 
 
 def status(portal: Portal) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 import structlog
-from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from portal.domain.documents import Visibility
@@ -97,8 +96,7 @@ def test_a_lost_index_is_reported_once_and_its_return_too(
     # A logger used by another test keeps its old output.
     monkeypatch.setattr(keyword_index, "log", structlog.get_logger("keyword_index"))
     portal = open_portal("auto")
-    with portal.services.database.begin() as session:
-        session.execute(text(f"DROP INDEX {keyword_index.ALL_CHUNKS.name}"))
+    portal.execute(f"DROP INDEX {keyword_index.ALL_CHUNKS.name}")
     with capture_logs() as logs:
         for _ in range(3):
             assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded

@@ -33,8 +33,7 @@ def found(portal: Portal, question: str, domain: str | None = None) -> set[str]:
         SELECT d.title FROM document_chunks c JOIN documents d ON d.current_job_id = c.job_id
         WHERE TRUE {narrowed.documents} {narrowed.chunks}
     """
-    with portal.services.database.begin() as session:
-        return {title.split()[0] for title in session.scalars(text(statement), narrowed.binds)}
+    return {title.split()[0] for title in portal.scalars(statement, **narrowed.binds)}
 
 
 ALL = {"年假规定", "機器學習入門", "handbook", "Ordering", "drafts"}

@@ -101,8 +101,7 @@ def test_correction_says_what_it_replaced_and_what_to_look_for(library: Portal) 
 
 
 def test_without_pg_trgm_the_nearest_words_are_still_found(library: Portal) -> None:
-    with library.services.database.begin() as session:
-        session.execute(text("DROP EXTENSION pg_trgm CASCADE"))
+    library.execute("DROP EXTENSION pg_trgm CASCADE")
     for question in ("machne lerning", "What is mahcine learning?", "机器血习", "报消流程"):
         assert spelt(library, question) == CORRECTED[question]
 
@@ -122,14 +121,11 @@ def test_words_of_foreign_documents_are_neither_known_nor_proposed(portal: Porta
 def test_words_of_documents_switched_off_or_deleted_are_not_proposed(portal: Portal) -> None:
     summary = portal.add("The zirconium reactor.")
     assert spelt(portal, "zirconiun") == "zirconium"
-    with portal.services.database.begin() as session:
-        session.execute(
-            text("INSERT INTO user_document_defaults VALUES (:u, :d, false)"),
-            {"u": portal.admin.id, "d": summary.id},
-        )
+    portal.execute(
+        "INSERT INTO user_document_defaults VALUES (:u, :d, false)", u=portal.admin.id, d=summary.id
+    )
     assert correct(portal, "zirconiun") is None
-    with portal.services.database.begin() as session:
-        session.execute(text("DELETE FROM user_document_defaults"))
+    portal.execute("DELETE FROM user_document_defaults")
     documents.delete_document(portal.services, portal.admin, summary.id)
     assert correct(portal, "zirconiun") is None
 
@@ -146,8 +142,7 @@ def test_erased_text_leaves_no_words_behind(portal: Portal) -> None:
 
 
 def words(portal: Portal) -> set[str]:
-    with portal.services.database.begin() as session:
-        return set(session.scalars(text("SELECT word FROM vocabulary")))
+    return set(portal.scalars("SELECT word FROM vocabulary"))
 
 
 def test_another_form_of_a_known_word_is_not_taken_from_documents_of_others(portal: Portal) -> None:

@@ -235,8 +235,7 @@ def test_each_change_of_what_counts_is_seen_by_the_next_question(kept: Portal) -
 )
 def test_changes_below_documents_are_seen_by_the_next_question(kept: Portal, change: str) -> None:
     titles(kept)
-    with kept.services.database.begin() as session:
-        session.execute(text(change))
+    kept.execute(change)
     plain = replace(kept.services, search_cache=SearchCache())
     found = engine.search(kept.services, kept.admin, QUESTION)
     assert found == engine.search(plain, kept.admin, QUESTION)

@@ -111,8 +111,7 @@ def test_an_index_of_an_earlier_portal_serves_and_is_rebuilt(portal: Portal) -> 
     searched = engine.search(portal.services, portal.admin, SearchRequest("heron lake"))
     assert searched.hits[0].title == "heron"
     assert searched.degraded == ()
-    with portal.services.database.begin() as session:
-        session.execute(text("DELETE FROM procrastinate_jobs WHERE task_name = 'build_model'"))
+    portal.execute("DELETE FROM procrastinate_jobs WHERE task_name = 'build_model'")
     maintenance.run(portal.services)
     with portal.services.database.begin() as session:
         assert not build_store.is_queued(session, model)

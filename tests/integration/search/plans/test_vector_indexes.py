@@ -119,8 +119,7 @@ def test_changed_parameters_rebuild_the_index_and_unchanged_ones_do_not(
 
     def index_id() -> object:
         (index,) = indexes(portal)
-        with portal.services.database.begin() as session:
-            return session.scalar(text("SELECT to_regclass(:name)::oid"), {"name": index.name})
+        return portal.scalar("SELECT to_regclass(:name)::oid", name=index.name)
 
     before = index_id()
     list(builds.backfill(portal.services))

@@ -28,47 +28,45 @@ from tests.factories.uploads import run_apart, upload
 from tests.integration.documents.ingestion.jobs.work import LONG, job_of, status_of, store
 
 
-def test_cancelled_job_stops_reports_it_and_continues_when_tried_again(
-    portal: Portal, client: FlaskClient
-) -> None:
-    headers = portal.headers()
+def test_cancelled_job_stops_reports_it_and_continues_when_tried_again(portal: Portal) -> None:
+    client = portal.client()
     document = store(portal)
     address = f"/api/knowledge/documents/{document.id}"
     calls = iter(range(100))
 
     def cancel_at_second_batch() -> bool:
         if next(calls) == 1:
-            assert client.post(f"{address}/cancel", headers=headers).json["status"] == "failed"
+            assert client.post(f"{address}/cancel").json["status"] == "failed"
         return False
 
     indexing.index_document(portal.services, document.job_id, should_stop=cancel_at_second_batch)
-    shown = client.get(address, headers=headers).json
+    shown = client.get(address).json
     assert (shown["status"], shown["error"]["code"]) == ("failed", "cancelled")
     assert (shown["job"]["status"], shown["job"]["done"]) == ("cancelled", 16)
     assert engine.search(portal.services, portal.admin, SearchRequest("budget")).hits == ()
-    assert client.post(f"{address}/cancel", headers=headers).status_code == 409
+    assert client.post(f"{address}/cancel").status_code == 409
 
-    assert client.post(f"{address}/retry", headers=headers).status_code == 202
-    assert client.post(f"{address}/retry", headers=headers).status_code == 409
-    assert client.post(f"{address}/cancel", headers=headers).status_code == 200  # While it waits.
+    assert client.post(f"{address}/retry").status_code == 202
+    assert client.post(f"{address}/retry").status_code == 409
+    assert client.post(f"{address}/cancel").status_code == 200  # While it waits.
     # Retrying all failed jobs leaves it out, because a user cancelled it.
-    again = client.post("/api/knowledge/documents/retry-failed", headers=headers)
+    again = client.post("/api/knowledge/documents/retry-failed")
     assert again.json == {"count": 0}
-    assert client.post(f"{address}/retry", headers=headers).status_code == 202
+    assert client.post(f"{address}/retry").status_code == 202
     run_apart(worker.work_until_empty, portal.services)
     assert status_of(portal, document) is DocumentStatus.READY
-    job = client.get(f"/api/knowledge/jobs/{document.job_id}", headers=headers).json
+    job = client.get(f"/api/knowledge/jobs/{document.job_id}").json
     assert (job["status"], job["stage"], job["done"]) == ("ready", "embedding", job["total"])
     assert job["queued_at"] <= job["started_at"] <= job["finished_at"]
 
 
 def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
-    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    headers = portal.headers()
+    client = portal.client()
     document = portal.add(LONG, name="long.txt")
     address = f"/api/knowledge/documents/{document.id}"
-    answer = client.post(f"{address}/reindex", headers=headers, json={})
+    answer = client.post(f"{address}/reindex", json={})
     assert answer.json["job"]["status"] == "queued"
 
     def refuse(*_args, **_options):
@@ -78,10 +76,10 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
     with monkeypatch.context() as patch:
         patch.setattr(indexing, "extract", refuse)
         indexing.index_document(portal.services, job_id)
-    shown = client.get(address, headers=headers).json
+    shown = client.get(address).json
     assert (shown["status"], shown["error"]) == ("ready", None)
     assert (shown["job"]["status"], shown["job"]["error"]["code"]) == ("failed", "unreadable_file")
-    page = client.get(f"/documents/{document.id}", headers=headers).text
+    page = client.get(f"/documents/{document.id}").text
     assert shown["job"]["error"]["message"] in page
     assert engine.search(portal.services, portal.admin, SearchRequest("budget")).hits
     again = uploads.store_upload(
@@ -91,10 +89,10 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
 
     # It is retried like any other job; after a success, its earlier failures no longer count.
     def retry_buttons() -> int:
-        return client.get("/admin/jobs", headers=headers).text.count('data-testid="retry-job"')
+        return client.get("/admin/jobs").text.count('data-testid="retry-job"')
 
     assert retry_buttons() == 1
-    assert "Retry the failed document" in client.get("/admin/jobs", headers=headers).text
+    assert "Retry the failed document" in client.get("/admin/jobs").text
     assert jobs.retry_failed(portal.services, portal.admin) == 1
     assert job_of(portal, document).status is JobStatus.READY
     assert status_of(portal, document) is DocumentStatus.READY
@@ -186,10 +184,8 @@ def test_jobs_are_listed_for_those_who_see_their_documents(
         jobs.retry(services, ada, shared.id)
 
 
-def test_pages_show_how_far_documents_are_and_what_can_be_done(
-    portal: Portal, client: FlaskClient
-) -> None:
-    headers = portal.headers()
+def test_pages_show_how_far_documents_are_and_what_can_be_done(portal: Portal) -> None:
+    client = portal.client()
     document = store(portal)
     stops = iter([False, True])
     indexing.index_document(portal.services, document.job_id, should_stop=lambda: next(stops))
@@ -199,13 +195,13 @@ def test_pages_show_how_far_documents_are_and_what_can_be_done(
     words = f"Embedding: 16 of {total} passages"
 
     for path in ("/documents", f"/documents/{document.id}", "/admin/jobs"):
-        page = client.get(path, headers=headers).get_data(as_text=True)
+        page = client.get(path).get_data(as_text=True)
         assert words in page, path
         assert f'<progress max="{total}"' in page, path
         assert "/cancel" in page, path
     polled = client.get(
         "/documents/progress",
-        headers=headers | {"HX-Request": "true"},
+        headers={"HX-Request": "true"},
         query_string={"watch": f"{document.id}.processing"},
     ).get_data(as_text=True)
     assert words in polled
@@ -213,23 +209,23 @@ def test_pages_show_how_far_documents_are_and_what_can_be_done(
     assert 'data-testid="document-row"' not in polled  # The row itself keeps its focus.
 
     path = f"/documents/{document.id}"
-    row = client.post(f"{path}/cancel", headers=headers | {"HX-Request": "true"})
+    row = client.post(f"{path}/cancel", headers={"HX-Request": "true"})
     assert 'data-status="failed"' in row.get_data(as_text=True)
     assert 'data-testid="retry-failed"' not in row.get_data(as_text=True)
     jobs.retry(portal.services, portal.admin, document.id)
     attempt = attempts.begin(portal.services, document.job_id)
     attempts.fail(portal.services, document.job_id, NotFound(), number=attempt.number)
-    page = client.get("/documents", headers=headers).get_data(as_text=True)
+    page = client.get("/documents").get_data(as_text=True)
     assert 'data-testid="retry-failed"' in page
-    answer = client.post("/admin/jobs/retry-failed", headers=headers, data={"status": "failed"})
+    answer = client.post("/admin/jobs/retry-failed", data={"status": "failed"})
     assert answer.headers["Location"] == "/admin/jobs?status=failed"
-    assert "1 document is queued again." in client.get("/admin/jobs", headers=headers).text
+    assert "1 document is queued again." in client.get("/admin/jobs").text
     for action, words in (("cancel", "Job cancelled."), ("retry", "queued again")):
-        client.post(f"/admin/jobs/{document.id}/{action}", headers=headers)
-        assert words in client.get("/admin/jobs?status=x", headers=headers).text
-    answer = client.post(f"{path}/cancel", headers=headers, data={"next": path})
+        client.post(f"/admin/jobs/{document.id}/{action}")
+        assert words in client.get("/admin/jobs?status=x").text
+    answer = client.post(f"{path}/cancel", data={"next": path})
     assert answer.headers["Location"] == path
-    answer = client.post("/documents/retry-failed", headers=headers)
-    assert "No document" in client.get("/documents", headers=headers).text
+    answer = client.post("/documents/retry-failed")
+    assert "No document" in client.get("/documents").text
     assert answer.headers["Location"] == "/documents"
     assert status_of(portal, document) is DocumentStatus.FAILED  # It stays cancelled.

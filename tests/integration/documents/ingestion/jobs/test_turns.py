@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
 
 from portal.domain.documents import (
     DocumentStatus,
@@ -140,8 +139,7 @@ def test_lost_jobs_are_queued_once_and_not_after_they_were_cancelled(
 ) -> None:
     lost, cancelled = store(portal, "lost"), store(portal, "cancelled")
     entries = "SELECT args->>'job_id' FROM procrastinate_jobs"
-    with portal.services.database.begin() as session:
-        session.execute(text("DELETE FROM procrastinate_jobs"))
+    portal.execute("DELETE FROM procrastinate_jobs")
     with portal.services.database.begin() as session:
         assert queue.lock_requeueing(session)  # As another worker does.
         maintenance.run(portal.services)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from sqlalchemy import text
-
 from portal.domain.documents import (
     DocumentStatus,
     DocumentSummary,
@@ -44,5 +42,4 @@ def job_of(portal: Portal, document: DocumentSummary):
 
 
 def rows(portal: Portal, statement: str, **values) -> list:
-    with portal.services.database.begin() as session:
-        return list(session.execute(text(statement), values).scalars())
+    return portal.scalars(statement, **values)

@@ -6,7 +6,6 @@ from uuid import uuid4
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.embeddings.providers.hashing import HashingEmbedder
@@ -141,8 +140,7 @@ def test_similar_to_an_invisible_chunk_is_404(client: FlaskClient, portal: Porta
 def test_chunk_without_a_vector_is_reported(
     client: FlaskClient, portal: Portal, document: DocumentSummary, ask: Ask
 ) -> None:
-    with portal.services.database.begin() as session:
-        session.execute(text("DELETE FROM chunk_embeddings"))
+    portal.execute("DELETE FROM chunk_embeddings")
     (found,) = ask("text", query="violin")["results"]
     assert found["chunk"]["has_embedding"] is False
     answer = similar(client, portal.headers(), found["chunk_id"])

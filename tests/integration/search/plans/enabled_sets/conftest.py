@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
 
 from tests.conftest import Portal
 from tests.integration.search.plans.enabled_sets.shelf import Shelf
@@ -15,12 +14,10 @@ TEXTS = ("The violin stands in the hall.", "The copper pot hangs in the hall.")
 def shelf(portal: Portal) -> Shelf:
     ann, ben = portal.user("ann"), portal.user("ben")
     first, second = (portal.add(content, owner=ann).id for content in TEXTS)
-    with portal.services.database.begin() as session:
-        conversations = [
-            session.execute(
-                text("INSERT INTO conversations (user_id) VALUES (:user) RETURNING id"),
-                {"user": user.id},
-            ).scalar_one()
-            for user in (ann, ben)
-        ]
+    conversations = [
+        portal.scalar(
+            "INSERT INTO conversations (user_id) VALUES (:user) RETURNING id", user=user.id
+        )
+        for user in (ann, ben)
+    ]
     return Shelf(portal, ann, ben, first, second, *conversations)

@@ -102,7 +102,9 @@ def portal_with(running_portal: LightPortal) -> Iterator[OpenPortal]:
     running_portal.close_windows()
     running_portal.expect_nothing_to_go_on()
     assert running_portal.refused == []
-    assert [one for one in running_portal.requests if not one.startswith(running_portal.url)] == []
+    assert [
+        request for request in running_portal.requests if not request.startswith(running_portal.url)
+    ] == []
 
 
 def expect_unavailable(answer: Locator, words: Words, kept: str = "") -> None:

@@ -49,9 +49,9 @@ def portal(browser: Browser) -> Iterator[LightPortal]:
         folders.create_folder(
             services, admin, name="Hand-over", visibility=FolderVisibility.MEMBERS
         )
-        for one in documents.list_documents(services, admin).items:
-            place = found[names[one.file_name]]
-            bulk.apply(services, admin, BulkTarget((one.id,)), BulkAction.MOVE, place)
+        for document in documents.list_documents(services, admin).items:
+            place = found[names[document.file_name]]
+            bulk.apply(services, admin, BulkTarget((document.id,)), BulkAction.MOVE, place)
         services.database.dispose()
         with light_portal(made, browser) as running:
             yield running

@@ -40,7 +40,7 @@ def test_pages_cost_ten_requests_cold_and_one_warm(open_portal: OpenPortal) -> N
         page.wait_for_load_state("networkidle")
         # The icon is fetched once, whenever the browser likes. What htmx requests, such as
         # suggestions that are still being made, is no part of the page.
-        warm = [one for one in traffic.take().requests if not one.endswith(".svg")]
+        warm = [request for request in traffic.take().requests if not request.endswith(".svg")]
         assert len([one for one in warm if "/static/" in one or one == page.url]) == 1, warm
 
 

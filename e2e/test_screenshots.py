@@ -246,9 +246,9 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         answer = ask(services, admin, begun, QUESTION)
         question = conversations.messages(services, admin, begun)[0]
         travel = next(
-            one
-            for one in documents.list_documents(services, admin).items
-            if one.title.startswith("差旅")
+            document
+            for document in documents.list_documents(services, admin).items
+            if document.title.startswith("差旅")
         )
         shared = conversations.create(services, mei, "").id
         ask(services, mei, shared, QUESTION)

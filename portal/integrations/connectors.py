@@ -208,7 +208,7 @@ class VectorStoreManager(_Connected):
             log.warning("source was passed over", source=str(followed.origin), reason=str(error))
             return
         records = followed.records_of(collection)
-        by_location = {one.location: one for one in records.values()}
+        by_location = {record.location: record for record in records.values()}
         present: set[str] = set()
         gone: set[str] = set()
         for item in listing.items:
@@ -223,9 +223,9 @@ class VectorStoreManager(_Connected):
             unknown = [*listing.unreadable, *(path for path, _ in listing.refused)]
             locations = tuple(followed.location(path) for path in unknown)
             gone |= {
-                one.resource_hash
-                for one in records.values()
-                if not (locations and one.location.startswith(locations))
+                record.resource_hash
+                for record in records.values()
+                if not (locations and record.location.startswith(locations))
             }
         for resource_hash in sorted(gone - present):
             collection.delete(where={"resource_hash": resource_hash})
@@ -308,10 +308,10 @@ class _Followed:
         """Return the files of this source in the collection, by hash."""
         metadatas = collection.get(include=["metadatas"])["metadatas"]
         found = (
-            _Record(one["resource_hash"], one["source"], one.get("stamp"))
-            for one in metadatas
-            if one and "resource_hash" in one and isinstance(one.get("source"), str)
-            if self._owns(one)
+            _Record(metadata["resource_hash"], metadata["source"], metadata.get("stamp"))
+            for metadata in metadatas
+            if metadata and "resource_hash" in metadata and isinstance(metadata.get("source"), str)
+            if self._owns(metadata)
         )
         return {one.resource_hash: one for one in found}
 

@@ -142,7 +142,7 @@ def _type(annotation: Any) -> str:
     if origin is tuple:
         return "names" if arguments[-1] is ... else f"{len(arguments)} numbers"
     if origin in {types.UnionType, Union}:
-        return _type(next(one for one in arguments if one is not type(None)))
+        return _type(next(argument for argument in arguments if argument is not type(None)))
     return _TYPES[annotation]
 
 

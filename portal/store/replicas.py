@@ -168,7 +168,9 @@ class Replicas(Generic[S]):
         """A request waits up to `wait_s` for a replica, and without the primary replicas are read
         for `outage_s`."""
         self._primary = WatchedServer(primary, silent_after_s=_PRIMARY_SILENT_S)
-        self._replicas = [WatchedServer(one, silent_after_s=_REPLICA_SILENT_S) for one in replicas]
+        self._replicas = [
+            WatchedServer(replica, silent_after_s=_REPLICA_SILENT_S) for replica in replicas
+        ]
         self._wait_s = wait_s
         self._outage_s = outage_s
         self._lock = threading.Lock()
@@ -221,7 +223,7 @@ class Replicas(Generic[S]):
             self._primary.lose()
             return None
         self._primary.note(now)
-        following = [one for one in self._replicas if _follows(one, now)]
+        following = [replica for replica in self._replicas if _follows(replica, now)]
         random.shuffle(following)
         for one in following:
             if one.latest is not None and one.latest.position >= now.position:
@@ -264,13 +266,13 @@ class Replicas(Generic[S]):
         last = known[-1]
         before = [one for one in known if one.at <= last.at - _OUTAGE_SLACK_S] or known[:1]
         able = [
-            one
-            for one in self._replicas
-            if not one.is_lost
-            and one.latest is not None
-            and one.latest.is_replica
-            and one.followed_timeline == last.timeline
-            and one.latest.position >= before[-1].position
+            replica
+            for replica in self._replicas
+            if not replica.is_lost
+            and replica.latest is not None
+            and replica.latest.is_replica
+            and replica.followed_timeline == last.timeline
+            and replica.latest.position >= before[-1].position
         ]
         best = max(able, key=lambda one: one.latest.position if one.latest else 0, default=None)
         return best.source if best is not None else None
@@ -280,7 +282,7 @@ class Replicas(Generic[S]):
         is behind. The primary among them is `ok`."""
         self.watch()
         primary = self._primary.latest
-        return [_state(one, primary) for one in self._replicas]
+        return [_state(replica, primary) for replica in self._replicas]
 
 
 def _follows(one: WatchedServer[S], primary: Sample) -> bool:

@@ -85,7 +85,7 @@ def show_keys() -> Answer:
 def _groups(words: str) -> Iterator[Group]:
     """Yield what matches; without words all but documents."""
     for label, items in (
-        (gettext("Actions"), [one for one in _actions() if _matches(words, one.label)]),
+        (gettext("Actions"), [action for action in _actions() if _matches(words, action.label)]),
         (gettext("Pages"), _pages(words)),
         (gettext("Documents"), _documents(words)),
         (gettext("Conversations"), _conversations(words)),
@@ -132,8 +132,8 @@ def _documents(words: str) -> list[Item]:
         *context.caller(), filters=DocumentFilter(title_contains=words), limit=_MAX_FOUND
     )
     return [
-        Item(one.title, url_for("reading.show", document_id=one.id), "file-text")
-        for one in found.items
+        Item(item.title, url_for("reading.show", document_id=item.id), "file-text")
+        for item in found.items
     ]
 
 
@@ -141,11 +141,11 @@ def _conversations(words: str) -> list[Item]:
     found = conversations.list_conversations(*context.caller(), contains=words, limit=_MAX_FOUND)
     return [
         Item(
-            one.title or gettext("New conversation"),
-            url_for("chat.show", conversation_id=one.id),
+            item.title or gettext("New conversation"),
+            url_for("chat.show", conversation_id=item.id),
             "message-square",
         )
-        for one in found.items
+        for item in found.items
     ]
 
 

@@ -63,7 +63,9 @@ def call(group: str, operation: str, **arguments: Any) -> Any:
 
 def test_every_operation_has_a_function(generated: ModuleType, portal: Portal) -> None:
     spec = create_app(portal.services).test_client().get("/openapi").get_json()
-    wanted = {one["operationId"] for methods in spec["paths"].values() for one in methods.values()}
+    wanted = {
+        method["operationId"] for methods in spec["paths"].values() for method in methods.values()
+    }
     folder = Path(generated.__file__ or "").parent / "api"
     assert {path.stem for path in folder.glob("*/*.py")} - {"__init__"} == wanted
 

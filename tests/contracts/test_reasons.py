@@ -48,8 +48,8 @@ def test_every_marked_template_has_a_chinese_translation() -> None:
     chinese = translations.load()["zh_Hans_CN"]
     templates = set(_templates())
     assert len(templates) > len(_ERRORS)
-    assert {one for one in templates if not chinese.gettext(one)} == set()
-    assert {one for one in templates if one not in chinese._catalog} == set()
+    assert {template for template in templates if not chinese.gettext(template)} == set()
+    assert {template for template in templates if template not in chinese._catalog} == set()
 
 
 def test_unmarked_reason_is_found() -> None:

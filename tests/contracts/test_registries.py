@@ -29,7 +29,7 @@ def test_every_media_type_has_an_extractor_and_suffixes() -> None:
 
 def test_every_media_type_is_listed_by_the_api_and_the_docs() -> None:
     fields = DocumentModel.model_fields["type"], DocumentQuery.model_fields["type"]
-    shown, searched = (set(re.findall("'([A-Za-z]+)'", str(one.annotation))) for one in fields)
+    shown, searched = (set(re.findall("'([A-Za-z]+)'", str(field.annotation))) for field in fields)
     assert shown == {media_type.short for media_type in MediaType}
     assert searched == {name.lower() for name in shown}
     operators = (ROOT / "docs" / "search.md").read_text("utf-8")

@@ -32,7 +32,7 @@ class SparseServer:
     def get_or_create_collection(self, *, schema: Any = None, **arguments: Any) -> Any:
         if schema is not None:
             arguments["configuration"] = {"hnsw": {"space": "cosine"}}
-        there = {one.id for one in self._local.list_collections()}
+        there = {collection.id for collection in self._local.list_collections()}
         model = self._local.get_or_create_collection(schema=None, **arguments)
         # One that is there already keeps the schema that it was made with.
         if schema is not None and model.id not in there:

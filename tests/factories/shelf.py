@@ -35,7 +35,7 @@ class Shelf:
         self.asked += 1
         wanted = None if ids is None else set(ids)
         # As Chroma does: in the order of insertion, regardless of the requested order.
-        chosen = [one for one in self.records if wanted is None or one.id in wanted]
+        chosen = [record for record in self.records if wanted is None or record.id in wanted]
         chosen = chosen[offset or 0 :][:limit]
         if "embeddings" in include and self.torn.intersection(one.id for one in chosen):
             raise RuntimeError("Error finding id")

@@ -115,11 +115,11 @@ class Person(threading.Thread):
 
     def _one(self) -> str | None:
         """Return a document that is ready, and not in the trash."""
-        for one in self.words:
-            if one not in self._ready and one not in self.deleted:
-                found = self.call("GET", f"/api/knowledge/documents/{one}")
+        for document_id in self.words:
+            if document_id not in self._ready and document_id not in self.deleted:
+                found = self.call("GET", f"/api/knowledge/documents/{document_id}")
                 if found.json()["status"] == "ready":
-                    self._ready.append(one)
+                    self._ready.append(document_id)
         alive = [one for one in self._ready if one not in self.deleted]
         return self._rng.choice(alive) if alive else None
 
@@ -165,9 +165,9 @@ class Person(threading.Thread):
     def _tag(self) -> None:
         """Change many at once."""
         alive = [
-            one
-            for one in self.words
-            if one not in self.deleted and len(self.tags.get(one, ())) < MAX_TAGS
+            document_id
+            for document_id in self.words
+            if document_id not in self.deleted and len(self.tags.get(document_id, ())) < MAX_TAGS
         ]
         if not alive:
             return
@@ -189,14 +189,14 @@ class Person(threading.Thread):
 
     def check(self) -> None:
         """Compare all that was acknowledged with what is there."""
-        for one, word in self.words.items():
-            answer = self.call("GET", f"/api/knowledge/documents/{one}")
-            if one in self.deleted:
+        for document_id, word in self.words.items():
+            answer = self.call("GET", f"/api/knowledge/documents/{document_id}")
+            if document_id in self.deleted:
                 assert answer.status_code == 404 or answer.json().get("deleted_at"), word
                 continue
             assert answer.json()["status"] == "ready", answer.text
-            assert self.tags.get(one, set()) <= set(answer.json()["tags"]), word
-        off = {one["document_id"] for one in self._switches() if not one["enabled"]}
+            assert self.tags.get(document_id, set()) <= set(answer.json()["tags"]), word
+        off = {switch["document_id"] for switch in self._switches() if not switch["enabled"]}
         assert off & self.words.keys() == self.switched_off - self.deleted
         for talk, message, content in self.answers:
             messages = self.call("GET", f"/api/conversations/{talk}").json()["messages"]

@@ -365,7 +365,9 @@ def test_no_log_holds_words_passwords_or_tokens(cluster: Cluster, admin: httpx.C
     texts["metrics"] = admin.get(f"http://127.0.0.1:{cluster.layout.web[0]}/metrics").text
     assert len(texts) >= 10
     assert "portal_" in texts["metrics"]
-    leaks = [(name, one) for name, text in texts.items() for one in canaries if one in text]
+    leaks = [
+        (name, canary) for name, text in texts.items() for canary in canaries if canary in text
+    ]
     assert leaks == []
     assert any("duplicate key" in text for text in texts.values()), "no error was logged"
 

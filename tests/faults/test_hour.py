@@ -163,17 +163,17 @@ def _kill_in_turn(
     }
     while time.monotonic() < ends_at:
         for kind in rng.sample(list(kills), len(kills)):
-            began, before = time.monotonic(), sum(one.requests for one in people)
+            began, before = time.monotonic(), sum(person.requests for person in people)
             kills[kind]()
             wait(is_back, _BACK_WITHIN_S, f"not back after a kill: {kind}")
             back_after_s = time.monotonic() - began
-            done = [one.done for one in people]
+            done = [person.done for person in people]
             wait(lambda done=done: _go_on(people, done), _BACK_WITHIN_S, "people do not go on")
             rested_at = time.monotonic() + rng.uniform(*_REST_S)
             wait(lambda at=rested_at: time.monotonic() > at or bool(_failures(people)), 60, "rest")
             assert _failures(people) == []
             assert kept.is_alive()
-            requests = sum(one.requests for one in people) - before
+            requests = sum(person.requests for person in people) - before
             print(f"{kind} killed, all back after {back_after_s:.1f} s", flush=True)  # noqa: T201
             yield Kill(kind, began, back_after_s, requests)
 
@@ -185,7 +185,7 @@ def _primary(cluster: Cluster) -> Node:
 
 
 def _failures(people: Sequence[Person]) -> list[BaseException]:
-    return [one.failure for one in people if one.failure]
+    return [person.failure for person in people if person.failure]
 
 
 def _go_on(people: Sequence[Person], done: Sequence[int]) -> bool:
@@ -230,7 +230,10 @@ def _by_kill(
     """Yield what each person was refused from a kill until the next."""
     ends = [*(kill.at for kill in kills[1:]), float("inf")]
     for kill, end in zip(kills, ends, strict=True):
-        yield kill, [[one for one in p.refusals if kill.at <= one.at < end] for p in people]
+        yield (
+            kill,
+            [[refusal for refusal in p.refusals if kill.at <= refusal.at < end] for p in people],
+        )
 
 
 def _most_retried(kill: Kill, refusals: Sequence[Sequence[Refusal]]) -> int:
@@ -267,9 +270,9 @@ def _say(people: Sequence[Person], kills: Sequence[Kill]) -> None:
         reasons.update((kind, f"{one.reason}: {one.what.split('/')[0]}") for one in all_of)
     lines += [f"{count} × {kind}: {reason}" for (kind, reason), count in reasons.most_common()]
     lines.append(
-        f"{sum(one.requests for one in people)} requests, "
-        f"{sum(one.done for one in people)} actions, "
-        f"{sum(len(one.words) for one in people)} uploads, "
-        f"{sum(len(one.answers) for one in people)} answers"
+        f"{sum(person.requests for person in people)} requests, "
+        f"{sum(person.done for person in people)} actions, "
+        f"{sum(len(person.words) for person in people)} uploads, "
+        f"{sum(len(person.answers) for person in people)} answers"
     )
     print("\n".join(lines), flush=True)  # noqa: T201

@@ -132,7 +132,7 @@ def use_everything(client: httpx.Client, number: int) -> str:
         f"/api/conversations/{talk}/messages", json={"content": f"Who is the keeper of {word}?"}
     )
     assert asked.is_success, asked.text
-    assert [one["document_id"] for one in asked.json()["citations"]] == [kept]
+    assert [citation["document_id"] for citation in asked.json()["citations"]] == [kept]
     assert client.delete(f"/api/knowledge/documents/{gone}").status_code == 204
     return kept
 

@@ -74,7 +74,7 @@ def test_examples_are_loaded_and_removed_by_one_request_each(
     assert "examples-loaded" in page
     # Nobody but the owner, and administrators, sees them.
     others = library.list_documents(portal.services, portal.user("li")).items
-    assert [one.id for one in others] == [own.id]
+    assert [other.id for other in others] == [own.id]
     # What was thrown away comes back, and what is removed is gone from the trash too.
     example = next(one for one in listed if one.id != own.id)
     library.delete_document(portal.services, mei, example.id)
@@ -82,7 +82,9 @@ def test_examples_are_loaded_and_removed_by_one_request_each(
     assert library.get_summary(portal.services, mei, example.id).deleted_at is None
     library.delete_document(portal.services, mei, example.id)
     assert client.post("/examples/remove", headers=headers).status_code == 303
-    assert [one.id for one in library.list_documents(portal.services, mei).items] == [own.id]
+    assert [document.id for document in library.list_documents(portal.services, mei).items] == [
+        own.id
+    ]
     assert library.list_trash(portal.services, mei).items == ()
     assert "examples-loaded" not in get(client, portal, "/", **headers)
 
@@ -113,8 +115,8 @@ def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -
     # Others' documents suggest nothing, and neither do those that are switched off.
     li = portal.user("li")
     assert suggest(portal, li, "en") == ()
-    for one in library.list_documents(portal.services, mei).items:
-        selections.set_switch(portal.services, mei, None, one.id, False)
+    for document in library.list_documents(portal.services, mei).items:
+        selections.set_switch(portal.services, mei, None, document.id, False)
     assert suggest(portal, mei, "en") == ()
 
 

@@ -205,8 +205,12 @@ def message_model(message: Message) -> MessageModel:
     failure = Failure.stored(message.replay.extra.get("failure")) if message.replay else None
     return MessageModel.of(
         message,
-        citations=[citation_model(one) for one in message.citations if one.was_cited],
-        consulted=[citation_model(one) for one in message.citations if not one.was_cited],
+        citations=[
+            citation_model(citation) for citation in message.citations if citation.was_cited
+        ],
+        consulted=[
+            citation_model(citation) for citation in message.citations if not citation.was_cited
+        ],
         error=failure_model(failure),
     )
 

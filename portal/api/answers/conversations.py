@@ -60,7 +60,7 @@ def list_conversations(query_data: schemas.ConversationQuery) -> schemas.Convers
         *context.caller(), contains=query_data.q, cursor=query_data.cursor, limit=query_data.limit
     )
     return schemas.ConversationListResponse(
-        conversations=[schemas.conversation_model(one) for one in page.items],
+        conversations=[schemas.conversation_model(item) for item in page.items],
         next_cursor=page.next_cursor,
     )
 

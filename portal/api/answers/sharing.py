@@ -86,11 +86,11 @@ def list_shared() -> SharedConversationListResponse:
 def get_shared(conversation_id: UUID) -> SharedConversationDetailModel:
     """Get a conversation that another user shares with you."""
     shared, messages = sharing.read(*context.caller(), conversation_id)
-    shown = [
-        SharedMessageModel(**dict(message_model(one.message)), withheld=one.is_withheld)
-        for one in messages
+    models = [
+        SharedMessageModel(**dict(message_model(shown.message)), withheld=shown.is_withheld)
+        for shown in messages
     ]
-    return SharedConversationDetailModel.of(shared, messages=shown)
+    return SharedConversationDetailModel.of(shared, messages=models)
 
 
 @blueprint.delete("/shared-conversations/<uuid:conversation_id>")
@@ -100,4 +100,4 @@ def leave(conversation_id: UUID) -> None:
 
 
 def _readers(readers: tuple[Reader, ...]) -> ReaderListResponse:
-    return ReaderListResponse(readers=[ReaderModel.of(one) for one in readers])
+    return ReaderListResponse(readers=[ReaderModel.of(reader) for reader in readers])

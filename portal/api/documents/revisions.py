@@ -73,7 +73,7 @@ def list_revisions(
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
     )
     return schemas.RevisionListResponse(
-        revisions=[schemas.RevisionModel.of(one, bytes=one.size_bytes) for one in page.items],
+        revisions=[schemas.RevisionModel.of(item, bytes=item.size_bytes) for item in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )

@@ -118,7 +118,7 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return DefaultList(documents=[SwitchModel.of(one) for one in page.items], **_counts(page))
+    return DefaultList(documents=[SwitchModel.of(item) for item in page.items], **_counts(page))
 
 
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
@@ -144,7 +144,7 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return OverrideList(documents=[OverrideModel.of(one) for one in page.items], **_counts(page))
+    return OverrideList(documents=[OverrideModel.of(item) for item in page.items], **_counts(page))
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")

@@ -104,9 +104,12 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
     )
     results = [
         schemas.TextModel.of(
-            one, **_chunk(one), relevance_score=one.combined, highlighted_content=one.highlighted
+            item,
+            **_chunk(item),
+            relevance_score=item.combined,
+            highlighted_content=item.highlighted,
         )
-        for one in found.items
+        for item in found.items
     ]
     correction = found.correction and CorrectionModel.of(found.correction)
     return schemas.TextResponse(
@@ -139,9 +142,9 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
     found = chunk_search.by_both(*context.caller(), query)
     results = [
         schemas.HybridModel.of(
-            one, **_chunk(one), combined_score=one.combined, vector_score=one.cosine
+            item, **_chunk(item), combined_score=item.combined, vector_score=item.cosine
         )
-        for one in found.items
+        for item in found.items
     ]
     return schemas.HybridResponse(
         data=schemas.HybridResultsModel(

@@ -134,7 +134,7 @@ def _search(arguments: _SearchArguments, scope: AskScope | None) -> SemanticSear
     )
     return SemanticSearchResponse(
         query=arguments.query,
-        results=[_result(one, arguments.query) for one in outcome.results],
+        results=[_result(result, arguments.query) for result in outcome.results],
         count=len(outcome.results),
         method=outcome.method,
         hybrid_enabled=outcome.is_hybrid_enabled,

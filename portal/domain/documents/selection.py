@@ -103,8 +103,8 @@ class AskScope:
 
     def as_json(self) -> dict[str, list[str]]:
         return {
-            "documents": [str(one) for one in self.documents],
-            "folders": [str(one) for one in self.folders],
+            "documents": [str(document) for document in self.documents],
+            "folders": [str(folder) for folder in self.folders],
             "tags": list(self.tags),
         }
 
@@ -129,9 +129,9 @@ class NamedScope(NamedTuple):
     def parts(self) -> list[tuple[str, UUID | str, str]]:
         """The kind, id and name of each, folders first."""
         return [
-            *(("folder", *one) for one in self.folders),
-            *(("document", *one) for one in self.documents),
-            *(("tag", one, one) for one in self.tags),
+            *(("folder", *folder) for folder in self.folders),
+            *(("document", *document) for document in self.documents),
+            *(("tag", tag, tag) for tag in self.tags),
         ]
 
 

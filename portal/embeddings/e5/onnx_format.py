@@ -58,7 +58,7 @@ def model(
     """
     graph = [_bytes(1, one) for one in nodes]
     graph.append(_bytes(2, name))
-    graph += [_bytes(5, one) for one in constants]
+    graph += [_bytes(5, constant) for constant in constants]
     graph += [_bytes(11, _value(name, shape)) for name, shape in inputs.items()]
     graph += [_bytes(12, _value(name, shape)) for name, shape in outputs.items()]
     versions = [

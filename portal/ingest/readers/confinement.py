@@ -111,7 +111,9 @@ def _succeeds(call: Callable[[ctypes.CDLL], int]) -> bool:
 
 def _system_call(libc: ctypes.CDLL, *arguments: int | bytes | None) -> int:
     # A Python int would be passed as 32 bits, and the kernel reads 64.
-    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    wide = [
+        ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
+    ]
     return int(libc.syscall(*wide))
 
 

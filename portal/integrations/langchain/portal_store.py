@@ -162,7 +162,10 @@ class PortalVectorStore(VectorStore):
                 metadata = record_filter(where=where).metadata
                 listed = self._reader.list_chunks(metadata, limit=limit, offset=offset or 0)
             documents = self._documents(listed)
-        records = [StoredRecord(one.id or "", one.page_content, one.metadata) for one in documents]
+        records = [
+            StoredRecord(document.id or "", document.page_content, document.metadata)
+            for document in documents
+        ]
         return as_result([records], included, nested=False)
 
     def count(self) -> int:

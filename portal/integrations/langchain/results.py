@@ -26,11 +26,11 @@ def as_result(
 ) -> dict[str, Any]:
     """Return a list per field, and with `nested` a list per query."""
     fields: dict[str, Callable[[Sequence[StoredRecord]], Any]] = {
-        "ids": lambda records: [one.id for one in records],
+        "ids": lambda records: [record.id for record in records],
         "embeddings": _matrix,
-        "documents": lambda records: [one.content for one in records],
-        "metadatas": lambda records: [one.metadata or None for one in records],
-        "distances": lambda records: [one.distance for one in records],
+        "documents": lambda records: [record.content for record in records],
+        "metadatas": lambda records: [record.metadata or None for record in records],
+        "distances": lambda records: [record.distance for record in records],
     }
     names = ["ids", "embeddings", "documents", "metadatas", *(["distances"] if nested else [])]
     result: dict[str, Any] = {"included": list(included), "uris": None, "data": None}
@@ -42,5 +42,5 @@ def as_result(
 
 
 def _matrix(records: Sequence[StoredRecord]) -> Any:
-    vectors = [one.vector for one in records if one.vector is not None]
+    vectors = [record.vector for record in records if record.vector is not None]
     return np.stack(vectors) if vectors else np.empty((0, 0), np.float32)

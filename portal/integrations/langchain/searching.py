@@ -77,7 +77,7 @@ class SearchingStore(CollectionStore):
         """Return documents with distances, lower is nearer, as Chroma does under this name."""
         refuse_unknown(kwargs)
         records = self._collection.near(embedding, k, filter, where_document)
-        return [(to_document(one), one.distance or 0.0) for one in records]
+        return [(to_document(record), record.distance or 0.0) for record in records]
 
     def similarity_search_with_vectors(
         self,
@@ -92,7 +92,9 @@ class SearchingStore(CollectionStore):
         records = self._collection.near(
             self._vector(query), k, filter, where_document, with_vectors=True
         )
-        return [(to_document(one), one.vector) for one in records if one.vector is not None]
+        return [
+            (to_document(record), record.vector) for record in records if record.vector is not None
+        ]
 
     def max_marginal_relevance_search(
         self,
@@ -124,7 +126,7 @@ class SearchingStore(CollectionStore):
         records = self._collection.near(
             embedding, fetch_k, filter, where_document, with_vectors=True
         )
-        vectors: list[Any] = [one.vector for one in records]
+        vectors: list[Any] = [record.vector for record in records]
         vector = np.array(embedding, dtype=np.float32)
         chosen = set(maximal_marginal_relevance(vector, vectors, lambda_mult=lambda_mult, k=k))
         return [to_document(one) for place, one in enumerate(records) if place in chosen]
@@ -150,7 +152,7 @@ class SearchingStore(CollectionStore):
         records = self._collection.near_by_both(
             self._vector(query_embedding), query_text, k, filter, where_document
         )
-        return [(to_document(one), one.score or 0.0) for one in records]
+        return [(to_document(record), record.score or 0.0) for record in records]
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
         """Return a retriever; `k` may be given beside `search_kwargs` too."""

@@ -74,7 +74,7 @@ def _check_searches(trial: Settings) -> None:
                     return
                 admin = accounts.to_user(row)
                 texts = question_texts.read_newest(session, admin, limit=_SEARCHES)
-            queries = {one.body[:_QUERY_CHARACTERS].strip(): one.title for one in texts}
+            queries = {text.body[:_QUERY_CHARACTERS].strip(): text.title for text in texts}
             queries.pop("", None)
             found = 0
             for query, title in queries.items():

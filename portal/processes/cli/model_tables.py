@@ -31,17 +31,17 @@ def show_models(summaries: Iterable[ModelSummary]) -> None:
     for heading in ("model", "provider", "dimensions", "status", "vectors", "size", "index",
                     "active since"):  # fmt: skip
         table.add_column(heading)
-    for one in summaries:
-        model = one.model
+    for summary in summaries:
+        model = summary.model
         since = model.activated_at if model.status == "active" else None
         table.add_row(
             model.name,
             model.provider,
             str(model.dimensions),
-            _status(one),
-            f"{one.size.vectors}/{one.coverage.chunks}",
-            f"{one.size.size_bytes / _MEGABYTE:.1f} MB",
-            _index(one),
+            _status(summary),
+            f"{summary.size.vectors}/{summary.coverage.chunks}",
+            f"{summary.size.size_bytes / _MEGABYTE:.1f} MB",
+            _index(summary),
             f"{since:%Y-%m-%d %H:%M}" if since else "",
         )
     _console().print(table)

@@ -58,7 +58,7 @@ def show_second_factors(ctx: click.Context, name: str, remove: bool) -> None:
         click.echo(f"removed the second factors of {user.name}")
         return
     click.echo(f"authenticator app: {'yes' if found.totp else 'no'}")
-    click.echo(f"passkeys: {', '.join(one.name for one in found.passkeys) or 'none'}")
+    click.echo(f"passkeys: {', '.join(passkey.name for passkey in found.passkeys) or 'none'}")
     click.echo(f"recovery codes left: {found.recovery_codes_left}")
 
 

@@ -63,8 +63,8 @@ def apply(
         rows, skipped_count = skipped_before or listed()
         own = UploadedAgain if action is BulkAction.RESTORE else InvalidInput
         skipped = tuple(
-            SkippedDocument(one.id, one.title, (own if one.can_edit else Forbidden).code)
-            for one in rows
+            SkippedDocument(row.id, row.title, (own if row.can_edit else Forbidden).code)
+            for row in rows
         )
         missing = _count_missing(target, done.found_count)
         return BulkResult(done.change_id, done.changed_count, skipped, skipped_count, missing)
@@ -140,9 +140,9 @@ def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResul
         others, skipped_count = bulk_store.list_skipped(session, user, target)
         missing = _count_missing(target, bulk_store.count(session, user, target))
         rows = bulk_store.lock_to_read(session, user, target)
-        files = {one.id: one.file_id for one in rows if one.is_held and not one.is_being_read}
-        busy = [one for one in rows if one.is_being_read]
-        failed = [one for one in rows if not (one.is_held or one.is_being_read)]
+        files = {row.id: row.file_id for row in rows if row.is_held and not row.is_being_read}
+        busy = [row for row in rows if row.is_being_read]
+        failed = [row for row in rows if not (row.is_held or row.is_being_read)]
         if len(failed) > MAX_FAILED_READ_AGAIN:
             raise InvalidInput(
                 reason=N_(
@@ -151,7 +151,7 @@ def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResul
                 )
             )
         queue.enqueue_new(session, files)
-    skipped = [SkippedDocument(one.id, one.title, Forbidden.code) for one in others]
+    skipped = [SkippedDocument(other.id, other.title, Forbidden.code) for other in others]
     skipped += [SkippedDocument(one.id, one.title, Conflict.code) for one in busy]
     skipped_count += len(busy)
     changed_count = len(files)

@@ -315,7 +315,7 @@ def _embed(
         if len(new) == len(texts):
             return embedded
         found |= dict(zip(new, embedded, strict=True))
-    return np.array([found[one] for one in texts])
+    return np.array([found[text] for text in texts])
 
 
 def built_elsewhere(name: str) -> Conflict:

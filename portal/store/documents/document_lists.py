@@ -33,7 +33,12 @@ def _number(text: str) -> int:
 _KEYS: Mapping[str, _Key] = {
     "title": _Key(func.lower(DocumentRow.title)),
     "size": _Key(DocumentRow.size_bytes, _number),
-    "type": _Key(case({one.value: one.short for one in MediaType}, value=DocumentRow.media_type)),
+    "type": _Key(
+        case(
+            {media_type.value: media_type.short for media_type in MediaType},
+            value=DocumentRow.media_type,
+        )
+    ),
     "status": _Key(DocumentRow.status),
     "owner": _Key(func.lower(func.coalesce(UserRow.name, ""))),
 }

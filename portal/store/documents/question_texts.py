@@ -53,7 +53,7 @@ def read_newest(session: Session, user: User, *, limit: int) -> list[QuestionTex
         QuestionText(
             title=row.title,
             body=row.body,
-            headings=tuple(Heading(*one) for one in row.headings),
+            headings=tuple(Heading(*heading) for heading in row.headings),
             tables=tuple(
                 block
                 for block in map(Block.from_json, row.blocks)

@@ -20,17 +20,21 @@ def require_visible(session: Session, user: User, scope: AskScope) -> None:
     found = rows.list_summaries(session, user, scope.documents)
     if len(found) < len(set(scope.documents)):
         raise NotFound
-    if any(find_folder(session, user, one) is None for one in scope.folders):
+    if any(find_folder(session, user, folder) is None for folder in scope.folders):
         raise NotFound
 
 
 def name_scope(session: Session, user: User, scope: AskScope) -> NamedScope:
     """Return the names in a scope, without those that the user may not see any more."""
-    found = {one.id: one.title for one in rows.list_summaries(session, user, scope.documents)}
-    folders = (find_folder(session, user, one) for one in scope.folders)
+    found = {
+        summary.id: summary.title for summary in rows.list_summaries(session, user, scope.documents)
+    }
+    folders = (find_folder(session, user, folder) for folder in scope.folders)
     return NamedScope(
-        documents=tuple((one, found[one]) for one in scope.documents if one in found),
-        folders=tuple((one.id, one.name) for one in folders if one is not None),
+        documents=tuple(
+            (document, found[document]) for document in scope.documents if document in found
+        ),
+        folders=tuple((folder.id, folder.name) for folder in folders if folder is not None),
         tags=scope.tags,
     )
 

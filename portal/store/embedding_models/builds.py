@@ -190,7 +190,7 @@ def index_state(session: Session, model: RegisteredModel, search: SearchSettings
     shape = shape_for(search, model.dimensions, model.shape.axis)
     rows = _estimate_rows(session, model) if shape.method == "ivfflat" else 0
     wanted = described(shape, options(shape, search, rows))
-    usable = [one for one in standing_indexes(session, model.partition) if one.is_valid]
+    usable = [index for index in standing_indexes(session, model.partition) if index.is_valid]
     if not wants_index(search):
         wanted = "no index"
         if not usable:

@@ -90,14 +90,14 @@ def _searches(
     name: str, title: str, label_words: str, buckets: Sequence[Bucket], factor: int = 1
 ) -> Plot:
     """Return a plot of searches by a value, which `factor` brings to the unit that is shown."""
-    count = _number(sum(one.count for one in buckets))
+    count = _number(sum(bucket.count for bucket in buckets))
     return Plot(
         name,
         title,
         gettext("%(count)s searches since the start.", count=count),
         label_words,
         gettext("Searches"),
-        [Bar(_up_to(one, factor), one.count, _number(one.count)) for one in buckets],
+        [Bar(_up_to(bucket, factor), bucket.count, _number(bucket.count)) for bucket in buckets],
     )
 
 

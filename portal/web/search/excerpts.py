@@ -75,7 +75,11 @@ def _texts(text: str, cells: Iterable[tuple[int, int]]) -> tuple[str, ...]:
 
 def _piece(text: str, highlights: Iterable[Span], start: int, end: int) -> Piece:
     inside = (
-        replace(one, start=max(one.start, start) - start, end=min(one.end, end) - start)
-        for one in highlights
+        replace(
+            highlight,
+            start=max(highlight.start, start) - start,
+            end=min(highlight.end, end) - start,
+        )
+        for highlight in highlights
     )
     return Piece(text[start:end], tuple(one for one in inside if one.start < one.end))

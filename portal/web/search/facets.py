@@ -43,7 +43,7 @@ def facets_of(query: SearchQuery) -> list[Facet]:
     chosen = chosen_facets(query)
     found = []
     for field, (name, label, otherwise) in FACETS.items():
-        choices = [_choice(one) for one in counts if one.facet == field]
+        choices = [_choice(count) for count in counts if count.facet == field]
         value = chosen.get(name, "")
         if name == "domain":
             value = value.lower()

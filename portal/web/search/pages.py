@@ -168,7 +168,7 @@ def with_whole_words(outcome: SearchOutcome) -> SearchOutcome:
         query = outcome.correction.query
     hits = []
     for hit in outcome.hits:
-        spans = [(one.start, one.end) for one in hit.highlights]
+        spans = [(highlight.start, highlight.end) for highlight in hit.highlights]
         words = whole_words(hit.excerpt, spans, query)
         hits.append(replace(hit, highlights=tuple(Span(*span) for span in words)))
     return replace(outcome, hits=tuple(hits))

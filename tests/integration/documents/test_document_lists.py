@@ -50,7 +50,7 @@ def titles_of(client: FlaskClient, headers: dict[str, str], **query: Any) -> lis
     while cursor is not None:
         given = {"limit": 2, **query, **({"cursor": cursor} if cursor else {})}
         page = client.get(LIST, headers=headers, query_string=given).json
-        titles += [one["title"] for one in page["documents"]]
+        titles += [document["title"] for document in page["documents"]]
         cursor, pages = page["next_cursor"], pages + 1
         assert pages < 20
     return titles

@@ -25,7 +25,7 @@ def client(portal: Portal) -> FlaskClient:
 
 def reads(portal: Portal, owner: User, document_id: UUID) -> list[tuple[str | None, str]]:
     entries = private_reads.list_reads(portal.services, owner, document_id)
-    return [(one.actor_name, one.event) for one in entries]
+    return [(entry.actor_name, entry.event) for entry in entries]
 
 
 @pytest.mark.parametrize(

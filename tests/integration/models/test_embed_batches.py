@@ -66,13 +66,13 @@ def embed(services: Services, portal: Portal, **body: Any) -> Any:
 def test_batches_embed_what_lacks_a_vector_until_nothing_does(lacking: Portal) -> None:
     services = lacking.services
     answers = [embed(services, lacking, batch_size=3).json for _ in range(4)]
-    assert [(one["embedded"], one["remaining"]) for one in answers] == [
+    assert [(answer["embedded"], answer["remaining"]) for answer in answers] == [
         (3, 4),
         (3, 1),
         (1, 0),
         (0, 0),
     ]
-    assert {one["model"] for one in answers} == {MODEL}
+    assert {answer["model"] for answer in answers} == {MODEL}
     assert vectors(lacking) == 7
     found = (
         create_app(services).test_client().get("/v1/search?q=thing+4", headers=lacking.headers())
@@ -120,8 +120,8 @@ def test_two_at_once_do_no_work_twice(lacking: Portal) -> None:
         assert embedder.is_asked.wait(30)
         embedder.gate.set()
         answers = [one.result(60) for one in both]
-    assert sorted(one["embedded"] for one in answers) == [3, 4]
-    assert min(one["remaining"] for one in answers) == 0
+    assert sorted(answer["embedded"] for answer in answers) == [3, 4]
+    assert min(answer["remaining"] for answer in answers) == 0
     assert len(embedder.chunks) == len(set(embedder.chunks)) == 7
     assert vectors(lacking) == 7
 

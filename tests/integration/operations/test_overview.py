@@ -16,7 +16,7 @@ from tests.factories.answers import ask
 
 def test_overview_counts_answers_uploads_and_bytes_of_today(portal: Portal) -> None:
     services, admin = portal.services, portal.admin
-    before = sum(one.count for one in overview.show(services, admin).hits)
+    before = sum(hit.count for hit in overview.show(services, admin).hits)
     document = portal.add("The mill stands by the river.", name="mill.txt")
     begun = conversations.create(services, admin).id
     ask(services, admin, begun, "Where does the mill stand?")
@@ -27,7 +27,7 @@ def test_overview_counts_answers_uploads_and_bytes_of_today(portal: Portal) -> N
     assert (today.answers, today.read, today.failed) == (2, 1, 0)
     assert today.stored_bytes == document.size_bytes
     assert found.days[0].stored_bytes == 0
-    assert sum(one.count for one in found.hits) >= before + 1
+    assert sum(hit.count for hit in found.hits) >= before + 1
     assert found.latency_s[-1].limit is None
     with pytest.raises(Forbidden):
         overview.show(services, portal.user("mei"))

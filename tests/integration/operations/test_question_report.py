@@ -86,7 +86,10 @@ def test_each_problem_has_its_questions_and_good_answers_none(portal: Portal, do
         make_sure(portal, one)
     make_low(portal, low)
     judge(portal, bad, FeedbackReason.OUTDATED)
-    found = {problem: [one.id for one in report(portal, problem).questions] for problem in Problem}
+    found = {
+        problem: [question.id for question in report(portal, problem).questions]
+        for problem in Problem
+    }
     assert found == {
         Problem.UNANSWERED: [none.id],
         Problem.LOW_CONFIDENCE: [low.id],
@@ -102,7 +105,7 @@ def test_changed_sources_are_reported(portal: Portal, document) -> None:
     make_sure(portal, message)
     assert report(portal).questions == []
     library.delete_document(portal.services, portal.admin, document.id)
-    assert [one.id for one in report(portal, Problem.STALE).questions] == [message.id]
+    assert [question.id for question in report(portal, Problem.STALE).questions] == [message.id]
 
 
 @pytest.mark.parametrize("said", ["Hello", "Summarize leave"])

@@ -57,7 +57,7 @@ def portals(make_services: Callable[..., Services]) -> list[Services]:
         {"secret_key": NEW, "secret_key_old": OLD},
         {"secret_key": NEW},
     ]
-    made = [make_services(**one) for one in keys]
+    made = [make_services(**key) for key in keys]
     accounts.ensure_first_administrator(made[0])
     return made
 

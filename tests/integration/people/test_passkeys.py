@@ -89,7 +89,7 @@ def test_passkey_signs_in_without_name_and_password(
     browser = Browser(app)
     assert sign_in(browser, key).status_code == 303
     assert is_signed_in(browser)
-    (session,) = (one for one in _methods(portal) if one == ["passkey"])
+    (session,) = (method for method in _methods(portal) if method == ["passkey"])
     assert session == ["passkey"]
 
 

@@ -42,7 +42,7 @@ def digest(password: str) -> str:
 def breached_file(folder: Path, *passwords_: str, filling: int = 2000) -> Path:
     """Write a sorted list in the format of Have I Been Pwned, with CRLF line ends and counts."""
     digests = {digest(f"filling {number}") for number in range(filling)}
-    lines = sorted(digests | {digest(one) for one in passwords_})
+    lines = sorted(digests | {digest(password) for password in passwords_})
     path = folder / "breached.txt"
     path.write_bytes(b"".join(f"{line}:{n}\r\n".encode() for n, line in enumerate(lines)))
     return path

@@ -44,7 +44,9 @@ def test_exact_match_never_disappears_behind_a_threshold(
     handbook: Portal, search: Search, mode: str
 ) -> None:
     found = search("HR-4711", mode=mode, threshold=1.0)
-    assert [(one["title"], one["source"]) for one in found["results"]] == [("form", "keyword")]
+    assert [(result["title"], result["source"]) for result in found["results"]] == [
+        ("form", "keyword")
+    ]
     assert found["search_method"] == "keyword"
     assert found["total_count"] == 1
 
@@ -58,11 +60,11 @@ def test_threshold_cuts_confidence_and_words_fill_up(
     levels = sorted({one["confidence"] for one in everything})
     for threshold in (0.0, *levels, 1.0):
         results = search(query, mode=mode, threshold=threshold)["results"]
-        for one in results:
-            assert one["confidence"] >= threshold or one["source"] == "keyword"
-            assert one["source"] != "keyword" or one["text_rank"] is not None
-        assert {"leave", "soup"} <= {one["title"] for one in results}
-        scores = [one["score"] for one in results]
+        for result in results:
+            assert result["confidence"] >= threshold or result["source"] == "keyword"
+            assert result["source"] != "keyword" or result["text_rank"] is not None
+        assert {"leave", "soup"} <= {result["title"] for result in results}
+        scores = [result["score"] for result in results]
         assert scores == sorted(scores, reverse=True)
     assert search("xylophone", mode=mode, threshold=1.0)["results"] == []
 
@@ -71,7 +73,7 @@ def test_keyword_mode_gives_the_best_1_and_unrelated_documents_do_not_move_it(
     handbook: Portal, search: Search
 ) -> None:
     def scores() -> list[float]:
-        return [one["score"] for one in search("annual leave", mode="keyword")["results"]]
+        return [result["score"] for result in search("annual leave", mode="keyword")["results"]]
 
     assert scores()[0] == 1.0
     for number in range(5):
@@ -91,17 +93,17 @@ def test_parts_add_up_to_the_score_in_every_fusion(
     for normalisation in Normalisation:
         found = search(query, mode=mode, fusion=fusion, normalisation=normalisation, explain=True)
         assert found["results"]
-        for one in found["results"]:
-            parts = one["parts"]
+        for result in found["results"]:
+            parts = result["parts"]
             total = sum(parts.values())
-            assert total == pytest.approx(one["score"], abs=1e-12)
-            assert (one["bm25"] > 0) == (one["text_score"] > 0)
+            assert total == pytest.approx(result["score"], abs=1e-12)
+            assert (result["bm25"] > 0) == (result["text_score"] > 0)
     data = search(query, path="/api/v1/search/hybrid", fusion_method="weighted_sum")["data"]
-    for one in data["results"]:
-        parts, used = one["parts"], data["used"]
-        assert parts["vector"] == pytest.approx(used["vector_weight"] * one["vector_score"])
-        assert parts["text"] == pytest.approx(used["text_weight"] * one["text_score"])
-        assert one["combined_score"] == pytest.approx(parts["vector"] + parts["text"])
+    for result in data["results"]:
+        parts, used = result["parts"], data["used"]
+        assert parts["vector"] == pytest.approx(used["vector_weight"] * result["vector_score"])
+        assert parts["text"] == pytest.approx(used["text_weight"] * result["text_score"])
+        assert result["combined_score"] == pytest.approx(parts["vector"] + parts["text"])
 
 
 def test_every_search_uses_the_configuration_and_reports_it(

@@ -93,8 +93,8 @@ def test_a_batch_has_the_time_of_one_search_and_says_which_queries_had_none(
     with late(monkeypatch, after_the_first):
         data = ask(200)["data"]
     assert isinstance(data, dict)
-    assert [one["total"] for one in data["results"]] == [1, 0, 0, 0]
-    assert [(one["index"], one["code"]) for one in data["errors"]] == [
+    assert [result["total"] for result in data["results"]] == [1, 0, 0, 0]
+    assert [(error["index"], error["code"]) for error in data["errors"]] == [
         (index, "batch_timed_out") for index in (1, 2, 3)
     ]
     assert asked <= 2, "none was begun after the time was over"

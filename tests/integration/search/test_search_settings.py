@@ -136,7 +136,7 @@ def test_chat_and_the_search_page_go_by_words_without_a_vector_store(
         headers=headers,
     )
     assert "fifteen days" in answer.json["content"]
-    assert [one["title"] for one in answer.json["citations"]] == ["Leave rules"]
+    assert [citation["title"] for citation in answer.json["citations"]] == ["Leave rules"]
     page = client.get("/search?q=annual+leave", headers=headers)
     assert page.status_code == 200
     assert "Leave rules" in page.text
@@ -170,14 +170,14 @@ def test_search_without_hnsw_finds_the_same_without_an_index(
     def indexes(services: Services) -> list[str]:
         model = catalog.find(services, services.embedder.name)
         with services.database.begin() as session:
-            return [one.method for one in standing_indexes(session, model.partition)]
+            return [index.method for index in standing_indexes(session, model.partition)]
 
     def found(services: Services) -> list[str]:
         client = create_app(services).test_client()
         answer = client.post(
             "/api/v1/search/semantic", json={"query_text": "heron"}, headers=portal.headers()
         )
-        return [one["chunk_id"] for one in answer.json["data"]["results"]]
+        return [result["chunk_id"] for result in answer.json["data"]["results"]]
 
     without = make_services(search={"hnsw": {"enabled": False}})
     before = found(portal.services)
@@ -203,7 +203,7 @@ def titles_by_words(
         services = make_services(search={"keyword_backend": "tsvector", "text": words})
         client = create_app(services).test_client()
         answer = client.post("/api/v1/search/text", json={"query": query}, headers=portal.headers())
-        return [one["title"] for one in answer.json["data"]["results"]]
+        return [result["title"] for result in answer.json["data"]["results"]]
 
     return titles
 
@@ -238,7 +238,7 @@ def test_language_says_how_words_are_stemmed_and_existing_documents_follow(
             pass
         client = create_app(services).test_client()
         answer = client.post("/api/v1/search/text", json={"query": query}, headers=portal.headers())
-        return [one["title"] for one in answer.json["data"]["results"]]
+        return [result["title"] for result in answer.json["data"]["results"]]
 
     try:
         assert found("Haus") == []
@@ -263,7 +263,7 @@ def test_fuzzy_results_say_how_like_they_are_and_the_threshold_cuts_spellings(
         )
         return answer.json["data"]["results"]
 
-    assert [one["similarity"] for one in results("vacation rules")] == [1.0]
+    assert [result["similarity"] for result in results("vacation rules")] == [1.0]
     (respelt,) = results("vacaton")
     assert respelt["similarity"] == pytest.approx(7 / 8)
     assert results("vacaton", fuzzy_threshold=0.9) == []

@@ -70,7 +70,7 @@ def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPat
         questions=questions,
         profiles=tuple(profiles.make(services, ids, visible, seed=SEED)),
     )
-    services = _with_questions(services, {one.text: one.vector for one in questions})
+    services = _with_questions(services, {question.text: question.vector for question in questions})
     return Corpus(services, SIZE, kept)  # type: ignore[arg-type]
 
 

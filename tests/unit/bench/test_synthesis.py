@@ -55,7 +55,7 @@ def test_a_question_is_nearer_to_its_chunk_than_to_most(plan: Outline) -> None:
 def test_texts_do_not_depend_on_how_many_processes_write_them(plan: Outline) -> None:
     blocks = list(write_all(plan, processes=1))
     assert blocks == list(write_all(plan, processes=2))
-    chunks = [p for block in blocks for one in block.documents for p in one.chunks]
+    chunks = [p for block in blocks for document in block.documents for p in document.chunks]
     assert [chunk.chunk for chunk in chunks] == list(range(SIZE))
     questions = {place: text for block in blocks for place, text in block.questions.items()}
     assert sorted(questions) == list(range(len(plan.targets)))

@@ -65,7 +65,7 @@ def test_fusion_is_that_of_the_reference_and_its_parts_add_up(
 def test_best_chunk_by_words_scores_1() -> None:
     few = [Offer("a", bm25=7.0), Offer("b", bm25=3.5)]
     for some in (few, [*few, Offer("c", bm25=0.2)]):
-        assert [one.score for one in order_by_words(some)][:2] == [1.0, 0.5]
+        assert [word.score for word in order_by_words(some)][:2] == [1.0, 0.5]
 
 
 def preferred(merits: list[float], wanted: set[int], boost: float = 0.05) -> list[int]:

@@ -111,7 +111,7 @@ def test_sums_of_two_products_fit_into_sixteen_bits_on_any_processor(written):
     layers = 12
     assert len(factors) == 4 * layers
     max_input = 255
-    assert max(np.abs(one).max() for one in factors) * max_input * 2 <= np.iinfo(np.int16).max
+    assert max(np.abs(factor).max() for factor in factors) * max_input * 2 <= np.iinfo(np.int16).max
 
 
 @settings(max_examples=100, deadline=None)

@@ -60,9 +60,9 @@ def test_logistic_regression_finds_the_line():
 def test_groups_and_answerability_weigh_the_same():
     results = judged()
     weights = balanced(results, rest=0.1)
-    answerable = np.array([one.answerable for one in results])
+    answerable = np.array([result.answerable for result in results])
     assert weights[answerable].sum() == pytest.approx(0.5)
-    chinese = np.array([one.asked == "zh" for one in results])
+    chinese = np.array([result.asked == "zh" for result in results])
     assert weights[chinese].sum() == pytest.approx(0.5)
 
 

@@ -21,7 +21,7 @@ def face(
 
 def chosen(*faces: Face) -> dict[tuple[bool, bool], str]:
     fonts = choose_fonts(faces)
-    return {(one.is_serif, one.is_bold): one.path for one in fonts if one.charset == CHINESE}
+    return {(font.is_serif, font.is_bold): font.path for font in fonts if font.charset == CHINESE}
 
 
 def test_names_weights_and_styles_are_read() -> None:

@@ -302,7 +302,7 @@ def test_lines_of_both_columns_join_to_sentences() -> None:
     second = ["A new lamp was", "installed on the third", "day of October and", "works well."]
     title = Line("The quarterly lighthouse report of the north", 50, 500, 730.0, 18.0)
     page = [title, *column(first, 50, 220), *column(second, 280, 220)]
-    assert [one.text for one in paragraphs(page)] == [
+    assert [paragraph.text for paragraph in paragraphs(page)] == [
         title.text,
         " ".join(first),
         " ".join(second),
@@ -312,7 +312,7 @@ def test_lines_of_both_columns_join_to_sentences() -> None:
 def test_page_of_a_hundred_thousand_columns_is_read() -> None:
     """Comparing every line with all that follow would take hours."""
     page = [Line("word", 20.0 * n, 20.0 * n + 10, 20.0 * n, 11.0) for n in range(100_000)]
-    assert sum(one.line_count for one in paragraphs(page)) == len(page)
+    assert sum(paragraph.line_count for paragraph in paragraphs(page)) == len(page)
 
 
 def test_cells_of_a_table_without_rules_stay_apart() -> None:

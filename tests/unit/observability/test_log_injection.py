@@ -50,7 +50,7 @@ def written(
 def only(stream: io.StringIO) -> Iterator[None]:
     """Keep what is logged out of pytest's reports, which bear no half of a surrogate pair."""
     root = logging.getLogger()
-    ours = [one for one in root.handlers if getattr(one, "stream", None) is stream]
+    ours = [handler for handler in root.handlers if getattr(handler, "stream", None) is stream]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(root, "handlers", ours)
         yield

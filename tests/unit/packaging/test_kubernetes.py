@@ -174,7 +174,11 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def named(kind: str) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in manifests() if one["kind"] == kind}
+    return {
+        manifest["metadata"]["name"]: manifest
+        for manifest in manifests()
+        if manifest["kind"] == kind
+    }
 
 
 @pytest.mark.parametrize(

@@ -130,10 +130,10 @@ def test_long_differences_come_in_parts_that_hold_all_of_them() -> None:
     first = part_of(pieces, 1)
     parts = [part_of(pieces, number) for number in range(1, first.count + 1)]
     assert first.count > 5
-    told = "".join(one.text or "" for part in parts for one in part.stretches)
+    told = "".join(stretch.text or "" for part in parts for stretch in part.stretches)
     assert len(told) == sum(len(piece.text) for piece in pieces)
     for part in parts:
-        assert sum(one.characters for one in part.stretches) <= PART_CHARACTERS
+        assert sum(stretch.characters for stretch in part.stretches) <= PART_CHARACTERS
     assert part_of(pieces, 10**6) == parts[-1]
     # What is far from any change is folded; what is short enough can be unfolded.
     far = [*stretches(differences(long, long + "More."))]

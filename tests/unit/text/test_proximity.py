@@ -14,7 +14,7 @@ TEXTS = st.lists(st.sampled_from((*TERMS, "other", "words")), max_size=90)
 @given(TEXTS, st.lists(st.sampled_from(TERMS), max_size=4, unique=True))
 def test_closeness_is_that_of_the_best_thirty_words(words: list[str], terms: list[str]) -> None:
     stretches = [words[start : start + 30] for start in range(max(1, len(words)))]
-    best = max(sum(len(term) for term in terms if term in one) for one in stretches)
+    best = max(sum(len(term) for term in terms if term in stretch) for stretch in stretches)
     whole = sum(map(len, terms))
     assert closeness(terms, " ".join(words)) == (best / whole if whole else 0.0)
 

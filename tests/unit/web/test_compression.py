@@ -70,4 +70,4 @@ def test_first_page_is_at_most_ten_requests_and_150_kb(app):
     assert len(addresses) + 2 <= 10  # And the page, and its icon.
     assert len(page.data) + sum(len(one.data) for one in found) < 150_000
     scripts = [one for one in found if "javascript" in one.mimetype]
-    assert sum(len(one.data) for one in scripts) < 60_000
+    assert sum(len(script.data) for script in scripts) < 60_000

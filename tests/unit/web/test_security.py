@@ -144,7 +144,7 @@ def test_form_token_differs_in_each_response_and_stays_good(app):
         set(re.findall(r'csrf_?token"(?: value=|: )"([^"]+)"', page, re.IGNORECASE))
         for page in pages
     ]
-    assert [len(one) for one in tokens] == [1, 1]
+    assert [len(token) for token in tokens] == [1, 1]
     assert tokens[0] != tokens[1]
     for (given,) in tokens:
         form = {"csrf_token": given, "theme": "dark"}

@@ -86,7 +86,7 @@ class DocumentListResponse(ResponseModel):
     next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
-_TYPES = {one.short.lower(): one for one in MediaType}
+_TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 
 
 class DocumentFilters(RequestModel):

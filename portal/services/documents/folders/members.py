@@ -49,7 +49,9 @@ def remove_member(services: Services, user: User, folder_id: UUID, member_id: UU
     """Remove a user or a group. Raises NotFound, also if it is no member; Forbidden."""
     with services.database.begin() as session:
         folder = _find_shareable(session, user, folder_id)
-        members = {one.id: one.name for one in member_store.list_members(session, folder_id)}
+        members = {
+            member.id: member.name for member in member_store.list_members(session, folder_id)
+        }
         if not member_store.remove_member(session, folder_id, member_id):
             raise NotFound
         _record(session, user, folder, member=members.get(member_id, ""), role="")

@@ -91,8 +91,8 @@ def _insert(
 ) -> list[UUID]:
     chunk_ids = chunk_store.add_chunks(session, [_row(place, new) for new in chunks])
     texts = [
-        chunk_text(place.title, one.chunk.heading, one.chunk.context, one.chunk.content)
-        for one in chunks
+        chunk_text(place.title, row.chunk.heading, row.chunk.context, row.chunk.content)
+        for row in chunks
     ]
     vocabulary.add_words(session, texts)
     for model in kept:

@@ -59,7 +59,8 @@ def _versions() -> dict[str, Any]:
         "cores": psutil.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "packages": {
-            one.name: one.version for one in sorted(distributions(), key=lambda d: d.name)
+            distribution.name: distribution.version
+            for distribution in sorted(distributions(), key=lambda d: d.name)
         },
     }
 

@@ -52,8 +52,14 @@ def load(services: Services, user_id: UUID) -> SecondFactors:
         return SecondFactors(
             totp=Totp(row.created_at, row.last_used_at) if row and row.confirmed_at else None,
             passkeys=tuple(
-                Passkey(one.id, one.name, one.rp_id, one.created_at, one.last_used_at)
-                for one in factor_store.list_passkeys(session, user_id)
+                Passkey(
+                    passkey.id,
+                    passkey.name,
+                    passkey.rp_id,
+                    passkey.created_at,
+                    passkey.last_used_at,
+                )
+                for passkey in factor_store.list_passkeys(session, user_id)
             ),
             recovery_codes_left=factor_store.count_recovery_codes(session, user_id),
         )

@@ -106,7 +106,7 @@ def finish_registration(
             credential_id=verified.credential_id,
             public_key=verified.credential_public_key,
             sign_count=verified.sign_count,
-            transports=[one.value for one in parsed.response.transports or ()],
+            transports=[transport.value for transport in parsed.response.transports or ()],
         )
         if added is None:
             raise Conflict(reason=N_("this passkey is registered already"))

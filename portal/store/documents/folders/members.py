@@ -58,7 +58,7 @@ def audience(session: Session, user: User, gate_ids: Sequence[UUID]) -> dict[UUI
     )
     found = {gate_id: [name] if name else [] for gate_id, name in owners}
     for gate_id, names in found.items():
-        members = [one.name for one in list_members(session, gate_id)]
+        members = [member.name for member in list_members(session, gate_id)]
         names.extend(name for name in members if name not in names)
     return found
 

@@ -161,7 +161,7 @@ def delete_chunks(
     rows = session.execute(
         deleted.returning(func.tsvector_to_array(DocumentChunkRow.terms_vector))
     ).scalars()
-    terms = [list(one) for one in rows]
+    terms = [list(row) for row in rows]
     vocabulary.delete_unused(session, sorted({term for one in terms for term in one}))
     return len(terms)
 

@@ -116,7 +116,7 @@ def _page(after: str | None, *, error: str | None = None) -> str:
     pending = load_pending()
     site, why_no_passkeys = passkey_forms.find_site()
     factors = second_factors.load(context.services(), pending.user.id)
-    here = [one for one in factors.passkeys if site and one.rp_id == site.id]
+    here = [passkey for passkey in factors.passkeys if site and passkey.rp_id == site.id]
     return render_template(
         "pages/people/second_step.html",
         factors=factors,

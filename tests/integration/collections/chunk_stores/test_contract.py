@@ -171,14 +171,14 @@ def test_2_3_to_5_1_both_legs_are_fused_by_reciprocal_ranks(world: World) -> Non
         for key in dense
     }
     assert ids(outcome.results) == sorted(expected, key=lambda key: -expected[key])
-    for one in outcome.results:
-        assert one.metadata["rrf_score"] == pytest.approx(expected[one.id])
-        assert one.metadata["similarity"] == one.similarity
+    for result in outcome.results:
+        assert result.metadata["rrf_score"] == pytest.approx(expected[result.id])
+        assert result.metadata["similarity"] == result.similarity
     assert similarities(outcome.results) == COSINES
-    assert {one.id: one.document_id for one in outcome.results}["code"] == "codes"
-    assert {one.id: one.document_id for one in outcome.results}["leave"] == "leave"
+    assert {result.id: result.document_id for result in outcome.results}["code"] == "codes"
+    assert {result.id: result.document_id for result in outcome.results}["leave"] == "leave"
     # The metadata is the chunk's own plus the search's fields.
-    by_id = {one.id: one for one in outcome.results}
+    by_id = {result.id: result for result in outcome.results}
     assert set(by_id["leave"].metadata) == {
         "content_type", "similarity", "rrf_score", "dense_rank", "sparse_rank"
     }  # fmt: skip
@@ -230,7 +230,8 @@ def test_6_4_content_type_counts_before_the_limit_in_both_legs(world: World) -> 
     store.upsert(crowd)
     outcome = store.search(QUESTION, 2, None, MARKDOWN)
     ranks = {
-        one.id: (one.metadata["dense_rank"], one.metadata["sparse_rank"]) for one in outcome.results
+        result.id: (result.metadata["dense_rank"], result.metadata["sparse_rank"])
+        for result in outcome.results
     }
     assert ranks == {"handbook": (1, None), "code": (2, 1)}
     assert store.search(QUESTION, 2, content_type="image/png").results == ()

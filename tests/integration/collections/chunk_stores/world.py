@@ -93,8 +93,8 @@ class World:
 
 
 def ids(results: Sequence[Any]) -> list[str]:
-    return [one.id for one in results]
+    return [result.id for result in results]
 
 
 def similarities(results: Sequence[Any]) -> Mapping[str, float]:
-    return {one.id: round(one.similarity, 5) for one in results}
+    return {result.id: round(result.similarity, 5) for result in results}

@@ -33,7 +33,7 @@ def test_no_search_of_the_portal_shows_them(
         body = {"query": _WORDS, "mode": mode, "top_n": 20}
         answer = client.post("/api/knowledge/search", json=body, headers=portal.headers())
         results = answer.get_json()["results"]
-        assert [one["document_id"] for one in results] == [str(document.id)], mode
+        assert [result["document_id"] for result in results] == [str(document.id)], mode
     assert others.count() == 30
 
 
@@ -59,7 +59,7 @@ def test_no_page_of_the_portal_shows_them(portal: Portal, others: PostgresVector
 
 
 def test_the_portal_s_models_are_its_own(portal: Portal, others: PostgresVectorStore) -> None:
-    names = [one.model.name for one in switching.list_models(portal.services)]
+    names = [summary.model.name for summary in switching.list_models(portal.services)]
     assert names == [portal.services.embedder.name]
     # A document indexed now is embedded for the portal's model only.
     portal.add("Written after the collection was made.")

@@ -61,7 +61,7 @@ def test_a_collection_comes_over_whole_and_once(
     found = store.get(include=["documents", "metadatas", "embeddings"])
     assert found["ids"] == [record.id for record in shelf.records]
     assert found["documents"] == [record.document for record in shelf.records]
-    assert [one["n"] for one in found["metadatas"]] == list(range(COUNT))
+    assert [metadata["n"] for metadata in found["metadatas"]] == list(range(COUNT))
     assert float(found["metadatas"][0]["large"]) == LARGE["large"]
     np.testing.assert_array_equal(found["embeddings"], [one.vector for one in shelf.records])
 
@@ -153,7 +153,7 @@ def test_lost_records_are_reported_after_the_import(
     collections: Collections, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lose(session, collection, model, records) -> None:
-        write(session, collection, model, [one for one in records if one.id != "id-8"])
+        write(session, collection, model, [record for record in records if record.id != "id-8"])
 
     monkeypatch.setattr("portal.store.collections.writes.write", lose)
     tally = move(collections, shelf, SMALL)

@@ -120,8 +120,8 @@ def _of_chroma(directory: Path, copy: Path) -> dict[str, dict[str, Any]]:
         target.mkdir() if path.is_dir() else target.write_bytes(path.read_bytes())
     with _client(copy) as client:
         return {
-            one.name: one.get(include=["documents", "metadatas", "embeddings"])
-            for one in client.list_collections()
+            collection.name: collection.get(include=["documents", "metadatas", "embeddings"])
+            for collection in client.list_collections()
         }
 
 

@@ -45,10 +45,10 @@ def _holds(metadata: Any, path: list[str], members: list[Any]) -> bool:
             return False
         metadata = metadata[key]
     return any(
-        metadata == one
-        and isinstance(metadata, bool) == isinstance(one, bool)
-        and isinstance(metadata, str) == isinstance(one, str)
-        for one in members
+        metadata == member
+        and isinstance(metadata, bool) == isinstance(member, bool)
+        and isinstance(metadata, str) == isinstance(member, str)
+        for member in members
     )
 
 

@@ -44,7 +44,7 @@ def manager(folder: Path, database: Database) -> VectorStoreManager:
 def _indexed(collection: PostgresVectorStore) -> dict[str, str]:
     """Return the collection's file names by hash, as the old code does."""
     metadatas = collection.get(include=["metadatas"])["metadatas"]
-    return {one["resource_hash"]: one["filename"] for one in metadatas}
+    return {metadata["resource_hash"]: metadata["filename"] for metadata in metadatas}
 
 
 def test_a_connector_gives_a_vector_store(database: Database) -> None:

@@ -53,7 +53,7 @@ def world(portal: Portal) -> World:
 
 
 def _ids(documents: list[Any]) -> set[UUID]:
-    return {UUID(one.metadata["document_id"]) for one in documents}
+    return {UUID(document.metadata["document_id"]) for document in documents}
 
 
 def _everywhere(world: World, user: str | User = "ann", **options: Any) -> list[set[UUID]]:
@@ -65,7 +65,7 @@ def _everywhere(world: World, user: str | User = "ann", **options: Any) -> list[
         _ids(store.similarity_search_by_vector(store.embeddings.embed_query(QUESTION), k=10)),
         _ids(store.max_marginal_relevance_search(QUESTION, k=10)),
         _ids([document for document, _score in store.hybrid_search(QUESTION, k=10)]),
-        {UUID(one["document_id"]) for one in store.get()["metadatas"]},
+        {UUID(metadata["document_id"]) for metadata in store.get()["metadatas"]},
     ]
 
 
@@ -232,7 +232,10 @@ def test_the_older_connector_and_manager_return_it(portal: Portal) -> None:
     config["data_manager"]["user"] = "bob"
     manager = VectorStoreManager(config, data_path="data", connection=connection)
     collection = manager.fetch_collection()
-    assert {one["visibility"] for one in collection.get()["metadatas"]} == {"shared", "private"}
+    assert {metadata["visibility"] for metadata in collection.get()["metadatas"]} == {
+        "shared",
+        "private",
+    }
     with pytest.raises(NotImplementedError, match="portal import"):
         manager.update_vectorstore()
     del config["data_manager"]["user"]

@@ -87,7 +87,7 @@ def test_search_without_pg_textsearch_is_by_meaning_alone(
     with capture_logs() as logs:
         for _ in range(2):
             found = filled.hybrid_search(WordEmbeddings().embed_query("canteen"), "leave", 4)
-    (warning,) = [one for one in logs if one["log_level"] == "warning"]
+    (warning,) = [log for log in logs if log["log_level"] == "warning"]
     assert warning["event"].startswith("hybrid search is semantic only")
     assert warning["reason"] == "no pg_textsearch"
     cosines = _cosines("canteen")

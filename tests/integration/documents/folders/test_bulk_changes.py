@@ -204,9 +204,9 @@ def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:
     assert shelf.undo(shelf.ada, gone["change_id"]).json == {"changed_count": 0}
     # Of two copies in the trash one comes back, whichever is chosen.
     (again,) = (
-        one.id
-        for one in library.list_documents(shelf.portal.services, shelf.ada).items
-        if one.title == "a again"
+        document.id
+        for document in library.list_documents(shelf.portal.services, shelf.ada).items
+        if document.title == "a again"
     )
     for copies in (["a"], [str(again)], ["a", str(again)]):
         shelf.apply(shelf.ada, "delete", "a", str(again))

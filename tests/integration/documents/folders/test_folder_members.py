@@ -68,7 +68,7 @@ class Team:
             name: self.call(user, method, path, **given)
             for name, (method, path, given) in asked.items()
         }
-        assert {one.status_code for one in answers.values()} == {200}, answers
+        assert {answer.status_code for answer in answers.values()} == {200}, answers
         return {name: one.get_data(as_text=True) for name, one in answers.items()}
 
     def leaks(self, user: User) -> set[str]:
@@ -379,7 +379,7 @@ def test_administrators_keep_groups_over_the_api(team: Team) -> None:
     group = UUID(made.json["id"])
     assert team.call(admin, "POST", "/api/groups", json={"name": "LAW"}).status_code == 409
     added = team.call(admin, "PUT", f"/api/groups/{group}/members", json={"name": "ben"})
-    assert [one["name"] for one in added.json["members"]] == ["ben"]
+    assert [member["name"] for member in added.json["members"]] == ["ben"]
     assert team.add("group", "law", "reader").status_code == 200
     assert not {"documents", "folders"} - team.leaks(team.ben)
     assert team.call(admin, "DELETE", f"/api/groups/{group}").status_code == 204

@@ -55,11 +55,11 @@ class Cabinet:
     def names(self, parent: str | None = None) -> list[str]:
         query = {"parent_id": parent} if parent else {}
         found = self.call("GET", "/api/folders", query_string=query)
-        return [one["name"] for one in found.json["folders"]]
+        return [folder["name"] for folder in found.json["folders"]]
 
     def titles(self, **query: Any) -> set[str]:
         found = self.call("GET", LIST, query_string=query)
-        return {one["title"] for one in found.json["documents"]}
+        return {document["title"] for document in found.json["documents"]}
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_import_from_disk_keeps_the_tree(portal: Portal, ada: Cabinet, tmp_path:
             )
         )
     paths = folders.list_paths(portal.services, portal.admin)
-    assert [one.words for one in paths] == [
+    assert [path.words for path in paths] == [
         "from disk",
         "from disk / policies",
         "from disk / policies / staff",
@@ -289,7 +289,7 @@ def test_folders_of_a_deleted_user_follow_the_documents(
         assert root.call("GET", f"/api/folders/{folder_id}").json["owner"] == owners.get(
             fate, "admin"
         )
-    left = {one.words for one in folders.list_paths(portal.services, portal.admin)}
+    left = {path.words for path in folders.list_paths(portal.services, portal.admin)}
     assert {"Top", "Top / Team"} < left
     if fate in {DocumentFate.TRANSFER, DocumentFate.TRASH}:
         # Private documents stay private under their new owner, and so do private folders.

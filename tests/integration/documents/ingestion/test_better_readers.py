@@ -69,9 +69,9 @@ def test_old_text_is_read_again_and_what_cites_it_stays_current(
     after = library.get_document(portal.services, portal.admin, old.id)
     assert after.revision_id == before.revision_id
     page = revisions.list_revisions(portal.services, portal.admin, old.id)
-    assert [(one.number, one.is_current) for one in page.items] == [(1, True)]
+    assert [(item.number, item.is_current) for item in page.items] == [(1, True)]
     (chunk,), _ = library.list_chunks(portal.services, portal.admin, old.id, limit=9, offset=0)
-    (table,) = [one for one in chunk.chunk.blocks if one.kind is BlockKind.TABLE]
+    (table,) = [block for block in chunk.chunk.blocks if block.kind is BlockKind.TABLE]
     assert table.header == ("Years", "Days")
     assert outline_titles(portal, after.revision_id) == ["Leave"]
     citation = conversations.get_message(portal.services, portal.admin, answer.id).citations[0]

@@ -104,7 +104,7 @@ def test_pages_without_text_cause_a_warning_everywhere(
         *listed,
         client.get(f"/api/knowledge/documents/{partly.id}").json,
     ):
-        assert [one[: len(said)] for one in model["warnings"]] == [said]
+        assert [warning[: len(said)] for warning in model["warnings"]] == [said]
     for page in ("/documents", f"/documents/{partly.id}"):
         shown = client.get(page, headers={"Accept-Language": "en"}).text
         assert "document-warning" in shown

@@ -28,7 +28,9 @@ def test_own_conversations_that_cite_a_document_are_listed(portal: Portal) -> No
     page = shown(f"/documents/{rules.id}")
     rows = re.findall(r'data-testid="cited-row"', page)
     (passage,) = re.findall(r'data-testid="passage-cited">(.*?)</p>', page, re.DOTALL)
-    assert len(rows) == len([one for one in answers[ada.id].citations if one.was_cited])
+    assert len(rows) == len(
+        [citation for citation in answers[ada.id].citations if citation.was_cited]
+    )
     assert "Harbour of Ada" in passage
     assert "Harbour of the admin" not in page
     cited = answers[ada.id].citations[0]

@@ -48,12 +48,12 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
     services = saying(services, "Everybody [1].")
     talk = conversations.create(services, portal.admin)
     sources = ask(services, portal.admin, talk.id, question).citations
-    (citation,) = [one for one in sources if one.page == 1]
+    (citation,) = [source for source in sources if source.page == 1]
     assert citation.page_label == "i"
     assert ", page i\n" in asked(services)[0].system
     card = client.get(f"/citations/{citation.id}/card", headers=headers).text
     assert "<span>Page i</span>" in card
-    again = saying(services, f"Everybody [{[one.page for one in sources].index(1) + 1}].")
+    again = saying(services, f"Everybody [{[source.page for source in sources].index(1) + 1}].")
     ask(again, portal.admin, talk.id, question)
     exported = exporting.export(services, portal.admin, talk.id, "zh-CN").content.decode()
     assert "第 i 页" in exported
@@ -95,7 +95,7 @@ def test_page_and_heading_are_those_of_what_was_found_within_a_chunk(
     def found(query: str, document_id: UUID) -> Any:
         answer = client.post("/api/knowledge/search", json={"query": query})
         results = answer.json["results"]
-        (hit,) = [one for one in results if one["document_id"] == str(document_id)]
+        (hit,) = [result for result in results if result["document_id"] == str(document_id)]
         return hit
 
     for query, page, label in (

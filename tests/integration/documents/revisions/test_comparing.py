@@ -110,7 +110,7 @@ def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
 
     listed = client.get(address, headers=headers).json
     assert listed["total_count"] == 2
-    assert [(one["number"], one["is_current"]) for one in listed["revisions"]] == [
+    assert [(revision["number"], revision["is_current"]) for revision in listed["revisions"]] == [
         (2, True), (1, False),
     ]  # fmt: skip
     first = client.get(f"{address}?limit=1", headers=headers).json
@@ -123,7 +123,7 @@ def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
     assert client.get(f"{address}/1/file", headers=headers).data == FIRST.encode()
     told = client.get(f"{address}/2/differences", headers=headers).json
     assert (told["against"], told["characters_added"], told["characters_removed"]) == (1, 6, 7)
-    assert [(one["kind"], one["text"]) for one in told["stretches"]][1:3] == [
+    assert [(stretch["kind"], stretch["text"]) for stretch in told["stretches"]][1:3] == [
         ("removed", "fifteen"), ("added", "twenty"),
     ]  # fmt: skip
     back = client.get(f"{address}/1/differences?against=2", headers=headers).json

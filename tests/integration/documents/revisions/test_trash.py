@@ -71,7 +71,7 @@ def test_trash_is_purged_after_its_days_and_says_when(
     assert client.get("/trash?cursor=x", headers=headers).status_code == 400
 
     def left() -> list[str]:
-        return [one.title for one in library.list_trash(services, portal.admin).items]
+        return [item.title for item in library.list_trash(services, portal.admin).items]
 
     now = datetime.now(UTC)
     maintenance.run(services)

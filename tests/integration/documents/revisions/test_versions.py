@@ -151,8 +151,8 @@ def test_newest_version_wins_over_one_that_is_being_read(
     assert body(portal, document.id) == THIRD
     assert "thirty" in found(portal, "annual leave days")[0]
     numbers = [
-        one.number
-        for one in revisions.list_revisions(portal.services, portal.admin, document.id).items
+        revision.number
+        for revision in revisions.list_revisions(portal.services, portal.admin, document.id).items
     ]
     assert numbers == [3, 1]
     assert rows(portal, "document_chunks") == 1

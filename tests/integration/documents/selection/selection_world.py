@@ -103,7 +103,7 @@ class World(Changes):
             question.text,
             direction_of(self.slots[0]),
             model=self._model(),
-            total_chunks=sum(len(one.chunks) for one in self.model.documents.values()),
+            total_chunks=sum(len(document.chunks) for document in self.model.documents.values()),
             mode=mode,
             limit=SLOTS * MAX_CHUNKS,
             domain=question.domain,

@@ -94,7 +94,7 @@ def test_open_metrics_are_given_to_who_asks_for_them(client: FlaskClient) -> Non
     client.get("/health")
     answer = client.get("/metrics", headers={"Accept": "application/openmetrics-text"})
     assert answer.mimetype == "application/openmetrics-text"
-    names = {one.name for one in open_metrics_families(answer.get_data(as_text=True))}
+    names = {family.name for family in open_metrics_families(answer.get_data(as_text=True))}
     assert "portal_http_request_duration_seconds" in names
 
 

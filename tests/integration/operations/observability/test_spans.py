@@ -45,7 +45,7 @@ class Collected:
 
     def __call__(self) -> list[dict[str, object]]:
         """Return the spans that have ended since the last call, as they are exported."""
-        ended = [json.loads(one.to_json()) for one in self._exporter.get_finished_spans()]
+        ended = [json.loads(span.to_json()) for span in self._exporter.get_finished_spans()]
         self._exporter.clear()
         return ended
 

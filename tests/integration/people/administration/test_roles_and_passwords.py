@@ -223,7 +223,7 @@ def test_change_of_an_account_is_made_whole_or_not_at_all(portal: Portal, admin:
     own = f"/api/users/{portal.admin.id}"
     assert admin.call("PATCH", own, is_admin=True, disabled=True).status_code == 409
     assert admin.call("PATCH", own, is_admin=False).status_code == 409
-    names = [one["name"] for one in admin.get("/api/users").get_json()["users"]]
+    names = [user["name"] for user in admin.get("/api/users").get_json()["users"]]
     assert names == ["ada", "admin"]
 
 

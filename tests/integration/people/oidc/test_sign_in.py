@@ -111,7 +111,7 @@ def test_client_authenticates_as_the_provider_requires(
         begun = begin(browser)
         liar.id_token = id_token(liar, begun)
         assert callback(browser, begun).status_code == 303
-        _, sent, headers = next(one for one in liar.requests if one[0] == "/token")
+        _, sent, headers = next(request for request in liar.requests if request[0] == "/token")
         basic = "Basic " + base64.b64encode(header.encode()).decode() if header else None
         assert headers.get("Authorization") == basic
         assert sent.get("client_secret") == field

@@ -100,7 +100,11 @@ def test_sessions_of_others_are_not_there(portal: Portal, client: FlaskClient) -
 
 def notices(browser: Browser) -> list[dict[str, Any]]:
     answer = browser.get("/api/notifications").get_json()
-    return [one["device"] for one in answer["notifications"] if one["kind"] == "new_device"]
+    return [
+        notification["device"]
+        for notification in answer["notifications"]
+        if notification["kind"] == "new_device"
+    ]
 
 
 def events(portal: Portal, event: str) -> list[dict[str, Any]]:
@@ -153,4 +157,4 @@ def test_program_with_a_stolen_password_notifies_the_user(
     for _ in range(2):
         answer = client.post("/api/auth/token", json=body, headers={"User-Agent": "curl/8.5.0"})
         assert answer.status_code == 200
-    assert [one["program"] for one in notices(owner)] == ["curl"]
+    assert [notice["program"] for notice in notices(owner)] == ["curl"]

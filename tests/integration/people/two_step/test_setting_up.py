@@ -59,7 +59,7 @@ def test_secret_and_recovery_codes_cannot_be_read_from_the_database(portal: Port
             bytes(one) for one in session.scalars(text("SELECT code_sha256 FROM recovery_codes"))
         ]
     assert enrolment.secret.encode() not in stored
-    assert all(code.replace("-", "").encode() not in one for code in codes for one in digests)
+    assert all(code.replace("-", "").encode() not in digest for code in codes for digest in digests)
 
 
 def test_forms_of_another_site_set_nothing_up_and_remove_nothing(

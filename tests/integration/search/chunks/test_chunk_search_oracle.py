@@ -130,7 +130,7 @@ class World:
             answer = client.post(
                 f"/api/v1/search/{kind}", json={name: "maple copper", **body}, headers=headers
             )
-            found = [one["chunk"]["content"] for one in answer.json["data"]["results"]]
+            found = [result["chunk"]["content"] for result in answer.json["data"]["results"]]
             assert len(found) == len(set(found)), kind
             assert set(found) == expected, (kind, wanted)
 
@@ -171,5 +171,5 @@ def test_outdated_count_of_chunks_lets_nothing_past_a_filter(
                 headers=portal.headers(),
             )
         )
-        found = [one["chunk"]["content"] for one in answer.json["data"]["results"]]
+        found = [result["chunk"]["content"] for result in answer.json["data"]["results"]]
         assert sorted(found) == [f"maple {n}" for n in range(1, CHUNKS)], kind

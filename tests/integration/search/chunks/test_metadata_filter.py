@@ -144,16 +144,21 @@ def test_joined_conditions_hold_as_in_the_oracle(
     services: Services, documents: list[Any], conditions: list[dict[str, Any]], joined: str
 ) -> None:
     together = all if joined == "$and" else any
-    expected = [together(fulfils(document, one) for one in conditions) for document in documents]
+    expected = [
+        together(fulfils(document, condition) for condition in conditions) for document in documents
+    ]
     written: dict[str, Any] = {joined: []}
-    for one in conditions:
-        inner: Any = {f"${one['operator']}": one["value"]}
-        for key in reversed(one["field"][1:]):
+    for condition in conditions:
+        inner: Any = {f"${condition['operator']}": condition["value"]}
+        for key in reversed(condition["field"][1:]):
             inner = {key: inner}
-        written[joined].append({one["field"][0]: inner})
-    if any(one["field"][0].startswith("$") or "." in one["field"][0] for one in conditions):
+        written[joined].append({condition["field"][0]: inner})
+    if any(
+        condition["field"][0].startswith("$") or "." in condition["field"][0]
+        for condition in conditions
+    ):
         return  # Only the list form can express such a first key.
-    if any(key.startswith("$") for one in conditions for key in one["field"]):
+    if any(key.startswith("$") for condition in conditions for key in condition["field"]):
         return
     assert found_by_postgresql(services, documents, written) == expected
 

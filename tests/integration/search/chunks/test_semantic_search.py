@@ -81,7 +81,7 @@ def ask(portal: Portal, query: str = QUESTION, **body: Any) -> Any:
 
 
 def titles(found: Any) -> list[str]:
-    return [one["metadata"]["title"] for one in found["results"]]
+    return [result["metadata"]["title"] for result in found["results"]]
 
 
 def execute(portal: Portal, statement: str) -> None:
@@ -151,9 +151,9 @@ def test_2_1_and_2_4_environment_turns_it_on_by_three_words_and_off_by_all_other
 def test_2_2_switched_off_only_meaning_is_searched(dense: Portal) -> None:
     found = ask(dense)
     assert (found["method"], found["hybrid_enabled"]) == ("dense", False)
-    similarities = [one["similarity"] for one in found["results"]]
+    similarities = [result["similarity"] for result in found["results"]]
     assert similarities == sorted(similarities, reverse=True)
-    assert all("rrf_score" not in one["metadata"] for one in found["results"])
+    assert all("rrf_score" not in result["metadata"] for result in found["results"])
 
 
 def test_2_3_switched_on_both_are_searched(hybrid: Portal) -> None:
@@ -240,9 +240,9 @@ def test_5_2_and_5_3_limit_and_threshold(hybrid: Portal) -> None:
 
 
 def test_5_4_metadata_has_similarity_and_rrf_score(hybrid: Portal) -> None:
-    for one in ask(hybrid)["results"]:
-        assert one["metadata"]["similarity"] == one["similarity"]
-        assert one["metadata"]["rrf_score"] > 0
+    for result in ask(hybrid)["results"]:
+        assert result["metadata"]["similarity"] == result["similarity"]
+        assert result["metadata"]["rrf_score"] > 0
 
 
 def test_5_5_nothing_near_enough_is_an_empty_list(hybrid: Portal, dense: Portal) -> None:
@@ -265,14 +265,16 @@ def test_6_2_parameters_are_the_same_in_body_and_address(hybrid: Portal) -> None
 def test_6_3_results_have_the_same_fields_with_and_without_hybrid(
     hybrid: Portal, make_services: Callable[..., Services]
 ) -> None:
-    dense = {one["id"]: one for one in ask(Portal(make_services(), hybrid.admin))["results"]}
-    for one in ask(hybrid)["results"]:
-        plain = dense.get(one["id"])
+    dense = {
+        result["id"]: result for result in ask(Portal(make_services(), hybrid.admin))["results"]
+    }
+    for result in ask(hybrid)["results"]:
+        plain = dense.get(result["id"])
         if plain is None:
             continue
-        assert set(one) == set(plain)
-        assert one["content"] == plain["content"]
-        assert set(one["metadata"]) - set(plain["metadata"]) == {
+        assert set(result) == set(plain)
+        assert result["content"] == plain["content"]
+        assert set(result["metadata"]) - set(plain["metadata"]) == {
             "rrf_score", "dense_rank", "sparse_rank",
         }  # fmt: skip
 
@@ -293,7 +295,7 @@ def test_6_4_content_type_narrows_both_legs(
     markdown = ask(portal, content_type="text/markdown", limit=20)
     assert set(titles(markdown)) == {"handbook"}
     cards = ask(portal, content_type="card", limit=20)["results"]
-    assert [one["content"] for one in cards] == ["Annual leave of employees as a card."]
+    assert [card["content"] for card in cards] == ["Annual leave of employees as a card."]
     assert cards[0]["metadata"]["content_type"] == "card"
     # Metadata given by a program takes precedence over the file's own.
     plain = ask(portal, content_type="text/plain", limit=20)["results"]
@@ -303,7 +305,7 @@ def test_6_4_content_type_narrows_both_legs(
 
 def of(portal: Portal, title: str) -> DocumentSummary:
     page = library.list_documents(portal.services, portal.admin)
-    (found,) = (one for one in page.items if one.title == title)
+    (found,) = (item for item in page.items if item.title == title)
     return found
 
 

@@ -80,13 +80,13 @@ def post(portal: Portal, path: str, **body: object) -> Any:
 )
 def test_every_search_by_words_answers(plain: Portal, query: str, title: str) -> None:
     found = post(plain, "/api/knowledge/search", query=query, mode="keyword", explain=True)
-    assert [one["title"] for one in found["results"]] == [title]
+    assert [result["title"] for result in found["results"]] == [title]
     assert found["results"][0]["score"] == 1
     assert found["search_method"] == "keyword"
     chunks = post(plain, "/api/v1/search/text", query=query)["data"]["results"]
     assert len(chunks) == 1
     hits = post(plain, "/v1/search", query=query, weights={"text": 1, "vector": 0})["hits"]
-    assert [one["final_score"] for one in hits][:2] == [1]
+    assert [hit["final_score"] for hit in hits][:2] == [1]
     client = create_app(plain.services).test_client()
     page = client.get(
         "/search", query_string={"q": query, "mode": "keyword"}, headers=plain.headers()
@@ -98,7 +98,7 @@ def test_hybrid_is_semantic_and_reports_it(plain: Portal) -> None:
     found = post(plain, "/api/knowledge/search", query="年假有几天")
     assert found["search_method"] == "vector"
     assert found["results"]
-    assert {one["source"] for one in found["results"]} == {"vector"}
+    assert {result["source"] for result in found["results"]} == {"vector"}
 
 
 def test_hybrid_without_a_model_falls_back_to_words(
@@ -110,7 +110,7 @@ def test_hybrid_without_a_model_falls_back_to_words(
         }  # fmt: skip
         portal = without_bm25(make_services(embedding=embedding))
     found = post(portal, "/api/knowledge/search", query="HR-4711")
-    assert [one["title"] for one in found["results"]] == ["form"]
+    assert [result["title"] for result in found["results"]] == ["form"]
     assert found["search_method"] == "keyword"
 
 

@@ -198,7 +198,7 @@ def test_the_same_question_is_searched_for_once(kept: Portal) -> None:
 
 def test_each_change_of_what_counts_is_seen_by_the_next_question(kept: Portal) -> None:
     services, admin = kept.services, kept.admin
-    (leave,) = [one for one in titles(kept) if one == "leave"]
+    (leave,) = [title for title in titles(kept) if title == "leave"]
     documents = {one.title: one.id for one in library.list_documents(services, admin).items}
     document = documents[leave]
 

@@ -81,7 +81,7 @@ def test_portal_is_restored_on_another_server_as_of_one_moment(
     assert f"{file}: 6 documents, " in taken.stdout
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    now = {one.title for one in library.list_documents(full.services, full.admin).items}
+    now = {document.title for document in library.list_documents(full.services, full.admin).items}
     assert ("new" in now, "handbook" in now, "scan" in now) == (True, False, False)
     known = versions(database_url)
 

@@ -161,8 +161,8 @@ def test_hybrid_search_is_limited_a_user(
 
 
 def test_highlighted_words_are_those_of_the_query(document: DocumentSummary, ask: Ask) -> None:
-    for one in ask("text", query="annual leave", top_k=100)["results"]:
-        marked = one["highlighted_content"].split("<mark>")[1:]
+    for result in ask("text", query="annual leave", top_k=100)["results"]:
+        marked = result["highlighted_content"].split("<mark>")[1:]
         words = [part.split("</mark>")[0] for part in marked]
         assert words
         assert all(set(query_terms(word)) <= {"annual", "leav", "annu"} for word in words)
@@ -174,5 +174,5 @@ def test_vectors_of_the_batch_are_not_mixed_up(portal: Portal, ask: Ask) -> None
     vectors = [portal.services.embedder.embed_query(word) for word in ("copper", "violin")]
     assert not np.allclose(*vectors)
     data = ask("batch", queries=[{"query_vector": v.tolist(), "top_k": 1} for v in vectors])
-    firsts = [contents(one)[0].split()[0] for one in data["results"]]
+    firsts = [contents(result)[0].split()[0] for result in data["results"]]
     assert firsts == ["copper", "violin"]

@@ -25,12 +25,12 @@ def test_combined_score_is_the_weighted_mean_of_what_is_shown(
         "hybrid", query_text="annual leave", top_k=100, vector_weight=vector, text_weight=words
     )
     assert data["fusion_method"] == "weighted_sum"
-    combined = [one["combined_score"] for one in data["results"]]
+    combined = [result["combined_score"] for result in data["results"]]
     assert combined == sorted(combined, reverse=True)
-    for one in data["results"]:
-        expected = vector * one["vector_score"] + words * one["text_score"]
-        assert one["combined_score"] == pytest.approx(expected / (vector + words), abs=1e-12)
-        assert (one["text_score"] > 0) == (one["text_rank"] is not None)
+    for result in data["results"]:
+        expected = vector * result["vector_score"] + words * result["text_score"]
+        assert result["combined_score"] == pytest.approx(expected / (vector + words), abs=1e-12)
+        assert (result["text_score"] > 0) == (result["text_rank"] is not None)
 
 
 @pytest.mark.bm25
@@ -38,7 +38,10 @@ def test_shown_scores_and_ranks_are_those_of_the_legs(document: DocumentSummary,
     query = "annual leave of the house"
     by_meaning = ask("semantic", query_text=query, top_k=100)["results"]
     by_words = ask("text", query=query, top_k=100)["results"]
-    both = {one["chunk_id"]: one for one in ask("hybrid", query_text=query, top_k=100)["results"]}
+    both = {
+        result["chunk_id"]: result
+        for result in ask("hybrid", query_text=query, top_k=100)["results"]
+    }
     for rank, one in enumerate(by_meaning, 1):
         assert both[one["chunk_id"]]["vector_rank"] == rank
         assert both[one["chunk_id"]]["vector_score"] == pytest.approx(one["similarity"])
@@ -54,20 +57,20 @@ def test_rrf_is_the_sum_over_the_shown_ranks(
 ) -> None:
     data = ask("hybrid", query_text="annual leave", fusion_method="rrf", rrf_k=rrf_k, top_k=100)
     assert data["fusion_method"] == "rrf"
-    scores = [one["combined_score"] for one in data["results"]]
+    scores = [result["combined_score"] for result in data["results"]]
     assert scores == sorted(scores, reverse=True)
-    for one in data["results"]:
-        ranks = [one[name] for name in ("vector_rank", "text_rank") if one[name] is not None]
-        assert one["combined_score"] == pytest.approx(sum(1 / (rrf_k + rank) for rank in ranks))
+    for result in data["results"]:
+        ranks = [result[name] for name in ("vector_rank", "text_rank") if result[name] is not None]
+        assert result["combined_score"] == pytest.approx(sum(1 / (rrf_k + rank) for rank in ranks))
 
 
 @pytest.mark.bm25
 def test_threshold_keeps_what_the_words_found(document: DocumentSummary, ask: Ask) -> None:
     query = "annual leave"
-    words = {one["chunk_id"] for one in ask("text", query=query, top_k=100)["results"]}
+    words = {result["chunk_id"] for result in ask("text", query=query, top_k=100)["results"]}
     data = ask("hybrid", query_text=query, top_k=100, similarity_threshold=0.99)
-    assert {one["chunk_id"] for one in data["results"]} == words
-    assert all(one["vector_rank"] is None for one in data["results"])
+    assert {result["chunk_id"] for result in data["results"]} == words
+    assert all(result["vector_rank"] is None for result in data["results"])
     assert data["fusion_method"] == "text_only"
     half = ask("hybrid", query_text=query, top_k=100, similarity_threshold=0.2)["results"]
     for one in half:
@@ -87,9 +90,9 @@ def test_leg_that_falls_away_is_reported(
     data = ask("hybrid", query_text="annual leave expires", vector_weight=0.5, text_weight=0.5)
     assert data["fusion_method"] == "text_only"
     assert data["degraded"] == ["embedder_unavailable"]
-    for one in data["results"]:
-        assert (one["vector_score"], one["vector_rank"]) == (0.0, None)
-        assert one["combined_score"] == pytest.approx(one["text_score"] / 2)
+    for result in data["results"]:
+        assert (result["vector_score"], result["vector_rank"]) == (0.0, None)
+        assert result["combined_score"] == pytest.approx(result["text_score"] / 2)
     error = ask("semantic", query_text="another question", status=503)
     assert error["code"] == "embedder_unavailable"
 
@@ -102,10 +105,10 @@ def test_similar_chunks_are_the_nearest_others(
     data = similar(client, headers, reference["id"], "?top_k=100").json["data"]
     assert data["reference_chunk_id"] == reference["id"]
     assert data["total"] == len(TEXTS)
-    assert reference["id"] not in {one["chunk_id"] for one in data["results"]}
+    assert reference["id"] not in {result["chunk_id"] for result in data["results"]}
     embedder = portal.services.embedder
     vectors = embedder.embed_chunks([reference["content"], *contents(data)])
-    shown = [one["similarity"] for one in data["results"]]
+    shown = [result["similarity"] for result in data["results"]]
     assert shown == pytest.approx([float(x) for x in vectors[1:] @ vectors[0]], abs=1e-5)
     assert shown == sorted(shown, reverse=True)
     few = similar(client, headers, reference["id"], "?top_k=2").json["data"]
@@ -121,7 +124,9 @@ def test_similar_chunks_of_other_jobs_alone(
     data = similar(client, portal.headers(), own.id, "?top_k=3&exclude_same_job=true").json["data"]
     # Excluded before the limit: otherwise the nearest would fill it.
     assert data["total"] == 3
-    assert {one["chunk"]["job_id"] for one in data["results"]}.isdisjoint({str(document.job_id)})
+    assert {result["chunk"]["job_id"] for result in data["results"]}.isdisjoint(
+        {str(document.job_id)}
+    )
 
 
 def test_similar_to_an_invisible_chunk_is_404(client: FlaskClient, portal: Portal) -> None:

@@ -48,7 +48,9 @@ def test_own_vector_finds_what_the_text_finds(
     for scale in (1.0, 7.5, 1e-3):
         by_vector = ask("semantic", query_vector=(vector * scale).tolist())
         assert contents(by_vector) == contents(by_text)
-        scores = [[one["similarity"] for one in data["results"]] for data in (by_vector, by_text)]
+        scores = [
+            [result["similarity"] for result in data["results"]] for data in (by_vector, by_text)
+        ]
         assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 
@@ -115,8 +117,8 @@ def test_language_restricts_nothing(document: DocumentSummary, ask: Ask, languag
     data = ask("text", query="annual leave 年假", language=language)
     assert TEXTS[3] in contents(data)
     assert TEXTS[0] in contents(data)
-    for one in data["results"]:
-        assert "<mark>" in one["highlighted_content"]
+    for result in data["results"]:
+        assert "<mark>" in result["highlighted_content"]
 
 
 def test_fuzzy_search_finds_the_likely_spelling(document: DocumentSummary, ask: Ask) -> None:

@@ -67,10 +67,7 @@ def test_token_is_made_by_keyboard_used_and_revoked(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("language", ["zh-CN", "en"])
 def test_tokens_are_accessible_and_fit_a_phone(
-    open_portal: OpenPortal,
-    check_page: Callable[[Page], None],
-    language: str,
-    scheme: str,
+    open_portal: OpenPortal, check_page: Callable[[Page], None], language: str, scheme: str
 ) -> None:
     portal = open_portal(language, color_scheme=scheme, viewport={"width": 360, "height": 800})
     portal.sign_in("admin", PASSWORD)

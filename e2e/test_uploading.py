@@ -42,9 +42,7 @@ def choose(portal: PortalPages, paths: list[Path]) -> None:
 
 
 def test_forty_files_of_which_three_fail_by_keyboard(
-    open_portal: OpenPortal,
-    assert_accessible: Callable[[Page], None],
-    tmp_path: Path,
+    open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
 ) -> None:
     portal = open_portal(viewport={"width": 360, "height": 800})
     page, summary = portal.page, "37 of 40 stored, 3 failed"

@@ -56,11 +56,7 @@ _FULL_SHARE = 0.5
 
 
 def read_records(
-    reader: str,
-    file: FileToRead,
-    *,
-    broken: type[PortalError] = BrokenFile,
-    **options: Any,
+    reader: str, file: FileToRead, *, broken: type[PortalError] = BrokenFile, **options: Any
 ) -> Generator[dict[str, Any], None, None]:
     """Yield the records of `readers/{reader}.py` for a file as they arrive.
 

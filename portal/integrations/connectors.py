@@ -192,9 +192,7 @@ class VectorStoreManager(_Connected):
             source = open_source(self._source_context(), kind, address)
             self._follow(collection, _Followed(source, address))
         log.info(
-            "vector store is in step",
-            collection=self.collection_name,
-            records=collection.count(),
+            "vector store is in step", collection=self.collection_name, records=collection.count()
         )
 
     def _source_context(self) -> SourceContext:

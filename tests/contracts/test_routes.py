@@ -112,8 +112,7 @@ def test_log_of_an_unforeseen_error_holds_no_values(
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/documents?q=%00", "/search?q=x&domain=%00", "/login?next=%00", "/documents?%00=1"],
+    "path", ["/documents?q=%00", "/search?q=x&domain=%00", "/login?next=%00", "/documents?%00=1"]
 )
 def test_nul_in_an_address_is_refused_in_words(app: Flask, portal: Portal, path: str) -> None:
     assert app.test_client().get(path, headers=portal.headers()).status_code == 400

@@ -34,10 +34,7 @@ def garden(portal: Portal) -> Portal:
 def test_weights_of_a_search_are_those_of_dynamic_config(garden: Portal) -> None:
     """000: semantic_weight and bm25_weight are read from dynamic_config, 0.7 and 0.3 by default."""
     request = SearchRequest(
-        query="quince trees pruned",
-        top_n=12,
-        fusion=Fusion.WEIGHTED,
-        as_shown=True,
+        query="quince trees pruned", top_n=12, fusion=Fusion.WEIGHTED, as_shown=True
     )
 
     def weighted(vector: float, words: float) -> bool:

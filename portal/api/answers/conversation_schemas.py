@@ -132,8 +132,7 @@ class ReplayModel(ResponseModel):
     enabled_count: int
     document_count: int
     search_query: str = Field(
-        description="what was searched for in addition to the question",
-        examples=["年假有多少天？"],
+        description="what was searched for in addition to the question", examples=["年假有多少天？"]
     )
     further_queries: list[str] = Field(description="queries chosen by the model", examples=[[]])
     search_method: str = Field(examples=["hybrid"])

@@ -244,11 +244,7 @@ def set_member(folder_id: UUID, json_data: MemberBody) -> MemberListModel:
     Takes effect while the folder's visibility is `members`. 404 for an unknown user or group.
     """
     folder_members.set_member(
-        *context.caller(),
-        folder_id,
-        kind=json_data.kind,
-        name=json_data.name,
-        role=json_data.role,
+        *context.caller(), folder_id, kind=json_data.kind, name=json_data.name, role=json_data.role
     )
     return _members(folder_id)
 

@@ -7,13 +7,7 @@ from uuid import UUID
 from pydantic import Field, StrictBool
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.schemas import (
-    TEXT_CURSOR,
-    CleanText,
-    RequestModel,
-    ResponseModel,
-    cursor_field,
-)
+from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel, cursor_field
 from portal.domain.documents.selection import SelectionPage, SelectionSource
 from portal.http import context
 from portal.services.documents import selections

@@ -210,8 +210,7 @@ class HybridBody(WithinBody):
         None, description="relative to the sum of both weights; default: as configured, 0.3"
     )
     fusion_method: Literal["weighted_sum", "rrf"] | None = Field(
-        None,
-        description="add up scores, or use ranks only; default: as configured, weighted_sum",
+        None, description="add up scores, or use ranks only; default: as configured, weighted_sum"
     )
     rrf_k: int | None = Field(
         None, ge=1, le=1000, description="the constant k of rrf; default: as configured, 60"

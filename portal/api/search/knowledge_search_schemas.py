@@ -7,16 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from portal.api.schemas import (
-    CleanText,
-    PageLabel,
-    RequestModel,
-    ResponseModel,
-    ScopeBody,
-)
-from portal.domain.documents import (
-    DocumentStatus,
-)
+from portal.api.schemas import CleanText, PageLabel, RequestModel, ResponseModel, ScopeBody
+from portal.domain.documents import DocumentStatus
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
     MAX_RESULTS,

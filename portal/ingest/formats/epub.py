@@ -15,8 +15,7 @@ EXTRACTOR = "epub"
 
 # Tags around the body, which would end the page that the chapters are joined into.
 _AROUND_BODY = re.compile(
-    r"\A.*?<body\b[^>]*>|</body\s*>.*\Z|<\?xml[^>]*\?>|<!doctype[^>]*>",
-    re.IGNORECASE | re.DOTALL,
+    r"\A.*?<body\b[^>]*>|</body\s*>.*\Z|<\?xml[^>]*\?>|<!doctype[^>]*>", re.IGNORECASE | re.DOTALL
 )
 
 

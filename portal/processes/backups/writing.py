@@ -18,13 +18,7 @@ from portal.database.embedded import EmbeddedPostgres
 from portal.domain.people.audit import AuditEvent
 from portal.errors import BackupRefused
 from portal.processes.backups import recording
-from portal.processes.backups.archive import (
-    DATABASE,
-    SECRET_KEY,
-    Writer,
-    new_file,
-    read_archive,
-)
+from portal.processes.backups.archive import DATABASE, SECRET_KEY, Writer, new_file, read_archive
 from portal.processes.backups.encryption import Lock, encrypting
 from portal.processes.backups.manifest import Manifest
 from portal.settings import Settings

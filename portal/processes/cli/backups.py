@@ -25,11 +25,7 @@ from portal.processes.cli.base import DATA_DIR, load_settings, main
 @DATA_DIR
 @click.pass_context
 def backup(
-    ctx: click.Context,
-    file: Path,
-    force: bool,
-    encrypt: bool | None,
-    passphrase_file: Path | None,
+    ctx: click.Context, file: Path, force: bool, encrypt: bool | None, passphrase_file: Path | None
 ) -> None:
     """Write a backup of everything to FILE, which must not exist. The portal may go on serving. The
     backup is verified before it is put in place.

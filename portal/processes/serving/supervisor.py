@@ -67,13 +67,7 @@ class SupervisedDatabase:
             log.error("the database server does not start", reason=str(error))
 
 
-def serve(
-    settings: Settings,
-    *,
-    host: str,
-    port: int,
-    workers: int,
-) -> int:
+def serve(settings: Settings, *, host: str, port: int, workers: int) -> int:
     """Serve until SIGINT or SIGTERM; return 0. Raises ServerSetup when it cannot start."""
     data_dir = settings.data_dir.expanduser().resolve()
     stopping = threading.Event()

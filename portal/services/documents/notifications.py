@@ -5,10 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from portal.domain.documents.notifications import (
-    MAX_NAMED,
-    Notification,
-)
+from portal.domain.documents.notifications import MAX_NAMED, Notification
 from portal.domain.people import User
 from portal.errors import existing
 from portal.services import Services

@@ -19,12 +19,7 @@ from portal.store.session import Session
 
 
 def delete_account(
-    services: Services,
-    actor: User,
-    user_id: UUID,
-    *,
-    documents: DocumentFate,
-    heir_name: str = "",
+    services: Services, actor: User, user_id: UUID, *, documents: DocumentFate, heir_name: str = ""
 ) -> None:
     """Delete an account with its conversations, tokens and settings, all or nothing. Administrators
     delete any account, other users their own. `heir_name` is the user who gets the documents.
@@ -101,11 +96,7 @@ def _delete(
 
 
 def _find_new_owner(
-    session: Session,
-    row: UserRow,
-    actor: User | None,
-    documents: DocumentFate,
-    heir_name: str,
+    session: Session, row: UserRow, actor: User | None, documents: DocumentFate, heir_name: str
 ) -> UserRow | None:
     """Return the new owner of the documents that stay."""
     if documents is DocumentFate.PURGE:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.people import User, require_admin
-from portal.domain.people.groups import (
-    MAX_GROUP_NAME_CHARACTERS,
-    OpenedGroup,
-)
+from portal.domain.people.groups import MAX_GROUP_NAME_CHARACTERS, OpenedGroup
 from portal.errors import N_, InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind

@@ -319,9 +319,7 @@ def mark_read(
     """Mark these notifications of a user read, or all, or all `until` a moment: those that arrived
     while the user was looking stay unread. Other users' notifications are left as they are."""
     statement = update(NotificationRow).where(
-        NotificationRow.user_id == user.id,
-        NotificationRow.read_at.is_(None),
-        _is_for_device(user),
+        NotificationRow.user_id == user.id, NotificationRow.read_at.is_(None), _is_for_device(user)
     )
     if ids is not None:
         statement = statement.where(NotificationRow.id.in_(ids))

@@ -24,12 +24,7 @@ from portal.errors import Message
 from portal.store.documents import vocabulary
 from portal.store.documents.folders import folder_visible_to
 from portal.store.documents.ingestion import files
-from portal.store.documents.selection import (
-    PORTAL_COLLECTION,
-    editable_by,
-    listed_for,
-    passes_gate,
-)
+from portal.store.documents.selection import PORTAL_COLLECTION, editable_by, listed_for, passes_gate
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -365,8 +360,7 @@ def list_news(
         .join(JobRow, JobRow.id == DocumentRow.current_job_id)
         .join(StoredFileRow, StoredFileRow.id == JobRow.file_id)
         .where(
-            StoredFileRow.created_at > since,
-            StoredFileRow.uploaded_by.is_distinct_from(user.id),
+            StoredFileRow.created_at > since, StoredFileRow.uploaded_by.is_distinct_from(user.id)
         )
         .add_columns(StoredFileRow.created_at.label("at"), is_version.label("is_version"))
         .order_by(StoredFileRow.created_at.desc(), DocumentRow.id)

@@ -35,12 +35,7 @@ _FILE_STEM = r"regexp_replace(d.file_name, '\.[^.]*$', '')"
 
 
 def nearest(
-    session: Session,
-    model: RegisteredModel,
-    vector: Vector,
-    *,
-    search: SearchSettings,
-    limit: int,
+    session: Session, model: RegisteredModel, vector: Vector, *, search: SearchSettings, limit: int
 ) -> list[Neighbour]:
     """Return the nearest chunks to a query vector by one model, as its index finds them."""
     candidates = limit * model.candidate_factor

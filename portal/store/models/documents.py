@@ -349,11 +349,7 @@ class JobRow(Base):
 
     __table_args__ = (
         Index("ix_jobs_created_at", "created_at", "id"),
-        Index(
-            "ix_jobs_turn",
-            "turn",
-            postgresql_where=text("status IN ('queued', 'processing')"),
-        ),
+        Index("ix_jobs_turn", "turn", postgresql_where=text("status IN ('queued', 'processing')")),
         CheckConstraint(
             "status IN ('queued', 'processing', 'ready', 'failed', 'cancelled')",
             name="status_known",

@@ -69,9 +69,7 @@ def first_active_admin(session: Session, *, other_than: UUID | None = None) -> U
     return session.scalar(
         select(UserRow)
         .where(
-            UserRow.is_admin,
-            UserRow.disabled_at.is_(None),
-            UserRow.id.is_distinct_from(other_than),
+            UserRow.is_admin, UserRow.disabled_at.is_(None), UserRow.id.is_distinct_from(other_than)
         )
         .order_by(UserRow.created_at, UserRow.id)
         .limit(1)

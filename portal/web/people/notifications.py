@@ -262,7 +262,5 @@ def _bell_of_page() -> BellState | None:
 
 def init_app(app: Flask) -> None:
     app.jinja_env.globals.update(
-        bell_of_page=_bell_of_page,
-        notification_words=notification_words,
-        batch_counts=batch_counts,
+        bell_of_page=_bell_of_page, notification_words=notification_words, batch_counts=batch_counts
     )

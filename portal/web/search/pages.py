@@ -12,14 +12,7 @@ from flask import Response, make_response, render_template, request, url_for
 from flask_babel import gettext
 
 from portal.domain.documents import DocumentFilter, DocumentSummary
-from portal.domain.search import (
-    MAX_RESULTS,
-    Fusion,
-    SearchHit,
-    SearchMode,
-    SearchOutcome,
-    Span,
-)
+from portal.domain.search import MAX_RESULTS, Fusion, SearchHit, SearchMode, SearchOutcome, Span
 from portal.domain.search.explaining import WhyNot
 from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context

@@ -158,11 +158,7 @@ def test_statement_that_is_wrong_is_no_fault_of_the_server(database: Database, s
 
 @pytest.mark.parametrize(("module", "name"), [(engine, "read_context"), (search_store, "sending")])
 def test_search_whose_server_is_gone_is_a_503(
-    client: FlaskClient,
-    portal: Portal,
-    monkeypatch: pytest.MonkeyPatch,
-    module: object,
-    name: str,
+    client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch, module: object, name: str
 ) -> None:
     portal.add("The office closes at six.")
     headers, body = portal.headers(), {"query": "office"}

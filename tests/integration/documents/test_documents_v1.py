@@ -240,9 +240,7 @@ def of(services: Services) -> Portal:
 # --- one hit a document -------------------------------------------------------------------------
 
 
-def test_document_is_shown_once_by_its_best_chunk(
-    make_services: Callable[..., Services],
-) -> None:
+def test_document_is_shown_once_by_its_best_chunk(make_services: Callable[..., Services]) -> None:
     services = make_services(ingest={"chunk_tokens": 50})
     portal = of(services)
     filler = "The weather of this coast changes every hour, and sailors watch it closely. " * 12

@@ -305,9 +305,7 @@ def test_attackers_do_not_lock_a_user_out_of_a_known_browser(open_portal) -> Non
     assert [by_form(theirs, "guess") for _ in range(12)] == [401] * 10 + [429] * 2
 
 
-def test_attackers_do_not_lock_a_user_out_of_a_known_address(
-    open_portal,
-) -> None:
+def test_attackers_do_not_lock_a_user_out_of_a_known_address(open_portal) -> None:
     few = {"enabled": False, "sign_in_name": "2 per hour", "sign_in": "100 per minute"}
     _, client = open_portal(rate_limits=few)
     home, office = "192.0.2.200", "2001:db8:1:2::1"

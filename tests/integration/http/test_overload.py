@@ -69,9 +69,7 @@ def test_waiting_requests_are_refused_after_their_patience() -> None:
     assert places.waiting == 0
 
 
-def test_every_end_of_a_request_frees_its_place(
-    make_services: Callable[..., Services],
-) -> None:
+def test_every_end_of_a_request_frees_its_place(make_services: Callable[..., Services]) -> None:
     services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})
     portal = Portal.of(services)
     app = create_app(services)

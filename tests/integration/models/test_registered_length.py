@@ -93,9 +93,7 @@ def test_comparison_with_a_model_of_another_length_reports_it(
             comparison.compare(portal.services, "hashing-384", NAME)
 
 
-def test_chunks_of_another_length_name_both_lengths(
-    make_services: Callable[..., Services],
-) -> None:
+def test_chunks_of_another_length_name_both_lengths(make_services: Callable[..., Services]) -> None:
     with fake_endpoint(dimensions=REGISTERED) as endpoint:
         portal = serve(make_services, endpoint)
         added = portal.add("The last train leaves at nine.", name="train.txt")

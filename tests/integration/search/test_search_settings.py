@@ -257,9 +257,7 @@ def test_fuzzy_results_say_how_like_they_are_and_the_threshold_cuts_spellings(
     def results(query: str, **words: Any) -> list[Any]:
         client = create_app(make_services(search={"text": words})).test_client()
         answer = client.post(
-            "/api/v1/search/text",
-            json={"query": query, "fuzzy": True},
-            headers=portal.headers(),
+            "/api/v1/search/text", json={"query": query, "fuzzy": True}, headers=portal.headers()
         )
         return answer.json["data"]["results"]
 

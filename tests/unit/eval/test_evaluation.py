@@ -9,13 +9,7 @@ from rich.console import Console
 
 from eval.__main__ import report
 from eval.engine import DEFAULT, METHODS, Found
-from eval.evaluation import (
-    Asked,
-    confidence_figures,
-    evaluate,
-    off_topic_questions,
-    other_script,
-)
+from eval.evaluation import Asked, confidence_figures, evaluate, off_topic_questions, other_script
 from eval.sets import Chunk, Question, QuestionSet
 
 

@@ -27,12 +27,7 @@ from portal.ingest import reader_process
 from portal.ingest.extraction import extract
 from portal.ingest.formats import pdf as pdf_format
 from portal.ingest.formats.pages import page_recognition
-from portal.ingest.formats.pages.page_layout import (
-    Line,
-    join_lines,
-    paragraphs,
-    readable,
-)
+from portal.ingest.formats.pages.page_layout import Line, join_lines, paragraphs, readable
 from portal.ingest.formats.pages.page_recognition import in_words
 from portal.ingest.formats.pages.pdf_headings import outlined_headings
 from portal.ingest.formats.pages.running_lines import without_running_lines

@@ -67,9 +67,7 @@ def test_control_characters_are_written_out(written: io.StringIO, kind: str) -> 
     assert not set(RAW) & set("".join(lines)), lines
 
 
-def test_json_says_the_same_as_was_logged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_json_says_the_same_as_was_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     root = logging.getLogger()

@@ -62,12 +62,12 @@ CONTAINER = fields(
         *("allowPrivilegeEscalation", "readOnlyRootFilesystem", "capabilities"),
         allowPrivilegeEscalation={"const": False},
         readOnlyRootFilesystem={"const": True},
-        capabilities=fields("drop", drop={"const": ["ALL"]}),
+        capabilities=fields("drop", drop={"const": ["ALL"]})
     ),
     resources=fields(
         "requests", "limits",
         requests=fields("cpu", "memory", cpu=QUANTITY, memory=QUANTITY),
-        limits=fields("memory", memory=QUANTITY),
+        limits=fields("memory", memory=QUANTITY)
     ),
     volumeMounts=several(fields("name", "mountPath", name=NAME, mountPath=STRING)),
 )  # fmt: skip
@@ -111,8 +111,8 @@ METRIC = fields(
         target=fields(
             "type", "averageUtilization",
             type={"const": "Utilization"},
-            averageUtilization={"type": "integer", "minimum": 1, "maximum": 100},
-        ),
+            averageUtilization={"type": "integer", "minimum": 1, "maximum": 100}
+        )
     ),
 )  # fmt: skip
 PATH = fields(
@@ -132,9 +132,9 @@ SPECS = {
             "rollingUpdate",
             rollingUpdate=fields(
                 "maxUnavailable", "maxSurge", maxUnavailable=COUNT, maxSurge=COUNT
-            ),
+            )
         ),
-        template=TEMPLATE,
+        template=TEMPLATE
     ),
     ("batch/v1", "Job"): fields("template", backoffLimit=COUNT, template=TEMPLATE),
     ("v1", "Service"): fields(
@@ -142,7 +142,7 @@ SPECS = {
         selector=LABELS,
         ports=several(
             fields("name", "port", "targetPort", name=NAME, port=COUNT, targetPort=STRING)
-        ),
+        )
     ),
     ("policy/v1", "PodDisruptionBudget"): fields(
         "minAvailable", "selector", minAvailable=COUNT, selector=SELECTOR
@@ -152,7 +152,7 @@ SPECS = {
         scaleTargetRef=TARGET,
         minReplicas=COUNT,
         maxReplicas=COUNT,
-        metrics=several(METRIC),
+        metrics=several(METRIC)
     ),
     ("networking.k8s.io/v1", "Ingress"): fields(
         "rules",
@@ -160,7 +160,7 @@ SPECS = {
         tls=several(fields("hosts", "secretName", hosts=several(STRING), secretName=NAME)),
         rules=several(
             fields("host", "http", host=STRING, http=fields("paths", paths=several(PATH)))
-        ),
+        )
     ),
 }  # fmt: skip
 

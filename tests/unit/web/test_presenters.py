@@ -18,8 +18,7 @@ from portal.web.answers.rendering import writer_words
 
 
 @given(
-    st.text(max_size=60),
-    st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70)), max_size=8),
+    st.text(max_size=60), st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70)), max_size=8)
 )
 def test_segments_of_any_spans_join_to_the_text(text, pairs):
     pieces = presenters.segments(text, [Span(start, end) for start, end in pairs if start >= 0])

@@ -8,13 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from portal.api.documents.schemas.jobs import FailureModel, JobModel
-from portal.api.schemas import (
-    TEXT_CURSOR,
-    CleanText,
-    RequestModel,
-    ResponseModel,
-    cursor_field,
-)
+from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel, cursor_field
 from portal.domain.documents import (
     DocumentFilter,
     DocumentSort,

@@ -71,9 +71,7 @@ def _is_line(text: str, start: int, end: int) -> bool:
 
 
 def styled_headings(
-    paragraphs_by_page: Sequence[Sequence[Paragraph]],
-    text: str,
-    ranges: Sequence[tuple[int, int]],
+    paragraphs_by_page: Sequence[Sequence[Paragraph]], text: str, ranges: Sequence[tuple[int, int]]
 ) -> tuple[Heading, ...]:
     """Return short paragraphs in larger or bold type; the largest is level one."""
     amount: Counter[tuple[float, str]] = Counter()

@@ -20,22 +20,11 @@ from uuid import UUID
 
 import structlog
 
-from portal.domain.documents import (
-    Chunk,
-    ExtractedText,
-    Heading,
-    Page,
-)
+from portal.domain.documents import Chunk, ExtractedText, Heading, Page
 from portal.domain.documents.jobs import JobStage, JobStatus
 from portal.domain.documents.notifications import NotificationKind
 from portal.domain.documents.structure import Block
-from portal.errors import (
-    DatabaseUnavailable,
-    EmptyFile,
-    PortalError,
-    StorageFull,
-    is_disk_full,
-)
+from portal.errors import DatabaseUnavailable, EmptyFile, PortalError, StorageFull, is_disk_full
 from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
 from portal.ingest.formats import FORMATS
@@ -155,10 +144,7 @@ def index_document(
 
 
 def _index(
-    services: Services,
-    attempt: Attempt,
-    should_stop: Callable[[], bool],
-    reading: _Reading,
+    services: Services, attempt: Attempt, should_stop: Callable[[], bool], reading: _Reading
 ) -> None:
     with tracing.span("ingest.extract", media_type=attempt.media_type):
         extracted = _extract(services, attempt, reading)
@@ -245,10 +231,7 @@ def _copy_file(services: Services, attempt: Attempt, path: Path) -> None:
 
 
 def _store_chunks(
-    services: Services,
-    attempt: Attempt,
-    chunks: Sequence[Chunk],
-    should_stop: Callable[[], bool],
+    services: Services, attempt: Attempt, chunks: Sequence[Chunk], should_stop: Callable[[], bool]
 ) -> None:
     """Embed and store chunks in batches, each in one transaction. The next batch is embedded while
     one is stored."""

@@ -6,10 +6,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure
-from portal.domain.documents.jobs import (
-    ENDED_WITHOUT_TEXT,
-    ListedJob,
-)
+from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, ListedJob
 from portal.domain.people import User
 from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
 from portal.services import Services

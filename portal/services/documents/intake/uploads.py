@@ -159,11 +159,7 @@ def check(services: Services, user: User, file: Upload, title: str | None = None
 
 
 def _store(
-    services: Services,
-    session: Session,
-    user: User,
-    file: CheckedFile,
-    terms: _Terms,
+    services: Services, session: Session, user: User, file: CheckedFile, terms: _Terms
 ) -> UploadReceipt:
     present = document_store.find_duplicate(session, owner_id=user.id, sha256=file.sha256)
     if present is not None:

@@ -106,9 +106,7 @@ def _store(
     size_bytes = file.size_bytes
     with quotas.room_for(services, session, owner_id, name=file.file_name, size_bytes=size_bytes):
         return job_store.add_job(
-            session,
-            document_id=document.id,
-            file_id=uploads.store_original(session, user, file),
+            session, document_id=document.id, file_id=uploads.store_original(session, user, file)
         )
 
 
@@ -131,12 +129,7 @@ def find_unread(services: Services, user: User, document_id: UUID) -> UnreadVers
 
 
 def list_revisions(
-    services: Services,
-    user: User,
-    document_id: UUID,
-    *,
-    cursor: str | None = None,
-    limit: int = 50,
+    services: Services, user: User, document_id: UUID, *, cursor: str | None = None, limit: int = 50
 ) -> RevisionPage:
     """Return a document's revisions, latest first. Raises NotFound, MalformedRequest on a bad
     cursor."""

@@ -21,12 +21,7 @@ from portal.errors import NotFound, existing
 from portal.services import Services
 from portal.services.documents import library
 from portal.store.operations import questions as question_store
-from portal.store.operations.questions import (
-    CitedDocument,
-    ReportedQuestion,
-    SavedQuestion,
-    Week,
-)
+from portal.store.operations.questions import CitedDocument, ReportedQuestion, SavedQuestion, Week
 
 PERIODS = (7, 30, 90)
 MAX_GOLD_CHARACTERS = 500

@@ -12,21 +12,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
-from portal.domain.documents.sources import (
-    Change,
-    FolderSource,
-    ListedChange,
-    SourceItem,
-    SyncRun,
-)
+from portal.domain.documents.sources import Change, FolderSource, ListedChange, SourceItem, SyncRun
 from portal.store.documents import folders as folder_store
-from portal.store.models import (
-    DocumentRow,
-    FolderSourceRow,
-    SourceHostRow,
-    SourceItemRow,
-    UserRow,
-)
+from portal.store.models import DocumentRow, FolderSourceRow, SourceHostRow, SourceItemRow, UserRow
 
 MAX_WAIT_S = 120
 

@@ -69,11 +69,7 @@ def read_progress(
     """Return the progress of these documents of an owner, unordered and without deleted ones."""
     rows = session.execute(
         select(
-            DocumentRow.id,
-            DocumentRow.status,
-            DocumentRow.error,
-            JobRow.stage,
-            JobRow.done_count,
+            DocumentRow.id, DocumentRow.status, DocumentRow.error, JobRow.stage, JobRow.done_count
         )
         .join(JobRow, JobRow.id == NEWEST_JOB)
         .where(

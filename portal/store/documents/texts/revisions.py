@@ -70,8 +70,7 @@ def _select_published(document_id: UUID) -> Select[Any]:
             UserRow, UserRow.id == func.coalesce(StoredFileRow.uploaded_by, DocumentRow.owner_id)
         )
         .where(
-            DocumentRevisionRow.document_id == document_id,
-            JobRow.status == JobStatus.READY.value,
+            DocumentRevisionRow.document_id == document_id, JobRow.status == JobStatus.READY.value
         )
     )
     return cast("Select[Any]", statement)

@@ -23,10 +23,7 @@ class Api:
     def post(self, body: Any) -> Any:
         # Serialised here, so that lone surrogates can be sent too.
         return self.client.post(
-            self.path,
-            data=json.dumps(body),
-            content_type="application/json",
-            headers=self.headers,
+            self.path, data=json.dumps(body), content_type="application/json", headers=self.headers
         )
 
     def add(self, content: str = ADDED, **more: Any) -> dict[str, Any]:

@@ -52,10 +52,7 @@ def send_named(client: FlaskClient, portal: Portal, name: str, data: bytes) -> T
 
 @pytest.mark.parametrize("make", [hostile_files, more_hostile_files])
 def test_each_hostile_file_ends_as_it_must(
-    client: FlaskClient,
-    portal: Portal,
-    tmp_path: Path,
-    make: Callable[[], Iterator[Hostile]],
+    client: FlaskClient, portal: Portal, tmp_path: Path, make: Callable[[], Iterator[Hostile]]
 ) -> None:
     wrong: dict[str, str] = {}
     before = _peak_kb(forget=True)

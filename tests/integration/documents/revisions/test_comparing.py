@@ -9,21 +9,12 @@ import pytest
 from flask.testing import FlaskClient
 
 from portal.domain.documents import Visibility
-from portal.errors import (
-    NotFound,
-)
+from portal.errors import NotFound
 from portal.services.documents import library
 from portal.services.documents.versions import comparisons, revision_changes, revisions
 from tests.conftest import Portal
 from tests.factories.uploads import upload
-from tests.integration.documents.revisions.versions import (
-    FIRST,
-    SECOND,
-    THIRD,
-    body,
-    read,
-    send,
-)
+from tests.integration.documents.revisions.versions import FIRST, SECOND, THIRD, body, read, send
 
 
 def test_texts_that_would_take_too_long_are_not_compared(

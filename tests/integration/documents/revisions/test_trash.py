@@ -12,9 +12,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import DocumentStatus
-from portal.errors import (
-    NotFound,
-)
+from portal.errors import NotFound
 from portal.services import Services
 from portal.services.documents import library, trash
 from portal.services.operations import maintenance

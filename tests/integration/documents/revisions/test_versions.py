@@ -12,14 +12,7 @@ from sqlalchemy import text
 from portal.domain.conversations import SourceState
 from portal.domain.documents import DocumentStatus, Visibility
 from portal.domain.search import SearchRequest
-from portal.errors import (
-    AlreadyElsewhere,
-    Conflict,
-    EmptyFile,
-    Forbidden,
-    NotFound,
-    UploadedAgain,
-)
+from portal.errors import AlreadyElsewhere, Conflict, EmptyFile, Forbidden, NotFound, UploadedAgain
 from portal.services.answers import citing, conversations
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing, jobs, rereading
@@ -249,10 +242,7 @@ def test_outcome_of_a_file_is_reported(portal: Portal, client: FlaskClient) -> N
     def post(content: str) -> str:
         data = {"file": (upload(content), "new.txt")}
         return client.post(
-            f"/documents/{document.id}/revisions",
-            data=data,
-            headers=headers,
-            follow_redirects=True,
+            f"/documents/{document.id}/revisions", data=data, headers=headers, follow_redirects=True
         ).text
 
     assert "already the current version." in post(FIRST)

@@ -17,9 +17,7 @@ from portal.services.documents import folders, library, selections
 from portal.services.documents.ingestion import attempts
 from portal.store.documents import rows as document_store
 from portal.store.session import Session
-from tests.integration.documents.selection.selection_model import (
-    Asker,
-)
+from tests.integration.documents.selection.selection_model import Asker
 from tests.integration.documents.selection.small_portal import (
     DOMAINS,
     FOLDERS,

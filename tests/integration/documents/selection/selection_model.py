@@ -159,11 +159,7 @@ class Library:
                     yield document, chunk
 
     def answer(
-        self,
-        asker: Asker,
-        conversation: UUID | None,
-        question: Question,
-        mode: str,
+        self, asker: Asker, conversation: UUID | None, question: Question, mode: str
     ) -> set[UUID]:
         """Return the chunks that a search without a limit finds; a phrase that occurs nowhere is
         searched for again as words."""

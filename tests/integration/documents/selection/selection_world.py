@@ -19,10 +19,7 @@ from portal.services.search import engine
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from tests.integration.documents.selection.selection_changes import CHANGES, Changes
-from tests.integration.documents.selection.selection_model import (
-    Asker,
-    Question,
-)
+from tests.integration.documents.selection.selection_model import Asker, Question
 from tests.integration.documents.selection.small_portal import (
     DOMAINS,
     MAX_CHUNKS,
@@ -62,10 +59,7 @@ class World(Changes):
         search = self._search if is_whole else self._search_chunks
         found = search(services, user, conversation, question, step.mode)
         expected = self.model.answer(
-            Asker(user.id, user.is_admin),
-            conversation,
-            question,
-            step.mode.value,
+            Asker(user.id, user.is_admin), conversation, question, step.mode.value
         )
         assert set(found) == expected, (user.name, conversation, question)
         assert len(found) == len(expected), "a passage stands twice"

@@ -22,11 +22,7 @@ from portal.services.people import accounts
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 from portal.text.terms.analyser import analyser_version
-from tests.integration.documents.selection.selection_model import (
-    Chunk,
-    Document,
-    Library,
-)
+from tests.integration.documents.selection.selection_model import Chunk, Document, Library
 
 PASSWORD = "correct horse battery"
 # To the analyser each is a single word, and no inflection of another.

@@ -19,9 +19,7 @@ from tests.integration.documents.uploads.sending import DOCUMENTS, MB, rows_of, 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
 
-def test_form_stores_valid_files_and_reports_the_outcome_of_each(
-    small: Portal,
-) -> None:
+def test_form_stores_valid_files_and_reports_the_outcome_of_each(small: Portal) -> None:
     portal, client = small, create_app(small.services).test_client()
     headers, ada = portal.headers(), portal.user("ada")
     portal.add(b"known", name="known.txt")

@@ -78,10 +78,7 @@ def refuse(error: Exception) -> Callable[..., None]:
     ],
 )
 def test_errors_in_the_middle_of_a_search(
-    portal: Portal,
-    written: Read,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
+    portal: Portal, written: Read, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(respelling, "parse_query", refuse(error))
     client = portal.client()

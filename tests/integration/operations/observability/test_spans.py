@@ -143,10 +143,7 @@ def test_job_of_a_worker_is_within_the_request_that_queued_it(
 
 
 def test_no_span_has_words_names_passwords_or_tokens(
-    client: FlaskClient,
-    portal: Portal,
-    collected: Collected,
-    monkeypatch: pytest.MonkeyPatch,
+    client: FlaskClient, portal: Portal, collected: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = portal.token(portal.user("mauve-ada"))
     headers = {

@@ -6,10 +6,7 @@ from collections.abc import Callable
 
 from flask.testing import FlaskClient
 
-from portal.errors import (
-    InvalidToken,
-    PortalError,
-)
+from portal.errors import InvalidToken, PortalError
 from portal.services import Services
 from portal.services.people import tokens
 from tests.conftest import Portal

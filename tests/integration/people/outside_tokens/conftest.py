@@ -10,12 +10,7 @@ import pytest
 from portal.services import Services
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
-from tests.factories.servers.issuer import (
-    AUDIENCE,
-    ISSUER,
-    JwksServer,
-    jwks_server,
-)
+from tests.factories.servers.issuer import AUDIENCE, ISSUER, JwksServer, jwks_server
 from tests.integration.people.outside_tokens.asking import MakePortal
 
 

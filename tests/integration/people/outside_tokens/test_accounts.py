@@ -10,21 +10,12 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner
 
-from portal.errors import (
-    InvalidToken,
-    NoSuchAccount,
-    UnknownSubject,
-)
+from portal.errors import InvalidToken, NoSuchAccount, UnknownSubject
 from portal.processes.cli import main
 from portal.services.people import accounts, tokens
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
-from tests.factories.servers.issuer import (
-    AUDIENCE,
-    ISSUER,
-    claims,
-    sign,
-)
+from tests.factories.servers.issuer import AUDIENCE, ISSUER, claims, sign
 from tests.integration.people.outside_tokens.asking import (
     DOCUMENTS,
     MakePortal,
@@ -115,9 +106,7 @@ def test_outside_user_named_admin_gets_a_separate_account(make_portal: MakePorta
     assert tokens.authenticate(portal.services, sign(renamed)).user.id == who.user.id
 
 
-def test_account_without_a_password_accepts_none(
-    make_portal: MakePortal,
-) -> None:
+def test_account_without_a_password_accepts_none(make_portal: MakePortal) -> None:
     portal = make_portal(create_accounts=True)
     tokens.authenticate(portal.services, sign(claims(preferred_username="grace")))
     client = client_of(portal)

@@ -11,11 +11,7 @@ from pathlib import Path
 import jwt
 import pytest
 
-from portal.errors import (
-    InvalidSetting,
-    InvalidToken,
-    IssuerUnavailable,
-)
+from portal.errors import InvalidSetting, InvalidToken, IssuerUnavailable
 from portal.services.people import tokens
 from portal.services.people.federation import outside_accounts
 from portal.services.people.federation.issuer_keys import IssuerKeys, create_issuer_keys, parse_keys

@@ -13,9 +13,7 @@ import jwt
 import pytest
 
 from portal.domain.people import TokenKind
-from portal.errors import (
-    InvalidToken,
-)
+from portal.errors import InvalidToken
 from portal.services import Services
 from portal.services.people import tokens
 from tests.conftest import Portal

@@ -137,16 +137,12 @@ def test_search_without_the_keyword_index_uses_meaning_reports_it_and_recovers(
 def test_index_that_is_invalid_costs_no_result_and_is_rebuilt(filled: Portal) -> None:
     """An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index behind."""
     execute(
-        filled,
-        f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass",
+        filled, f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass"
     )
     assert titles(ask(filled))[:1] == ["leave"]
     setup.repair_keyword_index(filled.services)
     assert is_whole(ask(filled))
-    assert execute(
-        filled,
-        IS_VALID,
-    ) == [True]
+    assert execute(filled, IS_VALID) == [True]
 
 
 @needs_bm25

@@ -101,9 +101,7 @@ def test_hybrid_is_semantic_and_reports_it(plain: Portal) -> None:
     assert {result["source"] for result in found["results"]} == {"vector"}
 
 
-def test_hybrid_without_a_model_falls_back_to_words(
-    make_services: Callable[..., Services],
-) -> None:
+def test_hybrid_without_a_model_falls_back_to_words(make_services: Callable[..., Services]) -> None:
     with fake_endpoint(dimensions=64) as endpoint:
         embedding = {
             "provider": "openai", "model": "some", "api_base": endpoint.url, "dimensions": 64,

@@ -147,13 +147,7 @@ def find(
     corpus: SyntheticCorpus, user: User, query: str, vector: Any, **wishes: Any
 ) -> tuple[list[Candidate], Trace]:
     return chunk_search.find_chunks(
-        corpus.services,
-        user,
-        query,
-        vector,
-        model=corpus.model,
-        total_chunks=corpus.size,
-        **wishes,
+        corpus.services, user, query, vector, model=corpus.model, total_chunks=corpus.size, **wishes
     )
 
 
@@ -318,12 +312,7 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
             )
         process = corpus.with_settings(plan=NEVER, bm25_k1=shape.k1, bm25_b=shape.b)
         plain, _ = find(
-            process,
-            corpus.admin,
-            query,
-            corpus.vectors[0],
-            mode=SearchMode.KEYWORD,
-            limit=100,
+            process, corpus.admin, query, corpus.vectors[0], mode=SearchMode.KEYWORD, limit=100
         )
         assert filtered
         assert plain
@@ -492,8 +481,7 @@ def test_matches_that_are_all_outside_end_the_search(corpus: SyntheticCorpus) ->
         if not any("common" in corpus.terms[2 * place + n] for n in range(CHUNKS_A_DOCUMENT))
     ]
     user = corpus.user_with(
-        "without a match",
-        np.isin(np.arange(corpus.size // CHUNKS_A_DOCUMENT), without),
+        "without a match", np.isin(np.arange(corpus.size // CHUNKS_A_DOCUMENT), without)
     )
     for plan in PLANS.values():
         process = corpus.with_settings(plan=plan)

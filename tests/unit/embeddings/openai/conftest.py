@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.factories.servers.endpoint import (
-    FakeEndpoint,
-    fake_endpoint,
-)
+from tests.factories.servers.endpoint import FakeEndpoint, fake_endpoint
 
 
 @pytest.fixture

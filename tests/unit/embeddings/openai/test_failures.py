@@ -19,10 +19,7 @@ from cryptography.x509.oid import NameOID
 from portal.embeddings.providers.breaker import CircuitBreaker
 from portal.embeddings.providers.openai import OpenAIEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, Message
-from tests.factories.servers.endpoint import (
-    Reply,
-    dead_port,
-)
+from tests.factories.servers.endpoint import Reply, dead_port
 from tests.unit.embeddings.openai.endpoint import SLACK_S, embedder
 
 

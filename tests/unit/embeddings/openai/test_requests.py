@@ -17,10 +17,7 @@ from portal.embeddings.providers.breaker import CircuitBreaker
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.embeddings.providers.openai import _seconds
 from portal.errors import EmbedderUnavailable
-from tests.factories.servers.endpoint import (
-    Reply,
-    wait_until,
-)
+from tests.factories.servers.endpoint import Reply, wait_until
 from tests.unit.embeddings.openai.endpoint import SLACK_S, embedder
 
 
@@ -69,8 +66,7 @@ def test_endpoint_cannot_make_us_wait_for_hours(endpoint):
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"),
-    [("7", 7), ("0.5", 0.5), ("-3", 0), ("", 0), ("soon", 0), ("nan", 0)],
+    ("header", "seconds"), [("7", 7), ("0.5", 0.5), ("-3", 0), ("", 0), ("soon", 0), ("nan", 0)]
 )
 def test_retry_after_in_seconds(header, seconds):
     assert _seconds(header) == seconds

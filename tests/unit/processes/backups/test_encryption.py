@@ -137,10 +137,7 @@ def test_no_plain_text_is_on_disk_during_writing(
         return copy(writer, content, note)
 
     monkeypatch.setattr(Writer, "_copy", look)
-    write(
-        tmp_path / "portal.tar.age",
-        any_lock(),
-    )
+    write(tmp_path / "portal.tar.age", any_lock())
     assert any(DUMP[-64:] not in each and len(each) > len(DUMP) for each in on_disk)
     assert not any(b"private document" in each for each in on_disk)
     assert [each.name for each in tmp_path.iterdir()] == ["portal.tar.age"]

@@ -11,11 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from portal.domain.documents import (
-    DocumentStatus,
-    DocumentSummary,
-    Visibility,
-)
+from portal.domain.documents import DocumentStatus, DocumentSummary, Visibility
 from portal.domain.documents.jobs import JobStatus
 from portal.errors import EmbedderUnavailable
 from portal.processes import importing, isolation
@@ -207,12 +203,7 @@ def test_import_that_waits_continues_after_an_error_that_passes(
     path = tmp_path / "again.txt"
     path.write_text(LONG, encoding="utf-8")
     status = importing.import_and_wait(
-        portal.services,
-        [path],
-        owner="admin",
-        domain=None,
-        visibility=Visibility.SHARED,
-        wait=True,
+        portal.services, [path], owner="admin", domain=None, visibility=Visibility.SHARED, wait=True
     )
     assert status == 0
     assert status_of(portal, document) is DocumentStatus.READY

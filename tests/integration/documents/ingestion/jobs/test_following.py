@@ -8,11 +8,7 @@ from uuid import UUID
 import pytest
 from flask.testing import FlaskClient
 
-from portal.domain.documents import (
-    DocumentStatus,
-    ExtractedText,
-    Visibility,
-)
+from portal.domain.documents import DocumentStatus, ExtractedText, Visibility
 from portal.domain.documents.jobs import JobStatus
 from portal.domain.people import User
 from portal.domain.search import SearchRequest

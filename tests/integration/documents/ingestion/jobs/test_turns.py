@@ -6,11 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from portal.domain.documents import (
-    DocumentStatus,
-    DocumentSummary,
-    ExtractedText,
-)
+from portal.domain.documents import DocumentStatus, DocumentSummary, ExtractedText
 from portal.domain.documents.jobs import JobStage, JobStatus
 from portal.processes import worker
 from portal.services.documents import library

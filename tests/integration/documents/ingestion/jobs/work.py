@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from portal.domain.documents import (
-    DocumentStatus,
-    DocumentSummary,
-)
+from portal.domain.documents import DocumentStatus, DocumentSummary
 from portal.domain.people import User
 from portal.processes import worker
 from portal.services.documents import library

@@ -39,8 +39,7 @@ def test_moving_to_another_collection_bumps_both(shelf: Shelf) -> None:
     def version(name: str) -> int:
         with shelf.services.database.begin() as session:
             return session.execute(
-                text("SELECT documents_version FROM collections WHERE name = :name"),
-                {"name": name},
+                text("SELECT documents_version FROM collections WHERE name = :name"), {"name": name}
             ).scalar_one()
 
     shelf.commit("INSERT INTO collections (name) VALUES ('other')")

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client import Metric
 
-from portal.errors import PortalError
+from portal.errors import PortalError, tree
 from portal.observability import metrics
 from portal.services.operations.reports import scraping
 from tests.conftest import Portal
@@ -116,11 +116,6 @@ def test_alerts_say_what_to_do() -> None:
 
 
 def test_codes_of_errors_are_few_and_say_nothing_private() -> None:
-    def tree(error: type[PortalError]) -> Iterator[type[PortalError]]:
-        yield error
-        for child in error.__subclasses__():
-            yield from tree(child)
-
     codes = {error.code for error in tree(PortalError)}
     assert len(codes) < 120
     assert all(re.fullmatch(r"[a-z0-9_]+", code) for code in codes)

@@ -23,3 +23,12 @@ def run_apart(function: Callable[..., T], *arguments: Any) -> T:
     """Call where no event loop runs: a browser that other tests drive leaves one in this thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result()
+
+
+def failing(error: Exception) -> Callable[..., None]:
+    """Return a function that raises the error, whatever its arguments."""
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise error
+
+    return fail

@@ -218,3 +218,10 @@ def _code(answer: httpx.Response) -> str:
     with contextlib.suppress(ValueError, KeyError, TypeError):
         return str(answer.json()["error"]["code"])
     return ""
+
+
+def found(client: httpx.Client, query: str, mode: str = "hybrid") -> list[str]:
+    """Return the documents that a search finds."""
+    answer = client.post("/api/knowledge/search", json={"query": query, "mode": mode})
+    assert answer.status_code == 200, answer.text
+    return [hit["document_id"] for hit in answer.json()["results"]]

@@ -22,6 +22,7 @@ from portal.services import Services
 from portal.services.people import accounts, sessions
 from tests.conftest import PASSWORD, make_settings
 from tests.faults.conftest import Tally
+from tests.faults.people import found
 
 pytestmark = [
     pytest.mark.slow,
@@ -94,12 +95,6 @@ def upload(client: httpx.Client, name: str, text: str) -> str:
 def status(client: httpx.Client, document_id: str) -> str | None:
     found = client.get(f"/api/knowledge/documents/{document_id}").json().get("status")
     return None if found is None else str(found)
-
-
-def found(client: httpx.Client, query: str, mode: str = "hybrid") -> list[str]:
-    answer = client.post("/api/knowledge/search", json={"query": query, "mode": mode})
-    assert answer.status_code == 200, answer.text
-    return [hit["document_id"] for hit in answer.json()["results"]]
 
 
 def reads_of(node: Node) -> int:

@@ -19,6 +19,7 @@ from sqlalchemy.engine import make_url
 from bench.cluster.nodes import wait
 from bench.cluster.programs import Process, free_port
 from tests.conftest import PASSWORD
+from tests.faults.people import found
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "rolling_upgrade"
@@ -135,12 +136,6 @@ def use_everything(client: httpx.Client, number: int) -> str:
     assert [citation["document_id"] for citation in asked.json()["citations"]] == [kept]
     assert client.delete(f"/api/knowledge/documents/{gone}").status_code == 204
     return kept
-
-
-def found(client: httpx.Client, query: str, mode: str) -> list[str]:
-    answer = client.post("/api/knowledge/search", json={"query": query, "mode": mode})
-    assert answer.status_code == 200, answer.text
-    return [hit["document_id"] for hit in answer.json()["results"]]
 
 
 @pytest.mark.slow

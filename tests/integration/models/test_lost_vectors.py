@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
 
 from portal.domain.embedding import Vector
 from portal.embeddings.providers.hashing import HashingEmbedder
@@ -19,15 +18,8 @@ from tests.conftest import Portal
 MODEL = "hashing-384"
 
 
-def execute(portal: Portal, statement: str) -> list[object]:
-    with portal.services.database.begin() as session:
-        result = session.execute(text(statement))
-        return list(result.scalars()) if result.returns_rows else []
-
-
 def queued(portal: Portal) -> list[object]:
-    return execute(
-        portal,
+    return portal.scalars(
         "SELECT args->>'name' FROM procrastinate_jobs"
         " WHERE task_name = 'build_model' AND status = 'todo'",
     )
@@ -36,7 +28,7 @@ def queued(portal: Portal) -> list[object]:
 def work(portal: Portal) -> None:
     """Process the queue as a worker does."""
     for name in queued(portal):
-        execute(portal, "DELETE FROM procrastinate_jobs WHERE task_name = 'build_model'")
+        portal.execute("DELETE FROM procrastinate_jobs WHERE task_name = 'build_model'")
         builds.build_slice(portal.services, str(name), should_stop=lambda: False)
 
 
@@ -56,7 +48,7 @@ def filled(portal: Portal) -> Portal:
 def test_housekeeping_restores_deleted_vectors(filled: Portal) -> None:
     maintenance.run(filled.services)
     assert queued(filled) == []
-    execute(filled, "DELETE FROM chunk_embeddings")
+    filled.execute("DELETE FROM chunk_embeddings")
     assert missing(filled) == 5
     maintenance.run(filled.services)
     maintenance.run(filled.services)
@@ -69,8 +61,8 @@ def test_housekeeping_restores_deleted_vectors(filled: Portal) -> None:
 
 def test_one_lost_vector_is_found_within_a_few_rounds(filled: Portal) -> None:
     portal = Portal(replace(filled.services, vector_rounds=VectorRounds(chunks=2)), filled.admin)
-    [last] = execute(portal, "SELECT id FROM document_chunks ORDER BY id DESC LIMIT 1")
-    execute(portal, f"DELETE FROM chunk_embeddings WHERE chunk_id = '{last}'")
+    [last] = portal.scalars("SELECT id FROM document_chunks ORDER BY id DESC LIMIT 1")
+    portal.execute(f"DELETE FROM chunk_embeddings WHERE chunk_id = '{last}'")
     with portal.services.database.begin() as session:
         model = registry.find_active(session)
         assert model is not None
@@ -82,7 +74,7 @@ def test_one_lost_vector_is_found_within_a_few_rounds(filled: Portal) -> None:
 def test_a_build_that_failed_is_tried_again_after_a_while_and_not_at_once(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute(filled, "DELETE FROM chunk_embeddings")
+    filled.execute("DELETE FROM chunk_embeddings")
 
     def refuse(self: HashingEmbedder, texts: list[str]) -> Vector:
         raise EmbedderUnavailable(reason="the endpoint does not answer")
@@ -94,7 +86,7 @@ def test_a_build_that_failed_is_tried_again_after_a_while_and_not_at_once(
     for _ in range(3):
         builds.requeue_lost(filled.services)
     assert queued(filled) == []
-    execute(filled, "UPDATE embedding_models SET noted_at = now() - interval '11 minutes'")
+    filled.execute("UPDATE embedding_models SET noted_at = now() - interval '11 minutes'")
     builds.requeue_lost(filled.services)
     assert queued(filled) == [MODEL]
     work(filled)

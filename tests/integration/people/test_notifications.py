@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from portal.domain.documents.notifications import (
     NotificationKind,
 )
 from portal.domain.people import User
-from portal.errors import EmbedderUnavailable, EmptyFile, NotFound, PortalError
+from portal.errors import EmbedderUnavailable, EmptyFile, NotFound
 from portal.services.documents import library, notifications
 from portal.services.documents.ingestion import attempts, indexing, jobs, rereading
 from portal.services.documents.intake import uploads
@@ -27,7 +26,7 @@ from portal.services.documents.versions import revisions
 from portal.services.operations import maintenance
 from portal.store.documents import notifications as notification_store
 from tests.conftest import Portal
-from tests.factories.uploads import upload
+from tests.factories.uploads import failing, upload
 
 READY, FAILED = NotificationKind.READY, NotificationKind.FAILED
 HTMX = {"HX-Request": "true"}
@@ -63,19 +62,8 @@ def kinds(portal: Portal, user: User | None = None) -> list[tuple[str, Notificat
     return [(item.title, item.kind) for item in reversed(listed(portal, user))]
 
 
-def change(portal: Portal, statement: str, **values) -> None:
-    portal.execute(statement, **values)
-
-
 def count(portal: Portal) -> int:
     return portal.scalar("SELECT count(*) FROM notifications")
-
-
-def fail_with(error: PortalError) -> Callable[..., None]:
-    def fail(*_arguments: object, **_named: object) -> None:
-        raise error
-
-    return fail
 
 
 def messages(answer) -> list[str]:
@@ -112,7 +100,7 @@ def test_each_end_notifies_exactly_once_despite_kills(
     for error in (EmbedderUnavailable(reason="x"), EmptyFile(name="x"), EmptyFile(name="x"), None):
         with monkeypatch.context() as patch:
             if error is not None:
-                patch.setattr(indexing, "split", fail_with(error))
+                patch.setattr(indexing, "split", failing(error))
             read(portal, flaky)
         if isinstance(error, EmptyFile):
             jobs.retry(portal.services, portal.admin, flaky.id)
@@ -123,13 +111,13 @@ def test_failed_version_is_named_as_such_and_unseen_notes_stay_unread(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal, "policy")
-    monkeypatch.setattr(indexing, "split", fail_with(EmptyFile(name="policy.txt")))
+    monkeypatch.setattr(indexing, "split", failing(EmptyFile(name="policy.txt")))
     read(portal, document)
     monkeypatch.undo()
     jobs.retry(portal.services, portal.admin, document.id)
     read(portal, document)
     rereading.reread(portal.services, portal.admin, document.id)
-    monkeypatch.setattr(indexing, "split", fail_with(EmptyFile(name="policy.txt")))
+    monkeypatch.setattr(indexing, "split", failing(EmptyFile(name="policy.txt")))
     read(portal, library.get_summary(portal.services, portal.admin, document.id))
     newer = Upload(upload("Other words."), "policy.txt")
     version = revisions.add_version(portal.services, portal.admin, document.id, newer)
@@ -161,8 +149,7 @@ def test_cancelled_deleted_and_program_documents_notify_no_user(portal: Portal) 
     attempt = attempts.begin(portal.services, deleted.job_id)
     library.delete_document(portal.services, portal.admin, deleted.id)
     attempts.fail(portal.services, deleted.job_id, NotFound(), number=attempt.number)
-    change(
-        portal,
+    portal.execute(
         "WITH c AS (INSERT INTO collections (name, embedding_model_id) "
         "SELECT 'a program''s', embedding_model_id FROM collections LIMIT 1 RETURNING id) "
         "UPDATE documents SET collection_id = c.id FROM c WHERE documents.id = :id",
@@ -187,7 +174,7 @@ def test_only_owner_and_uploader_are_notified(portal: Portal) -> None:
     assert kinds(portal) == [("shared", READY)] * 2
     assert kinds(portal, eve) == []
     latest = "(SELECT max(created_at) FROM notifications)"
-    change(portal, f"DELETE FROM notifications WHERE created_at < {latest}")
+    portal.execute(f"DELETE FROM notifications WHERE created_at < {latest}")
 
     # Notifications show the current title, and none of a document that became invisible.
     library.change_document(portal.services, ada, document.id, title="Renamed")
@@ -196,8 +183,8 @@ def test_only_owner_and_uploader_are_notified(portal: Portal) -> None:
     with pytest.raises(NotFound):
         notifications.open_notification(portal.services, eve, mine.id)
     notifications.mark_read(portal.services, eve, [mine.id])
-    change(portal, "UPDATE users SET is_admin = false WHERE id = :id", id=portal.admin.id)
-    change(portal, "UPDATE documents SET visibility = 'private'")
+    portal.execute("UPDATE users SET is_admin = false WHERE id = :id", id=portal.admin.id)
+    portal.execute("UPDATE documents SET visibility = 'private'")
     client = portal.client(portal.admin)
     answer = client.get("/api/notifications").get_json()
     assert (answer["notifications"], answer["unread_count"]) == ([], 0)
@@ -266,7 +253,7 @@ def test_list_is_paged_filtered_and_read(portal: Portal, monkeypatch: pytest.Mon
     monkeypatch.setattr(notification_store, "_MAX_JOBS_CHECKED", 1)
     for number in range(3):
         document = store(portal, f"note {number}", ada, "\n" if number == 1 else None)
-        change(portal, "UPDATE jobs SET turn = 7 WHERE id = :id", id=document.job_id)
+        portal.execute("UPDATE jobs SET turn = 7 WHERE id = :id", id=document.job_id)
         assert notifications.state(portal.services, ada).in_work == 1
         read(portal, document)
     path = "/api/notifications"
@@ -280,7 +267,7 @@ def test_list_is_paged_filtered_and_read(portal: Portal, monkeypatch: pytest.Mon
     assert client.get(f"{path}?cursor=x").status_code == 400
 
     # Opening a notification marks it as read; the others need a request.
-    change(portal, "UPDATE notifications SET batch_id = gen_random_uuid()")
+    portal.execute("UPDATE notifications SET batch_id = gen_random_uuid()")
     opened = client.post(f"/notifications/{found[0]['id']}/open")
     assert opened.headers["Location"] == f"/documents/{found[0]['document_id']}"
     unread = client.get(f"{path}?unread=true").get_json()
@@ -313,13 +300,13 @@ def test_old_notifications_and_those_of_deleted_users_go(
     days = portal.services.settings.notification_days
     age = "UPDATE notifications SET created_at = now() - make_interval(days => :days, secs => :s)"
     which = " FROM documents d WHERE d.id = document_id AND d.title = :title"
-    change(portal, age + which, days=days, s=5, title="note 0")
-    change(portal, age + which, days=days, s=-60, title="note 1")
+    portal.execute(age + which, days=days, s=5, title="note 0")
+    portal.execute(age + which, days=days, s=-60, title="note 1")
     maintenance.run(portal.services)
     assert [title for title, _ in kinds(portal, ada)] == ["note 1", "note 2"]
     monkeypatch.setattr(notifications, "_MAX_PER_USER", 1)
     maintenance.run(portal.services)
     assert [title for title, _ in kinds(portal, ada)] == ["note 2"]
     assert len(listed(portal, eve)) == 1
-    change(portal, "DELETE FROM users WHERE id = :id", id=eve.id)
+    portal.execute("DELETE FROM users WHERE id = :id", id=eve.id)
     assert count(portal) == 1

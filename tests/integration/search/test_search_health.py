@@ -34,10 +34,6 @@ def ask(portal: Portal, query: str) -> SearchOutcome:
     return engine.search(portal.services, portal.admin, SearchRequest(query))
 
 
-def execute(portal: Portal, statement: str) -> None:
-    portal.execute(statement)
-
-
 # --- the keyword index --------------------------------------------------------------------------
 
 LOSSES = {
@@ -54,7 +50,7 @@ def test_keyword_index_that_is_gone_is_reported_at_once_and_its_return_too(
     portal: Portal, loss: str
 ) -> None:
     portal.add("The office closes at six.")
-    execute(portal, LOSSES[loss])
+    portal.execute(LOSSES[loss])
     assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
     body = look(portal.services)
     assert (body["status"], body["keyword_backend"], body["hybrid"]) == (
@@ -70,7 +66,7 @@ def test_keyword_index_that_is_gone_is_reported_at_once_and_its_return_too(
 @needs_bm25
 def test_keyword_index_that_forgot_chunks_is_reported(portal: Portal) -> None:
     portal.add("The office closes at six.")
-    execute(portal, "UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
+    portal.execute("UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
     body = look(portal.services)
     assert (body["status"], body["keyword_index"]["state"]) == ("degraded", "stale")
 
@@ -94,7 +90,7 @@ def test_an_index_that_no_one_wants_is_neither_ready_nor_missed(
 
 @needs_bm25
 def test_page_tells_words_from_meaning_when_one_is_lost(portal: Portal) -> None:
-    execute(portal, LOSSES["index dropped"])
+    portal.execute(LOSSES["index dropped"])
     state = health.check_vector_store(portal.services)
     assert health.finds_by_meaning(state)
     assert (state["keyword_backend"], state["hybrid"]) == ("tsvector", False)

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.documents import MediaType
 from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge, TooMuchInOne
-from portal.ingest.extraction import extract
 from portal.ingest.formats import docx
-from portal.ingest.limits import FileToRead
 from tests.factories.files import office
+from tests.unit.ingest import reading
 
 HANDBOOK_TEXT = """\
 知识门户操作手册
@@ -33,8 +33,7 @@ if ready:
 修订中加入的文字"""
 
 
-def read(path: Path) -> ExtractedText:
-    return extract(FileToRead(path, path.name), MediaType.DOCX)
+read = partial(reading.read, media_type=MediaType.DOCX)
 
 
 def test_document_reads_as_word_shows_it(tmp_path: Path) -> None:

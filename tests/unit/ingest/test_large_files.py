@@ -12,27 +12,22 @@ from unittest.mock import patch
 
 import pytest
 
-from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.documents import MediaType
 from portal.errors import BrokenPdf, ExtractionTimedOut, ExtractionTooLarge, NoTextInPdf
 from portal.ingest.chunking import split
-from portal.ingest.extraction import extract
 from portal.ingest.formats.pages import page_recognition
-from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 from tests.factories.files.hostile import pdf_bomb
+from tests.unit.ingest.reading import read
 
 MAX_MEMORY_KB = 1 << 20
 pytestmark = pytest.mark.slow
 
 
-def read(path: Path, media_type: MediaType) -> ExtractedText:
-    return extract(FileToRead(path, path.name, ExtractionLimits(timeout_s=60)), media_type)
-
-
 def test_two_thousand_pages_are_read(tmp_path: Path) -> None:
     pages = [[f"Page {number} of many."] for number in range(2_000)]
     path = files.write_pdf(tmp_path / "many.pdf", pages, font="Helvetica")
-    extracted = read(path, MediaType.PDF)
+    extracted = read(path, MediaType.PDF, timeout_s=60)
     assert len(extracted.pages) == 2_000
     assert extracted.text.endswith("Page 1999 of many.")
     assert (split(extracted)[-1].page or 0) > 1_900
@@ -56,7 +51,7 @@ def refuse_bomb(path: Path) -> int:
         patch.object(page_recognition, "is_installed", lambda: False),
         pytest.raises((BrokenPdf, ExtractionTooLarge, ExtractionTimedOut, NoTextInPdf)),
     ):
-        read(path, MediaType.PDF)
+        read(path, MediaType.PDF, timeout_s=60)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
 
@@ -67,7 +62,7 @@ def test_five_megabytes_in_one_line_become_chunks(tmp_path: Path) -> None:
 
 
 def split_line(path: Path) -> int:
-    chunks = split(read(path, MediaType.TEXT))
+    chunks = split(read(path, MediaType.TEXT, timeout_s=60))
     assert sum(len(chunk.content.split()) for chunk in chunks) == 1_000_000
     # The process's own: `ru_maxrss` counts what its parent was when it began.
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())

@@ -12,15 +12,11 @@ from portal.ingest.extraction import extract
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.media_types import sniff_file
 from tests.factories import files
+from tests.unit.ingest.reading import read
 
 pytestmark = pytest.mark.ocr
 
 PAGES = [["设备在上海仓库，编号四七一一。"], ["The plant was opened in spring."]]
-
-
-def read(path: Path, **limits: float):
-    file = FileToRead(path, path.name, ExtractionLimits(**limits))  # type: ignore[arg-type]
-    return extract(file, MediaType.PDF)
 
 
 def test_pages_that_are_pictures_are_read_and_pages_with_text_stay(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.documents import MediaType
 from portal.errors import (
     BlankPdf,
     BrokenPdf,
@@ -32,9 +33,10 @@ from portal.ingest.formats.pages.page_recognition import in_words
 from portal.ingest.formats.pages.pdf_headings import outlined_headings
 from portal.ingest.formats.pages.running_lines import without_running_lines
 from portal.ingest.formats.pdf import is_encrypted_pdf
-from portal.ingest.limits import ExtractionLimits, FileToRead
+from portal.ingest.limits import FileToRead
 from tests.factories import files
 from tests.factories.files.hostile import pdf_of_short_lines
+from tests.unit.ingest import reading
 
 
 @pytest.fixture(autouse=True)
@@ -43,9 +45,7 @@ def _no_text_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_recognition, "is_installed", lambda: False)
 
 
-def read(path: Path, **limits: float) -> ExtractedText:
-    file = FileToRead(path, path.name, ExtractionLimits(**limits))  # type: ignore[arg-type]
-    return extract(file, MediaType.PDF)
+read = partial(reading.read, media_type=MediaType.PDF)
 
 
 def test_chinese_lines_join_without_spaces_and_pages_keep_their_ranges(tmp_path: Path) -> None:

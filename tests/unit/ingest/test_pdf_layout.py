@@ -6,19 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from portal.domain.documents import ExtractedText, MediaType
 from portal.domain.documents.structure import BlockKind
-from portal.ingest.extraction import extract
 from portal.ingest.formats.pages.page_layout import Line, paragraphs, words_of
 from portal.ingest.formats.pages.pdf_headings import outlined_headings
 from portal.ingest.formats.pdf import page_lines
-from portal.ingest.limits import FileToRead
 from portal.text.layout.tables import table_rows
 from tests.factories.files import typeset
-
-
-def read(path: Path) -> ExtractedText:
-    return extract(FileToRead(path, path.name), MediaType.PDF)
+from tests.unit.ingest.reading import read
 
 
 def test_headings_are_found_in_scaled_and_in_bold_type(tmp_path: Path) -> None:

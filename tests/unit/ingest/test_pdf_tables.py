@@ -3,17 +3,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from portal.domain.documents import ExtractedText, MediaType
 from portal.domain.documents.structure import BlockKind
-from portal.ingest.extraction import extract
-from portal.ingest.limits import FileToRead
 from portal.ingest.readers import pdf_reader
 from portal.text.layout.tables import table_rows
 from tests.factories.files import ruled
-
-
-def read(path: Path) -> ExtractedText:
-    return extract(FileToRead(path, path.name), MediaType.PDF)
+from tests.unit.ingest.reading import read
 
 
 def test_ruled_table_is_rows_and_cells_where_it_stands(tmp_path: Path) -> None:

@@ -6,31 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from portal.domain.documents import ExtractedText, MediaType
-from portal.domain.documents.structure import Block, BlockKind
+from portal.domain.documents import MediaType
 from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
 from portal.ingest.chunking import split
-from portal.ingest.extraction import extract
 from portal.ingest.formats import xlsx
-from portal.ingest.limits import FileToRead
-from portal.ingest.media_types import sniff_file
-from portal.text.layout.tables import table_rows
 from tests.factories import files
 from tests.factories.files import sheets
-
-
-def read(path: Path) -> ExtractedText:
-    with path.open("rb") as stream:
-        media_type = sniff_file(stream, path.name)
-    return extract(FileToRead(path, path.name), media_type)
-
-
-def tables(extracted: ExtractedText) -> list[Block]:
-    return [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
-
-
-def cells(text: str, table: Block) -> list[tuple[str, ...]]:
-    return [row.texts(text) for row in table_rows(text, table)]
+from tests.unit.ingest.reading import cells, read, tables
 
 
 def test_workbook_reads_as_its_sheets_show_it(tmp_path: Path) -> None:

@@ -6,25 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.documents import MediaType
 from portal.domain.documents.structure import BlockKind
 from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
-from portal.ingest.extraction import extract
 from portal.ingest.formats import pptx
-from portal.ingest.limits import FileToRead
-from portal.ingest.media_types import sniff_file
 from tests.factories.files import slides
-
-
-def read(path: Path) -> tuple[MediaType, ExtractedText]:
-    with path.open("rb") as stream:
-        media_type = sniff_file(stream, path.name)
-    return media_type, extract(FileToRead(path, path.name), media_type)
+from tests.unit.ingest.reading import read, type_of
 
 
 def test_slides_are_pages_under_their_titles(tmp_path: Path) -> None:
-    media_type, extracted = read(slides.write_pptx(tmp_path / "a.pptx"))
-    assert media_type is MediaType.PPTX
+    path = slides.write_pptx(tmp_path / "a.pptx")
+    assert type_of(path) is MediaType.PPTX
+    extracted = read(path)
     assert extracted.text == (
         "季度回顾\n\n- 营收增长 12%\n  - 亚太\n- 成本 <持平>\n\n先讲亚太。\n\n"
         "各区数字\n\n单位：万元\n\n地区 | 营收\n华东 | 120\n华南 | 95"
@@ -40,7 +33,7 @@ def test_slides_are_pages_under_their_titles(tmp_path: Path) -> None:
 
 
 def test_charts_are_tables_and_diagrams_lists(tmp_path: Path) -> None:
-    _, extracted = read(slides.pptx_with_a_chart_and_a_diagram(tmp_path / "a.pptx"))
+    extracted = read(slides.pptx_with_a_chart_and_a_diagram(tmp_path / "a.pptx"))
     assert extracted.text == (
         "各区数字\n\n各区营收\n\n | 营收\n华东 | 120\n华南 | 95.5\n\n- 收集\n- 整理"
     )
@@ -55,7 +48,7 @@ def test_book_whose_type_is_not_its_first_part_is_recognised_by_its_name(tmp_pat
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
-    assert read(path)[0] is MediaType.EPUB
+    assert type_of(path) is MediaType.EPUB
 
 
 @pytest.mark.parametrize(
@@ -76,20 +69,22 @@ def test_mail_in_any_charset_is_read(tmp_path: Path, charset: str, words: str) -
         b"From: a@b.c\nSubject: " + coded + b"\nMIME-Version: 1.0\n"
         b"Content-Type: text/plain; charset=" + charset.encode() + b"\n\n" + coded
     )
-    assert read(path)[1].text == f"{words}\n\nFrom: a@b.c\n\n{words}"
+    assert read(path).text == f"{words}\n\nFrom: a@b.c\n\n{words}"
 
 
 def test_chapters_come_in_the_order_of_reading(tmp_path: Path) -> None:
-    media_type, extracted = read(slides.write_epub(tmp_path / "a.epub"))
-    assert media_type is MediaType.EPUB
+    path = slides.write_epub(tmp_path / "a.epub")
+    assert type_of(path) is MediaType.EPUB
+    extracted = read(path)
     assert extracted.text == "第一章 出发\n\n火车六点开。\n\n第二章 到达\n\n站 | 时间\n苏州 | 7:30"
     assert extracted.title == "旅行手册"
     assert [heading.title for heading in extracted.headings] == ["第一章 出发", "第二章 到达"]
 
 
 def test_mail_has_its_head_and_words_and_names_attachments(tmp_path: Path) -> None:
-    media_type, extracted = read(slides.write_mail(tmp_path / "a.eml"))
-    assert media_type is MediaType.EML
+    path = slides.write_mail(tmp_path / "a.eml")
+    assert type_of(path) is MediaType.EML
+    extracted = read(path)
     assert extracted.title == "关于报销的说明"
     assert extracted.text == (
         "关于报销的说明\n\nFrom: 财务部 <finance@example.com>\nTo: all@example.com\n"
@@ -117,7 +112,7 @@ def test_hostile_files_end_with_a_reason(
 
 def test_mail_in_mail_is_read_to_a_depth(tmp_path: Path) -> None:
     try:
-        _, extracted = read(slides.deep_mail(tmp_path / "a.eml"))
+        extracted = read(slides.deep_mail(tmp_path / "a.eml"))
     except BrokenFile:
         return
     assert extracted.text.startswith("deep")

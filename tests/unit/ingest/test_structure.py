@@ -12,6 +12,7 @@ from portal.ingest.limits import FileToRead
 from portal.text.counting.tokens import token_weight
 from portal.text.layout.tables import table_rows
 from tests.factories import files
+from tests.unit.ingest.reading import cells, tables
 
 LEAVE = """# 员工手册
 
@@ -39,14 +40,6 @@ LEAVE = """# 员工手册
 def read(tmp_path: Path, source: str, media_type: MediaType = MediaType.MARKDOWN) -> ExtractedText:
     path = files.write_text(tmp_path / "a", source)
     return extract(FileToRead(path, "a"), media_type)
-
-
-def tables(extracted: ExtractedText) -> list[Block]:
-    return [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
-
-
-def cells(text: str, table: Block) -> list[tuple[str, ...]]:
-    return [row.texts(text) for row in table_rows(text, table)]
 
 
 def test_markdown_keeps_tables_with_cells_header_and_caption(tmp_path: Path) -> None:

@@ -32,22 +32,18 @@ def found(portal: Portal) -> int:
     return len(engine.search(portal.services, portal.admin, SearchRequest("budget")).hits)
 
 
-def rows(portal: Portal, statement: str) -> list[object]:
-    return portal.scalars(statement)
-
-
 def test_interrupted_ingestion_is_invisible_and_continues(portal: Portal) -> None:
     document = store(portal)
     batches = iter([False, False, True])
     indexing.index_document(portal.services, document.job_id, should_stop=lambda: next(batches))
-    half = rows(portal, "SELECT id FROM document_chunks ORDER BY chunk_index")
+    half = portal.scalars("SELECT id FROM document_chunks ORDER BY chunk_index")
     assert half
     assert found(portal) == 0
     indexing.index_document(portal.services, document.job_id)
     assert found(portal) > 0
-    whole = rows(portal, "SELECT id FROM document_chunks ORDER BY chunk_index")
+    whole = portal.scalars("SELECT id FROM document_chunks ORDER BY chunk_index")
     assert whole[: len(half)] == half
-    assert rows(portal, "SELECT count(*) FROM chunk_embeddings") == [len(whole)]
+    assert portal.scalars("SELECT count(*) FROM chunk_embeddings") == [len(whole)]
 
 
 def test_next_batch_is_embedded_while_one_is_stored(
@@ -76,9 +72,9 @@ def test_next_batch_is_embedded_while_one_is_stored(
 def test_finished_job_done_again_changes_nothing(portal: Portal) -> None:
     document = store(portal)
     indexing.index_document(portal.services, document.job_id)
-    before = rows(portal, "SELECT id FROM document_chunks ORDER BY id")
+    before = portal.scalars("SELECT id FROM document_chunks ORDER BY id")
     indexing.index_document(portal.services, document.job_id)
-    assert rows(portal, "SELECT id FROM document_chunks ORDER BY id") == before
+    assert portal.scalars("SELECT id FROM document_chunks ORDER BY id") == before
 
 
 def test_deleting_during_indexing_never_revives_the_document(portal: Portal) -> None:
@@ -106,7 +102,7 @@ def test_purging_during_indexing_leaves_nothing(portal: Portal) -> None:
 
     indexing.index_document(portal.services, document.job_id, should_stop=purge_at_second_batch)
     for table in ("document_chunks", "chunk_embeddings", "document_revisions", "jobs"):
-        assert rows(portal, f"SELECT count(*) FROM {table}") == [0], table
+        assert portal.scalars(f"SELECT count(*) FROM {table}") == [0], table
 
 
 def test_unreadable_file_fails_with_its_reason(portal: Portal) -> None:
@@ -163,7 +159,7 @@ def test_rolled_back_job_is_not_queued(portal: Portal) -> None:
     with pytest.raises(RuntimeError):
         add_and_fail()
     # Only the upload's own job is queued.
-    assert rows(portal, "SELECT count(*) FROM procrastinate_jobs") == [1]
+    assert portal.scalars("SELECT count(*) FROM procrastinate_jobs") == [1]
 
 
 def test_job_that_the_queue_lost_is_queued_again(portal: Portal) -> None:
@@ -172,4 +168,6 @@ def test_job_that_the_queue_lost_is_queued_again(portal: Portal) -> None:
     document = store(portal)
     portal.execute("DELETE FROM procrastinate_jobs")
     maintenance.run(portal.services)
-    assert rows(portal, "SELECT args->>'job_id' FROM procrastinate_jobs") == [str(document.job_id)]
+    assert portal.scalars("SELECT args->>'job_id' FROM procrastinate_jobs") == [
+        str(document.job_id)
+    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from sqlalchemy import text
@@ -14,20 +13,14 @@ from portal import create_app
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.ingest.formats.pages import page_recognition
 from portal.ingest.media_types import known_suffixes
-from portal.services.documents import library
-from portal.services.documents.ingestion import indexing, rereading
+from portal.services.documents.ingestion import rereading
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests.conftest import Portal
 from tests.factories import files
+from tests.integration.documents.revisions.versions import read
 
 # Short enough to be detected as another encoding in which all its bytes are valid.
 AMBIGUOUS = "Привет. ".encode("cp1251") * 20
-
-
-def finish(portal: Portal, document_id: UUID) -> None:
-    summary = library.get_summary(portal.services, portal.admin, document_id)
-    assert summary.job_id is not None
-    indexing.index_document(portal.services, summary.job_id)
 
 
 def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) -> None:
@@ -63,7 +56,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     assert again("windows-1251") == (202, "")
     assert again("windows-1251") == (409, "conflict")
     assert client.get(f"{address}/content", headers=headers).json == first
-    finish(portal, document.id)
+    read(portal, document.id)
     second = client.get(f"{address}/content", headers=headers).json
     assert second["text"] == AMBIGUOUS.decode("cp1251")
     assert second["revision_id"] != first["revision_id"]
@@ -79,7 +72,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     # Without a choice, the encoding is detected as it was the first time.
     sent = client.post(f"/documents/{document.id}/reindex", headers=headers, data={"encoding": ""})
     assert sent.status_code == 303
-    finish(portal, document.id)
+    read(portal, document.id)
     assert client.get(f"{address}/content", headers=headers).json["text"] == first["text"]
     # Each reading is a revision, so that citations of earlier ones keep their text.
     with portal.services.database.begin() as session:
@@ -122,7 +115,7 @@ def test_pages_without_text_cause_a_warning_everywhere(
     )
     assert answer.status_code == 422
     rereading.reread(portal.services, portal.admin, partly.id)
-    finish(portal, partly.id)
+    read(portal, partly.id)
 
 
 def test_web_pages_and_word_documents_are_never_shown_as_ours(

@@ -18,13 +18,9 @@ def aged(portal: Portal) -> Portal:
     """Return seven documents with terms of an analyser without Chinese and stemming."""
     for number in range(7):
         portal.add(f"員工每年有十五天帶薪年假。Running number{number}.", name=f"年假{number}.txt")
-    change(portal, "UPDATE document_chunks SET terms = lower(content), analyser_version = 1")
-    change(portal, "DELETE FROM vocabulary")
+    portal.execute("UPDATE document_chunks SET terms = lower(content), analyser_version = 1")
+    portal.execute("DELETE FROM vocabulary")
     return portal
-
-
-def change(portal: Portal, statement: str) -> None:
-    portal.execute(statement)
 
 
 def ask(portal: Portal, statement: str, **binds: object) -> list[object]:

@@ -16,12 +16,12 @@ from portal.domain.documents import DocumentStatus, DocumentSummary, ExtractedTe
 from portal.ingest import reader_process
 from portal.ingest.limits import FileToRead
 from portal.processes import worker
-from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
 from portal.store.documents.ingestion.queue import QUEUE_NAME, SMALL_QUEUE
 from tests.conftest import Portal
 from tests.factories.uploads import upload
+from tests.integration.documents.ingestion.jobs.work import status_of
 
 WITHIN_S = 30.0
 # Stands for a file on which the parser never ends.
@@ -39,10 +39,6 @@ def store(portal: Portal, content: str, name: str) -> DocumentSummary:
     return uploads.store_upload(
         portal.services, portal.admin, stream=upload(content), file_name=name
     ).document
-
-
-def status_of(portal: Portal, document: DocumentSummary) -> DocumentStatus:
-    return library.get_summary(portal.services, portal.admin, document.id).status
 
 
 def queue_of(portal: Portal, document: DocumentSummary) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from portal.services.models import builds, catalog, switching
 from portal.services.models.switching import ModelSummary
-from portal.store.embedding_models import registry
 from tests.conftest import Portal
+from tests.factories.models import serving
 
 OLD, NEW = "hashing-384", "hashing-64"
 TEXTS = {
@@ -27,7 +27,4 @@ def build(portal: Portal, spec: str = "hashing:hashing-64@64", **options: object
 
 
 def active(portal: Portal) -> str:
-    with portal.services.database.begin() as session:
-        found = registry.find_active(session)
-    assert found
-    return found.name
+    return serving(portal).name

@@ -23,10 +23,6 @@ from tests.factories.uploads import run_apart
 from tests.integration.models.building.models import NEW, OLD, TEXTS, active, build, summary
 
 
-def rows(portal: Portal, statement: str) -> list[object]:
-    return portal.scalars(statement)
-
-
 def test_new_model_is_built_beside_the_old_one_and_waits(filled: Portal) -> None:
     assert build(filled) == NEW
     assert active(filled) == OLD
@@ -156,13 +152,13 @@ def test_model_registered_in_the_middle_of_an_ingestion_misses_nothing(
 
 
 def test_backfill_embeds_what_the_serving_model_lacks(filled: Portal) -> None:
-    before = rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1")
+    before = filled.scalars("SELECT chunk_id FROM chunk_embeddings ORDER BY 1")
     filled.execute("DELETE FROM chunk_embeddings")
     steps = list(builds.backfill(filled.services, batch_size=2))
     assert [step.done for step in steps if step.stage == "embedding"] == [0, 2, 3]
-    assert rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
+    assert filled.scalars("SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
     assert next(builds.backfill(filled.services)).done == 3
-    assert rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
+    assert filled.scalars("SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
 
 
 def test_documents_in_the_trash_are_embedded_too(filled: Portal) -> None:
@@ -177,7 +173,7 @@ def test_purging_takes_the_vectors_of_every_model(filled: Portal) -> None:
     build(filled)
     library.delete_document(filled.services, filled.admin, document.id)
     library.purge_document(filled.services, filled.admin, document.id)
-    assert rows(filled, "SELECT count(*) FROM chunk_embeddings") == [2 * len(TEXTS)]
+    assert filled.scalars("SELECT count(*) FROM chunk_embeddings") == [2 * len(TEXTS)]
 
 
 def test_serving_model_cannot_be_dropped_and_a_dropped_one_leaves_nothing(filled: Portal) -> None:
@@ -186,7 +182,7 @@ def test_serving_model_cannot_be_dropped_and_a_dropped_one_leaves_nothing(filled
     with pytest.raises(Conflict):
         switching.drop(filled.services, OLD)
     switching.drop(filled.services, NEW)
-    assert rows(filled, f"SELECT to_regclass('{partition}')") == [None]
+    assert filled.scalars(f"SELECT to_regclass('{partition}')") == [None]
     with pytest.raises(NoSuchModel):
         catalog.find(filled.services, NEW)
     with pytest.raises(Conflict):
@@ -208,14 +204,14 @@ def test_queued_build_is_done_by_a_worker_and_lost_ones_are_queued_again(filled:
     switching.request_build(filled.services, "hashing:hashing-64@64")
     switching.request_build(filled.services, NEW)
     task = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'build_model'"
-    assert rows(filled, task) == [1]
+    assert filled.scalars(task) == [1]
     filled.execute("DELETE FROM procrastinate_jobs")
     builds.requeue_lost(filled.services)
-    assert rows(filled, task) == [1]
+    assert filled.scalars(task) == [1]
     builds.build_slice(filled.services, NEW, should_stop=lambda: False)
     assert summary(filled, NEW).model.status == "ready"
     builds.requeue_lost(filled.services)
-    assert rows(filled, task) == [1]
+    assert filled.scalars(task) == [1]
 
 
 def test_worker_builds_what_a_page_asked_for(filled: Portal) -> None:
@@ -230,7 +226,7 @@ def test_worker_builds_what_a_page_asked_for(filled: Portal) -> None:
 
     run_apart(lambda: asyncio.run(work()))
     assert summary(filled, NEW).model.status == "ready"
-    assert rows(filled, "SELECT status FROM procrastinate_jobs WHERE queue_name = 'models'") == [
+    assert filled.scalars("SELECT status FROM procrastinate_jobs WHERE queue_name = 'models'") == [
         "succeeded"
     ]
 
@@ -244,14 +240,14 @@ def test_build_that_its_owner_gives_up_does_not_continue(filled: Portal) -> None
     assert summary(filled, NEW).build.stage is None
     assert summary(filled, NEW).size.vectors == 1
     builds.requeue_lost(filled.services)
-    assert rows(filled, "SELECT id FROM procrastinate_jobs WHERE queue_name = 'models'") == []
+    assert filled.scalars("SELECT id FROM procrastinate_jobs WHERE queue_name = 'models'") == []
 
 
 def test_a_slice_that_is_asked_to_stop_queues_the_rest(filled: Portal) -> None:
     catalog.register(filled.services, "hashing:hashing-64@64")
     builds.build_slice(filled.services, NEW, should_stop=lambda: True)
     queued = "SELECT args->>'name' FROM procrastinate_jobs WHERE queue_name = 'models'"
-    assert rows(filled, queued) == [NEW]
+    assert filled.scalars(queued) == [NEW]
 
 
 def test_dropped_vector_index_is_rebuilt(portal: Portal) -> None:

@@ -27,7 +27,7 @@ from portal.services.search.corrections import respelling
 from tests.conftest import Portal
 from tests.factories.servers.chat import Status, fake_chat
 from tests.factories.servers.endpoint import Reply, fake_endpoint
-from tests.factories.uploads import run_apart
+from tests.factories.uploads import failing, run_apart
 
 QUESTION = "was the mauve elephant 退款单 refused by hunter2-hunter2"
 DOCUMENT = "The mauve elephant of the third archive was never catalogued by anybody at all."
@@ -61,13 +61,6 @@ def assert_no_leak(*texts: str) -> None:
             assert json.dumps(leak)[1:-1] not in one, leak
 
 
-def refuse(error: Exception) -> Callable[..., None]:
-    def fail(*_arguments: object, **_named: object) -> None:
-        raise error
-
-    return fail
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -80,7 +73,7 @@ def refuse(error: Exception) -> Callable[..., None]:
 def test_errors_in_the_middle_of_a_search(
     portal: Portal, written: Read, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(respelling, "parse_query", refuse(error))
+    monkeypatch.setattr(respelling, "parse_query", failing(error))
     client = portal.client()
     answers = [
         client.post("/api/knowledge/search", json={"query": QUESTION}),
@@ -182,7 +175,7 @@ def test_a_job_that_fails_tells_the_ids_of_its_upload(
     headers = portal.headers() | {"traceparent": f"00-{TRACE}-{SPAN}-01"}
     answer = client.post("/api/knowledge/documents", data=files, headers=headers)
     assert answer.status_code == 202
-    monkeypatch.setattr(indexing, "extract", refuse(RuntimeError(DOCUMENT)))
+    monkeypatch.setattr(indexing, "extract", failing(RuntimeError(DOCUMENT)))
     run_apart(worker.work_until_empty, portal.services)
     line = next(line for line in written().splitlines() if "job_failed" in line)
     assert answer.headers["X-Request-ID"] in line
@@ -196,7 +189,7 @@ def test_a_leg_of_the_search_that_fails(
     portal.add(DOCUMENT)
 
     error = psycopg.OperationalError(f"canceling statement: {QUESTION}")
-    monkeypatch.setattr(finding, "find_offers", refuse(error))
+    monkeypatch.setattr(finding, "find_offers", failing(error))
     answer = client.post(
         "/api/knowledge/search", json={"query": QUESTION}, headers=portal.headers()
     )

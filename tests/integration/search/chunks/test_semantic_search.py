@@ -84,10 +84,6 @@ def titles(found: Any) -> list[str]:
     return [result["metadata"]["title"] for result in found["results"]]
 
 
-def execute(portal: Portal, statement: str) -> None:
-    portal.execute(statement)
-
-
 def status(portal: Portal) -> Any:
     return client_of(portal).get(f"{PATH}/status", headers=portal.headers()).json
 
@@ -112,7 +108,7 @@ def test_1_3_added_document_is_in_both_indexes_at_once(hybrid: Portal) -> None:
 
 
 def test_1_4_start_makes_the_index_where_there_is_none(hybrid: Portal) -> None:
-    execute(hybrid, f"DROP INDEX {bm25.ALL_CHUNKS.name}")
+    hybrid.execute(f"DROP INDEX {bm25.ALL_CHUNKS.name}")
     assert status(hybrid)["is_enabled"] is False
     list(setup.prepare_database(hybrid.services))
     assert status(hybrid)["is_enabled"] is True
@@ -122,7 +118,7 @@ def test_1_4_start_makes_the_index_where_there_is_none(hybrid: Portal) -> None:
 def test_1_5_index_that_is_not_there_is_logged_and_meaning_alone_is_searched(
     hybrid: Portal, log: list[dict[str, Any]]
 ) -> None:
-    execute(hybrid, f"DROP INDEX {bm25.ALL_CHUNKS.name}")
+    hybrid.execute(f"DROP INDEX {bm25.ALL_CHUNKS.name}")
     found = ask(hybrid)
     assert (found["method"], found["hybrid_enabled"]) == ("dense", False)
     assert titles(found)[0] == "leave"
@@ -210,7 +206,7 @@ def test_3_5_vectors_that_are_gone_leave_words(
     monkeypatch.setattr(f"{__name__}.client_of", lambda _portal: client)
     before = ask(hybrid)
     hybrid.services.enabled_sets.vectors = RowCache(0)  # They would still be in memory.
-    execute(hybrid, "DROP TABLE chunk_embeddings_m1")
+    hybrid.execute("DROP TABLE chunk_embeddings_m1")
     found = ask(hybrid, f"{QUESTION} please")
     assert (found["method"], found["degraded"]) == ("sparse", ["vector_unavailable"])
     assert titles(found)[0] == titles(before)[0] == "leave"
@@ -223,7 +219,7 @@ def test_3_5_words_that_cannot_be_searched_leave_meaning(
 ) -> None:
     portal = make_portal(use_hybrid_search="1", search={"keyword_backend": "tsvector"})
     assert ask(portal)["method"] == "hybrid"
-    execute(portal, "ALTER TABLE document_chunks RENAME COLUMN terms_vector TO gone")
+    portal.execute("ALTER TABLE document_chunks RENAME COLUMN terms_vector TO gone")
     found = ask(portal, f"{QUESTION} please")
     assert (found["method"], found["degraded"]) == ("dense", ["keyword_unavailable"])
     assert titles(found)[0] == "leave"
@@ -382,7 +378,7 @@ def test_8_2_empty_database_is_given_its_schema_before_the_first_search(
 
 
 def test_8_3_server_without_bm25_is_noticed_and_hybrid_is_off(hybrid: Portal) -> None:
-    execute(hybrid, "DROP EXTENSION IF EXISTS pg_textsearch CASCADE")
+    hybrid.execute("DROP EXTENSION IF EXISTS pg_textsearch CASCADE")
     assert status(hybrid) == {
         "backend": "postgresql", "is_requested": True, "is_enabled": False,
         "reason": "keyword_unavailable",

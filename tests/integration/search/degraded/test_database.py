@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from portal.container import build_services
 from portal.database import bm25
@@ -22,12 +21,6 @@ from tests.integration.search.degraded.asking import ask, fill, is_whole, titles
 KEYWORDS = engine.KEYWORD_UNAVAILABLE
 INDEX = bm25.ALL_CHUNKS.name
 IS_VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX}'::regclass"
-
-
-def execute(portal: Portal, statement: str) -> list[object]:
-    with portal.services.database.begin() as session:
-        result = session.execute(text(statement))
-        return list(result.scalars()) if result.returns_rows else []
 
 
 @pytest.fixture
@@ -81,8 +74,7 @@ def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
     own_server: EmbeddedPostgres, on_own_server: Portal, damage: str
 ) -> None:
     portal = on_own_server
-    [path] = execute(
-        portal,
+    [path] = portal.scalars(
         f"SELECT current_setting('data_directory') || '/' || pg_relation_filepath('{INDEX}')",
     )
     own_server.stop()
@@ -103,8 +95,7 @@ def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
 def test_connections_that_were_cut_are_replaced(filled: Portal) -> None:
     assert is_whole(ask(filled))
     for _ in range(3):
-        execute(
-            filled,
+        filled.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()",
         )
@@ -122,7 +113,7 @@ BREAK_KEYWORDS = {
 def test_search_without_the_keyword_index_uses_meaning_reports_it_and_recovers(
     filled: Portal, fault: str
 ) -> None:
-    execute(filled, BREAK_KEYWORDS[fault])
+    filled.execute(BREAK_KEYWORDS[fault])
     broken = ask(filled)
     assert titles(broken)[:1] == ["leave"]
     assert broken.degraded == (KEYWORDS,)
@@ -136,19 +127,17 @@ def test_search_without_the_keyword_index_uses_meaning_reports_it_and_recovers(
 @needs_bm25
 def test_index_that_is_invalid_costs_no_result_and_is_rebuilt(filled: Portal) -> None:
     """An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index behind."""
-    execute(
-        filled, f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass"
-    )
+    filled.execute(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass")
     assert titles(ask(filled))[:1] == ["leave"]
     setup.repair_keyword_index(filled.services)
     assert is_whole(ask(filled))
-    assert execute(filled, IS_VALID) == [True]
+    assert filled.scalars(IS_VALID) == [True]
 
 
 @needs_bm25
 def test_words_alone_without_their_index_rank_by_cover_density(filled: Portal) -> None:
     expected = titles(ask(filled, mode=SearchMode.KEYWORD))
-    execute(filled, BREAK_KEYWORDS["index dropped"])
+    filled.execute(BREAK_KEYWORDS["index dropped"])
     outcome = ask(filled, mode=SearchMode.KEYWORD)
     assert titles(outcome) == expected
     assert outcome.degraded == ()
@@ -157,7 +146,7 @@ def test_words_alone_without_their_index_rank_by_cover_density(filled: Portal) -
 @needs_bm25
 def test_index_that_forgot_chunks_is_noticed_and_rebuilt(filled: Portal) -> None:
     whole = ask(filled, mode=SearchMode.KEYWORD)
-    execute(filled, "UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
+    filled.execute("UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
     with filled.services.database.engine.connect() as connection:
         assert bm25.read_state(connection).state == "stale"
     assert titles(ask(filled))[:1] == ["leave"]
@@ -171,14 +160,13 @@ def test_index_that_forgot_chunks_is_noticed_and_rebuilt(filled: Portal) -> None
 
 def test_results_are_the_same_without_the_vector_index(filled: Portal) -> None:
     before = ask(filled)
-    indexes = execute(
-        filled,
+    indexes = filled.scalars(
         "SELECT c.relname FROM pg_class c JOIN pg_am a ON a.oid = c.relam"
         " WHERE a.amname IN ('hnsw', 'ivfflat') AND c.relkind = 'i'",
     )
     assert indexes
     for index in indexes:
-        execute(filled, f'DROP INDEX "{index}"')
+        filled.execute(f'DROP INDEX "{index}"')
     after = ask(filled)
     assert after.degraded == ()
     assert [(hit.chunk_id, hit.score) for hit in after.hits] == [

@@ -12,23 +12,16 @@ from portal.services.operations import maintenance
 from portal.services.search import engine
 from portal.store.binary_parameters import VectorParameter
 from portal.store.embedding_models import builds as build_store
-from portal.store.embedding_models import language_axis, registry
-from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.embedding_models import language_axis
 from portal.store.session import Session
 from tests.conftest import Portal
+from tests.factories.models import serving
 
 DIMENSIONS = 48
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-
-
-def serving(portal: Portal) -> RegisteredModel:
-    with portal.services.database.begin() as session:
-        model = registry.find_active(session)
-    assert model
-    return model
 
 
 def functions(session: Session) -> list[str]:

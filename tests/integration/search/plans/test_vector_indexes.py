@@ -18,9 +18,10 @@ from portal.services.models import builds, catalog, switching
 from portal.services.operations import setup, starting
 from portal.services.search import engine
 from portal.store.embedding_models import builds as model_builds
-from portal.store.embedding_models import registry, vector_index
+from portal.store.embedding_models import vector_index
 from portal.store.embedding_models.registry import RegisteredModel
 from tests.conftest import Portal
+from tests.factories.models import serving
 
 WORDS = ("coral", "tea", "bread", "lamp", "train", "heron", "violin", "granite", "cedar", "kiln")
 
@@ -28,13 +29,6 @@ WORDS = ("coral", "tea", "bread", "lamp", "train", "heron", "violin", "granite",
 def fill(portal: Portal) -> None:
     for number, word in enumerate(WORDS):
         portal.add(f"Note {number} is about {word} and {WORDS[number - 1]}.", name=f"{word}.txt")
-
-
-def serving(portal: Portal) -> RegisteredModel:
-    with portal.services.database.begin() as session:
-        model = registry.find_active(session)
-    assert model
-    return model
 
 
 def indexes(portal: Portal) -> list[vector_index.StandingIndex]:

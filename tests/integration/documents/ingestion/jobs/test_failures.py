@@ -24,7 +24,6 @@ from tests.factories.deaths import die_of_a_signal, end_as_asked, end_of_an_erro
 from tests.integration.documents.ingestion.jobs.work import (
     LONG,
     job_of,
-    rows,
     status_of,
     store,
     work,
@@ -49,8 +48,7 @@ def test_error_that_may_pass_is_tried_three_times_with_longer_waits(
             job = job_of(portal, document)
             assert (job.status, job.attempts) == (JobStatus.QUEUED, number)
             assert status_of(portal, document) is DocumentStatus.QUEUED
-            due = rows(
-                portal,
+            due = portal.scalars(
                 "SELECT round(extract(epoch FROM scheduled_at - now())) FROM procrastinate_jobs "
                 "WHERE scheduled_at IS NOT NULL ORDER BY id DESC LIMIT 1",
             )
@@ -65,11 +63,11 @@ def test_error_that_may_pass_is_tried_three_times_with_longer_waits(
     assert summary.failure.code == "embedder_unavailable"
 
     # A retry by hand resumes where the job stopped, with a fresh count of attempts.
-    text_id = rows(portal, "SELECT id FROM document_revisions")
+    text_id = portal.scalars("SELECT id FROM document_revisions")
     jobs.retry(portal.services, portal.admin, document.id)
     indexing.index_document(portal.services, document.job_id)
     assert status_of(portal, document) is DocumentStatus.READY
-    assert rows(portal, "SELECT id FROM document_revisions") == text_id
+    assert portal.scalars("SELECT id FROM document_revisions") == text_id
 
 
 def test_job_that_met_another_ones_lock_is_tried_again(
@@ -102,9 +100,9 @@ def test_worker_that_seemed_dead_changes_nothing_any_more(portal: Portal) -> Non
     assert status_of(portal, document) is DocumentStatus.READY
     job = job_of(portal, document)
     assert (job.status, job.attempts) == (JobStatus.READY, 2)
-    indexes = rows(portal, "SELECT chunk_index FROM document_chunks ORDER BY 1")
+    indexes = portal.scalars("SELECT chunk_index FROM document_chunks ORDER BY 1")
     assert indexes == list(range(job.total))
-    assert rows(portal, "SELECT count(*) FROM chunk_embeddings") == [job.total]
+    assert portal.scalars("SELECT count(*) FROM chunk_embeddings") == [job.total]
 
 
 def die(portal: Portal, document: DocumentSummary) -> None:

@@ -20,7 +20,6 @@ from tests.factories.uploads import run_apart
 from tests.integration.documents.ingestion.jobs.work import (
     LONG,
     job_of,
-    rows,
     status_of,
     store,
     work,
@@ -29,8 +28,7 @@ from tests.integration.documents.ingestion.jobs.work import (
 
 def in_turn(portal: Portal) -> list[UUID]:
     """Return the waiting documents in the order in which workers fetch them."""
-    return rows(
-        portal,
+    return portal.scalars(
         "SELECT j.document_id FROM procrastinate_jobs q "
         "JOIN jobs j ON CAST(j.id AS text) = q.args->>'job_id' "
         "WHERE q.status = 'todo' ORDER BY q.priority DESC, q.id",
@@ -65,11 +63,11 @@ def test_documents_in_the_trash_delay_none_of_their_owners_uploads(portal: Porta
 
 
 def job_turn(portal: Portal, document: DocumentSummary) -> int:
-    return rows(portal, "SELECT turn FROM jobs WHERE id = :id", id=document.job_id)[0]
+    return portal.scalars("SELECT turn FROM jobs WHERE id = :id", id=document.job_id)[0]
 
 
 def _newest(portal: Portal, document_id: UUID) -> UUID:
-    return rows(portal, "SELECT id FROM jobs WHERE document_id = :id", id=document_id)[0]
+    return portal.scalars("SELECT id FROM jobs WHERE document_id = :id", id=document_id)[0]
 
 
 def test_long_document_yields_to_other_users_only(
@@ -95,9 +93,8 @@ def test_long_document_yields_to_other_users_only(
 
     run_apart(worker.work_until_empty, portal.services)
     assert [status_of(portal, one) for one in (long, own_next, short)] == [DocumentStatus.READY] * 3
-    assert rows(portal, "SELECT count(*) FROM procrastinate_jobs WHERE status <> 'succeeded'") == [
-        0
-    ]
+    unfinished = "SELECT count(*) FROM procrastinate_jobs WHERE status <> 'succeeded'"
+    assert portal.scalar(unfinished) == 0
 
 
 def test_slow_file_uses_slow_queue_until_it_is_read(
@@ -121,12 +118,12 @@ def test_slow_file_uses_slow_queue_until_it_is_read(
     job = job_of(portal, long)
     assert (job.status, job.stage, job.done, job.total) == ("queued", "reading", 1, 5)
     queues = "SELECT queue_name FROM procrastinate_jobs WHERE args->>'job_id' = :id ORDER BY id"
-    assert rows(portal, queues, id=str(long.job_id)) == [SMALL_QUEUE, SLOW_QUEUE]
+    assert portal.scalars(queues, id=str(long.job_id)) == [SMALL_QUEUE, SLOW_QUEUE]
     del read[:]
     work(portal, long, SLOW_QUEUE)
     assert read == [1, 2, 3, 4, 5]
     assert job_of(portal, long).stage is JobStage.EMBEDDING
-    assert rows(portal, queues, id=str(long.job_id)) == [SMALL_QUEUE, SLOW_QUEUE, SMALL_QUEUE]
+    assert portal.scalars(queues, id=str(long.job_id)) == [SMALL_QUEUE, SLOW_QUEUE, SMALL_QUEUE]
     assert job_of(portal, long).attempts == 0
 
 
@@ -139,7 +136,7 @@ def test_lost_jobs_are_queued_once_and_not_after_they_were_cancelled(
     with portal.services.database.begin() as session:
         assert queue.lock_requeueing(session)  # As another worker does.
         maintenance.run(portal.services)
-        assert rows(portal, entries) == []
+        assert portal.scalars(entries) == []
     look = queue.unfinished_without_queue_entry
 
     def cancel_after_looking(session: Session) -> list[UUID]:
@@ -149,5 +146,5 @@ def test_lost_jobs_are_queued_once_and_not_after_they_were_cancelled(
 
     monkeypatch.setattr(queue, "unfinished_without_queue_entry", cancel_after_looking)
     maintenance.run(portal.services)
-    assert rows(portal, entries) == [str(lost.job_id)]
+    assert portal.scalars(entries) == [str(lost.job_id)]
     assert job_of(portal, cancelled).status is JobStatus.CANCELLED

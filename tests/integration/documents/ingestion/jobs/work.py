@@ -36,7 +36,3 @@ def status_of(portal: Portal, document: DocumentSummary) -> DocumentStatus:
 
 def job_of(portal: Portal, document: DocumentSummary):
     return jobs.get_job(portal.services, portal.admin, document.job_id).job
-
-
-def rows(portal: Portal, statement: str, **values) -> list:
-    return portal.scalars(statement, **values)

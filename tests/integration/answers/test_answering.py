@@ -1,14 +1,12 @@
-"""What an answer is based on, how it is stored while it is streamed, and how it ends."""
+"""What an answer is based on, and how it is stored."""
 
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import text
 
 from portal.domain.answering import (
     Abstained,
@@ -27,23 +25,13 @@ from portal.domain.conversations import (
     SearchedAgain,
     TextWritten,
 )
-from portal.errors import ChatUnavailable, InvalidInput, NotFound, TooManyAnswers
-from portal.services.answers import answering, conversations, drafts, streaming
+from portal.errors import ChatUnavailable, InvalidInput, NotFound
+from portal.services.answers import answering, conversations
 from portal.services.documents import library, selections
 from portal.services.search import dynamic_config
 from tests.conftest import Portal
 from tests.factories.answers import answer_of, ask, asked, saying
-
-LEAVE = "Employees may take fifteen days of annual leave. Unused leave expires in March."
-PRINTER = "The printer stands on the third floor. Its paper tray holds five hundred sheets."
-QUESTION = "How many days of annual leave may employees take?"
-
-
-@pytest.fixture
-def talk(portal: Portal) -> object:
-    portal.add(LEAVE, title="Leave policy")
-    portal.add(PRINTER, title="Printer manual")
-    return conversations.create(portal.services, portal.admin).id
+from tests.integration.answers.leave_policy import QUESTION
 
 
 def test_answer_is_stored_with_its_question_and_what_it_cites(portal: Portal, talk) -> None:
@@ -273,141 +261,6 @@ def test_abstaining_shows_the_nearest_chunks(portal: Portal, talk) -> None:
     assert not any(one.was_cited for one in answer.citations)
 
 
-def test_closing_stops_and_keeps_what_is_there(portal: Portal, talk) -> None:
-    services = saying(portal.services, ["Fifteen days [1]", " and more."])
-    stream = answering.ask(services, portal.admin, talk, QUESTION)
-    while not isinstance(next(stream), TextWritten):
-        pass
-    stream.close()
-    stream.close()
-    assert services.chat.open_streams == services.answer_slots.taken == 0
-    _, answer = conversations.messages(services, portal.admin, talk)
-    assert (answer.status, answer.content) == (MessageStatus.STOPPED, "Fifteen days [1]")
-    assert answer.citations[0].was_cited
-
-
-def test_closing_before_it_was_begun_stops_too(portal: Portal, talk) -> None:
-    services = saying(portal.services, "Never asked for.")
-    answering.ask(services, portal.admin, talk, QUESTION).close()
-    _, answer = conversations.messages(services, portal.admin, talk)
-    assert (answer.status, answer.content) == (MessageStatus.STOPPED, "")
-    assert services.answer_slots.taken == 0
-
-
-@pytest.mark.parametrize("is_left", [False, True])
-def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
-    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, is_left: bool
-) -> None:
-    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
-
-    def fail(*_arguments: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(drafts.support, "check", fail)
-    services = saying(portal.services, ["Fifteen days [1]. ", "More."])
-    stream = answering.ask(services, portal.admin, talk, QUESTION)
-    if is_left:
-        assert [type(next(stream)) for _ in range(3)] == [AnswerBegun, TextWritten, TextWritten]
-        stream.close()
-    else:
-        with pytest.raises(ZeroDivisionError):
-            list(stream)
-    _, answer = conversations.messages(portal.services, portal.admin, talk)
-    assert answer.status is MessageStatus.STOPPED
-    assert answer.content.startswith("Fifteen days [1].")
-    assert [one.was_cited for one in answer.citations][:1] == [True]
-    assert services.answer_slots.taken == services.chat.open_streams == 0
-
-
-def test_stop_is_heard_in_another_process(
-    portal: Portal, talk, make_services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
-    services, other = saying(portal.services, ["One ", "two ", "three"]), make_services()
-    stream = answering.ask(services, portal.admin, talk, QUESTION)
-    began = next(stream)
-    assert isinstance(began, AnswerBegun)
-    assert isinstance(next(stream), TextWritten)
-    stopped = answering.stop(other, portal.admin, began.answer_id)
-    assert stopped.status is MessageStatus.STOPPED
-    answer = answer_of(stream)
-    assert answer.status is MessageStatus.STOPPED
-    assert answer.content.strip() == "One"
-    assert services.chat.open_streams == 0
-
-
-def test_what_is_written_so_far_outlives_its_process(
-    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
-    services = saying(portal.services, ["Second [2] ", "first [1] ", "more"])
-    stream = answering.ask(services, portal.admin, talk, "leave printer")
-    for _ in range(4):
-        next(stream)
-    _, answer = conversations.messages(portal.services, portal.admin, talk)
-    assert answer.status is MessageStatus.STREAMING
-    assert answer.content.startswith("Second [1]")
-    second = asked(services)[0].sources[1]
-    assert answer.citations[0].chunk_id == second.chunk_id
-    with portal.services.database.begin() as session:
-        session.execute(text("UPDATE messages SET updated_at = now() - interval '1 hour'"))
-    _, answer = conversations.messages(portal.services, portal.admin, talk)
-    assert answer.status is MessageStatus.STOPPED
-    stream.close()
-
-
-def test_no_transaction_is_open_while_the_model_writes(portal: Portal, talk) -> None:
-    held: list[int] = []
-
-    def look(_request: ChatRequest) -> Iterator[ChatEvent]:
-        held.append(portal.services.database.engine.pool.checkedout())
-        yield TextDelta("Fifteen [1].")
-        held.append(portal.services.database.engine.pool.checkedout())
-
-    ask(saying(portal.services, look), portal.admin, talk, QUESTION)
-    assert held == [0, 0]
-
-
-def test_deleting_the_conversation_ends_its_answer(
-    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
-    services = saying(portal.services, ["One ", "two"])
-    stream = answering.ask(services, portal.admin, talk, QUESTION)
-    next(stream)
-    conversations.delete(portal.services, portal.admin, talk)
-    with pytest.raises(NotFound):
-        list(stream)
-    assert services.answer_slots.taken == services.chat.open_streams == 0
-
-
-def test_document_purged_while_its_answer_is_written_leaves_no_word(portal: Portal, talk) -> None:
-    def purge(request: ChatRequest) -> Iterator[ChatEvent]:
-        yield TextDelta("Well ")
-        for source in request.sources:
-            library.purge_document(portal.services, portal.admin, source.document_id)
-        yield TextDelta("[1].")
-
-    answer = ask(saying(portal.services, purge), portal.admin, talk, QUESTION)
-    assert answer.content == "Well [1]."
-    assert {(one.state.value, one.excerpt) for one in answer.citations} == {("gone", "")}
-    with portal.services.database.begin() as session:
-        assert set(session.scalars(text("SELECT quote FROM citations"))) == {""}
-
-
-def test_only_so_many_answers_at_once(portal: Portal, talk, make_services) -> None:
-    limited = saying(make_services(chat={"concurrent_answers": 1}), "Well.")
-    stream = answering.ask(limited, portal.admin, talk, QUESTION)
-    with pytest.raises(TooManyAnswers):
-        answering.ask(limited, portal.admin, talk, QUESTION)
-    assert len(conversations.messages(limited, portal.admin, talk)) == 2
-    list(stream)
-    assert ask(limited, portal.admin, talk, QUESTION).content == "Well."
-    forgotten = answering.ask(limited, portal.admin, talk, QUESTION)
-    del forgotten
-    assert limited.answer_slots.taken == 0
-
-
 @pytest.mark.parametrize("question", ["", "  \n", "\u200b\u200b", "a" * 4097])
 def test_what_is_no_question_is_refused_and_not_stored(portal: Portal, talk, question: str) -> None:
     services = saying(portal.services, "Well.")
@@ -448,19 +301,6 @@ def test_edited_question_replaces_itself_and_all_after_it(portal: Portal, talk) 
         ask(services, portal.admin, talk, "again", replace_from=shown[-1].id)
 
 
-def test_next_question_stops_an_answer_that_is_still_written(
-    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
-    services = saying(portal.services, ["One ", "two ", "three"], "Well.")
-    stream = answering.ask(services, portal.admin, talk, QUESTION)
-    next(stream)
-    ask(services, portal.admin, talk, "And the printer?")
-    assert answer_of(stream).status is MessageStatus.STOPPED
-    statuses = [m.status.value for m in conversations.messages(services, portal.admin, talk)]
-    assert statuses == ["done", "stopped", "done", "done"]
-
-
 def test_foreign_conversation_is_not_there(portal: Portal, talk) -> None:
     ada, services = portal.user("ada"), saying(portal.services, "Well.")
     answer = ask(services, portal.admin, talk, QUESTION)
@@ -496,26 +336,6 @@ def test_sentences_are_checked_against_what_they_cite(portal: Portal, talk) -> N
     values = list(supported.values())
     assert values[0] is True
     assert values[-1] is False
-
-
-def test_answers_in_many_conversations_do_not_mix(portal: Portal, talk) -> None:
-    """Concurrent answers each have their own citation register."""
-    talks = [conversations.create(portal.services, portal.admin).id for _ in range(4)]
-    services = saying(portal.services, "Fifteen [1].")
-    answers: dict[object, object] = {}
-
-    def run(conversation_id: object) -> None:
-        answers[conversation_id] = ask(services, portal.admin, conversation_id, QUESTION)
-
-    threads = [threading.Thread(target=run, args=(one,)) for one in talks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for conversation_id in talks:
-        _, answer = conversations.messages(services, portal.admin, conversation_id)
-        assert answer == answers[conversation_id]
-        assert answer.citations[0].title == "Leave policy"
 
 
 def test_preferred_domain_of_the_user_comes_first(portal: Portal) -> None:

@@ -21,7 +21,7 @@ MODEL = "hashing-384"
 def queued(portal: Portal) -> list[object]:
     return portal.scalars(
         "SELECT args->>'name' FROM procrastinate_jobs"
-        " WHERE task_name = 'build_model' AND status = 'todo'",
+        " WHERE task_name = 'build_model' AND status = 'todo'"
     )
 
 

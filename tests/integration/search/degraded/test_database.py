@@ -75,7 +75,7 @@ def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
 ) -> None:
     portal = on_own_server
     [path] = portal.scalars(
-        f"SELECT current_setting('data_directory') || '/' || pg_relation_filepath('{INDEX}')",
+        f"SELECT current_setting('data_directory') || '/' || pg_relation_filepath('{INDEX}')"
     )
     own_server.stop()
     file = Path(str(path))
@@ -97,7 +97,7 @@ def test_connections_that_were_cut_are_replaced(filled: Portal) -> None:
     for _ in range(3):
         filled.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         assert is_whole(ask(filled))
 
@@ -162,7 +162,7 @@ def test_results_are_the_same_without_the_vector_index(filled: Portal) -> None:
     before = ask(filled)
     indexes = filled.scalars(
         "SELECT c.relname FROM pg_class c JOIN pg_am a ON a.oid = c.relam"
-        " WHERE a.amname IN ('hnsw', 'ivfflat') AND c.relkind = 'i'",
+        " WHERE a.amname IN ('hnsw', 'ivfflat') AND c.relkind = 'i'"
     )
     assert indexes
     for index in indexes:

@@ -21,13 +21,7 @@ from portal.store.documents.ingestion import jobs as job_store
 from portal.store.session import Session
 from tests.conftest import Portal
 from tests.factories.deaths import die_of_a_signal, end_as_asked, end_of_an_error
-from tests.integration.documents.ingestion.jobs.work import (
-    LONG,
-    job_of,
-    status_of,
-    store,
-    work,
-)
+from tests.integration.documents.ingestion.jobs.work import LONG, job_of, status_of, store, work
 
 
 def refuse_to_embed(patch: pytest.MonkeyPatch, portal: Portal) -> None:
@@ -50,7 +44,7 @@ def test_error_that_may_pass_is_tried_three_times_with_longer_waits(
             assert status_of(portal, document) is DocumentStatus.QUEUED
             due = portal.scalars(
                 "SELECT round(extract(epoch FROM scheduled_at - now())) FROM procrastinate_jobs "
-                "WHERE scheduled_at IS NOT NULL ORDER BY id DESC LIMIT 1",
+                "WHERE scheduled_at IS NOT NULL ORDER BY id DESC LIMIT 1"
             )
             assert wait_s - 2 <= due[0] <= wait_s
             page = client.get("/documents", headers=portal.headers()).get_data(as_text=True)

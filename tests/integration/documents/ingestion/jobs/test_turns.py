@@ -17,13 +17,7 @@ from portal.store.documents.ingestion.queue import SLOW_QUEUE, SMALL_QUEUE
 from portal.store.session import Session
 from tests.conftest import Portal
 from tests.factories.uploads import run_apart
-from tests.integration.documents.ingestion.jobs.work import (
-    LONG,
-    job_of,
-    status_of,
-    store,
-    work,
-)
+from tests.integration.documents.ingestion.jobs.work import LONG, job_of, status_of, store, work
 
 
 def in_turn(portal: Portal) -> list[UUID]:
@@ -31,7 +25,7 @@ def in_turn(portal: Portal) -> list[UUID]:
     return portal.scalars(
         "SELECT j.document_id FROM procrastinate_jobs q "
         "JOIN jobs j ON CAST(j.id AS text) = q.args->>'job_id' "
-        "WHERE q.status = 'todo' ORDER BY q.priority DESC, q.id",
+        "WHERE q.status = 'todo' ORDER BY q.priority DESC, q.id"
     )
 
 

@@ -1,14 +1,9 @@
-"""`portal mcp` over both transports, used through the SDK's client."""
+"""The tools of `portal mcp` over both transports, used through the SDK's client."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
@@ -18,76 +13,34 @@ from sqlalchemy import text
 from portal.domain.documents import Visibility
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
-from portal.domain.people import Scope, TokenKind, User
-from portal.errors import InvalidToken, NotFound, RateLimited, SecondFactorEnrolmentRequired
+from portal.errors import InvalidToken, RateLimited, SecondFactorEnrolmentRequired
 from portal.services import Services
 from portal.services.documents import folders, library, selections
 from portal.services.documents.folders import members as folder_members
 from portal.services.people import accounts, sessions, tokens
 from tests.conftest import PASSWORD, Portal
-from tests.factories.uploads import run_apart
 
 pytestmark = pytest.mark.mcp
 pytest.importorskip("mcp", reason="not installed: ./run setup --mcp")
-httpx2 = pytest.importorskip("httpx2")
+pytest.importorskip("httpx2")
 
 from mcp import Client, MCPError  # noqa: E402 - only where it is there
-from mcp.server.transport_security import TransportSecuritySettings  # noqa: E402
 
-from portal.integrations.mcp import serving, tools  # noqa: E402
+from portal.integrations.mcp import tools  # noqa: E402
 from tests.factories.servers.mcp import (  # noqa: E402
-    MCP,
-    PROJECT,
     PUBLIC_URL,
     Door,
     ask,
     http_process,
-    mcp_environment,
     refusal,
 )
-
-Visit = Callable[[Client], Awaitable[None]]
-
-NOT_FOUND = str(NotFound())
-HANDBOOK = "Refunds are paid within fourteen days of the return."
-CHINESE = "退款将在退货后十四天内支付到原来的账户。"
-
-
-@pytest.fixture
-def environment(portal: Portal, database_url: str, tmp_path: Path) -> dict[str, str]:
-    return mcp_environment(database_url, tmp_path, portal.services.secret_key)
-
-
-@pytest.fixture(params=["stdio", "http"])
-def door(request: pytest.FixtureRequest, environment: dict[str, str]) -> Iterator[Door]:
-    if request.param == "stdio":
-        yield Door(environment)
-        return
-    with http_process(environment) as (url, _process):
-        yield Door(environment, url)
-
-
-@pytest.fixture
-def http_url(environment: dict[str, str]) -> Iterator[str]:
-    with http_process(environment) as (url, _process):
-        yield url
-
-
-def go(door: Door, token: str, visit: Visit, *, mode: str = "auto") -> None:
-    """Run `visit` with a client connected over the given transport."""
-
-    async def enter() -> None:
-        async with door.enter(token, mode=mode) as client:
-            await visit(client)
-
-    run_apart(lambda: asyncio.run(enter()))
-
-
-def reading_token(portal: Portal, user: User | None = None) -> str:
-    _, secret = sessions.create_personal_token(
-        portal.services, user or portal.admin, name="assistant", ttl_s=3600, scopes=[Scope.READ]
-    )
-    return secret
+from tests.integration.mcp.visiting import (  # noqa: E402
+    CHINESE,
+    HANDBOOK,
+    NOT_FOUND,
+    go,
+    reading_token,
+)
 
 
 def test_both_tools_are_listed_as_reading_only(portal: Portal, door: Door) -> None:
@@ -331,183 +284,6 @@ def test_each_user_has_a_limit_for_each_tool(portal: Portal, environment: dict[s
             assert str(RateLimited(seconds=0))[:17] == (await refusal(client, "search"))[:17]
 
         go(door, portal.token(portal.admin), call_again)
-
-
-# --- HTTP -----------------------------------------------------------------------------------------
-
-HEADERS = {"Accept": "application/json, text/event-stream"}
-LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-
-
-def post(url: str, token: str | None, **headers: str) -> httpx2.Response:
-    authorization = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return httpx2.post(url, json=LIST, headers=HEADERS | authorization | headers)
-
-
-def test_http_without_a_good_token_is_401(portal: Portal, http_url: str) -> None:
-    token = portal.token(portal.admin)
-    assert post(http_url, token).status_code == 200
-    with portal.services.database.begin() as session:
-        # A refresh token is not valid for calls.
-        renewing = tokens.issue(
-            portal.services,
-            session,
-            user_id=portal.admin.id,
-            kind=TokenKind.REFRESH,
-            ttl_s=600,
-            family_id=uuid4(),
-        )
-    for wrong in (None, "x", token[:-3] + "abc", renewing):
-        answer = post(http_url, wrong)
-        assert answer.status_code == 401, wrong
-        assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
-    tokens.revoke(portal.services, token)
-    assert post(http_url, token).status_code == 401
-
-
-def test_http_answers_only_to_its_own_names(portal: Portal, environment: dict[str, str]) -> None:
-    token = reading_token(portal)
-    with http_process(environment, "--allowed-host", "tools.example.org") as (url, _process):
-        for good in ("localhost:1", "tools.example.org", "portal.example.org", "127.0.0.1"):
-            assert post(url, token, Host=good).status_code == 200, good
-        for wrong in ("evil.example.org", "portal.example.org.evil.com", "localhost.evil.com:80"):
-            assert post(url, token, Host=wrong).status_code == 421, wrong
-        assert post(url, token, Origin="https://evil.example.org").status_code == 403
-        assert post(url, token, Origin=PUBLIC_URL).status_code == 200
-
-
-def test_http_answers_503_without_a_database_and_401_for_a_wrong_token(
-    portal: Portal, make_services: Callable[..., Services]
-) -> None:
-    away = make_services(database_url="postgresql://nobody@127.0.0.1:1/none")
-    app = serving.web_app(away, TransportSecuritySettings())
-    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
-
-    async def call() -> httpx2.Response:
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
-            return await http.post("/mcp", json=LIST, headers=portal.headers())
-
-    answer = run_apart(lambda: asyncio.run(call()))
-    assert answer.status_code == 503
-    assert answer.json()["error"]["code"] == "database_unavailable"
-    assert int(answer.headers["Retry-After"]) > 0
-
-
-def test_http_stops_at_a_signal_with_a_client_connected(
-    portal: Portal, environment: dict[str, str]
-) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with http_process(environment) as (url, process), httpx2.Client() as client:
-            token = {"Authorization": f"Bearer {reading_token(portal)}"}
-            assert client.post(url, json=LIST, headers=HEADERS | token).status_code == 200
-            process.send_signal(number)
-            assert process.wait(20) == 0
-
-
-# --- the process ----------------------------------------------------------------------------------
-
-
-def test_stdio_ends_with_its_input_or_at_a_signal(
-    portal: Portal, environment: dict[str, str]
-) -> None:
-    environment |= {"PORTAL_TOKEN": reading_token(portal), "PORTAL_LOG_LEVEL": "debug"}
-    hello = (
-        '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion":'
-        ' "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}\n'
-    )
-    for number in (None, signal.SIGINT, signal.SIGTERM):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(MCP, env=environment, text=True, **pipes) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(hello)
-            process.stdin.flush()
-            assert '"knowledge-portal"' in process.stdout.readline()
-            if number is not None:
-                # Standard input stays open, so that only the signal ends the process.
-                process.send_signal(number)
-                assert process.wait(20) == 0
-            left, errors = process.communicate(timeout=20)
-            assert (process.returncode, left) == (0, "")
-            assert "Traceback" not in errors
-
-
-def run_mcp(environment: dict[str, str], *options: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [*MCP, *options],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return done.returncode, done.stdout, done.stderr.strip().splitlines()[-1]
-
-
-def test_stdio_does_not_start_without_a_good_token(
-    portal: Portal, environment: dict[str, str]
-) -> None:
-    status, output, words = run_mcp(environment)
-    assert (status, output) == (1, "")
-    assert words.startswith("portal: PORTAL_TOKEN is not set")
-    token = reading_token(portal)
-    tokens.revoke(portal.services, token)
-    for wrong in (token, "nonsense"):
-        status, output, words = run_mcp(environment | {"PORTAL_TOKEN": wrong})
-        assert (status, output, words) == (1, "", f"portal: {InvalidToken()}")
-
-
-def test_a_port_that_is_taken_is_reported_in_a_line(
-    portal: Portal, environment: dict[str, str], http_url: str
-) -> None:
-    port = http_url.rsplit(":", 1)[1].removesuffix("/mcp")
-    status, output, words = run_mcp(environment, "--http", "--port", port)
-    assert (status, output) == (1, "")
-    assert f"127.0.0.1:{port}" in words
-
-
-def test_missing_extra_is_reported_in_one_line(environment: dict[str, str]) -> None:
-    code = "import sys; sys.modules['mcp'] = None; from portal.processes.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "mcp"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "portal: this needs the extra: ./run setup --mcp\n"
-
-
-def test_serving_pages_does_not_load_the_protocol() -> None:
-    code = (
-        "import sys, portal.processes.cli, portal.processes.worker\n"
-        "import portal.processes.serving.supervisor\n"
-        "import portal.web, portal.api\n"
-        "sys.exit(any(name in sys.modules for name in ('mcp', 'mcp_types', 'starlette')))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=False)
-    assert done.returncode == 0
-
-
-def test_the_example_reads_the_best_document_both_ways(
-    portal: Portal, environment: dict[str, str], http_url: str
-) -> None:
-    portal.add(HANDBOOK, title="Handbook")
-    environment |= {"PORTAL_TOKEN": reading_token(portal), "HOME": os.environ.get("HOME", "/")}
-    for options in ([], ["--url", http_url]):
-        done = subprocess.run(
-            [sys.executable, str(PROJECT / "examples/mcp_client.py"), *options, "refunds"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        assert f"- Handbook\n  {PUBLIC_URL}/documents/" in done.stdout
-        assert done.stdout.endswith(f"Handbook\n\n{HANDBOOK}\n")
 
 
 def test_session_that_has_to_set_up_a_second_factor_reads_nothing(

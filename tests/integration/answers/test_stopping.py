@@ -1,0 +1,194 @@
+"""How an answer ends before its model does, and what runs beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.answering import (
+    ChatEvent,
+    ChatRequest,
+    TextDelta,
+)
+from portal.domain.conversations import (
+    AnswerBegun,
+    MessageStatus,
+    TextWritten,
+)
+from portal.errors import NotFound, TooManyAnswers
+from portal.services.answers import answering, conversations, drafts, streaming
+from portal.services.documents import library
+from tests.conftest import Portal
+from tests.factories.answers import answer_of, ask, asked, saying
+from tests.integration.answers.leave_policy import QUESTION
+
+
+def test_closing_stops_and_keeps_what_is_there(portal: Portal, talk) -> None:
+    services = saying(portal.services, ["Fifteen days [1]", " and more."])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    while not isinstance(next(stream), TextWritten):
+        pass
+    stream.close()
+    stream.close()
+    assert services.chat.open_streams == services.answer_slots.taken == 0
+    _, answer = conversations.messages(services, portal.admin, talk)
+    assert (answer.status, answer.content) == (MessageStatus.STOPPED, "Fifteen days [1]")
+    assert answer.citations[0].was_cited
+
+
+def test_closing_before_it_was_begun_stops_too(portal: Portal, talk) -> None:
+    services = saying(portal.services, "Never asked for.")
+    answering.ask(services, portal.admin, talk, QUESTION).close()
+    _, answer = conversations.messages(services, portal.admin, talk)
+    assert (answer.status, answer.content) == (MessageStatus.STOPPED, "")
+    assert services.answer_slots.taken == 0
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, is_left: bool
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+
+    def fail(*_arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(drafts.support, "check", fail)
+    services = saying(portal.services, ["Fifteen days [1]. ", "More."])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    if is_left:
+        assert [type(next(stream)) for _ in range(3)] == [AnswerBegun, TextWritten, TextWritten]
+        stream.close()
+    else:
+        with pytest.raises(ZeroDivisionError):
+            list(stream)
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STOPPED
+    assert answer.content.startswith("Fifteen days [1].")
+    assert [one.was_cited for one in answer.citations][:1] == [True]
+    assert services.answer_slots.taken == services.chat.open_streams == 0
+
+
+def test_stop_is_heard_in_another_process(
+    portal: Portal, talk, make_services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services, other = saying(portal.services, ["One ", "two ", "three"]), make_services()
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    began = next(stream)
+    assert isinstance(began, AnswerBegun)
+    assert isinstance(next(stream), TextWritten)
+    stopped = answering.stop(other, portal.admin, began.answer_id)
+    assert stopped.status is MessageStatus.STOPPED
+    answer = answer_of(stream)
+    assert answer.status is MessageStatus.STOPPED
+    assert answer.content.strip() == "One"
+    assert services.chat.open_streams == 0
+
+
+def test_what_is_written_so_far_outlives_its_process(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services = saying(portal.services, ["Second [2] ", "first [1] ", "more"])
+    stream = answering.ask(services, portal.admin, talk, "leave printer")
+    for _ in range(4):
+        next(stream)
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STREAMING
+    assert answer.content.startswith("Second [1]")
+    second = asked(services)[0].sources[1]
+    assert answer.citations[0].chunk_id == second.chunk_id
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE messages SET updated_at = now() - interval '1 hour'"))
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STOPPED
+    stream.close()
+
+
+def test_no_transaction_is_open_while_the_model_writes(portal: Portal, talk) -> None:
+    held: list[int] = []
+
+    def look(_request: ChatRequest) -> Iterator[ChatEvent]:
+        held.append(portal.services.database.engine.pool.checkedout())
+        yield TextDelta("Fifteen [1].")
+        held.append(portal.services.database.engine.pool.checkedout())
+
+    ask(saying(portal.services, look), portal.admin, talk, QUESTION)
+    assert held == [0, 0]
+
+
+def test_deleting_the_conversation_ends_its_answer(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services = saying(portal.services, ["One ", "two"])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    next(stream)
+    conversations.delete(portal.services, portal.admin, talk)
+    with pytest.raises(NotFound):
+        list(stream)
+    assert services.answer_slots.taken == services.chat.open_streams == 0
+
+
+def test_document_purged_while_its_answer_is_written_leaves_no_word(portal: Portal, talk) -> None:
+    def purge(request: ChatRequest) -> Iterator[ChatEvent]:
+        yield TextDelta("Well ")
+        for source in request.sources:
+            library.purge_document(portal.services, portal.admin, source.document_id)
+        yield TextDelta("[1].")
+
+    answer = ask(saying(portal.services, purge), portal.admin, talk, QUESTION)
+    assert answer.content == "Well [1]."
+    assert {(one.state.value, one.excerpt) for one in answer.citations} == {("gone", "")}
+    with portal.services.database.begin() as session:
+        assert set(session.scalars(text("SELECT quote FROM citations"))) == {""}
+
+
+def test_only_so_many_answers_at_once(portal: Portal, talk, make_services) -> None:
+    limited = saying(make_services(chat={"concurrent_answers": 1}), "Well.")
+    stream = answering.ask(limited, portal.admin, talk, QUESTION)
+    with pytest.raises(TooManyAnswers):
+        answering.ask(limited, portal.admin, talk, QUESTION)
+    assert len(conversations.messages(limited, portal.admin, talk)) == 2
+    list(stream)
+    assert ask(limited, portal.admin, talk, QUESTION).content == "Well."
+    forgotten = answering.ask(limited, portal.admin, talk, QUESTION)
+    del forgotten
+    assert limited.answer_slots.taken == 0
+
+
+def test_next_question_stops_an_answer_that_is_still_written(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services = saying(portal.services, ["One ", "two ", "three"], "Well.")
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    next(stream)
+    ask(services, portal.admin, talk, "And the printer?")
+    assert answer_of(stream).status is MessageStatus.STOPPED
+    statuses = [m.status.value for m in conversations.messages(services, portal.admin, talk)]
+    assert statuses == ["done", "stopped", "done", "done"]
+
+
+def test_answers_in_many_conversations_do_not_mix(portal: Portal, talk) -> None:
+    """Concurrent answers each have their own citation register."""
+    talks = [conversations.create(portal.services, portal.admin).id for _ in range(4)]
+    services = saying(portal.services, "Fifteen [1].")
+    answers: dict[object, object] = {}
+
+    def run(conversation_id: object) -> None:
+        answers[conversation_id] = ask(services, portal.admin, conversation_id, QUESTION)
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in talks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for conversation_id in talks:
+        _, answer = conversations.messages(services, portal.admin, conversation_id)
+        assert answer == answers[conversation_id]
+        assert answer.citations[0].title == "Leave policy"

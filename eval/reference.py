@@ -13,6 +13,9 @@ from portal.domain.embedding import Vector
 
 Floats = npt.NDArray[np.float64]
 
+# The weights of the default fusion.
+VECTOR_WEIGHT, TEXT_WEIGHT = 0.7, 0.3
+
 
 class Bm25:
     """BM25 over analysed terms (Robertson & Zaragoza, 2009), as pg_textsearch scores."""
@@ -70,8 +73,8 @@ def fuse_reference(
     v_lo: float,
     v_width: float,
     text_floor: float,
-    vector_weight: float = 0.7,
-    text_weight: float = 0.3,
+    vector_weight: float = VECTOR_WEIGHT,
+    text_weight: float = TEXT_WEIGHT,
 ) -> Floats:
     """Fuse candidates by weight, unclamped: `likeness` is the cosine to the search vector,
     `keyword_scores` is BM25, 0 where the keyword leg found nothing."""
@@ -84,8 +87,8 @@ def raw_reference(
     likeness: Floats,
     keyword_scores: Floats,
     *,
-    vector_weight: float = 0.7,
-    text_weight: float = 0.3,
+    vector_weight: float = VECTOR_WEIGHT,
+    text_weight: float = TEXT_WEIGHT,
 ) -> Floats:
     """Fuse the raw cosine and BM25 relative to the best candidate by weight."""
     text_part = text_scores(keyword_scores, 0.0)
@@ -96,8 +99,8 @@ def minmax_reference(
     likeness: Floats,
     keyword_scores: Floats,
     *,
-    vector_weight: float = 0.7,
-    text_weight: float = 0.3,
+    vector_weight: float = VECTOR_WEIGHT,
+    text_weight: float = TEXT_WEIGHT,
 ) -> Floats:
     """Fuse both by weight after min-max scaling over the candidates."""
 

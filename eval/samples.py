@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eval import sets
-from eval.reference import Bm25, Floats, candidates, fuse_reference
+from eval.reference import TEXT_WEIGHT, Bm25, Floats, candidates, fuse_reference
 from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY
@@ -27,7 +27,6 @@ from portal.text.terms.analyser import query_terms
 from portal.text.terms.lexicon import translated_share, translates, translations
 
 DEPTH = 50
-TEXT_WEIGHT = 0.3
 SHOWN = 10  # Results that compete with each other.
 JUDGED = 5
 

@@ -198,18 +198,6 @@ class QuotedText:
     starts_text: bool
     ends_text: bool
 
-    @property
-    def before(self) -> str:
-        return self.text.content[: self.span.start]
-
-    @property
-    def quote(self) -> str:
-        return self.text.content[self.span.start : self.span.end]
-
-    @property
-    def after(self) -> str:
-        return self.text.content[self.span.end :]
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerBegun:

@@ -12,11 +12,9 @@ from portal.domain.embedding import Embedder, Vector
 from portal.domain.search.semantic import (
     ChunkBackend,
     ChunkSlice,
-    HybridStatus,
     SemanticChunk,
     SemanticHit,
     SemanticOutcome,
-    SemanticResult,
 )
 from portal.errors import InvalidInput
 from portal.integrations.values import checked_ids, clean_metadata, clean_text, vector_of
@@ -30,39 +28,14 @@ DOCUMENT_KEY = "document_id"
 """The metadata key of a chunk's document; without it, the chunk is its own document."""
 
 
-class SemanticChunkStore:
-    """Chunks in a backend, embedded by `embedder`. `hybrid` asks for words too; `status` says
-    whether they are searched. Safe to share between threads."""
+class SemanticChunkStore(SemanticSearch):
+    """Chunks in a backend, embedded by `embedder`. Safe to share between threads."""
+
+    _backend: ChunkBackend
+    _embedder: Embedder
 
     def __init__(self, backend: ChunkBackend, embedder: Embedder, *, hybrid: bool) -> None:
-        self._backend = backend
-        self._embedder = embedder
-        self._hybrid = hybrid
-        self._searching()  # Says in the log how it is searched.
-
-    # --- searching ------------------------------------------------------------------------------
-
-    @property
-    def status(self) -> HybridStatus:
-        return self._searching().status
-
-    def is_hybrid_search_enabled(self) -> bool:
-        return self.status.is_enabled
-
-    def semantic_search(
-        self,
-        query: str,
-        limit: int = DEFAULT_LIMIT,
-        threshold: float | None = None,
-        content_type: str | None = None,
-    ) -> list[SemanticResult]:
-        """Return the best chunks: at most `limit` (less than 1 counts as 5) with a cosine of
-        `threshold` or more and this `content_type`; none for an empty query.
-
-        If one leg of a hybrid search fails, the other answers. Raises what embedder or backend
-        raise if there is no other leg, Unavailable if both fail.
-        """
-        return list(self.search(query, limit, threshold, content_type).results)
+        super().__init__(backend, embedder, hybrid=hybrid)
 
     def search(
         self,
@@ -71,16 +44,10 @@ class SemanticChunkStore:
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> SemanticOutcome:
-        """Return the results of `semantic_search` with the method used and what was left out."""
+        """Search as `SemanticSearch` does, for any text that a program passes."""
         if content_type is not None:
             content_type = clean_text(content_type)
-        return self._searching().search(clean_text(query), limit, threshold, content_type)
-
-    def _searching(self) -> SemanticSearch:
-        # Each time: an index of words may come and go while the store is open.
-        return SemanticSearch(self._backend, self._embedder, hybrid=self._hybrid)
-
-    # --- keeping --------------------------------------------------------------------------------
+        return super().search(clean_text(query), limit, threshold, content_type)
 
     def upsert(self, chunks: Iterable[SemanticChunk]) -> None:
         """Store chunks, each in the place of the one with its id; those without a vector are

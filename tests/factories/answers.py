@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from portal.domain.answering import ChatEvent, ChatRequest, TextDelta
-from portal.domain.conversations import AnswerEvent, AnswerFinished, Message
+from portal.domain.conversations import AnswerEvent, AnswerFinished, Message, QuotedText
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import answering
@@ -68,3 +68,9 @@ def answer_of(events: Iterable[AnswerEvent]) -> Message:
     *_, last = events
     assert isinstance(last, AnswerFinished)
     return last.answer
+
+
+def parts_of(quoted: QuotedText) -> tuple[str, str, str]:
+    """Return the text before a quotation, the quotation, and the text after it."""
+    text, span = quoted.text.content, quoted.span
+    return text[: span.start], text[span.start : span.end], text[span.end :]

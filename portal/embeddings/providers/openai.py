@@ -16,10 +16,9 @@ import numpy as np
 from portal.domain.embedding import Vector
 from portal.embeddings.providers.breaker import CircuitBreaker
 from portal.embeddings.providers.endpoint import Answer, AnswerTooLarge, Endpoint
-from portal.embeddings.providers.prefixes import prefixes
+from portal.embeddings.providers.prefixes import prefixed, prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, Message
-from portal.text.characters.normalise import clean
 from portal.text.likeness.echo import strip_echo
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -34,8 +33,6 @@ _BATCH = 64
 _CHUNKS_TIMEOUT_S = 60.0
 _MAX_WAIT_S = 30.0
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-# About 8,000 tokens, the protocol's usual limit, of the densest script.
-_MAX_CHARACTERS = 6000
 # 16,000 numbers as JSON are about 350 kB; the rest of an answer is small.
 _MAX_BYTES = 256 * 1024
 _MAX_BYTES_A_TEXT = 512 * 1024
@@ -107,7 +104,7 @@ class OpenAIEmbedder:
                 )
             )
         try:
-            vectors = self._request([_cap(self._question, text)], self._timeout_s)
+            vectors = self._request([prefixed(self._question, text)], self._timeout_s)
             vector: Vector = self._check(vectors, 1)[0]
         except (EmbedderUnavailable, InvalidEmbedding) as error:
             # Calls during the pause fail with this reason.
@@ -122,7 +119,7 @@ class OpenAIEmbedder:
             return np.empty((0, self._dimensions or 0), dtype=np.float32)
         vectors: list[Any] = []
         for start in range(0, len(texts), _BATCH):
-            batch = [_cap(self._chunk, text) for text in texts[start : start + _BATCH]]
+            batch = [prefixed(self._chunk, text) for text in texts[start : start + _BATCH]]
             vectors += self._request_with_retries(batch)
         return self._check(vectors, len(texts))
 
@@ -154,7 +151,12 @@ class OpenAIEmbedder:
         raise AssertionError("the last attempt returns or raises")
 
     def _request(self, texts: list[str], timeout_s: float) -> list[Any]:
-        body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
+        # The protocol rejects empty input.
+        body: dict[str, Any] = {
+            "model": self._model,
+            "input": [text or " " for text in texts],
+            "encoding_format": "float",
+        }
         if self._asked_dimensions is not None:
             body["dimensions"] = self._asked_dimensions
         answer = self._ask(body, timeout_s, _MAX_BYTES + len(texts) * _MAX_BYTES_A_TEXT)
@@ -234,11 +236,6 @@ class _RetryableError(EmbedderUnavailable):
 def _headers(key: str) -> dict[str, str]:
     # Other characters cannot be in a key, and the client would quote the key in its error.
     return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
-
-
-def _cap(prefix: str, text: str) -> str:
-    # The protocol rejects empty input.
-    return prefix + clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS] or " "
 
 
 def _seconds(retry_after: str) -> float:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from portal.text.characters.normalise import clean
+
+# About 8,000 tokens of the densest script, the usual limit of endpoints. Local models read 512, and
+# the rest would only keep their tokenizer busy.
+MAX_CHARACTERS = 6000
 # The first family whose name is part of the model's name counts. Other models include their prompts
 # or need none.
 FAMILIES: tuple[tuple[str, str, str], ...] = (
@@ -19,6 +24,11 @@ def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
     """
     known = _find_known(model)
     return (known[0] if question is None else question), known[1]
+
+
+def prefixed(prefix: str, text: str) -> str:
+    """Return a clean text of bounded length behind its prefix."""
+    return prefix + clean(text[:MAX_CHARACTERS])[:MAX_CHARACTERS]
 
 
 def _find_known(model: str) -> tuple[str, str]:

@@ -11,15 +11,12 @@ from typing import Any
 
 from portal.domain.embedding import Vector
 from portal.embeddings.loading import BackgroundLoad
-from portal.embeddings.providers.prefixes import prefixes
+from portal.embeddings.providers.prefixes import prefixed, prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, Message
-from portal.text.characters.normalise import clean
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
 _BATCH = 32
-# Models read 512 tokens at most; the rest would only keep the tokenizer busy.
-_MAX_CHARACTERS = 6000
 # Max wait for a model at start; one that is being downloaded may come later.
 _START_PATIENCE_S = 30.0
 
@@ -61,11 +58,11 @@ class SentenceTransformersEmbedder:
 
     def embed_query(self, text: str) -> Vector:
         model = self._loading.get(wait_s=self._timeout_s)
-        vector: Vector = self._embed(model, [_cap(self._question, text)])[0]
+        vector: Vector = self._embed(model, [prefixed(self._question, text)])[0]
         return vector
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
-        return self._embed(self._loading.get(), [_cap(self._chunk, text) for text in texts])
+        return self._embed(self._loading.get(), [prefixed(self._chunk, text) for text in texts])
 
     def _embed(self, model: Any, texts: list[str]) -> Vector:
         with self._encoding:  # The tokenizer's truncation settings are shared, not thread-safe.
@@ -145,10 +142,6 @@ def _is_path(model: str) -> bool:
     ``owner/model``."""
     path = Path(model).expanduser()
     return path.is_dir() or path.is_absolute() or model.startswith(".")
-
-
-def _cap(prefix: str, text: str) -> str:
-    return prefix + clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]
 
 
 def _dimensions(model: Any) -> int:

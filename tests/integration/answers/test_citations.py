@@ -24,7 +24,7 @@ from portal.services.documents.ingestion import indexing
 from portal.store.answers import citations
 from portal.store.documents.ingestion import files, jobs
 from tests.conftest import Portal
-from tests.factories.answers import ask, saying
+from tests.factories.answers import ask, parts_of, saying
 from tests.factories.blocking import wait_until_blocked
 from tests.factories.uploads import upload
 
@@ -87,8 +87,7 @@ def test_replaced_document_still_shows_what_was_cited(portal: Portal) -> None:
     assert citation.excerpt == SENTENCE
     assert citing.verify(portal.services, portal.admin, citation.id).stands is True
     around = citing.quoted_text(portal.services, portal.admin, citation.id)
-    assert (around.before, around.quote) == ("", SENTENCE)
-    assert around.after == " Unused leave expires in March."
+    assert parts_of(around) == ("", SENTENCE, " Unused leave expires in March.")
     assert around.starts_text
     assert around.ends_text
     _, now = library.read_text(portal.services, portal.admin, document.id)
@@ -109,7 +108,8 @@ def test_trashed_document_still_shows_what_was_cited(portal: Portal) -> None:
     citation = again(portal, answer, ada)
     assert (citation.state, citation.can_open) == (SourceState.TRASHED, False)
     assert citation.excerpt == SENTENCE
-    assert citing.quoted_text(portal.services, ada, citation.id).quote == SENTENCE
+    _, quote, _ = parts_of(citing.quoted_text(portal.services, ada, citation.id))
+    assert quote == SENTENCE
     library.restore_document(portal.services, portal.admin, document.id)
     assert again(portal, answer, ada).state is SourceState.CURRENT
 
@@ -293,7 +293,8 @@ def test_quote_around_marks_the_words_in_a_long_text(portal: Portal) -> None:
     citation = cite(portal).citations[0]
     assert citation.excerpt == SENTENCE
     around = citing.quoted_text(portal.services, portal.admin, citation.id, around=100)
-    assert (len(around.before), around.quote, len(around.after)) == (100, SENTENCE, 100)
+    before, quote, after = parts_of(around)
+    assert (len(before), quote, len(after)) == (100, SENTENCE, 100)
     assert not around.starts_text
     assert not around.ends_text
 

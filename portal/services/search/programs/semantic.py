@@ -57,9 +57,15 @@ class SemanticSearch:
     def __init__(self, backend: SemanticBackend, embedder: QueryEmbedder, *, hybrid: bool) -> None:
         self._backend = backend
         self._embedder = embedder
-        reason = backend.why_no_sparse() if hybrid else None
-        self.status = HybridStatus(backend.name, hybrid, hybrid and reason is None, reason)
+        self._wants_hybrid = hybrid
         announce(self.status)
+
+    @property
+    def status(self) -> HybridStatus:
+        """Return whether words are searched now: an index of words may come and go."""
+        wanted = self._wants_hybrid
+        reason = self._backend.why_no_sparse() if wanted else None
+        return HybridStatus(self._backend.name, wanted, wanted and reason is None, reason)
 
     def is_hybrid_search_enabled(self) -> bool:
         return self.status.is_enabled
@@ -87,11 +93,13 @@ class SemanticSearch:
         A leg of a hybrid search that fails is left out. Raises the errors of the embedder or the
         backend when there is no other leg, Unavailable when both fail.
         """
+        status = self.status
+        announce(status)
         if not has_visible_text(query):
-            return SemanticOutcome((), "none", self.status.is_enabled)
+            return SemanticOutcome((), "none", status.is_enabled)
         started = time.perf_counter()
         asked = _Asked(query, limit if limit >= 1 else DEFAULT_LIMIT, threshold, content_type)
-        outcome = self._hybrid(asked) if self.status.is_enabled else self._dense(asked)
+        outcome = self._hybrid(asked) if status.is_enabled else self._dense(asked)
         log_finished(self._backend.name, outcome, asked.limit, asked.threshold, started)
         return outcome
 

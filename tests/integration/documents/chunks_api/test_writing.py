@@ -26,7 +26,7 @@ from portal.services.documents.intake import uploads
 from portal.services.models import builds, catalog
 from portal.services.search import engine
 from tests.conftest import Portal
-from tests.factories.answers import ask, saying
+from tests.factories.answers import ask, parts_of, saying
 from tests.factories.uploads import upload
 from tests.integration.documents.chunks_api.api import ADDED, Api, assert_envelope
 
@@ -248,7 +248,7 @@ def test_added_chunk_is_cited_opened_and_verified(
     verified = citing.verify(portal.services, portal.admin, citation.id)
     assert verified.stands is True
     quoted = citing.quoted_text(portal.services, portal.admin, citation.id)
-    assert (quoted.before, quoted.quote, quoted.after) == ("Of airships. ", ADDED, " So it is.")
+    assert parts_of(quoted) == ("Of airships. ", ADDED, " So it is.")
     assert quoted.starts_text
     assert quoted.ends_text
     page = client.get(

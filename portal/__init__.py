@@ -17,7 +17,8 @@ def create_app(services: Services | None = None) -> APIFlask:
 
     from portal import api, limits, web
     from portal.container import build_services
-    from portal.http import compression, context, credentials, incoming, monitoring, recent_sign_in
+    from portal.http import context, credentials, incoming, monitoring, recent_sign_in
+    from portal.http.responses import compression
 
     services = services or build_services()
     app = APIFlask(

@@ -27,9 +27,10 @@ from werkzeug.routing import Rule
 
 from portal import create_app
 from portal.container import build_services
-from portal.database import bm25, cluster_files
+from portal.database import bm25
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
+from portal.database.server import cluster_files
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.services import Services

@@ -17,9 +17,9 @@ from pathlib import Path
 from bench.cluster import programs
 from bench.cluster.nodes import SOCKET, USER, Node, NodeState, wait
 from bench.cluster.programs import Process
-from portal.database import cluster_files
 from portal.database.embedded import DATABASE
-from portal.database.server_user import choose_server_user
+from portal.database.server import cluster_files
+from portal.database.server.server_user import choose_server_user
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"

@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from portal.database import cluster_files
 from portal.database.embedded import DATABASE, EmbeddedPostgres
-from portal.database.postmaster import running_postmaster
-from portal.database.programs import installation, run_program
-from portal.database.server_user import choose_server_user, open_path_for
+from portal.database.server import cluster_files
+from portal.database.server.postmaster import running_postmaster
+from portal.database.server.programs import installation, run_program
+from portal.database.server.server_user import choose_server_user, open_path_for
 
 USER = cluster_files.SUPERUSER
 SOCKET = "socket"

@@ -19,7 +19,7 @@ from bench.cluster.nodes import wait
 from bench.cluster.programs import Process, free_port
 from bench.corpus import Corpus
 from bench.promises import slow_chat_model
-from portal.database.postmaster import running_postmaster
+from portal.database.server.postmaster import running_postmaster
 from portal.services.people import accounts
 
 ROOT = Path(__file__).resolve().parents[2]

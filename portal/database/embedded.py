@@ -28,11 +28,15 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from portal.database import cluster_files as files
 from portal.database.lock import UserCount, exclusive
-from portal.database.postmaster import Postmaster, clear_leftovers, running_postmaster
-from portal.database.programs import failure, installation, run_program
-from portal.database.server_user import choose_server_user, open_installation_for, open_path_for
+from portal.database.server import cluster_files as files
+from portal.database.server.postmaster import Postmaster, clear_leftovers, running_postmaster
+from portal.database.server.programs import failure, installation, run_program
+from portal.database.server.server_user import (
+    choose_server_user,
+    open_installation_for,
+    open_path_for,
+)
 from portal.errors import ServerSetup
 
 DATABASE = "portal"

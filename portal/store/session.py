@@ -17,9 +17,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable, WritingUnavailable
-from portal.store.failures import is_connection_lost, is_lock_timeout, portal_errors
-from portal.store.replicas import Replicas, State
-from portal.store.server import CONNECTING, Server, normalise_url
+from portal.store.connections.failures import is_connection_lost, is_lock_timeout, portal_errors
+from portal.store.connections.replicas import Replicas, State
+from portal.store.connections.server import CONNECTING, Server, normalise_url
 
 __all__ = ["Database", "Session", "is_connection_lost", "is_lock_timeout", "normalise_url"]
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from flask import Flask, Response, send_from_directory, url_for
 
 from portal.errors import NotFound
-from portal.http import compression, context
+from portal.http import context
+from portal.http.responses import compression
 from portal.web.blueprint import PageBlueprint
 from portal.web.bundling import bundle_scripts, bundle_styles
 

@@ -19,8 +19,8 @@ from portal.domain.conversations import (
     TextWritten,
 )
 from portal.errors import PortalError
-from portal.http.event_streams import NOTHING_NEW, encode, respond
 from portal.http.messages import error_message
+from portal.http.responses.event_streams import NOTHING_NEW, encode, respond
 from portal.services.answers.streaming import AnswerStream
 
 

@@ -13,7 +13,7 @@ from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import file_response_doc, read_scope
 from portal.domain.documents import MediaType
 from portal.http import context
-from portal.http.downloads import conversation_file
+from portal.http.responses.downloads import conversation_file
 from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import psycopg
 
 from portal.container import build_services
-from portal.database import bm25, client_programs, extensions, refilling
+from portal.database import bm25, extensions, refilling
 from portal.database.embedded import borrowed
 from portal.database.lock import DataDirLock
+from portal.database.server import client_programs
 from portal.domain.people.audit import AuditEvent
 from portal.errors import BackupRefused, ServerSetup
 from portal.processes.backups import recording

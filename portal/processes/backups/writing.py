@@ -13,8 +13,9 @@ from typing import IO
 
 import psycopg
 
-from portal.database import client_programs, refilling
+from portal.database import refilling
 from portal.database.embedded import EmbeddedPostgres
+from portal.database.server import client_programs
 from portal.domain.people.audit import AuditEvent
 from portal.errors import BackupRefused
 from portal.processes.backups import recording

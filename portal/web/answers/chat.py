@@ -23,8 +23,8 @@ from portal.domain.conversations import (
 from portal.domain.documents.selection import AskScope
 from portal.errors import InvalidInput, NotFound, NotSignedIn, PortalError, existing
 from portal.http import context
-from portal.http.downloads import conversation_file
 from portal.http.messages import error_message
+from portal.http.responses.downloads import conversation_file
 from portal.services.answers import answering, conversations, writers
 from portal.services.answers.streaming import AnswerStream
 from portal.services.documents import library, selections

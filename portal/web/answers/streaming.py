@@ -32,9 +32,10 @@ from portal.domain.conversations import (
     TextWritten,
 )
 from portal.errors import PortalError
-from portal.http import context, event_streams
-from portal.http.event_streams import NOTHING_NEW, encode
+from portal.http import context
 from portal.http.messages import error_message
+from portal.http.responses import event_streams
+from portal.http.responses.event_streams import NOTHING_NEW, encode
 from portal.services.answers import conversations
 from portal.services.answers.streaming import AnswerStream
 from portal.web.answers.html import to_html

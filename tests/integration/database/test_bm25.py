@@ -20,7 +20,7 @@ from portal.database.extensions import (
     ensure_extensions,
     pg_textsearch_version,
 )
-from portal.database.postmaster import running_postmaster
+from portal.database.server.postmaster import running_postmaster
 from tests.factories.uploads import needs_bm25
 
 INDEX = bm25.ALL_CHUNKS.name

@@ -12,11 +12,12 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from portal.database import cluster_files, embedded
+from portal.database import embedded
 from portal.database.embedded import EmbeddedPostgres, borrowed
 from portal.database.lock import DataDirLock
-from portal.database.postmaster import running_postmaster
-from portal.database.programs import installation
+from portal.database.server import cluster_files
+from portal.database.server.postmaster import running_postmaster
+from portal.database.server.programs import installation
 from portal.errors import ServerSetup
 from tests.integration.database.conftest import QUICK
 

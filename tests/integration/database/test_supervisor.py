@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from portal.database.embedded import EmbeddedPostgres
-from portal.database.postmaster import running_postmaster
+from portal.database.server.postmaster import running_postmaster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from portal.database.client_programs import find_program
+from portal.database.server.client_programs import find_program
 from portal.domain.documents import Visibility
 from portal.domain.people import DocumentFate
 from portal.processes.worker import work_until_empty

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portal.database.cluster_files import CLUSTER
+from portal.database.server.cluster_files import CLUSTER
 from portal.errors import StorageFull, TooLarge
 from portal.http.incoming import Spool
 from portal.services.documents.intake.disk_space import ReservedSpace

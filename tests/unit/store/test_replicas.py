@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from portal.errors import DatabaseUnavailable
-from portal.store.replicas import Replicas, Sample, WatchedServer
+from portal.store.connections.replicas import Replicas, Sample, WatchedServer
 
 WAIT_S = 0.05
 

@@ -6,7 +6,8 @@ import pytest
 from apiflask import APIFlask
 
 from portal import web
-from portal.http import compression, context
+from portal.http import context
+from portal.http.responses import compression
 from portal.services import Services
 from portal.settings import Settings
 from portal.store.session import Database

@@ -8,7 +8,7 @@ import re
 import pytest
 from flask import Response
 
-from portal.http.compression import compress
+from portal.http.responses.compression import compress
 
 GZIP = {"Accept-Encoding": "gzip"}
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from portal.database.cluster_files import CLUSTER
+from portal.database.server.cluster_files import CLUSTER
 from portal.errors import StorageFull
 from portal.services import Services
 from portal.settings import Settings

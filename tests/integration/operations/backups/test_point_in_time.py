@@ -12,8 +12,8 @@ import pytest
 
 from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres
-from portal.database.programs import installation, run_program
-from portal.database.server_user import choose_server_user, open_path_for
+from portal.database.server.programs import installation, run_program
+from portal.database.server.server_user import choose_server_user, open_path_for
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.documents import library

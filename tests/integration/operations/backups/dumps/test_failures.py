@@ -18,8 +18,9 @@ import pytest
 from psycopg import sql
 
 from portal.container import read_secret_key
-from portal.database import client_programs, refilling
+from portal.database import refilling
 from portal.database.lock import DataDirLock
+from portal.database.server import client_programs
 from portal.errors import BackupRefused
 from portal.processes.backups import archive, restoring, writing
 from portal.processes.backups.archive import DATABASE, MANIFEST, Writer

@@ -14,7 +14,8 @@ from pyrage import x25519
 from sqlalchemy import create_engine, text
 
 from portal.container import read_secret_key
-from portal.database import client_programs, refilling
+from portal.database import refilling
+from portal.database.server import client_programs
 from portal.domain.search import SearchMode, SearchRequest
 from portal.processes.backups.archive import DATABASE, MANIFEST
 from portal.processes.worker import work_until_empty

@@ -16,7 +16,7 @@ from typing import IO
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from portal.database.programs import installation
+from portal.database.server.programs import installation
 from portal.errors import BackupRefused, ServerSetup
 
 BLOCK_BYTES = 1024 * 1024

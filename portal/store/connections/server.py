@@ -19,9 +19,9 @@ from sqlalchemy.orm import sessionmaker
 
 from portal.observability import metrics
 from portal.store.binary_parameters import send_binary
-from portal.store.failures import portal_errors
-from portal.store.probing import Prober
-from portal.store.replicas import Sample, read_sample
+from portal.store.connections.failures import portal_errors
+from portal.store.connections.probing import Prober
+from portal.store.connections.replicas import Sample, read_sample
 
 _DEFAULT_PORT = "5432"
 # A server that stopped responding is noticed within a minute.

@@ -1,0 +1,1 @@
+"""Responses that are no page and no JSON document: files, streams, compressed bodies."""

@@ -1,0 +1,1 @@
+"""Connections to a primary and its replicas: pools, health and errors."""

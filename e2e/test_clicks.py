@@ -32,8 +32,8 @@ addEventListener("click", (event) => {
 
 @pytest.fixture(scope="module")
 def portal(browser: Browser) -> Iterator[LightPortal]:
-    """A portal with a document each in Contracts / 2026, Archive and Outdated / Older; Hand-over is
-    open to members only."""
+    """Yield a portal with a document each in Contracts / 2026, Archive and Outdated / Older;
+    Hand-over is open to members only."""
     names = {"rent.txt": "2026", "minutes.txt": "Archive", "plan.txt": "Older"}
     with library({name: f"About {name}." for name in names}) as made:
         services = build_services(made.settings())

@@ -26,7 +26,8 @@ TABS = 60
 
 @pytest.fixture(scope="module")
 def shelves(browser: Browser) -> Iterator[LightPortal]:
-    """A portal with the folders Shelf, of 55 documents, and Contracts / 2026, with one of eve's."""
+    """Yield a portal with the folders Shelf, of 55 documents, and Contracts / 2026, with one of
+    eve's."""
     texts = {f"item {number:02}.txt": f"Item {number}." for number in range(SHELF)}
     with library(texts) as made:
         services = build_services(made.settings())

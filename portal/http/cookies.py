@@ -53,7 +53,7 @@ def delete_cookie(response: Response, name: str) -> None:
 
 
 def clear_unprefixed(response: Response) -> Response:
-    """Over HTTPS, delete cookies that an earlier version, or HTTP, has left."""
+    """Delete cookies that an earlier version, or HTTP, has left; only over HTTPS."""
     if request.is_secure:
         for name in _ALL:
             if name in request.cookies:

@@ -271,7 +271,7 @@ class Settings(BaseSettings):
 
     @property
     def quota_bytes(self) -> int:
-        """0: no limit."""
+        """Return the quota in bytes, 0 for no limit."""
         return self.quota_mb * 1024 * 1024
 
     @property
@@ -281,7 +281,7 @@ class Settings(BaseSettings):
 
     @property
     def hybrid_semantic_search(self) -> bool:
-        """Whether `semantic_search` is hybrid; anything unclear means no."""
+        """Return whether `semantic_search` is hybrid; anything unclear means no."""
         return (self.use_hybrid_search or "").strip().lower() in {"true", "1", "yes"}
 
     @classmethod

@@ -124,7 +124,7 @@ class SparseServer:
     def _whole(
         self, collection_id: UUID, ids: Sequence[str], metadatas: Sequence[Any]
     ) -> list[dict[str, Any] | None]:
-        """Metadata with the sparse vectors in it, as a server gives it out."""
+        """Return metadata with its sparse vectors, as a server gives it out."""
         kept = self._vectors.get(collection_id, {})
         return [
             ({**(metadata or {}), **kept.get(record_id, {})} or None)
@@ -133,7 +133,7 @@ class SparseServer:
 
 
 def with_sparse_indexes(client: Any) -> Any:
-    """A local client whose server has sparse indexes."""
+    """Return a local client whose server has sparse indexes."""
     client._server = SparseServer(client._server)
     return client
 

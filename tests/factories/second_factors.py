@@ -24,7 +24,7 @@ class App:
         self.totp = pyotp.TOTP(secret)
 
     def code(self, steps: int = 0) -> str:
-        """The code of `steps` time steps from now."""
+        """Return the code of `steps` time steps from now."""
         return str(self.totp.at(int(totp.time.time()), counter_offset=steps))
 
 

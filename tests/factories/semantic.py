@@ -92,7 +92,8 @@ class FakeEmbedder:
 
 
 def captured_log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What `semantic_search` logs from now on, an event each, and nothing announced before."""
+    """Return what `semantic_search` logs from now on, an event each, and nothing announced
+    before."""
     capture = LogCapture()
     logger = structlog.wrap_logger(None, processors=[capture])
     monkeypatch.setattr(semantic, "log", logger)

@@ -15,7 +15,7 @@ needs_bm25 = pytest.mark.bm25
 
 
 def upload(content: str | bytes) -> io.BytesIO:
-    """A stream as a browser sends it."""
+    """Return a stream as a browser sends it."""
     return io.BytesIO(content.encode() if isinstance(content, str) else content)
 
 

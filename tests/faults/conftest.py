@@ -74,7 +74,7 @@ def minutes(request: pytest.FixtureRequest) -> float:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
-    """Chance that can be had again: what a failed test printed goes into --seed."""
+    """Return a random generator; `--seed` repeats that of a failed test, which printed it."""
     seed = request.config.getoption("--seed")
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     print(f"\nrepeat with: ./run test {request.node.nodeid} --seed {seed}")  # noqa: T201

@@ -34,7 +34,7 @@ _REFUSED_BOMB = "broken_pdf|unpacks_to_too_much|extraction_timed_out|no_text_in_
 
 
 def heavy_files() -> Iterator[Hostile]:
-    """What takes minutes; an outcome may be one of several."""
+    """Return the files that take minutes; an outcome may be one of several."""
     yield Hostile("bomb.pdf", pdf_bomb, _REFUSED_BOMB)
     yield Hostile("line-5mb.txt", b"word " * 1_000_000, says="word word")
     yield Hostile("pages.pdf", _two_thousand_pages, says="Page 1999 of many.")
@@ -82,7 +82,7 @@ class Watch:
             self.codes[code] += 1
 
     def _look(self) -> None:
-        """A worker and each of its readers have a bound of their own."""
+        """Measure a worker and each of its readers, which have their own bounds."""
         while not self._over.wait(0.1):
             for worker in self._world.workers:
                 for process in _with_children(worker.pid):
@@ -152,7 +152,7 @@ def test_hostile_folder_holds_nothing_up(world: World, tmp_path: Path, is_long: 
 
 
 def _send(world: World, name: str, content: bytes) -> httpx.Response:
-    """As browsers send names: in UTF-8, with quotation marks and line ends by percent."""
+    """Send names as browsers do: in UTF-8, with quotation marks and line ends by percent."""
     for sign, code in (('"', "%22"), ("\r", "%0D"), ("\n", "%0A")):
         name = name.replace(sign, code)
     header = f'Content-Disposition: form-data; name="file"; filename="{name}"'

@@ -76,7 +76,7 @@ def cluster(run_dir: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def services(cluster: Cluster) -> Iterator[Services]:
-    """Services on the primary, as of a worker."""
+    """Yield services on the primary, as of a worker."""
     key = cluster.environment("test")["PORTAL_SECRET_KEY"]
     folder = cluster.folder / "test"
     services = build_services(make_settings(folder, cluster.direct_url, secret_key=key))

@@ -31,7 +31,7 @@ _MAX_WAIT_FOR_WORK_S = 15.0
 
 
 def content_of(number: int, paragraphs: int) -> bytes:
-    """A text of some thirty passages, both languages, no two the same."""
+    """Return a text of some thirty passages, both languages, no two the same."""
     words = [
         f"Section {place} of report {number}. "
         + f"The lighthouse of budget {number * place} burns. " * 20
@@ -139,7 +139,7 @@ def _goes_on(world: World, kind: str, begun: int) -> bool:
 
 
 def _wait_for_work(world: World, rng: random.Random, pause: threading.Event) -> None:
-    """Until a worker has begun another job, and a little longer: somewhere in the middle of it."""
+    """Wait until a worker is somewhere in the middle of another job."""
     begun = world.attempts()
     ends_at = time.monotonic() + _MAX_WAIT_FOR_WORK_S
     while world.attempts() == begun and time.monotonic() < ends_at:

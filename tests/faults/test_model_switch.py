@@ -151,7 +151,7 @@ def _switch_and_kill(world: World, rng: random.Random, kind: str, name: str) -> 
 
 
 def _wait_for_build(world: World, rng: random.Random, name: str) -> None:
-    """Until the build has begun, or is over, and a little longer."""
+    """Wait until the build has begun, or is over, and a little longer."""
     statement = (
         f"SELECT 1 FROM embedding_models WHERE name = '{name}'"
         " AND (stage IS NOT NULL OR status <> 'building')"
@@ -170,7 +170,7 @@ def _switch_when_built(world: World, name: str) -> None:
 
 
 def _retried(action: Callable[[], object]) -> None:
-    """Do what the database's end may interrupt."""
+    """Repeat what the end of the database may interrupt."""
     while True:
         try:
             action()

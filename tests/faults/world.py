@@ -168,7 +168,7 @@ class World:
         raise AssertionError("the test ended before all was uploaded")
 
     def rows(self, statement: str) -> list[Any]:
-        """What a statement finds, as soon as there is a server that can be asked."""
+        """Return what a statement finds, as soon as a server can be asked."""
         while True:
             try:
                 with self.services.database.begin() as session:
@@ -177,7 +177,7 @@ class World:
                 time.sleep(_POLL_S)  # Another process's progress can only be asked for.
 
     def attempts(self) -> int:
-        """How many attempts at jobs have begun: it grows whenever a worker works."""
+        """Return how many attempts at jobs have begun, which grows while a worker works."""
         return int(self.rows("SELECT coalesce(sum(attempts), 0) FROM jobs")[0][0])
 
     def unfinished(self) -> int:
@@ -189,13 +189,13 @@ class World:
 
 
 def undisturbed(services: Services) -> list[Any]:
-    """What the same ingestion leaves where nothing dies."""
+    """Return what the same ingestion leaves where nothing dies."""
     with services.database.begin() as session:
         return list(session.execute(text(_LEFT)))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """kill -9 of a process and of those it started."""
+    """Kill a process and those it started with SIGKILL."""
     with contextlib.suppress(psutil.NoSuchProcess):
         ours = psutil.Process(process.pid)
         for one in [ours, *ours.children(recursive=True)]:

@@ -53,7 +53,7 @@ _NESTED = {
 
 
 def _condition(operators: list[str], value: JsonDict, *, is_default: bool = False) -> JsonDict:
-    """The schema of a {field, operator, value} with one of these operators."""
+    """Return the schema of a {field, operator, value} with one of these operators."""
     names: JsonDict = {"type": "array", "items": _NAME, "minItems": 1, "maxItems": MAX_KEYS}
     return {
         "type": "object",

@@ -127,7 +127,7 @@ class NamedScope(NamedTuple):
 
     @property
     def parts(self) -> list[tuple[str, UUID | str, str]]:
-        """The kind, id and name of each, folders first."""
+        """Return the kind, id and name of each, folders first."""
         return [
             *(("folder", *folder) for folder in self.folders),
             *(("document", *document) for document in self.documents),

@@ -77,7 +77,7 @@ class CollectionStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """The caller's model, or the portal's own."""
+        """Return the caller's model, or the portal's own."""
         if self._embedding_function is None:
             embedder = create_embedder(self._settings.embedding)
             self._embedding_function = EmbedderEmbeddings(lambda: embedder)
@@ -85,7 +85,8 @@ class CollectionStore(VectorStore):
 
     @property
     def _collection(self) -> Collection:
-        """The collection with the methods of Chroma. Raises ValueError once it is deleted."""
+        """Return the collection with the methods of Chroma. Raises ValueError once it is
+        deleted."""
         if self._opened is None:
             raise ValueError(
                 "Chroma collection not initialized. "

@@ -74,7 +74,7 @@ class PortalVectorStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """The portal's active model."""
+        """Return the portal's active model."""
         return EmbedderEmbeddings(self._reader.embedder)
 
     # --- searching ------------------------------------------------------------------------------

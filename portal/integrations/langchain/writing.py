@@ -110,7 +110,7 @@ class WritingStore(SearchingStore):
 
     @property
     def name(self) -> str:
-        """The collection's name."""
+        """Return the collection's name."""
         return self._collection.name
 
     def count(self) -> int:
@@ -126,13 +126,13 @@ class WritingStore(SearchingStore):
     def upsert(
         self, ids: Any, embeddings: Any = None, metadatas: Any = None, documents: Any = None
     ) -> None:
-        """`Collection.upsert`."""
+        """Call `Collection.upsert`."""
         self._collection.upsert(ids, embeddings, metadatas, documents)
 
     def query(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """`Collection.query`."""
+        """Call `Collection.query`."""
         return self._collection.query(*args, **kwargs)
 
     def peek(self, limit: int = 10) -> dict[str, Any]:
-        """`Collection.peek`."""
+        """Call `Collection.peek`."""
         return self._collection.peek(limit)

@@ -48,7 +48,7 @@ class ResolvedFilter:
 
     @property
     def named(self) -> str | None:
-        """The chunks as a PostgreSQL array."""
+        """Return the chunks as a PostgreSQL array."""
         return None if self.chunks is None else self.chunks.ids
 
 

@@ -146,7 +146,7 @@ class ReportedQuestion:
 
     @property
     def documents(self) -> dict[UUID, str]:
-        """The titles of the documents that the answer cites and that are still there."""
+        """Return the titles of the documents that the answer cites and that are still there."""
         cited = zip(self.document_ids, self.titles, strict=True)
         return {document_id: title for document_id, title in cited if document_id is not None}
 

@@ -115,7 +115,7 @@ def _places(text: str, beginnings: Collection[str]) -> list[int]:
 
 
 def _is_inside_word(before: str, first: str) -> bool:
-    """Tell whether a letter follows a letter, or a digit a digit."""
+    """Return whether a letter follows a letter, or a digit a digit."""
     return before.isascii() and (
         (first.isalpha() and before.isalpha()) or (first.isdigit() and before.isdigit())
     )

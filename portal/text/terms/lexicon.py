@@ -60,7 +60,7 @@ def load() -> None:
 
 
 def translates(language: str, other: str) -> bool:
-    """Tell whether the dictionary has words of one language in the other."""
+    """Return whether the dictionary has words of one language in the other."""
     return {language, other} == _LANGUAGES
 
 

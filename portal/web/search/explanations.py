@@ -130,7 +130,7 @@ def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[st
 
 
 def was_searched(outcome: SearchOutcome) -> bool:
-    """Tell whether the search ran, so that no results means there are none."""
+    """Return whether the search ran, so that no results means there are none."""
     lacks_words = outcome.search_method == SearchMode.KEYWORD and (
         "keyword_unavailable" in outcome.degraded
     )

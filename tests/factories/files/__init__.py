@@ -145,7 +145,7 @@ def english_pdf(path: Path, lines: Sequence[str]) -> Path:
 
 
 def pdf_without_text(path: Path, page_count: int = 2) -> Path:
-    """Pages with a drawing only, as a scan has them."""
+    """Write pages with a drawing only, as a scan has them."""
     canvas = Canvas(str(path), pagesize=A4)
     for _ in range(page_count):
         canvas.rect(100, 100, 300, 400, fill=1)
@@ -155,7 +155,7 @@ def pdf_without_text(path: Path, page_count: int = 2) -> Path:
 
 
 def partly_scanned_pdf(path: Path) -> Path:
-    """Nine pages, of which the third to the ninth are drawings."""
+    """Write nine pages, of which the third to the ninth are drawings."""
     canvas = Canvas(str(path), pagesize=A4)
     for number in range(9):
         if number < 2:
@@ -170,7 +170,8 @@ def partly_scanned_pdf(path: Path) -> Path:
 def scanned_pdf(
     path: Path, pages: Sequence[Sequence[str]], *, written_page: str | None = None
 ) -> Path:
-    """Pictures of pages with such lines, in large type, and behind them a page of real text."""
+    """Write pictures of pages with such lines, in large type, and behind them a page of real
+    text."""
     drawn = write_pdf(path, pages, sizes={line: 20.0 for lines in pages for line in lines})
     pictures = [page.render(scale=2).to_pil() for page in PdfDocument(drawn.read_bytes())]
     canvas = Canvas(str(path), pagesize=A4)
@@ -186,7 +187,7 @@ def scanned_pdf(
 
 
 def picture(path: Path, pages: Sequence[Sequence[str]], kind: str) -> Path:
-    """A picture of pages with such lines, of the first one alone unless it is a TIFF."""
+    """Write a picture of pages with such lines, of the first one alone unless it is a TIFF."""
     drawn = write_pdf(path, pages, sizes={line: 20.0 for lines in pages for line in lines})
     first, *more = [page.render(scale=2).to_pil() for page in PdfDocument(drawn.read_bytes())]
     first.save(path, kind, **({"save_all": True, "append_images": more} if kind == "TIFF" else {}))
@@ -199,7 +200,7 @@ def pdf_without_pages(path: Path) -> Path:
 
 
 def pdf_with_javascript(path: Path) -> Path:
-    """It wants to run a script and a program when it is opened."""
+    """Write a PDF that wants to run a script and a program when it is opened."""
     english_pdf(path, ["Some harmless words."])
     with pikepdf.open(path, allow_overwriting_input=True) as pdf:
         pdf.Root.OpenAction = pikepdf.Dictionary(
@@ -213,7 +214,7 @@ def pdf_with_javascript(path: Path) -> Path:
 
 
 def pdf_whose_pages_go_round(path: Path) -> Path:
-    """The tree of pages has itself as its branch."""
+    """Write a PDF whose tree of pages has itself as its branch."""
     return raw_pdf(
         path,
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -222,7 +223,7 @@ def pdf_whose_pages_go_round(path: Path) -> Path:
 
 
 def pdf_with_stream(path: Path, stream: bytes, entries: str) -> Path:
-    """One page that is drawn by this stream, with such entries in its dictionary."""
+    """Write one page that is drawn by this stream, with such entries in its dictionary."""
     return raw_pdf(
         path,
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -233,7 +234,7 @@ def pdf_with_stream(path: Path, stream: bytes, entries: str) -> Path:
 
 
 def raw_pdf(path: Path, *objects: bytes) -> Path:
-    """A PDF of these objects, numbered from 1; the first is its catalogue."""
+    """Write a PDF of these objects, numbered from 1; the first is its catalogue."""
     data, places = b"%PDF-1.7\n", []
     for number, body in enumerate(objects, 1):
         places.append(len(data))
@@ -247,7 +248,8 @@ def raw_pdf(path: Path, *objects: bytes) -> Path:
 
 
 def encrypted_pdf(path: Path, *, user_password: str) -> Path:
-    """Protected; with an empty user password everyone can read it, but not change it."""
+    """Write a protected PDF; with an empty user password everyone can read it, but not change
+    it."""
     plain = chinese_pdf(path.with_suffix(".plain.pdf"))
     with pikepdf.open(plain) as pdf:
         pdf.save(path, encryption=pikepdf.Encryption(owner="owner", user=user_password))
@@ -313,7 +315,7 @@ def utf_16_text(path: Path) -> Path:
 
 
 def png_image(path: Path) -> Path:
-    """A valid image of one pixel, regardless of the path's suffix."""
+    """Write a valid image of one pixel, regardless of the path's suffix."""
     import struct
     import zlib
 

@@ -36,7 +36,7 @@ class Hostile(NamedTuple):
 
 
 def hostile_files() -> Iterator[Hostile]:
-    """More than sixty, no two of the same bytes."""
+    """Return more than sixty files, no two of the same bytes."""
     yield from _encodings()
     yield from _texts()
     yield from _markup()
@@ -216,7 +216,7 @@ def _names() -> Iterator[Hostile]:
 
 
 def pdf_bomb(path: Path, unpacked_bytes: int = 1 << 30) -> Path:
-    """A page whose drawing unpacks twice, to a gigabyte of spaces, out of some kilobytes."""
+    """Write a page whose drawing unpacks twice, to a gigabyte of spaces, out of some kilobytes."""
     once = zlib.compressobj(1)  # Quick; what is left packs well the second time.
     block = b" " * (1 << 20)
     packed = b"".join(once.compress(block) for _ in range(unpacked_bytes >> 20)) + once.flush()
@@ -226,8 +226,8 @@ def pdf_bomb(path: Path, unpacked_bytes: int = 1 << 30) -> Path:
 
 
 def pdf_of_short_lines(path: Path, page_count: int = 1_700, line_count: int = 2_000) -> Path:
-    """Pages that share one drawing, of as many lines with one character each: some kilobytes, and
-    millions of lines."""
+    """Write pages that share one drawing, of as many lines with one character each: some kilobytes,
+    and millions of lines."""
     drawing = zlib.compress(b"BT /F1 1 Tf 1 TL 0 2900 Td " + b"(a) Tj T* " * line_count + b"ET")
     first = 5
     pages = " ".join(f"{first + number} 0 R" for number in range(page_count))

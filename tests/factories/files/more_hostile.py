@@ -16,7 +16,7 @@ _ENGLISH = "The library closes at nine; café and naïve façade. "
 
 
 def more_hostile_files() -> Iterator[Hostile]:
-    """Sixty and more, no two of the same bytes."""
+    """Return sixty files and more, no two of the same bytes."""
     yield from _damaged_texts()
     yield from _no_texts()
     yield from _texts_after_all()
@@ -76,7 +76,7 @@ def _no_texts() -> Iterator[Hostile]:
 
 
 def _texts_after_all() -> Iterator[Hostile]:
-    """What looks a little like the above and is worth reading."""
+    """Return what looks a little like the above and is worth reading."""
     feed = f"<rss><channel><title>News</title><item>{_CHINESE}</item></channel></rss>"
     yield Hostile("feed.xml", f'<?xml version="1.0"?>{feed}'.encode(), says="夜班")
     yield Hostile("mail.txt", b"From: Ada\nTo: Eve\nSubject: Rota\n\nThe night shift begins.",
@@ -143,7 +143,7 @@ def _pdfs() -> Iterator[Hostile]:
 
 
 def _small_bomb(path: Path) -> Path:
-    """A drawing that unpacks to a gigabyte of spaces."""
+    """Write a drawing that unpacks to a gigabyte of spaces."""
     once = zlib.compressobj(1)
     packed = b"".join(once.compress(bytes(1 << 20)) for _ in range(1 << 10)) + once.flush()
     return files.pdf_with_stream(

@@ -41,7 +41,7 @@ BOMB_BYTES = 101 << 20
 
 
 def paragraph(text: str, *, style: str = "", level: int | None = None) -> str:
-    """A paragraph; with `level` an item of the list at that depth from 0."""
+    """Return a paragraph; with `level` an item of the list at that depth from 0."""
     properties = f'<w:pStyle w:val="{style}"/>' if style else ""
     if level is not None:
         properties += f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'
@@ -82,7 +82,7 @@ FORMULA = f'<w:p><m:oMath xmlns:m="{_MATH}"><m:r><m:t>E=mc</m:t></m:r></m:oMath>
 def write_docx(
     path: Path, body: str = HANDBOOK, *, parts: Mapping[str, str | bytes] | None = None
 ) -> Path:
-    """A document with this body; `parts` replaces or adds parts of the archive."""
+    """Write a document with this body; `parts` replaces or adds parts of the archive."""
     document = f'{_XML}<w:document xmlns:w="{MAIN}"><w:body>{body}</w:body></w:document>'
     contents: dict[str, str | bytes] = {
         "[Content_Types].xml": CONTENT_TYPES,
@@ -98,7 +98,7 @@ def write_docx(
 
 
 def docx_with_picture(path: Path) -> Path:
-    """A document with a picture without a description, as Word inserts it."""
+    """Write a document with a picture without a description, as Word inserts it."""
     drawing = (
         '<w:p><w:r><w:drawing><wp:inline xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/'
         'wordprocessingDrawing"><wp:docPr id="1" name="Picture 1"/><a:graphic xmlns:a="http://schemas.'
@@ -118,7 +118,7 @@ def docx_with_picture(path: Path) -> Path:
 
 
 def docx_with_document_type(path: Path, declaration: str, text: str, encoding: str) -> Path:
-    """A document whose main part declares entities, as XXE and the billion laughs do."""
+    """Write a document whose main part declares entities, as XXE and the billion laughs do."""
     document = (
         f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE w:document [{declaration}]>'
         f'<w:document xmlns:w="{MAIN}"><w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body>'
@@ -141,12 +141,12 @@ def docx_billion_laughs(path: Path) -> Path:
 
 
 def docx_bomb(path: Path) -> Path:
-    """101 MB of XML in 100 kB."""
+    """Write 101 MB of XML in 100 kB."""
     return write_docx(path, parts={"word/document.xml": b" " * BOMB_BYTES})
 
 
 def docx_that_lies_about_its_size(path: Path) -> Path:
-    """As `docx_bomb`, but the archive claims that it unpacks to 100 bytes."""
+    """Write `docx_bomb` in an archive that claims to unpack to 100 bytes."""
     docx_bomb(path)
     data = path.read_bytes()
     size = BOMB_BYTES.to_bytes(4, "little")

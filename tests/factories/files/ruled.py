@@ -19,7 +19,7 @@ ROWS = [
 
 
 def ruled_pdf(path: Path) -> Path:
-    """A page of text with a table between, one of whose cells spans two rows."""
+    """Write a page of text with a table between, one of whose cells spans two rows."""
     text = getSampleStyleSheet()["Normal"]
     table = Table(
         ROWS,
@@ -40,7 +40,7 @@ def ruled_pdf(path: Path) -> Path:
 
 
 def framed_pdf(path: Path) -> Path:
-    """A page with a frame around its text and a line below its header: no table."""
+    """Write a page with a frame around its text and a line below its header: no table."""
     canvas = Canvas(str(path), pagesize=A4)
     canvas.rect(60, 60, 470, 720)
     canvas.line(60, 760, 530, 760)
@@ -52,7 +52,7 @@ def framed_pdf(path: Path) -> Path:
 
 
 def pdf_of_many_rules(path: Path) -> Path:
-    """A drawing of as many rules as no table has, with a word."""
+    """Write a drawing of as many rules as no table has, with a word."""
     canvas = Canvas(str(path), pagesize=A4)
     for number in range(1_200):
         canvas.line(10, 10 + number * 0.6, 590, 10 + number * 0.6)
@@ -63,7 +63,7 @@ def pdf_of_many_rules(path: Path) -> Path:
 
 
 def tagged_pdf(path: Path) -> Path:
-    """A table without rules that only the tags of the PDF tell: an item, and a price with two
+    """Write a table without rules that only the tags of the PDF tell: an item, and a price with two
     lines, in each row."""
     pdf = pikepdf.new()
     page = pdf.add_blank_page(page_size=(400, 400))
@@ -106,7 +106,7 @@ def tagged_pdf(path: Path) -> Path:
 
 
 def aligned_pdf(path: Path, pages: list[list[tuple[float, float, str]]]) -> Path:
-    """Pages of texts at x and y, without any rule, in the order given."""
+    """Write pages of texts at x and y, without any rule, in the order given."""
     canvas = Canvas(str(path), pagesize=A4)
     for page in pages:
         for x, y, text in page:
@@ -119,7 +119,7 @@ def aligned_pdf(path: Path, pages: list[list[tuple[float, float, str]]]) -> Path
 def aligned_rows(
     rows: list[list[str]], places: list[float], *, top: float = 700
 ) -> list[tuple[float, float, str]]:
-    """Rows of cells that begin at these places, to be drawn row by row."""
+    """Return rows of cells that begin at these places, to be drawn row by row."""
     return [
         (x, top - 16 * number, text)
         for number, row in enumerate(rows)

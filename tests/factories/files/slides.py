@@ -23,7 +23,7 @@ _RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationship
 
 
 def write_pptx(path: Path) -> Path:
-    """Three slides: a list with notes, a table in the lower half, and a hidden one."""
+    """Write three slides: a list with notes, a table in the lower half, and a hidden one."""
     presentation = pptx.Presentation()
     title_and_content, title_only = presentation.slide_layouts[1], presentation.slide_layouts[5]
     first = presentation.slides.add_slide(title_and_content)
@@ -50,7 +50,7 @@ def write_pptx(path: Path) -> Path:
 
 
 def pptx_with_a_chart_and_a_diagram(path: Path) -> Path:
-    """A slide with a chart of two categories and a diagram of two points."""
+    """Write a slide with a chart of two categories and a diagram of two points."""
     presentation = pptx.Presentation()
     slide = presentation.slides.add_slide(presentation.slide_layouts[5])
     slide.shapes.title.text = "各区数字"
@@ -113,7 +113,7 @@ _CHAPTERS = {
 
 
 def write_epub(path: Path, *, container: str = _CONTAINER, claimed_bytes: int = 0) -> Path:
-    """A book whose chapters stand in another order in the archive than they are read in."""
+    """Write a book whose chapters stand in another order in the archive than they are read in."""
     chapters = _CHAPTERS
     items = "".join(
         f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>'
@@ -146,7 +146,7 @@ def epub_bomb(path: Path) -> Path:
 
 
 def write_mail(path: Path) -> Path:
-    """An e-mail in text and as a page, with an attachment."""
+    """Write an e-mail in text and as a page, with an attachment."""
     message = EmailMessage()
     message["Subject"] = "关于报销的说明"
     message["From"] = "财务部 <finance@example.com>"
@@ -171,7 +171,7 @@ def mail_of_many_parts(path: Path) -> Path:
 
 
 def deep_mail(path: Path) -> Path:
-    """Messages in messages, thousands deep."""
+    """Write messages in messages, thousands deep."""
     head = b"MIME-Version: 1.0\r\nSubject: deep\r\nContent-Type: message/rfc822\r\n\r\n"
     path.write_bytes(head * 3_000 + b"Subject: x\r\n\r\ninnermost words")
     return path

@@ -31,7 +31,7 @@ def write_pages(
 
 
 def report(path: Path) -> Path:
-    """A page with a title in large type and headings in bold type of the size of the text."""
+    """Write a page with a title in large type and headings in bold type of the size of the text."""
     lines = [
         ("Report on the lighthouses of", BOLD, 20),
         ("the northern coast", BOLD, 20),
@@ -48,7 +48,8 @@ def report(path: Path) -> Path:
 
 
 def pages_with_footers_first(path: Path, count: int) -> Path:
-    """Pages whose footer comes before the text in the file and differs on left and right pages."""
+    """Write pages whose footer comes before the text in the file and differs on left and right
+    pages."""
     names = "abcdefghij"
     return write_pages(
         path,
@@ -64,7 +65,7 @@ def pages_with_footers_first(path: Path, count: int) -> Path:
 
 
 def raised_letters(path: Path) -> Path:
-    """A sentence with a raised number and a lowered one, in type that is smaller."""
+    """Write a sentence with a raised number and a lowered one, in type that is smaller."""
     parts = [
         ("The lamp of Mira", 0, 11), ("2", 4, 7), (" burns H", 0, 11), ("2", -3, 7),
         (" and oil, as was told.", 0, 11),
@@ -80,7 +81,7 @@ def raised_letters(path: Path) -> Path:
 
 
 def open_table(path: Path) -> Path:
-    """A table without rules at its left and right, written after the text below it."""
+    """Write a table without rules at its left and right, written after the text below it."""
     canvas = Canvas(str(path), pagesize=A4)
     canvas.setFont(PLAIN, 10)
     canvas.drawString(72, 780, "The oil is listed by the month in which it was bought.")

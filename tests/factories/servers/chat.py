@@ -194,7 +194,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """Readers that left are expected."""
+        """Ignore readers that left, which are expected."""
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def jwks_server() -> Iterator[JwksServer]:
             self.wfile.write(server.body)
 
         def log_message(self, *_: object) -> None:
-            """Tests have lines of their own."""
+            """Print nothing between the lines of the tests."""
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.daemon_threads = True

@@ -23,7 +23,7 @@ PUBLIC_URL = "https://portal.example.org"
 
 
 def mcp_environment(database_url: str, data_dir: Path, secret_key: str) -> dict[str, str]:
-    """What the process needs to work on a test's database."""
+    """Return what the process needs to work on a test's database."""
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(PROJECT),
@@ -39,7 +39,7 @@ def mcp_environment(database_url: str, data_dir: Path, secret_key: str) -> dict[
 
 @contextmanager
 def http_process(environment: dict[str, str], *options: str) -> Iterator[tuple[str, Any]]:
-    """A `portal mcp --http` on a free port: its address, and the process."""
+    """Run `portal mcp --http` on a free port; yield its address and the process."""
     command = [*MCP, "--http", "--port", "0", *options]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -74,14 +74,14 @@ class Door:
 
 
 def text_of(result: CallToolResult) -> str:
-    """The one item that connectors read."""
+    """Return the one item that connectors read."""
     (item,) = result.content
     assert item.type == "text"
     return item.text
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> Any:
-    """The JSON that a tool answers, which is what it gives as data too."""
+    """Return the JSON that a tool answers, the same as its data."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of(result)
     answer = json.loads(text_of(result))
@@ -90,7 +90,7 @@ async def ask(client: Client, tool: str, **arguments: Any) -> Any:
 
 
 async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """In which words a tool says that it does not."""
+    """Return the words in which a tool refuses."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error, text_of(result)
     return text_of(result)

@@ -114,7 +114,7 @@ def lying_provider() -> Iterator[LyingProvider]:
         do_POST = do_GET  # noqa: N815 - the name that the base class looks for
 
         def log_message(self, *_: object) -> None:
-            """Tests have lines of their own."""
+            """Print nothing between the lines of the tests."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -134,6 +134,6 @@ def query(address: str) -> dict[str, str]:
 
 
 def path(address: str) -> str:
-    """An address of the portal as a test client asks for it."""
+    """Return an address of the portal as a test client asks for it."""
     parts = urlsplit(address)
     return f"{parts.path}?{parts.query}" if parts.query else parts.path

@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 120.0
 
 @contextmanager
 def web_process(settings: Settings, data_dir: Path, **environment: str) -> Iterator[str]:
-    """The address of one that answers, with the database, model and key of `settings`."""
+    """Run the web with the database, model and key of `settings`; yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])
     assert settings.secret_key is not None

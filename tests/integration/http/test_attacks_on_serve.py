@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def rss_mb(pid: int) -> int:
-    """The memory of a process and its descendants."""
+    """Return the memory of a process and its descendants."""
     total = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         try:

@@ -31,7 +31,7 @@ WORDS = {"open": "heron", "board": "osprey", "own": "kestrel", "source": "plover
 
 @pytest.fixture
 def filled(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
-    """A portal with folders of mei: for all, for members, private, tied. Ben is in none."""
+    """Return a portal with folders of mei: for all, for members, private, tied. Ben is in none."""
     services = make_services(sources={"directories": (tmp_path,)})
     portal = Portal.of(services)
     mei, kim = portal.user("mei"), portal.user("kim")

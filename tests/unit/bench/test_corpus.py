@@ -42,7 +42,7 @@ class _Kept:
 
 @pytest.fixture
 def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPatch) -> Corpus:
-    """A small corpus in this test's own database."""
+    """Yield a small corpus in this test's own database."""
     monkeypatch.setattr(corpora, "_SEED", SEED)
     monkeypatch.setattr(synthesis, "_BLOCK_DOCUMENTS", 15)
     plan = outline(SIZE, SEED, background.load(PreparedQuestions({})))

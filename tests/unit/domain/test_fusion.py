@@ -69,7 +69,7 @@ def test_best_chunk_by_words_scores_1() -> None:
 
 
 def preferred(merits: list[float], wanted: set[int], boost: float = 0.05) -> list[int]:
-    """Places in the order of a fusion by ranks, which sees no difference of merits."""
+    """Return places in the order of a fusion by ranks, which sees no difference of merits."""
     places = range(len(merits))
     ranked = fuse([Offer(str(place), vector_rank=place + 1) for place in places], RRF)
     by_id = {str(place): merit for place, merit in enumerate(merits)}

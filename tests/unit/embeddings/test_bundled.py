@@ -55,7 +55,7 @@ def test_input_is_bounded_after_normalising_too():
 
 
 def in_a_fork(embedder: BundledEmbedder) -> str:
-    """What embedding gives in a forked child: how many numbers, or the error's words."""
+    """Return what embedding gives in a forked child: a count of numbers, or the error."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -30,7 +30,7 @@ def model_directory() -> Path:
 
 
 def patient_embedder(**settings) -> SentenceTransformersEmbedder:
-    """The library alone takes many seconds to import; what a question waits is tested elsewhere."""
+    """Return an embedder that waits long: the library alone takes seconds to import."""
     return SentenceTransformersEmbedder(timeout_s=120, **settings)
 
 

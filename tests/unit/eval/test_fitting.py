@@ -21,7 +21,7 @@ NAMES = sorted({name for names in FEATURES.values() for name in names})
 
 
 def judged(count=400, seed=0, *, same_language=True):
-    """Results whose features tell answers from the rest, with some overlap."""
+    """Return results whose features tell answers from the rest, with some overlap."""
     rng = np.random.default_rng(seed)
     found = []
     for place in range(count):

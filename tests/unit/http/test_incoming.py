@@ -33,7 +33,7 @@ def spool(settings: Settings, tmp_path: Path) -> Iterator[Spool]:
 
 @pytest.fixture
 def disk(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A disk with the embedded database on it, and ten megabytes more than the reserve."""
+    """Make a disk with the embedded database on it, and ten megabytes more than the reserve."""
     (settings.data_dir / CLUSTER).mkdir()
     usage = SimpleNamespace(free=74 * MB)
     monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)

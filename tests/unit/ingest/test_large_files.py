@@ -34,7 +34,7 @@ def test_two_thousand_pages_are_read(tmp_path: Path) -> None:
 
 
 def in_a_process_of_its_own(work: Callable[[Path], int], path: Path) -> int:
-    """What `work` says in a process that did not grow by what other tests do."""
+    """Return what `work` says in a process that other tests have not let grow."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, path).result()
 
@@ -46,7 +46,7 @@ def test_pdf_that_unpacks_to_a_gigabyte_costs_little(tmp_path: Path) -> None:
 
 
 def refuse_bomb(path: Path) -> int:
-    """The most memory that reading it took, in KB."""
+    """Return the greatest amount of memory that reading it took, in KB."""
     with (
         patch.object(page_recognition, "is_installed", lambda: False),
         pytest.raises((BrokenPdf, ExtractionTooLarge, ExtractionTimedOut, NoTextInPdf)),

@@ -41,7 +41,7 @@ from tests.unit.ingest import reading
 
 @pytest.fixture(autouse=True)
 def _no_text_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has tests of its own, and takes seconds a page."""
+    """Switch text recognition off: it has its own tests, and takes seconds a page."""
     monkeypatch.setattr(page_recognition, "is_installed", lambda: False)
 
 
@@ -142,7 +142,7 @@ def test_page_without_text_is_a_warning_and_an_empty_range(tmp_path: Path) -> No
 def recognise(
     monkeypatch: pytest.MonkeyPatch, records: list[dict[str, object]], error: Exception
 ) -> None:
-    """Text recognition that gives these records and then ends with an error."""
+    """Replace text recognition by one that gives these records and then ends with an error."""
 
     def read_records(*_args: object, **_options: object) -> Iterator[dict[str, object]]:
         yield from records
@@ -286,7 +286,7 @@ def test_lines_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def column(texts: list[str], left: float, width: float) -> list[Line]:
-    """Lines from the top of the page down, each as wide as the column."""
+    """Return lines from the top of the page down, each as wide as the column."""
     return [
         Line(text, left, left + width, 700 - 14.0 * row, 11.0) for row, text in enumerate(texts)
     ]

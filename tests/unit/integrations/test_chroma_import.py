@@ -186,7 +186,7 @@ INDEX = "0e5f2f54-5c2b-4f7e-9d53-3a4f2d1c7b60"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """What a directory of Chroma looks like from outside."""
+    """Make what a directory of Chroma looks like from outside."""
     made = tmp_path / "chroma"
     (made / INDEX).mkdir(parents=True)
     (made / INDEX / "header.bin").write_bytes(b"header")

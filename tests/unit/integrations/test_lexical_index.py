@@ -26,7 +26,7 @@ CHANGES = st.lists(
 def expected(
     texts: dict[str, tuple[str, str | None]], question: str, content_type: str | None
 ) -> dict[str, float]:
-    """Scores by the formula, of those that hold a word and are of the type."""
+    """Return scores by the formula, of those that hold a word and are of the type."""
     terms = {key: index_terms(text).split() for key, (text, _) in texts.items()}
     total = len(terms)
     mean = sum(map(len, terms.values())) / total if total else 1.0

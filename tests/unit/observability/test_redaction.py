@@ -32,7 +32,7 @@ Read = Callable[[], str]
 
 @pytest.fixture(params=["console", "json"])
 def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
-    """What was logged so far, in one of the formats."""
+    """Return what was logged so far, in one of the formats."""
     root = logging.getLogger()
     handlers, raises = root.handlers, logging.raiseExceptions
     stream = io.StringIO()

@@ -25,7 +25,7 @@ def _locked() -> set[str]:
 
 
 def _on_disk(path: Path) -> int:
-    """The blocks that a file takes, a module's with its compiled form."""
+    """Return the blocks that a file takes, a module's with its compiled form."""
     if not path.is_file():
         return 0
     size = -(-path.stat().st_size // BLOCK) * BLOCK

@@ -21,7 +21,7 @@ def test_missing_library_says_how_to_get_it(monkeypatch):
 
 
 def save_model(directory, *, labels=1, kind="BertForSequenceClassification"):
-    """A BERT of two small layers with random weights, as a hub would hold it."""
+    """Save a BERT of two small layers with random weights, as a hub would hold it."""
     transformers = pytest.importorskip("transformers", reason="not installed: ./run setup --local")
     torch = pytest.importorskip("torch")
     directory.mkdir()

@@ -15,7 +15,7 @@ from portal.store.session import Database
 
 @pytest.fixture(scope="session")
 def app() -> APIFlask:
-    """Only what needs no database may be asked of it."""
+    """Return an application for requests that need no database."""
     services = Services(
         settings=Settings(),
         # It connects when it is asked, which nothing here does.

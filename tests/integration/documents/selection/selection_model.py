@@ -60,7 +60,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The query as a user writes it; the domain is a parameter."""
+        """Return the query as a user writes it; the domain is a parameter."""
         parts = [*self.words]
         if self.phrase:
             parts.append(f'"{" ".join(self.phrase)}"')

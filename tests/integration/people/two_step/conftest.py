@@ -25,6 +25,6 @@ def visitor(app: Flask) -> Browser:
 
 @pytest.fixture(autouse=True)
 def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A code must not expire between being read off the app and being sent."""
+    """Stop the clock, so that no code expires between being read off the app and being sent."""
     now = time.time()
     monkeypatch.setattr(totp, "time", SimpleNamespace(time=lambda: now))

@@ -30,7 +30,7 @@ def library(portal: Portal) -> Portal:
 
 
 def correct(portal: Portal, question: str, user: User | None = None) -> Correction | None:
-    """Correct a question by the index of words; by reading all chunks it has to be the same."""
+    """Correct a question by the index of words, and check it against reading all chunks."""
     with portal.services.database.begin() as session:
         listed = session.scalar(
             text("SELECT CAST(array_agg(current_job_id) AS text) FROM documents")

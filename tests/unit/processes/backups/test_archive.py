@@ -212,7 +212,7 @@ def test_failure_leaves_no_file_and_replaces_none(tmp_path: Path, force: bool) -
 
 
 def _write(path: Path, *, force: bool, then: BaseException | None = None) -> None:
-    """All of a backup; then something else puts a file in its place, or it fails."""
+    """Write a whole backup; then another program puts a file in its place, or it fails."""
     with new_file(path, force=force) as file:
         fill(file)
         if then is not None:

@@ -36,7 +36,7 @@ DUMP = b"words of a private document " + os.urandom(3_000_000)
 
 @pytest.fixture
 def sealed(tmp_path: Path) -> tuple[Path, Path]:
-    """A backup that is encrypted for a public key, and the file of its identity."""
+    """Return a backup that is encrypted for a public key, and the file of its identity."""
     identity = x25519.Identity.generate()
     secret = tmp_path / "secret"
     secret.write_text(f"# created: today\n# public key: …\n{identity}\n", encoding="utf-8")

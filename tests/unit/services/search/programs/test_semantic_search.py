@@ -291,7 +291,7 @@ def test_7_4_failure_is_logged_with_its_stack_and_without_the_question(
 
 
 def as_written(event: Mapping[str, Any]) -> str:
-    """An event as it leaves the process."""
+    """Return an event as it leaves the process."""
     return json.dumps(redact(None, "", render_exception(None, "", dict(event))), ensure_ascii=False)
 
 

@@ -159,12 +159,7 @@ def upload_documents() -> schemas.UploadResponse:
     title = request.form.get("title")
     if title and len(files) > 1:
         raise InvalidInput(reason=N_("a title goes with a single file"))
-    try:
-        visibility = Visibility(request.form.get("visibility", "shared"))
-    except ValueError as error:
-        raise InvalidInput(reason=N_("visibility must be shared or private")) from error
-
-    place = form_place()
+    visibility, place = _read_visibility(), form_place()
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(
@@ -193,14 +188,23 @@ def upload_documents() -> schemas.UploadResponse:
         ),
         action=store,
     )
-    for document in answer["documents"]:
-        # An answer that was kept for this key may be of an older version, which knew neither.
-        document.setdefault("job", None)
-        document.setdefault("warnings", [])
-        document.setdefault("folder_id", None)
-        document.setdefault("folder", None)
-        document.setdefault("tags", [])
+    # An answer that was kept for this key may be of an older version, which knew none of these.
+    added: dict[str, Any] = {
+        "job": None,
+        "warnings": [],
+        "folder_id": None,
+        "folder": None,
+        "tags": [],
+    }
+    answer["documents"] = [added | document for document in answer["documents"]]
     return schemas.UploadResponse.model_validate(answer)
+
+
+def _read_visibility() -> Visibility:
+    try:
+        return Visibility(request.form.get("visibility", "shared"))
+    except ValueError as error:
+        raise InvalidInput(reason=N_("visibility must be shared or private")) from error
 
 
 def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:

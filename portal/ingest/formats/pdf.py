@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,40 +44,39 @@ _NO_TITLE = re.compile(
 _SPACES = re.compile(r"[^\S\n]+")
 
 
+@dataclass(slots=True)
+class _Pages:
+    """What the reader says of a file: lines and labels of each page, `blank` ones by number."""
+
+    lines: list[list[Line]] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    blank: set[int] = field(default_factory=set)
+    document: dict[str, Any] = field(default_factory=dict)
+
+    def without_text(self, pages: Sequence[Sequence[Line]]) -> list[int]:
+        """Return the numbers of the pages that are not blank and have no readable text."""
+        return [
+            number
+            for number, lines in enumerate(pages, 1)
+            if number not in self.blank and not any(line.text.strip() for line in lines)
+        ]
+
+
 def extract(file: FileToRead) -> ExtractedText:
     """Return text by paragraphs, with pages, their labels, and headings by outline or size. Pages
     without text are recognised if the extra `ocr` is installed; else a warning names them. Raises
     EncryptedPdf, BrokenPdf, BlankPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge."""
-    lines: list[list[Line]] = []
-    written_labels: list[str] = []
-    blank: set[int] = set()
-    document: dict[str, Any] = {}
-    for record in read_records(
-        "pdf_reader",
-        file,
-        broken=BrokenPdf,
-        pages=file.limits.max_pages,
-        characters=file.limits.max_characters,
-        lines=_MAX_LINES,
-    ):
-        if "lines" in record:
-            lines.append(page_lines(record["lines"], record.get("tables", ())))
-            written_labels.append(record["label"])
-            blank |= {len(lines)} if record.get("is_blank") else set()
-        elif "outline" in record:
-            document = record
-    recognised = page_recognition.read_pages(
-        file, [number for number in _without_text(lines) if number not in blank]
-    )
+    read = _read(file)
+    recognised = page_recognition.read_pages(file, read.without_text(read.lines))
     for number, recognised_lines in recognised.lines.items():
-        lines[number - 1] = page_lines(recognised_lines)
-    pages = without_running_lines(lines)
+        read.lines[number - 1] = page_lines(recognised_lines)
+    pages = without_running_lines(read.lines)
     paragraphs_by_page = []
     words = words_of(pages)
     for page in pages:
         file.on_page(len(pages), len(pages))  # All are read, but the caller may want to stop.
         paragraphs_by_page.append(paragraphs(page, words))
-    empty = [number for number in _without_text(pages) if number not in blank]
+    empty = read.without_text(pages)
     if not any(paragraphs_by_page):
         if not empty:
             raise BlankPdf(name=file.name)
@@ -86,8 +86,8 @@ def extract(file: FileToRead) -> ExtractedText:
             advice=page_recognition.advice(recognised),
         )
     text, ranges = join_pages(paragraphs_by_page)
-    labels = [_label(label, number) for number, label in enumerate(written_labels, 1)]
-    headings = outlined_headings(document["outline"], text, ranges)
+    labels = [_label(label, number) for number, label in enumerate(read.labels, 1)]
+    headings = outlined_headings(read.document["outline"], text, ranges)
     headings = headings or styled_headings(paragraphs_by_page, text, ranges)
     blocks = tuple(_blocks(paragraphs_by_page, ranges, {heading.start for heading in headings}))
     return ExtractedText(
@@ -99,7 +99,7 @@ def extract(file: FileToRead) -> ExtractedText:
         ),
         blocks=blocks,
         headings=headings,
-        title=_title(document["title"]),
+        title=_title(read.document["title"]),
         warnings=page_recognition.warnings(empty, recognised),
     )
 
@@ -204,13 +204,24 @@ def _caption_below(following: Sequence[Paragraph]) -> str:
     return following[0].text if is_own else ""
 
 
-def _without_text(pages: Sequence[Sequence[Line]]) -> list[int]:
-    """Return the numbers of the pages without readable text."""
-    return [
-        number
-        for number, lines in enumerate(pages, 1)
-        if not any(line.text.strip() for line in lines)
-    ]
+def _read(file: FileToRead) -> _Pages:
+    pages = _Pages()
+    for record in read_records(
+        "pdf_reader",
+        file,
+        broken=BrokenPdf,
+        pages=file.limits.max_pages,
+        characters=file.limits.max_characters,
+        lines=_MAX_LINES,
+    ):
+        if "lines" in record:
+            pages.lines.append(page_lines(record["lines"], record.get("tables", ())))
+            pages.labels.append(record["label"])
+            if record.get("is_blank"):
+                pages.blank.add(len(pages.lines))
+        elif "outline" in record:
+            pages.document = record
+    return pages
 
 
 def _one_space(match: re.Match[str]) -> str:

@@ -109,8 +109,8 @@ def serve(settings: Settings, *, host: str, port: int, workers: int) -> int:
         starting = False
         _print_address(address, administrator, settings)
         while not stopping.wait(_WATCH_INTERVAL_S):
-            for one in kept:
-                one.keep_alive()
+            for process in kept:
+                process.keep_alive()
         say("Stopping: requests in hand are finished first.")
     say("Stopped.")
     return 0

@@ -62,24 +62,7 @@ def _delete(
     # the documents below, later ones find no account.
     refuse_last_admin(session, row)
     heir = _find_new_owner(session, row, actor, documents, heir_name)
-    counts = {"transferred": 0, "trashed": 0, "purged": 0}
-    for document in document_store.lock_documents_of(session, row.id):
-        is_private = document.visibility == Visibility.PRIVATE
-        is_purged = documents is DocumentFate.PURGE or (
-            documents is DocumentFate.KEEP_SHARED and is_private
-        )
-        if is_purged:
-            if document.deleted_at is None:
-                document_store.set_deleted(session, document.id, deleted=True)
-            erase(session, document.id, actor=actor)
-            counts["purged"] += 1
-            continue
-        if documents is DocumentFate.TRASH and document.deleted_at is None:
-            document_store.set_deleted(session, document.id, deleted=True)
-            counts["trashed"] += 1
-        if heir is not None:
-            document.owner_id = heir.id
-            counts["transferred"] += 1
+    counts = _dispose_of_documents(session, row.id, actor, documents, heir)
     if documents in {DocumentFate.PURGE, DocumentFate.KEEP_SHARED}:
         # As private documents, private folders are for no other user.
         folder_store.remove_private(session, row.id)
@@ -93,6 +76,28 @@ def _delete(
         details={"documents": documents.value, "heir": heir.name if heir else None, **counts},
     )
     account_store.delete_user(session, row.id)
+
+
+def _dispose_of_documents(
+    session: Session, owner_id: UUID, actor: User | None, fate: DocumentFate, heir: UserRow | None
+) -> dict[str, int]:
+    """Purge, trash or transfer a user's documents; return how many of each."""
+    counts = {"transferred": 0, "trashed": 0, "purged": 0}
+    for document in document_store.lock_documents_of(session, owner_id):
+        is_private = document.visibility == Visibility.PRIVATE
+        if fate is DocumentFate.PURGE or (fate is DocumentFate.KEEP_SHARED and is_private):
+            if document.deleted_at is None:
+                document_store.set_deleted(session, document.id, deleted=True)
+            erase(session, document.id, actor=actor)
+            counts["purged"] += 1
+            continue
+        if fate is DocumentFate.TRASH and document.deleted_at is None:
+            document_store.set_deleted(session, document.id, deleted=True)
+            counts["trashed"] += 1
+        if heir is not None:
+            document.owner_id = heir.id
+            counts["transferred"] += 1
+    return counts
 
 
 def _find_new_owner(

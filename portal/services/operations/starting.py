@@ -73,15 +73,22 @@ def announce(services: Services) -> None:
     keywords, index, unused_ones = found
     for unused in unused_ones:
         log.warning("setting_without_effect", setting=unused.name, reason=unused.reason)
+    _announce_keywords(settings, keywords, index)
+    if index.state == "differs":
+        log.warning(
+            "vector index differs from settings",
+            has=index.has,
+            wanted=index.wanted,
+            remedy="a running worker replaces it while searches go on; at once: portal reindex",
+        )
+
+
+def _announce_keywords(settings: Settings, keywords: KeywordState, index: IndexState) -> None:
     is_hybrid = keywords.backend is not KeywordBackend.OFF
     is_requested = settings.hybrid_semantic_search
+    reason = NO_KEYWORD_INDEX if is_requested and not is_hybrid else None
     semantic.announce(
-        HybridStatus(
-            BACKEND,
-            is_requested,
-            is_requested and is_hybrid,
-            NO_KEYWORD_INDEX if is_requested and not is_hybrid else None,
-        ),
+        HybridStatus(BACKEND, is_requested, is_requested and is_hybrid, reason),
         is_told=keywords.alone is not KeywordBackend.OFF,
     )
     log.info(
@@ -91,10 +98,3 @@ def announce(services: Services) -> None:
         keyword_backend_setting=settings.search.keyword_backend,
         vector_index=index.has or index.state,
     )
-    if index.state == "differs":
-        log.warning(
-            "vector index differs from settings",
-            has=index.has,
-            wanted=index.wanted,
-            remedy="a running worker replaces it while searches go on; at once: portal reindex",
-        )

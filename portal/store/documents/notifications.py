@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    ScalarSelect,
     Select,
     Uuid,
     and_,
@@ -87,28 +88,6 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     """
     # Two jobs that end at once would not see each other, and begin a batch each.
     session.execute(select(func.pg_advisory_xact_lock(locks.NOTIFICATIONS)))
-    latest, other = aliased(NotificationRow), aliased(NotificationRow)
-    # The end of another try of the same document is notified by itself.
-    is_in_it = (
-        select(literal(1))
-        .where(other.batch_id == latest.batch_id, other.document_id == DocumentRow.id)
-        .correlate(latest, DocumentRow)
-        .exists()
-    )
-    batch = (
-        select(latest.batch_id)
-        .where(
-            latest.user_id == UserRow.id,
-            latest.kind.in_(_OF_DOCUMENTS),
-            latest.read_at.is_(None),
-            latest.created_at >= JobRow.created_at - _BATCH_GAP,
-            ~is_in_it,
-        )
-        .order_by(latest.created_at.desc())
-        .limit(1)
-        .correlate(UserRow, JobRow, DocumentRow)
-        .scalar_subquery()
-    )
     # The job of the searchable text; for a ready document this is the job itself.
     current = aliased(JobRow)
     beside = case(
@@ -127,7 +106,7 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     ending = (
         select(
             *(UserRow.id, literal(kind.value), DocumentRow.id, JobRow.id, JobRow.attempts, payload),
-            func.coalesce(batch, func.gen_random_uuid()),
+            func.coalesce(_open_batch(), func.gen_random_uuid()),
         )
         .select_from(JobRow)
         .join(DocumentRow, DocumentRow.id == JobRow.document_id)
@@ -144,6 +123,32 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     )
     columns = ["user_id", "kind", "document_id", "job_id", "attempt", "payload", "batch_id"]
     session.execute(insert(NotificationRow).from_select(columns, ending).on_conflict_do_nothing())
+
+
+def _open_batch() -> ScalarSelect[UUID]:
+    """Select the user's unread batch of jobs that were in work together with this one."""
+    latest, other = aliased(NotificationRow), aliased(NotificationRow)
+    # The end of another attempt at the same document has its own batch.
+    is_in_it = (
+        select(literal(1))
+        .where(other.batch_id == latest.batch_id, other.document_id == DocumentRow.id)
+        .correlate(latest, DocumentRow)
+        .exists()
+    )
+    return (
+        select(latest.batch_id)
+        .where(
+            latest.user_id == UserRow.id,
+            latest.kind.in_(_OF_DOCUMENTS),
+            latest.read_at.is_(None),
+            latest.created_at >= JobRow.created_at - _BATCH_GAP,
+            ~is_in_it,
+        )
+        .order_by(latest.created_at.desc())
+        .limit(1)
+        .correlate(UserRow, JobRow, DocumentRow)
+        .scalar_subquery()
+    )
 
 
 def add_new_device(session: Session, user_id: UUID, device: Mapping[str, str | None]) -> None:
@@ -187,6 +192,26 @@ def state(session: Session, user: User) -> NotificationState:
     undelivered = _of(user, NotificationRow.created_at).where(
         NotificationRow.delivered_at.is_(None)
     )
+    oldest = undelivered.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
+    row = session.execute(
+        select(
+            func.coalesce(func.sum(batches.c.size), 0),
+            func.coalesce(func.sum(batches.c.row_count), 0),
+            _count(_jobs_in_work(user), MANY_IN_WORK),
+            func.extract("epoch", func.clock_timestamp() - oldest),
+        ).select_from(batches)
+    ).one()
+    unread_count, row_count, in_work_count, waiting_s = row
+    return NotificationState(
+        unread=int(unread_count),
+        unread_rows=int(row_count),
+        in_work=in_work_count,
+        waiting_s=None if waiting_s is None else float(waiting_s),
+    )
+
+
+def _jobs_in_work(user: User) -> Select[Any]:
+    """Select a row for each of the user's jobs among the next in the queue."""
     # Jobs of deleted documents stay in the queue with their turn, before all later ones.
     nearest = (
         select(DocumentRow.owner_id)
@@ -199,23 +224,7 @@ def state(session: Session, user: User) -> NotificationState:
         .limit(_MAX_JOBS_CHECKED)
         .subquery()
     )
-    in_work = select(literal(1)).select_from(nearest).where(nearest.c.owner_id == user.id)
-    oldest = undelivered.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
-    row = session.execute(
-        select(
-            func.coalesce(func.sum(batches.c.size), 0),
-            func.coalesce(func.sum(batches.c.row_count), 0),
-            _count(in_work, MANY_IN_WORK),
-            func.extract("epoch", func.clock_timestamp() - oldest),
-        ).select_from(batches)
-    ).one()
-    unread_count, row_count, in_work_count, waiting_s = row
-    return NotificationState(
-        unread=int(unread_count),
-        unread_rows=int(row_count),
-        in_work=in_work_count,
-        waiting_s=None if waiting_s is None else float(waiting_s),
-    )
+    return select(literal(1)).select_from(nearest).where(nearest.c.owner_id == user.id)
 
 
 def _count(statement: Select[Any], max_count: int) -> Any:

@@ -60,20 +60,15 @@ class _Attempt(threading.Thread, Generic[T]):
 
 
 class BackgroundLoad(Generic[T]):
-    """A value loaded on first use, and after a failure again, but not for `again_after_s`.
+    """A value loaded on first use, and after a failure again, but not for `AGAIN_AFTER_S`.
 
     Until then calls fail at once. Thread-safe, and fork-safe. `clock` is monotonic seconds.
     """
 
     def __init__(
-        self,
-        load: Callable[[], T],
-        *,
-        again_after_s: float = AGAIN_AFTER_S,
-        clock: Callable[[], float] = time.monotonic,
+        self, load: Callable[[], T], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._load = load
-        self._again_after_s = again_after_s
         self._clock = clock
         self._lock = threading.Lock()
         self._attempt: _Attempt[T] | None = None
@@ -106,6 +101,4 @@ class BackgroundLoad(Generic[T]):
     def _is_over(self, attempt: _Attempt[T]) -> bool:
         if not attempt.finished.is_set():
             return attempt.process != os.getpid()  # Its thread stayed with the parent.
-        return (
-            attempt.failure is not None and self._clock() >= attempt.failed_at + self._again_after_s
-        )
+        return attempt.failure is not None and self._clock() >= attempt.failed_at + AGAIN_AFTER_S

@@ -37,20 +37,13 @@ class RedisStore:
     Raises InvalidSetting for an invalid address; an unreachable server is a warning.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        portal: str = "",
-        timeout_s: float = TIMEOUT_S,
-        again_after_s: float = AGAIN_AFTER_S,
-    ) -> None:
+    def __init__(self, url: str, *, portal: str = "", again_after_s: float = AGAIN_AFTER_S) -> None:
         self.prefix = f"portal:{portal}"
         try:
             self.client = redis.Redis.from_url(
                 url,
-                socket_timeout=timeout_s,
-                socket_connect_timeout=timeout_s,
+                socket_timeout=TIMEOUT_S,
+                socket_connect_timeout=TIMEOUT_S,
                 # The library's default is three attempts, seconds apart.
                 retry=Retry(NoBackoff(), 0),
             )

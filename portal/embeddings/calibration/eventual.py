@@ -26,7 +26,7 @@ class EventualCalibration(Calibration):
     """A calibration that is neutral until the model has embedded its background.
 
     A thread tries this at creation and then as questions arrive, no more often than every
-    `again_after_s`. Thread-safe. `clock` is monotonic seconds.
+    `AGAIN_AFTER_S`. Thread-safe. `clock` is monotonic seconds.
     """
 
     def __init__(
@@ -35,14 +35,12 @@ class EventualCalibration(Calibration):
         cache_dir: Path | None = None,
         *,
         patience_s: float = PATIENCE_S,
-        again_after_s: float = AGAIN_AFTER_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Wait up to `patience_s` seconds for the first attempt."""
         super().__init__(background=None, weighings=load_weighings(embedder.name))
         self._embedder = embedder
         self._cache_dir = cache_dir
-        self._again_after_s = again_after_s
         self._clock = clock
         self._trying = threading.Lock()
         self._try_at = clock()
@@ -65,7 +63,7 @@ class EventualCalibration(Calibration):
     def _try(self) -> threading.Thread | None:
         if self.ready or self._clock() < self._try_at or not self._trying.acquire(blocking=False):
             return None
-        self._try_at = self._clock() + self._again_after_s
+        self._try_at = self._clock() + AGAIN_AFTER_S
         attempt = threading.Thread(target=self._calibrate, name="calibration", daemon=True)
         attempt.start()
         return attempt

@@ -3,7 +3,7 @@
 The index lives in this process's memory. The first search by words reads it from the collection,
 and writes through the store keep it current. Changes by other programs show in the number of
 records and, for a directory, in the state of its database file; on a server everything is read
-again after `recheck_s` seconds. Reading again analyses only what differs. Results are always read
+again after `RECHECK_S` seconds. Reading again analyses only what differs. Results are always read
 from the collection; if one differs from the index, the index is read again and asked once more.
 """
 
@@ -38,12 +38,11 @@ log = structlog.get_logger(__name__)
 class OwnWords:
     """The words of one collection. Thread-safe: writes and searches take turns."""
 
-    def __init__(self, client: Client, shape: Bm25Shape, *, recheck_s: float = RECHECK_S) -> None:
+    def __init__(self, client: Client, shape: Bm25Shape) -> None:
         self._lock = RLock()
         self._index = LexicalIndex(shape)
         self._digests: dict[str, bytes] = {}
         self._directory = _directory_of(client)
-        self._recheck_s = recheck_s
         # The state of the collection that the index shows; None: it shows none.
         self._shown: object = None
         self._read_at = 0.0
@@ -106,7 +105,7 @@ class OwnWords:
     def _is_in_step(self, there: OpenCollection) -> bool:
         if self._shown is None or self._shown != self._state(there):
             return False
-        if self._directory is None and time.monotonic() - self._read_at >= self._recheck_s:
+        if self._directory is None and time.monotonic() - self._read_at >= RECHECK_S:
             return False
         return bool(there.collection.count() == len(self._index))
 

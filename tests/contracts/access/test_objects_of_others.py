@@ -12,12 +12,7 @@ from portal.domain.documents.folders import FolderRole
 from portal.domain.people import User
 from portal.services.documents.folders import members as folder_members
 from portal.services.people import groups
-from tests.contracts.access.rows import (
-    OWN,
-    READ,
-    SEEING,
-    Who,
-)
+from tests.contracts.access.rows import OWN, READ, SEEING, Who
 from tests.contracts.access.world import World, plain, rows_of
 
 # A user's own switches of a document, which change nothing for others.

@@ -28,11 +28,7 @@ from portal.services.people import accounts, groups, sessions, tokens
 from portal.services.search import saved
 from portal.store.people import second_factors
 from tests.conftest import Portal
-from tests.contracts.access.rows import (
-    QUESTION,
-    ROWS,
-    Row,
-)
+from tests.contracts.access.rows import QUESTION, ROWS, Row
 from tests.factories.answers import ask
 
 OBJECTS = {

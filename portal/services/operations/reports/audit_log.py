@@ -100,12 +100,12 @@ def _plain(value: str) -> str:
     return f"'{shown}" if value.startswith(_FORMULA_STARTS) else shown
 
 
-def delete_expired(services: Services, *, now: datetime | None = None) -> int:
+def delete_expired(services: Services) -> int:
     """Delete entries that are older than the settings say; return how many."""
     days = services.settings.audit.retention_days
     if not days:
         return 0
-    before, count = (now or datetime.now(UTC)) - timedelta(days=days), 0
+    before, count = datetime.now(UTC) - timedelta(days=days), 0
     while True:
         with services.database.begin() as session:
             deleted = audit_store.delete_before(session, before, limit=_DELETED_AT_ONCE)

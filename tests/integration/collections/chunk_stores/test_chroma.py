@@ -223,7 +223,7 @@ def test_collection_without_change_signals_is_read_again_in_time(
     rewrite(other, "leave", "Changed.")
     assert by_words(store, "leave") == {"office", "code"}
     rewrite(other, "report", "On leave.")
-    monkeypatch.setattr(own, "_recheck_s", 0.0)
+    monkeypatch.setattr(words, "RECHECK_S", 0.0)
     assert by_words(store, "leave") == {"office", "code", "report"}
     other.delete(ids=["code"])
     assert by_words(store, "leave") == {"office", "report"}

@@ -11,14 +11,8 @@ import pytest
 from portal.container import build_services
 from portal.database import bm25
 from tests.conftest import _execute, _with_name, make_settings
-from tests.integration.search.plans.synthetic_corpus import (
-    SyntheticCorpus,
-    load,
-)
-from tests.integration.search.plans.word_corpus import (
-    SIZE,
-    synthetic_terms,
-)
+from tests.integration.search.plans.synthetic_corpus import SyntheticCorpus, load
+from tests.integration.search.plans.word_corpus import SIZE, synthetic_terms
 
 
 @pytest.fixture(scope="module")

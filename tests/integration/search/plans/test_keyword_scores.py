@@ -32,11 +32,7 @@ from tests.integration.search.plans.synthetic_corpus import (
     document_id,
     place_of,
 )
-from tests.integration.search.plans.word_corpus import (
-    NEVER,
-    SIZE,
-    find,
-)
+from tests.integration.search.plans.word_corpus import NEVER, SIZE, find
 
 
 def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUID, float]:

@@ -10,9 +10,7 @@ from portal.services.search.finding import Candidate
 from portal.store.search.legs.trace import Trace
 from portal.text.terms.analyser import index_terms
 from tests.integration.search.chunks import chunk_search
-from tests.integration.search.plans.synthetic_corpus import (
-    SyntheticCorpus,
-)
+from tests.integration.search.plans.synthetic_corpus import SyntheticCorpus
 
 SIZE = 4_000
 NEVER = {"exact_always_chunks": 0, "exact_chunks": 0, "exact_share": 0.0}

@@ -60,7 +60,7 @@ def _whole(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _whole(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_whole(one) for one in value]
+        return [_whole(part) for part in value]
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
     return int(value) if is_whole else value
 
@@ -124,21 +124,21 @@ class ScopeQuery(RequestModel):
     @classmethod
     def _require_ids(cls, value: str | None) -> str | None:
         """Refuse anything but a list of ids."""
-        for one in _split_list(value):
-            UUID(one)
+        for identifier in _split_list(value):
+            UUID(identifier)
         return value
 
     def to_scope(self) -> AskScope | None:
         scope = AskScope(
-            tuple(UUID(one) for one in _split_list(self.documents)),
-            tuple(UUID(one) for one in _split_list(self.folders)),
+            tuple(UUID(identifier) for identifier in _split_list(self.documents)),
+            tuple(UUID(identifier) for identifier in _split_list(self.folders)),
             tuple(_split_list(self.tags)),
         )
         return scope if any((scope.documents, scope.folders, scope.tags)) else None
 
 
 def _split_list(text: str | None) -> list[str]:
-    return [one.strip() for one in (text or "").split(",") if one.strip()][:_MAX_LISTED]
+    return [part.strip() for part in (text or "").split(",") if part.strip()][:_MAX_LISTED]
 
 
 def read_scope(body: ScopeBody | None) -> AskScope | None:

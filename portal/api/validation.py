@@ -61,9 +61,9 @@ _WORDS = {
 def words_of(error: ValidationError) -> dict[str, list[str]]:
     """Return why each field is wrong (`_schema`: the whole), in the reader's language."""
     found: dict[str, list[str]] = {}
-    for one in error.errors():
-        field = ".".join(map(str, one["loc"])) or "_schema"
-        found.setdefault(field, []).append(_words(one))
+    for fault in error.errors():
+        field = ".".join(map(str, fault["loc"])) or "_schema"
+        found.setdefault(field, []).append(_words(fault))
     return found
 
 

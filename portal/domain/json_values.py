@@ -45,7 +45,7 @@ def _check(value: Any, depth: int) -> None:
             raise InvalidInput(reason=N_("metadata is nested at most %(max)s deep", max=MAX_DEPTH))
         for key in value if isinstance(value, dict) else ():
             check_text(key)
-        for one in value.values() if isinstance(value, dict) else value:
-            _check(one, depth - 1)
+        for member in value.values() if isinstance(value, dict) else value:
+            _check(member, depth - 1)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         check_number(value)

@@ -66,8 +66,8 @@ def _trusted_names(settings: Settings) -> tuple[str, ...]:
 
 def _matches(name: str, trusted: tuple[str, ...]) -> bool:
     return any(
-        name.endswith(one) if one.startswith(".") else name == one.removesuffix(".")
-        for one in trusted
+        name.endswith(host) if host.startswith(".") else name == host.removesuffix(".")
+        for host in trusted
     )
 
 

@@ -83,7 +83,7 @@ class SemanticChunkStore(SemanticSearch):
             return []
         page = ChunkSlice(with_vectors=with_vectors)
         found = {chunk.id: chunk for chunk in self._backend.get(wanted, page)}
-        ordered = [found[one] for one in wanted if one in found]
+        ordered = [found[chunk_id] for chunk_id in wanted if chunk_id in found]
         return ordered[offset : None if limit is None else offset + limit]
 
     def delete(self, ids: str | Sequence[str]) -> int:

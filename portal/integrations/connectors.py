@@ -83,7 +83,9 @@ class _Config:
             chunk_tokens=int(characters) // _CHARACTERS_A_TOKEN if characters else TARGET_TOKENS,
             data_path=Path(data_path) if data_path else None,
             user=own.get("user"),
-            sources=tuple((one["kind"], one["address"]) for one in own.get("follow") or ()),
+            sources=tuple(
+                (source["kind"], source["address"]) for source in own.get("follow") or ()
+            ),
         )
 
 
@@ -311,7 +313,7 @@ class _Followed:
             if metadata and "resource_hash" in metadata and isinstance(metadata.get("source"), str)
             if self._owns(metadata)
         )
-        return {one.resource_hash: one for one in found}
+        return {file_record.resource_hash: file_record for file_record in found}
 
     def _owns(self, metadata: Mapping[str, Any]) -> bool:
         if isinstance(self.origin, Path):

@@ -53,12 +53,12 @@ def one_or_many(value: Any) -> list[Any]:
 def checked_ids(ids: Any) -> list[str]:
     """Return ids that can be stored. Raises ValueError."""
     found = one_or_many(ids)
-    for one in found:
-        if not isinstance(one, str):
-            raise ValueError(f"expected ID to be a str, got {one!r}")
-        if not one or len(one.encode("utf-8", "replace")) > MAX_ID_BYTES:
+    for item in found:
+        if not isinstance(item, str):
+            raise ValueError(f"expected ID to be a str, got {item!r}")
+        if not item or len(item.encode("utf-8", "replace")) > MAX_ID_BYTES:
             raise ValueError(f"an ID has 1 to {MAX_ID_BYTES} bytes")
-        if one != storable(one):
+        if item != storable(item):
             raise ValueError("an ID must not hold NUL or half a character")
     return found
 
@@ -100,7 +100,7 @@ def _clean(value: Any, nesting: int) -> Any:
     if not nesting:
         raise ValueError(f"metadata is nested at most {MAX_NESTING} deep")
     if isinstance(value, list):
-        return [_clean(one, nesting - 1) for one in value]
+        return [_clean(element, nesting - 1) for element in value]
     if isinstance(value, dict):
         return {_key(key): _clean(one, nesting - 1) for key, one in value.items()}
     raise ValueError(
@@ -122,7 +122,7 @@ def vectors_of(embeddings: Any, count: int) -> list[Vector]:
         found = [found]
     if len(found) != count:
         raise ValueError(f"unequal lengths: {count} ids, {len(found)} embeddings")
-    return [vector_of(one) for one in found]
+    return [vector_of(item) for item in found]
 
 
 def vector_of(embedding: Any) -> Vector:

@@ -106,10 +106,10 @@ class _Setting:
 
 def settings_page() -> str:
     """Return docs/settings.md: the settings that people set, then all others by group."""
-    settings = {one.name: one for one in _settings(Settings)}
+    settings = {setting.name: setting for setting in _settings(Settings)}
     lines = [_INTRODUCTION, *_TABLE, *(settings.pop(name).row for name in EVERYDAY)]
     for section, heading in _HEADINGS.items():
-        rows = [one.row for one in settings.values() if one.section == section]
+        rows = [setting.row for setting in settings.values() if setting.section == section]
         if rows:
             lines += ["", f"## {heading}", "", *_TABLE, *rows]
     return "\n".join(lines) + "\n"

@@ -126,7 +126,7 @@ class SourceSettings(Section):
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
-            return [one.strip() for one in value.split(",") if one.strip()]
+            return [part.strip() for part in value.split(",") if part.strip()]
         return value
 
     @field_validator("ca_file")

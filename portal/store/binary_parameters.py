@@ -51,7 +51,7 @@ def _encode_list(array: str) -> bytes:
 
 
 def _array(ids: Iterable[bytes]) -> bytes:
-    values = [_UUID_LENGTH + one for one in ids]
+    values = [_UUID_LENGTH + identifier for identifier in ids]
     if not values:
         return struct.pack("!iii", 0, 0, _UUID_OID)
     return struct.pack("!iiiii", 1, 0, _UUID_OID, len(values), 1) + b"".join(values)

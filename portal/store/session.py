@@ -52,13 +52,13 @@ class Database:
         `outage_s` are those of `Replicas`."""
         primary, *others = (
             Server(
-                one,
+                server_url,
                 pool_size=pool_size,
                 pool_timeout_s=pool_timeout_s,
                 statement_timeout_s=statement_timeout_s,
                 shares_connections=shares_connections,
             )
-            for one in (url, *replica_urls)
+            for server_url in (url, *replica_urls)
         )
         self._primary = primary
         self._shares_connections = shares_connections

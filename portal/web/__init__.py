@@ -95,7 +95,7 @@ class _Globals(ChainMap[str, Any]):
     """Global names of templates. Jinja compares their set with another one at each import."""
 
     def keys(self) -> KeysView[str]:
-        return {name: None for one in self.maps for name in one}.keys()
+        return {name: None for mapping in self.maps for name in mapping}.keys()
 
 
 class _Environment(Environment):

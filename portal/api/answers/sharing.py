@@ -78,7 +78,10 @@ def remove_reader(conversation_id: UUID, user_id: UUID) -> None:
 @blueprint.get("/shared-conversations")
 def list_shared() -> SharedConversationListResponse:
     """List conversations that others share with you."""
-    found = [SharedConversationModel.of(one) for one in sharing.list_shared(*context.caller())]
+    found = [
+        SharedConversationModel.of(conversation)
+        for conversation in sharing.list_shared(*context.caller())
+    ]
     return SharedConversationListResponse(conversations=found)
 
 

@@ -78,11 +78,11 @@ def _model(folder_id: UUID) -> SourceModel:
     run = source.last_run
     listed = [
         ListedChangeModel(
-            change=one.change,
-            path=one.path,
-            reason=failure_message(one.failure) if one.failure else None,
+            change=change.change,
+            path=change.path,
+            reason=failure_message(change.failure) if change.failure else None,
         )
-        for one in (run.listed if run else ())
+        for change in (run.listed if run else ())
     ]
     error = failure_message(run.failure) if run and run.failure else None
     shown = run and RunModel.of(run, listed=listed, error=error)

@@ -149,7 +149,7 @@ def _model(folder: Folder) -> FolderModel:
 
 def _read_opened(folder_id: UUID) -> OpenedFolderModel:
     opened = folders.get_folder(*context.caller(), folder_id)
-    path = [PathPartModel.of(one) for one in opened.above]
+    path = [PathPartModel.of(folder_above) for folder_above in opened.above]
     return OpenedFolderModel.of(
         opened.folder,
         owner=opened.folder.owner_name,
@@ -169,7 +169,7 @@ def list_folders(query_data: FolderQuery) -> FolderListModel:
     if query_data.parent_id is not None:
         folders.get_folder(services, user, query_data.parent_id)
     found = folders.list_children(services, user, [query_data.parent_id])
-    return FolderListModel(folders=[_model(one) for one in found])
+    return FolderListModel(folders=[_model(folder) for folder in found])
 
 
 @blueprint.post("", status_code=201, errors=(404, 409))
@@ -260,7 +260,7 @@ def remove_member(folder_id: UUID, member_id: UUID) -> None:
 
 def _members(folder_id: UUID) -> MemberListModel:
     listed = folder_members.list_members(*context.caller(), folder_id)
-    return MemberListModel(members=[MemberModel.of(one) for one in listed])
+    return MemberListModel(members=[MemberModel.of(member) for member in listed])
 
 
 @blueprint.delete("/<uuid:folder_id>")

@@ -171,7 +171,7 @@ def list_folder_defaults(query_data: FolderSwitchQuery) -> FolderDefaultList:
     found = selections.list_folder_switches(
         *context.caller(), parent_id=query_data.parent_id, contains=query_data.q.strip()
     )
-    return FolderDefaultList(folders=[FolderSwitchModel.of(one) for one in found])
+    return FolderDefaultList(folders=[FolderSwitchModel.of(folder) for folder in found])
 
 
 @blueprint.put("/user/folder-defaults/<uuid:folder_id>")
@@ -202,7 +202,7 @@ def list_folder_overrides(
         parent_id=query_data.parent_id,
         contains=query_data.q.strip(),
     )
-    return FolderOverrideList(folders=[FolderOverrideModel.of(one) for one in found])
+    return FolderOverrideList(folders=[FolderOverrideModel.of(folder) for folder in found])
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/folder-overrides/<uuid:folder_id>")

@@ -93,7 +93,9 @@ def _content(status: int, route: Route) -> dict[str, Any]:
     error = _BY_STATUS[status]
     if status == Forbidden.status and route.needs_recent_sign_in:
         shown = (error, ReauthenticationRequired())
-        content["examples"] = {one.code: {"value": _example(one, is_envelope)} for one in shown}
+        content["examples"] = {
+            shown_error.code: {"value": _example(shown_error, is_envelope)} for shown_error in shown
+        }
     else:
         content["example"] = _example(error, is_envelope)
     return content

@@ -80,7 +80,7 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") 
         return schema["enum"][0]
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
-            shown = [one for one in schema[key] if one.get("type") != "null"]
+            shown = [variant for variant in schema[key] if variant.get("type") != "null"]
             return example_of(shown[0] if shown else schema[key][0], schemas, name)
     return _of_type(schema, schemas, name)
 
@@ -103,7 +103,7 @@ def _of_type(schema: dict[str, Any], schemas: dict[str, Any], name: str) -> Any:
     if kind == "array":
         items = schema.get("prefixItems") or [schema.get("items", {})]
         count = max(schema.get("minItems", 1), len(items))
-        found = [example_of(one, schemas, name.removesuffix("s")) for one in items]
+        found = [example_of(item, schemas, name.removesuffix("s")) for item in items]
         return (found * count)[:count]
     if kind in {"integer", "number"}:
         return _figure(schema, name, whole=kind == "integer")

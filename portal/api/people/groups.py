@@ -80,7 +80,7 @@ def _read_opened(group_id: UUID) -> OpenedGroupModel:
 def list_groups() -> GroupList:
     """List groups."""
     listed = groups.list_groups(context.services())
-    return GroupList(groups=[GroupModel.of(one) for one in listed])
+    return GroupList(groups=[GroupModel.of(group) for group in listed])
 
 
 @blueprint.post("", status_code=201, errors=(403, 409))

@@ -45,7 +45,9 @@ def list_sessions() -> SessionList:
     Sign-ins of browsers and programs.
     """
     listed = sessions.list_sessions(context.services(), context.require_signed_in())
-    return SessionList(sessions=[SessionModel.of(one, current=one.is_current) for one in listed])
+    return SessionList(
+        sessions=[SessionModel.of(session, current=session.is_current) for session in listed]
+    )
 
 
 @blueprint.delete("", errors=(403,))

@@ -70,7 +70,7 @@ def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
     """
     queries = [_semantic_query(body) for body in json_data.queries]
     found = chunk_search.each_by_meaning(*context.caller(), queries)
-    results = [_nearest_of(one or _NOT_SEARCHED) for one in found]
+    results = [_nearest_of(outcome or _NOT_SEARCHED) for outcome in found]
     late = [place for place, one in enumerate(results) if BatchTimedOut.code in one.degraded]
     message = error_message(BatchTimedOut())
     errors = [
@@ -209,7 +209,7 @@ def _nearest_of(found: FoundChunks) -> schemas.SemanticResultsModel:
 
 
 def _nearest(items: Iterable[FoundChunk]) -> list[schemas.SimilarModel]:
-    return [schemas.SimilarModel(**_chunk(one), similarity=one.cosine) for one in items]
+    return [schemas.SimilarModel(**_chunk(item), similarity=item.cosine) for item in items]
 
 
 def _chunk(found: FoundChunk) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class SavedSearchList(ResponseModel):
 def list_searches() -> SavedSearchList:
     """List your saved searches."""
     found = saved.list_saved(*context.caller())
-    return SavedSearchList(searches=[SavedSearchModel.of(one) for one in found])
+    return SavedSearchList(searches=[SavedSearchModel.of(search) for search in found])
 
 
 @blueprint.post("", status_code=201, errors=(409,))

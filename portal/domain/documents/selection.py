@@ -112,8 +112,8 @@ class AskScope:
     def from_json(cls, stored: dict[str, list[str]] | None) -> AskScope:
         stored = stored or {}
         return cls(
-            tuple(UUID(one) for one in stored.get("documents", ())),
-            tuple(UUID(one) for one in stored.get("folders", ())),
+            tuple(UUID(identifier) for identifier in stored.get("documents", ())),
+            tuple(UUID(identifier) for identifier in stored.get("folders", ())),
             tuple(stored.get("tags", ())),
         )
 

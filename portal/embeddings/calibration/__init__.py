@@ -205,7 +205,7 @@ class Calibration:
         if statistics is None or not statistics.rivals or self._background is None:
             return found
         if nearest is None:
-            nearest = [one.corrected for one in evidence if one.corrected is not None]
+            nearest = [item.corrected for item in evidence if item.corrected is not None]
         level = field_level(nearest, statistics.rivals)
         leads = lead_features(evidence, level, self._deviations)
         return [words | lead for words, lead in zip(found, leads, strict=True)]

@@ -174,13 +174,13 @@ def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[di
     document is ahead, in the same units; `coverage`.
     """
     found: list[dict[str, float]] = []
-    best = _best_others(evidence, [one.keyword for one in evidence])
-    for one in evidence:
-        shares = {"coverage": one.coverage, "translated": one.translated}
+    best = _best_others(evidence, [item.keyword for item in evidence])
+    for item in evidence:
+        shares = {"coverage": item.coverage, "translated": item.translated}
         features = {name: share for name, share in shares.items() if share is not None}
-        if one.keyword is not None:
-            features["words"] = math.sqrt(max(0.0, one.keyword) / text_scale)
-            features["words_behind"] = max(0.0, best[one.document] - one.keyword) / text_scale
+        if item.keyword is not None:
+            features["words"] = math.sqrt(max(0.0, item.keyword) / text_scale)
+            features["words_behind"] = max(0.0, best[item.document] - item.keyword) / text_scale
         found.append(features)
     return found
 
@@ -195,16 +195,16 @@ def lead_features(
     language.
     """
     found: list[dict[str, float]] = []
-    best = _best_others(evidence, [one.corrected for one in evidence])
-    for one in evidence:
-        if one.corrected is None:
+    best = _best_others(evidence, [item.corrected for item in evidence])
+    for item in evidence:
+        if item.corrected is None:
             found.append({})
             continue
-        deviation = deviations.get(one.language, deviations["other"])
+        deviation = deviations.get(item.language, deviations["other"])
         found.append(
             {
-                "lead": (one.corrected - level) / deviation,
-                "behind": max(0.0, best[one.document] - one.corrected) / deviation,
+                "lead": (item.corrected - level) / deviation,
+                "behind": max(0.0, best[item.document] - item.corrected) / deviation,
             }
         )
     return found
@@ -243,6 +243,6 @@ def _best_others(
         if value is not None:
             best[one.document] = max(value, best.get(one.document, -math.inf))
     first, second = (*heapq.nlargest(2, best.values()), -math.inf, -math.inf)[:2]
-    others = {one.document: first for one in evidence}
+    others = {item.document: first for item in evidence}
     # The document that has the best value is compared with the second best.
     return others | {name: second for name, value in best.items() if value == first}

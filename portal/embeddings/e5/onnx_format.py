@@ -56,7 +56,7 @@ def model(
     `inputs` and `outputs` are shapes of float32 by name, in which a name means a variable
     size; `opsets` are versions of operators by domain.
     """
-    graph = [_bytes(1, one) for one in nodes]
+    graph = [_bytes(1, node_bytes) for node_bytes in nodes]
     graph.append(_bytes(2, name))
     graph += [_bytes(5, constant) for constant in constants]
     graph += [_bytes(11, _value(name, shape)) for name, shape in inputs.items()]

@@ -187,7 +187,7 @@ class BundledEmbedder:
         found = np.full(len(statements), np.nan, np.float32)
         with ThreadPoolExecutor(self._threads) as threads:
             said = list(threads.map(lambda one: self._read(reader, one), statements))
-            near = [reader.similarity(asked, one) for one in said]
+            near = [reader.similarity(asked, statement) for statement in said]
             nearest = np.argsort(-np.add(near, promise), kind="stable")[:max_read].tolist()
             odds = threads.map(lambda place: reader.answer_log_odds(asked, said[place]), nearest)
             found[nearest] = list(odds)

@@ -99,7 +99,7 @@ def _fingerprint() -> str:
     """Return a digest of all that the result depends on."""
     parts = [_processor(), *map(version, _PACKAGES)]
     digest = hashlib.sha256("\n".join(parts).encode())
-    for path in sorted(one for one in _NETWORK.iterdir() if one.is_file()):
+    for path in sorted(entry for entry in _NETWORK.iterdir() if entry.is_file()):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -51,7 +51,7 @@ def _chapters(archive: zipfile.ZipFile, characters: int) -> Iterator[dict[str, A
         if _name(element) == "item" and element.get("media-type") in _TYPES
     }
     order = [element.get("idref") for element in package.iter() if _name(element) == "itemref"]
-    parts = [items[one] for one in dict.fromkeys(order) if one in items]
+    parts = [items[item] for item in dict.fromkeys(order) if item in items]
     if sum(archive.getinfo(part).file_size for part in parts) > _MAX_HTML_MB << 20:
         yield {"error": "memory", "limit_mb": _MAX_HTML_MB}
         return

@@ -79,7 +79,7 @@ def _data(content: bytes) -> dict[str, Callable[[], bytes]]:
         return lambda: base64.b64decode(address.partition(",")[2])
 
     addresses = (match.group().decode("ascii") for match in _DATA.finditer(content))
-    return {key: decoded(one) for one in addresses if (key := key_of(one))}
+    return {key: decoded(data_url) for data_url in addresses if (key := key_of(data_url))}
 
 
 def _size(read_bytes: Callable[[], bytes], width: int) -> tuple[int, int]:

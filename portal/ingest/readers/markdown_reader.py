@@ -140,7 +140,7 @@ def _events(
             yield "code", token.content
         elif token.type == "html_block" and _STRUCTURE.search(token.content):
             done = _table_end(tokens, position)
-            shown = "".join(_as_html(one, parser, environment) for one in tokens[position:done])
+            shown = "".join(_as_html(part, parser, environment) for part in tokens[position:done])
             yield "html", _html_events(shown)
         elif token.type == "html_block":
             yield "block", _without_tags(token.content).strip()

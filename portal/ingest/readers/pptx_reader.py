@@ -128,7 +128,7 @@ def _chart(shape: Any) -> str:
     try:
         chart: Chart = shape.chart
         title = chart.chart_title.text_frame.text if chart.has_title else ""
-        series = [(one.name, list(one.values)) for plot in chart.plots for one in plot.series]
+        series = [(line.name, list(line.values)) for plot in chart.plots for line in plot.series]
         rows = [["", *(name for name, _ in series)]]
         for place, category in enumerate(chart.plots[0].categories):
             values = [values[place] if place < len(values) else None for _, values in series]

@@ -223,8 +223,8 @@ def _check(chunk: SemanticChunk, hidden_keys: frozenset[str]) -> None:
     for name, value in chunk.metadata.items():
         if name in hidden_keys:
             raise ValueError(f"metadata must not hold {name}: Chroma keeps words there")
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, int) and not -_MAX_WHOLE_NUMBER <= one < _MAX_WHOLE_NUMBER:
+        for element in value if isinstance(value, list) else [value]:
+            if isinstance(element, int) and not -_MAX_WHOLE_NUMBER <= element < _MAX_WHOLE_NUMBER:
                 raise ValueError("Chroma keeps whole numbers of up to 64 bits")
 
 

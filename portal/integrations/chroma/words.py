@@ -95,9 +95,9 @@ class OwnWords:
         if not keys:
             return []
         result = there.collection.get(ids=keys, include=["documents", "metadatas"])
-        stored = {one.id: one for one in chunks_of(result, there.hidden_keys)}
+        stored = {chunk.id: chunk for chunk in chunks_of(result, there.hidden_keys)}
         found = [stored[key] for key in keys if key in stored]
-        known = [one for one in found if _digest(one) == self._digests[one.id]]
+        known = [chunk for chunk in found if _digest(chunk) == self._digests[chunk.id]]
         return known if is_last or len(known) == len(keys) else None
 
     # --- keeping in step ------------------------------------------------------------------------

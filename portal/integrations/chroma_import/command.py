@@ -215,6 +215,6 @@ def _ending(tally: Tally) -> Iterator[str]:
 
 def _format_cases(cases: Cases) -> str:
     """Format a count with a few ids, escaping what cannot be printed."""
-    shown = [repr(one[:_MAX_ID_SHOWN_LENGTH]) for one in cases.ids]
+    shown = [repr(record_id[:_MAX_ID_SHOWN_LENGTH]) for record_id in cases.ids]
     more = ", …" if cases.count > len(shown) else ""
     return f"{cases.count} ({', '.join(shown)}{more})"

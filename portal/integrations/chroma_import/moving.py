@@ -184,8 +184,10 @@ class _Move:
 
     def _take(self, batch: Sequence[ChromaRecord], writing: Collections) -> None:
         """Write what is new in a batch, in one transaction."""
-        records = [record for one in batch if (record := self._usable(one)) is not None]
-        there = {one.id: one for one in self._find_stored([record.id for record in records])}
+        records = [record for item in batch if (record := self._usable(item)) is not None]
+        there = {
+            stored.id: stored for stored in self._find_stored([record.id for record in records])
+        }
         new = [record for record in records if record.id not in there]
         changed = [
             record
@@ -225,8 +227,8 @@ class _Move:
     def _verify(self) -> None:
         """Look up every record that was not skipped."""
         for ids in self.reader.ids():
-            wanted = [one for one in ids if one not in self.skipped_ids]
-            here = {one.id for one in self._find_stored(wanted, with_vectors=False)}
-            for one in wanted:
-                if one not in here:
-                    self.tally.missing.add(one)
+            wanted = [record_id for record_id in ids if record_id not in self.skipped_ids]
+            here = {stored.id for stored in self._find_stored(wanted, with_vectors=False)}
+            for record_id in wanted:
+                if record_id not in here:
+                    self.tally.missing.add(record_id)

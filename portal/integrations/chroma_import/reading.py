@@ -141,7 +141,7 @@ class Reader:
         for ids in self.ids():
             by_id = {record.id: record for record in self._read(ids)}
             # What it lists and then does not give is as good as without a vector.
-            yield [by_id.get(one, ChromaRecord(one)) for one in ids]
+            yield [by_id.get(record_id, ChromaRecord(record_id)) for record_id in ids]
 
     def _read(self, ids: Sequence[str]) -> list[ChromaRecord]:
         """Return records by ids. An unreadable vector fails its whole batch, so halve it until it

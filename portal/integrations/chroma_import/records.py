@@ -70,7 +70,7 @@ def _storable(value: Any) -> Any:
         return storable(value)
     if isinstance(value, Mapping):
         return {_storable(key): _storable(one) for key, one in value.items()}
-    return [_storable(one) for one in value] if isinstance(value, list) else value
+    return [_storable(element) for element in value] if isinstance(value, list) else value
 
 
 def _finite(value: Any) -> Any:
@@ -78,7 +78,7 @@ def _finite(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list) else value
+    return [_finite(element) for element in value] if isinstance(value, list) else value
 
 
 def is_same(record: NewRecord, stored: StoredRecord) -> bool:

@@ -109,7 +109,7 @@ class Collection:
         """Change the given fields of records, all or none. Metadata is merged, a value of None
         removes its key; unknown ids are ignored."""
         named = checked_ids(ids)
-        texts = None if documents is None else [clean_text(one) for one in one_or_many(documents)]
+        texts = None if documents is None else [clean_text(text) for text in one_or_many(documents)]
         listed = None if metadatas is None else one_or_many(metadatas)
         if embeddings is None and texts is not None:
             embeddings = self._embeddings().embed_documents(texts)
@@ -194,7 +194,7 @@ class Collection:
         if (query_embeddings is None) == (query_texts is None):
             raise ValueError("Provide either query_embeddings or query_texts.")
         if query_texts is not None:
-            query_embeddings = [self.embed_query(one) for one in one_or_many(query_texts)]
+            query_embeddings = [self.embed_query(text) for text in one_or_many(query_texts)]
         vectors = list(query_embeddings)
         if vectors and np.ndim(vectors[0]) == 0:
             vectors = [vectors]

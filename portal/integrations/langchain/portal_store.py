@@ -139,7 +139,7 @@ class PortalVectorStore(VectorStore):
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return chunks in the order asked for, without those that the user may not read."""
-        wanted = [key for one in ids if (key := as_uuid(one)) is not None]
+        wanted = [key for chunk_id in ids if (key := as_uuid(chunk_id)) is not None]
         with plain_errors(self._reader):
             found = self._reader.chunks(wanted)
         return self._documents([found[key] for key in wanted if key in found])

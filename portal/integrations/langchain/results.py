@@ -15,9 +15,9 @@ _INCLUDABLE = ("documents", "embeddings", "metadatas", "distances", "uris", "dat
 def checked_include(include: Iterable[str]) -> tuple[str, ...]:
     """Check the fields that a caller asks for. Raises ValueError for an unknown one."""
     included = tuple(include)
-    for one in included:
-        if one not in _INCLUDABLE:
-            raise ValueError(f"include takes {', '.join(_INCLUDABLE)}; got {one}")
+    for field in included:
+        if field not in _INCLUDABLE:
+            raise ValueError(f"include takes {', '.join(_INCLUDABLE)}; got {field}")
     return included
 
 

@@ -31,7 +31,7 @@ class WritingStore(SearchingStore):
         """
         refuse_unknown(kwargs)
         contents = list(texts)
-        named = [one or str(uuid4()) for one in ids or [None] * len(contents)]
+        named = [record_id or str(uuid4()) for record_id in ids or [None] * len(contents)]
         known = list(metadatas or [])
         known += [None] * (len(contents) - len(known))
         self._collection.upsert(named, embeddings, known, contents)
@@ -104,7 +104,7 @@ class WritingStore(SearchingStore):
             one: Document(id=one, page_content=text, metadata=metadata or {})
             for one, text, metadata in zip(*columns, strict=True)
         }
-        return [by_id[one] for one in ids if one in by_id]
+        return [by_id[record_id] for record_id in ids if record_id in by_id]
 
     # --- what callers of the old system call on a collection ------------------------------------
 

@@ -137,9 +137,13 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         Return False if requests are running on all of them.
         """
         if network is None:
-            waiting = Counter(one.network for one in self.waiting).most_common(1)
+            waiting = Counter(connection.network for connection in self.waiting).most_common(1)
             network = waiting[0][0] if waiting else ""
-        found = [one for one in self.by_network.get(network, ()) if one in self.waiting]
+        found = [
+            connection
+            for connection in self.by_network.get(network, ())
+            if connection in self.waiting
+        ]
         if not found:
             return False
         self._close(min(found, key=lambda one: (one.state, one.deadline)))
@@ -326,7 +330,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         if now < self._sweep_at and not force:
             return
         self._sweep_at = now + _SWEEP_INTERVAL_S
-        for conn in [one for one in self.waiting if force or one.deadline < now]:
+        for conn in [
+            connection for connection in self.waiting if force or connection.deadline < now
+        ]:
             if conn.state in {State.HEAD, State.BODY} and not force:
                 self._answer(conn, 408, "Request Timeout")
             else:

@@ -67,9 +67,9 @@ def hybrid_search(
             limit=offered,
             read=by_vector.read_chunks,
         )
-        offers = list({*near, *(one.chunk_id for one in found)})
+        offers = list({*near, *(scored.chunk_id for scored in found)})
         cosines = by_vector.cosines(session, collection, query_vector, offers)
-        bm25 = {one.chunk_id: one.bm25 for one in found}
+        bm25 = {scored.chunk_id: scored.bm25 for scored in found}
         # Chunk ids are ordered as they were added: of equals the first added comes first.
         fused = fuse(
             [
@@ -78,7 +78,7 @@ def hybrid_search(
             ],
             Ranking(weights=weights, as_shown=True),
         )
-        scores = [(UUID(one.offer.id), one.score) for one in fused[:limit]]
+        scores = [(UUID(ranked.offer.id), ranked.score) for ranked in fused[:limit]]
         records = reads.records_of_chunks(session, [chunk_id for chunk_id, _score in scores])
     return [
         replace(records[chunk_id], score=score) for chunk_id, score in scores if chunk_id in records
@@ -106,9 +106,11 @@ def search_by_words(
             session, collections, collection, words, resolved,
             state=state, backend=state.alone, limit=limit, enough=limit
         )  # fmt: skip
-        records = reads.records_of_chunks(session, [one.chunk_id for one in found])
+        records = reads.records_of_chunks(session, [scored.chunk_id for scored in found])
     return [
-        replace(records[one.chunk_id], score=one.bm25) for one in found if one.chunk_id in records
+        replace(records[scored.chunk_id], score=scored.bm25)
+        for scored in found
+        if scored.chunk_id in records
     ]
 
 

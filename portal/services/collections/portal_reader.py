@@ -83,7 +83,9 @@ class PortalReader:
         """Return the vectors of chunks that a search found, as the active model made them."""
         with self.services.database.read() as session:
             model = _active_model(session)
-            return portal_chunks.vectors(session, model, [one.chunk.id for one in found])
+            return portal_chunks.vectors(
+                session, model, [read_chunk.chunk.id for read_chunk in found]
+            )
 
     def embedder(self) -> Embedder:
         """Return the model that embeds the portal's documents. Raises EmbedderUnavailable."""
@@ -111,7 +113,10 @@ class PortalReader:
 
     def _chunks(self, session: Session, user: User, ids: Sequence[UUID]) -> dict[UUID, ReadChunk]:
         listed = portal_chunks.list_chunks(session, user, self.conversation_id, ids=ids)
-        return {one.chunk.id: one for one in self._with_selection(session, user, listed)}
+        return {
+            read_chunk.chunk.id: read_chunk
+            for read_chunk in self._with_selection(session, user, listed)
+        }
 
     def _with_selection(
         self, session: Session, user: User, chunks: Sequence[PortalChunk]

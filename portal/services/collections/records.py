@@ -247,7 +247,7 @@ def _lock(session: Session, collection_id: UUID) -> VectorCollection:
 def _read(
     session: Session, collection: VectorCollection, named: Sequence[NewRecord | RecordChange]
 ) -> list[StoredRecord]:
-    wanted = RecordFilter(ids=tuple(one.id for one in named))
+    wanted = RecordFilter(ids=tuple(change.id for change in named))
     return reads.list_records(session, collection, wanted, Page())
 
 

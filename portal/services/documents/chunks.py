@@ -86,7 +86,7 @@ def add_chunks(
         job_chunks.update_count(session, place.document_id)
         added.extend(_found(session, job_id, chunk_id) for chunk_id in chunk_ids)
 
-    texts = [one.content for one in new]
+    texts = [chunk.content for chunk in new]
     chunk_storage.store(services, texts, prepare, document_id=document_id, finish=finish)
     return tuple(added)
 
@@ -137,22 +137,22 @@ def _check(new: Sequence[NewChunk]) -> None:
         raise InvalidInput(
             reason=N_("1 to %(max)s passages are added at once", max=MAX_CHUNKS_ADDED)
         )
-    for one in new:
-        if not has_visible_text(one.content) or len(one.content) > MAX_CONTENT_CHARACTERS:
+    for chunk in new:
+        if not has_visible_text(chunk.content) or len(chunk.content) > MAX_CONTENT_CHARACTERS:
             raise InvalidInput(
                 reason=N_(
                     "a passage has 1 to %(max)s characters, and some of them show",
                     max=MAX_CONTENT_CHARACTERS,
                 )
             )
-        check_json(dict(one.metadata), max_characters=MAX_METADATA_CHARACTERS)
-        if one.chunk_index is not None and not 0 <= one.chunk_index <= MAX_CHUNK_INDEX:
+        check_json(dict(chunk.metadata), max_characters=MAX_METADATA_CHARACTERS)
+        if chunk.chunk_index is not None and not 0 <= chunk.chunk_index <= MAX_CHUNK_INDEX:
             raise InvalidInput(reason=N_("chunk_index is 0 to %(max)s", max=MAX_CHUNK_INDEX))
 
 
 def _numbered(session: Session, job_id: UUID, new: Sequence[NewChunk]) -> list[ChunkToStore]:
     """Return the chunks with their indexes: the requested ones, or the next free ones."""
-    wanted = [one.chunk_index for one in new if one.chunk_index is not None]
+    wanted = [chunk.chunk_index for chunk in new if chunk.chunk_index is not None]
     taken = job_chunks.taken_indexes(session, job_id, wanted)
     taken += [index for index in wanted if wanted.count(index) > 1]
     if taken:
@@ -161,12 +161,12 @@ def _numbered(session: Session, job_id: UUID, new: Sequence[NewChunk]) -> list[C
     return [
         ChunkToStore(
             Chunk(
-                index=next(behind) if one.chunk_index is None else one.chunk_index,
-                content=one.content,
+                index=next(behind) if chunk.chunk_index is None else chunk.chunk_index,
+                content=chunk.content,
                 char_start=None,
                 char_end=None,
             ),
-            one.metadata,
+            chunk.metadata,
         )
-        for one in new
+        for chunk in new
     ]

@@ -43,7 +43,7 @@ def without_quotations(
 ) -> tuple[str, tuple[SentenceSupport, ...]]:
     """Return an answer without whole sentences of these texts, and its other sentences' support."""
     spans = _find_verbatim(content, quotes)
-    return _cut_out(content, spans), tuple(_move_support(one, spans) for one in support)
+    return _cut_out(content, spans), tuple(_move_support(verdict, spans) for verdict in support)
 
 
 def _find_verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:

@@ -34,7 +34,7 @@ def open_notification(
         batch = notification_store.list_batch(session, user, found.batch_id)
         if len(batch) <= MAX_NAMED:
             batch = (found,)
-        notification_store.mark_read(session, user, [one.id for one in batch])
+        notification_store.mark_read(session, user, [notification.id for notification in batch])
         return batch
 
 

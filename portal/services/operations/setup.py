@@ -180,13 +180,13 @@ def check_deeply(services: Services) -> Iterator[DeepLine]:
         )
         return
     count = 0
-    for one in checked:
+    for relation in checked:
         count += 1
-        if one.is_rebuilt:
-            yield DeepLine(f"damaged and rebuilt: {one.kind} {one.name}")
-        elif one.is_damaged:
+        if relation.is_rebuilt:
+            yield DeepLine(f"damaged and rebuilt: {relation.kind} {relation.name}")
+        elif relation.is_damaged:
             remedy = "restore the last backup (portal restore FILE)"
-            yield DeepLine(f"DAMAGED: {one.kind} {one.name}; {remedy}", is_well=False)
+            yield DeepLine(f"DAMAGED: {relation.kind} {relation.name}; {remedy}", is_well=False)
     yield DeepLine(f"checked {count} indexes and tables")
 
 

@@ -46,7 +46,7 @@ class Watch:
         Starts `probe` when that state is stale, for the next caller. An unknown state is probed
         only with `at_first`, since loading a model keeps the process busy."""
         with self._lock:
-            both = [one for one in (used, self._probed.get(name)) if one is not None]
+            both = [sample for sample in (used, self._probed.get(name)) if sample is not None]
             newest = max(both, key=lambda one: one.at, default=None)
             is_due = at_first
             if newest is not None:

@@ -183,12 +183,12 @@ class Replicas(Generic[S]):
             if self._is_watching:
                 return
             self._is_watching = True
-        for one in (self._primary, *self._replicas):
-            one.start()
+        for server in (self._primary, *self._replicas):
+            server.start()
 
     def stop(self) -> None:
-        for one in (self._primary, *self._replicas):
-            one.stop()
+        for server in (self._primary, *self._replicas):
+            server.stop()
 
     @property
     def is_primary_lost(self) -> bool:
@@ -211,9 +211,9 @@ class Replicas(Generic[S]):
 
     def lose(self, source: S) -> None:
         """Note that a connection to this server broke."""
-        for one in (self._primary, *self._replicas):
-            if one.source is source:
-                one.lose()
+        for server in (self._primary, *self._replicas):
+            if server.source is source:
+                server.lose()
 
     def choose(self) -> S | None:
         """Return a replica that has all that the primary has written by now; None for the
@@ -264,7 +264,7 @@ class Replicas(Generic[S]):
         if is_over or not known or known[-1].timeline is None:
             return None
         last = known[-1]
-        before = [one for one in known if one.at <= last.at - _OUTAGE_SLACK_S] or known[:1]
+        before = [sample for sample in known if sample.at <= last.at - _OUTAGE_SLACK_S] or known[:1]
         able = [
             replica
             for replica in self._replicas

@@ -51,7 +51,9 @@ def find_named(session: Session, user: User, words: str, *, limit: int) -> Named
     filed = session.execute(folders.order_by(func.lower(FolderRow.name), FolderRow.id).limit(limit))
     tags = [name for name, _ in document_lists.list_tags(session, user) if words.lower() in name]
     return NamedScope(
-        documents=tuple((one.id, one.title) for one in (rows.to_summary(r) for r in found)),
+        documents=tuple(
+            (summary.id, summary.title) for summary in (rows.to_summary(r) for r in found)
+        ),
         folders=tuple((row.id, row.name) for row in filed),
         tags=tuple(tags[:limit]),
     )

@@ -114,12 +114,12 @@ def list_recent_subjects(
         return set()
     recent = select(AuditRow.subject_id).where(
         AuditRow.subject_kind == kind.value,
-        AuditRow.subject_id.in_([str(one) for one in ids]),
+        AuditRow.subject_id.in_([str(subject_id) for subject_id in ids]),
         AuditRow.event == event.value,
         AuditRow.actor_id == actor_id,
         AuditRow.created_at > func.now() - timedelta(seconds=within_s),
     )
-    return {one for one in session.scalars(recent) if one}
+    return {actor for actor in session.scalars(recent) if actor}
 
 
 def list_of_subject(

@@ -36,7 +36,10 @@ def skeleton(name: str) -> str:
 
     Use it for comparing only: the skeleton of "Mali" is "rnall".
     """
-    seen = "".join(one if one.isspace() or not is_invisible(one) else "" for one in name)
+    seen = "".join(
+        character if character.isspace() or not is_invisible(character) else ""
+        for character in name
+    )
     text = unicodedata.normalize("NFKC", seen.replace("\u0130", "i"))
     text = _fold(_fold(text).casefold())
     # A second dot on an i is invisible.
@@ -70,10 +73,10 @@ def _prototypes() -> dict[str, str]:
             continue
         group, new = {text}, {text}
         while new:
-            new = set().union(*(alike[one] for one in new)) - group
+            new = set().union(*(alike[character] for character in new)) - group
             group |= new
         stands_for_all = min(group, key=_preference)
-        found |= {one: stands_for_all for one in group if len(one) == 1}
+        found |= {character: stands_for_all for character in group if len(character) == 1}
     return found
 
 

@@ -84,6 +84,6 @@ def heading_paths(headings: Sequence[Heading]) -> list[str]:
         while above and above[-1].level >= heading.level:
             above.pop()
         above.append(heading)
-        path = _SEPARATOR.join(" ".join(one.title.split()) for one in above)
+        path = _SEPARATOR.join(" ".join(heading_above.title.split()) for heading_above in above)
         paths.append(path[:_MAX_PATH_LENGTH])
     return paths

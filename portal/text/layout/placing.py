@@ -195,9 +195,9 @@ def _letters(character: str) -> str:
         return ""
     decomposed = unicodedata.normalize("NFKD", character).casefold()
     return "".join(
-        one
-        for one in decomposed
-        if not one.isspace()
-        and one not in _IGNORED
-        and unicodedata.category(one) not in {"Mn", "Me", "Cc", "Cf", "Co", "Cs", "Cn"}
+        mark
+        for mark in decomposed
+        if not mark.isspace()
+        and mark not in _IGNORED
+        and unicodedata.category(mark) not in {"Mn", "Me", "Cc", "Cf", "Co", "Cs", "Cn"}
     )

@@ -95,12 +95,12 @@ def _parts(all_of: Iterable[Stretch]) -> Iterator[list[Stretch]]:
     part: list[Stretch] = []
     room = PART_CHARACTERS
     for stretch in all_of:
-        for one in _cut(stretch):
-            size = len(one.text or "")
+        for piece in _cut(stretch):
+            size = len(piece.text or "")
             if part and size > room:
                 yield part
                 part, room = [], PART_CHARACTERS
-            part.append(one)
+            part.append(piece)
             room -= size
     if part:
         yield part

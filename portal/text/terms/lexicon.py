@@ -86,7 +86,7 @@ def _senses_of(lexicon: _Lexicon, terms: Sequence[str]) -> Iterator[Sense]:
 
 def share_of_best(senses: Sequence[Sense], terms: frozenset[str] | set[str]) -> float:
     """Return how much of the best sense is among terms: in [0, 1]."""
-    return max((sum(one in terms for one in sense) / len(sense) for sense in senses), default=0.0)
+    return max((sum(term in terms for term in sense) / len(sense) for sense in senses), default=0.0)
 
 
 def translated_share(
@@ -137,7 +137,7 @@ def _senses(field: str) -> Iterator[str]:
     for sense in re.split("[/;]", _ASIDE.sub("", field.lower())):
         if _NO_SENSE.match(sense):
             continue
-        words = (one for one in _WORD.findall(sense) if one not in _SAYS_LITTLE)
+        words = (word for word in _WORD.findall(sense) if word not in _SAYS_LITTLE)
         terms = dict.fromkeys(map(stemmed, words))
         if 0 < len(terms) <= _MAX_SENSE:
             yield " ".join(terms)

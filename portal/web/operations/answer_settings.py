@@ -96,7 +96,7 @@ def _page(**changes: Any) -> str:
     overview = writers.show(services, user)
     uses, failures = writers.list_uses(services, user)
     preset = request.args.get("server", "")
-    chosen = next((one.api_base for one in SERVERS if one.id == preset), None)
+    chosen = next((server.api_base for server in SERVERS if server.id == preset), None)
     endpoint, writer = overview.endpoint, overview.chosen
     values = {
         "overview": overview,

@@ -117,6 +117,6 @@ def _page(group_id: UUID, error: PortalError | None = None) -> Answer:
         "pages/people/group.html",
         error,
         opened=opened,
-        names=[one.name for one in listed if one.name not in members],
+        names=[account.name for account in listed if account.name not in members],
         **_limits(),
     )

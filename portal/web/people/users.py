@@ -131,7 +131,9 @@ def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -
         back=url_for("admin_users.show", user_id=user_id),
         fates=FATE_WORDS,
         chosen=request.form.get("documents"),
-        heirs=[one.name for one in listed if one.id != user_id and not one.disabled_at],
+        heirs=[
+            account.name for account in listed if account.id != user_id and not account.disabled_at
+        ],
         heir=heir,
         asks_password=False,
         error=error,

@@ -82,7 +82,7 @@ def styled_headings(
     if not amount:
         return ()
     body = amount.most_common(1)[0][0]
-    types = sorted((one for one in amount if _stands_out(one, body)), reverse=True)
+    types = sorted((style for style in amount if _stands_out(style, body)), reverse=True)
     levels = {one: min(rank, _HEADING_LEVELS) for rank, one in enumerate(types, 1)}
     headings: list[Heading] = []
     run: list[Heading] = []  # Headings with nothing between.

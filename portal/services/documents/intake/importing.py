@@ -70,7 +70,7 @@ class _Terms:
 
     def place_of(self, path: Path) -> Place:
         """Return the place of a file: the tree of the folder that was named is kept."""
-        names = [one for one in self.into.split("/") if one]
+        names = [name for name in self.into.split("/") if name]
         for root in self.roots:
             if path != root and path.is_relative_to(root):
                 names += [root.resolve().name, *path.relative_to(root).parent.parts]
@@ -103,7 +103,7 @@ def import_files(
             known = import_store.find_contents(
                 session,
                 owner_id=user.id,
-                hashes={one for one in hashes.values() if one},
+                hashes={digest for digest in hashes.values() if digest},
                 visibility=visibility,
             )
         for path, sha256 in hashes.items():
@@ -196,7 +196,7 @@ def follow(services: Services, user: User, document_ids: Sequence[UUID]) -> dict
         found = import_store.read_progress(
             session, owner_id=user.id, document_ids=document_ids[:MAX_FOLLOWED]
         )
-    return {one.document_id: one for one in found}
+    return {summary.document_id: summary for summary in found}
 
 
 def failure_words(failure: Failure) -> str:

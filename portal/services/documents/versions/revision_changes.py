@@ -38,7 +38,9 @@ def _note(services: Services, attempt: Attempt) -> None:
         revision_id = job.revision_id
         if revision_id == current:
             return
-        old, new = (revision_store.read_body(session, one) for one in (current, revision_id))
+        old, new = (
+            revision_store.read_body(session, revision) for revision in (current, revision_id)
+        )
     if old is None or new is None:
         return
     added, removed = characters_changed(compare(old, new))

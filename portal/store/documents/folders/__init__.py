@@ -179,7 +179,9 @@ def _is_at_top(user: User) -> ColumnElement[bool]:
 
 def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None]) -> list[Folder]:
     """Return the folders right below some, None for the top, by name."""
-    named = FolderRow.parent_id.in_([one for one in parent_ids if one is not None])
+    named = FolderRow.parent_id.in_(
+        [parent_id for parent_id in parent_ids if parent_id is not None]
+    )
     is_in_one = or_(named, _is_at_top(user)) if None in parent_ids else named
     statement = _folders(user).where(is_in_one)
     ordered = statement.order_by(func.lower(FolderRow.name), FolderRow.id).limit(MAX_LISTED)

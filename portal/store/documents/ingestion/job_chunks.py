@@ -162,7 +162,7 @@ def delete_chunks(
         deleted.returning(func.tsvector_to_array(DocumentChunkRow.terms_vector))
     ).scalars()
     terms = [list(row) for row in rows]
-    vocabulary.delete_unused(session, sorted({term for one in terms for term in one}))
+    vocabulary.delete_unused(session, sorted({term for row_terms in terms for term in row_terms}))
     return len(terms)
 
 

@@ -100,7 +100,7 @@ class Spool:
 
 
 class SpooledFile(io.RawIOBase):
-    """One of them, from its own beginning to its own end."""
+    """A file of the request, within the spool."""
 
     def __init__(
         self, spool: Spool, start: int, limit_bytes: int, refuse: Callable[[], Exception] | None

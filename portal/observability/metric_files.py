@@ -145,7 +145,7 @@ class _SharedFiles(Collector):
             files = [
                 str(path)
                 for path in self._directory.glob("*.db")
-                # An empty one is being made in this moment.
+                # An empty file is still being created.
                 if path.stat().st_size and not (_is_gauge(path) and _owner(path) not in alive)
             ]
             merge: Callable[[list[str]], Iterable[Metric]] = MultiProcessCollector.merge

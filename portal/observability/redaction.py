@@ -147,7 +147,7 @@ def render_exception(
     exc_info = event.pop("exc_info", None)
     error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if error is True:
-        error = sys.exception()  # The one in hand.
+        error = sys.exception()  # The exception being handled.
     if isinstance(error, BaseException):
         event["exception"] = "\n".join(format_exception(error))
     event.pop("stack_info", None)

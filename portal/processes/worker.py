@@ -40,7 +40,7 @@ _HOUSEKEEPING_EVERY_S = 30.0
 _SOURCES_EVERY_S = 10.0
 # A document makes room after this long when another user's waits: what it stored is kept.
 _SLICE_S = 15.0
-# A small file that takes longer than this is none.
+# A file that takes longer than this to read is not small.
 _SMALL_SLICE_S = 4.0
 # Searches come before documents where both want the processor.
 _NICENESS = 5

@@ -98,7 +98,8 @@ _RANKED_BY_TSVECTOR = _Rule(
 
 
 def find_unused(settings: Settings, *, ranks_by_bm25: bool | None = None) -> list[UnusedSetting]:
-    """Return what was given in vain; `ranks_by_bm25` is None where the server is not known."""
+    """Return the given settings that have no effect; `ranks_by_bm25` is None where the server is
+    unknown."""
     if ranks_by_bm25 is None:
         ranks_by_bm25 = settings.search.keyword_backend == "pg_textsearch"
     rules = [rule for rule in _RULES if rule.is_unused(settings)]

@@ -54,8 +54,8 @@ def machine_memory_bytes() -> int:
 
 
 def _shared_memory_type(needed_bytes: int) -> dict[str, str]:
-    """Return the type of shared memory."""
-    # Containers give /dev/shm 64 MB, which makes parallel index builds fail.
+    """Return the setting for a machine whose /dev/shm is too small for parallel index builds, as in
+    containers, which have 64 MB."""
     try:
         room = os.statvfs("/dev/shm")  # noqa: S108 - a mount to measure, not a temporary file
     except OSError:

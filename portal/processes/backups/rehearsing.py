@@ -119,6 +119,6 @@ def _delete_leftovers() -> None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
         except BlockingIOError:
-            pass  # It runs.
+            pass  # Its lock is held: that rehearsal still runs.
         finally:
             os.close(descriptor)

@@ -148,7 +148,7 @@ class _Import:
     def _follow(self) -> None:
         waiting = list(self._tally.waiting)
         try:
-            self.workers.see_to()
+            self.workers.ensure_worker()
             found = importing.follow(self._services, self._user, waiting)
         except DatabaseUnavailable:
             if time.monotonic() > self._followed_at + _PATIENCE_S:
@@ -169,13 +169,13 @@ class _Workers:
         self._look_at = 0.0
 
     def __enter__(self) -> _Workers:
-        self.see_to()
+        self.ensure_worker()
         return self
 
     def __exit__(self, *_raised: object) -> None:
         self._stack.close()
 
-    def see_to(self) -> None:
+    def ensure_worker(self) -> None:
         """Start a worker where none runs; a killed one is noticed after a while."""
         if time.monotonic() < self._look_at or (self._own is not None and self._own.is_alive()):
             return

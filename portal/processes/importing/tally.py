@@ -78,7 +78,7 @@ class Tally:
                 continue
             del self.waiting[document_id]
             if one is None:
-                continue  # Thrown away meanwhile.
+                continue  # Deleted meanwhile.
             if one.status is DocumentStatus.READY:
                 self.ready += 1
                 self.chunks_of_ready += one.chunks

@@ -19,7 +19,7 @@ from portal.observability import logs
 
 FIRST_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 30.0
-# A process that lived this long did not die of its start.
+# A process that lived this long did not fail at its start.
 _SETTLED_AFTER_S = 60.0
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 

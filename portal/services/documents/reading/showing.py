@@ -28,7 +28,7 @@ _READERS = {MediaType.PDF: "pages_reader"} | dict.fromkeys(
     (MediaType.DOCX, MediaType.PPTX, MediaType.EPUB, MediaType.HTML, MediaType.MARKDOWN), _IMAGES
 )
 _VERSION_LENGTH = 16
-_MAX_UNDRAWN = 0.05  # of the characters of a page that is worth looking at
+_MAX_UNDRAWN = 0.05  # Share of the characters of a page that is worth looking at.
 
 
 @dataclass(frozen=True, slots=True)

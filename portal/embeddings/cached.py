@@ -10,8 +10,9 @@ from cachetools import LRUCache
 
 from portal.domain.embedding import Embedder, FixedLength, Vector
 from portal.domain.health import HealthSample
+from portal.embeddings.layer import EmbedderLayer
 from portal.embeddings.shared import SharedVectors
-from portal.embeddings.validation import reading, require_shape
+from portal.embeddings.validation import require_shape
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.observability import metrics
 
@@ -19,7 +20,7 @@ MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
 _LOOK = "?"
 
 
-class CachedQueries:
+class CachedQueries(EmbedderLayer):
     """An embedder with a cache of recent query vectors.
 
     The cache holds its own vectors and those of other processes. Also records whether the model
@@ -33,7 +34,7 @@ class CachedQueries:
         max_queries: int = MAX_QUERIES,
         shared: SharedVectors | None = None,
     ) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._shared = shared
         self._vectors: LRUCache[str, Vector] = LRUCache(maxsize=max_queries)
         self._lock = threading.Lock()
@@ -55,14 +56,6 @@ class CachedQueries:
         """
         self._embed(_LOOK)
 
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
-
     def fix_length(self, dimensions: int) -> None:
         """Accept only vectors of the model's registered length.
 
@@ -71,8 +64,7 @@ class CachedQueries:
         if self._length == dimensions:
             return
         self._length = dimensions
-        if isinstance(self._embedder, FixedLength):
-            self._embedder.fix_length(dimensions)
+        super().fix_length(dimensions)
 
     def embed_query(self, text: str) -> Vector:
         with self._lock:
@@ -106,18 +98,6 @@ class CachedQueries:
             if len(texts):
                 self._require_length(vectors, count=len(texts))
             return vectors
-
-    def read_answers(
-        self,
-        question: str,
-        statements: Sequence[tuple[str, str]],
-        promise: Sequence[float],
-        max_read: int,
-        by_nearness: float = 0.0,
-    ) -> Vector:
-        return reading(self._embedder).read_answers(
-            question, statements, promise, max_read, by_nearness
-        )
 
     def _fitting(self, vector: Vector | None) -> Vector | None:
         """Return None for a vector of another length, cached before the length was set."""

@@ -1,0 +1,38 @@
+"""The base of what is put around an embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from portal.domain.embedding import Embedder, FixedLength, Vector
+from portal.embeddings.validation import reading
+
+
+class EmbedderLayer:
+    """Passes on to a model what a layer around it leaves as it is."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        return self._embedder.dimensions
+
+    def fix_length(self, dimensions: int) -> None:
+        if isinstance(self._embedder, FixedLength):
+            self._embedder.fix_length(dimensions)
+
+    def read_answers(
+        self,
+        question: str,
+        statements: Sequence[tuple[str, str]],
+        promise: Sequence[float],
+        max_read: int,
+        by_nearness: float = 0.0,
+    ) -> Vector:
+        model = reading(self._embedder)
+        return model.read_answers(question, statements, promise, max_read, by_nearness)

@@ -95,7 +95,7 @@ def browser(playwright: Playwright, chromium_path: str) -> Iterator[Browser]:
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
-        ]
+        ],
     )
     yield browser
     browser.close()

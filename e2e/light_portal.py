@@ -105,7 +105,7 @@ class LightPortal:
         *,
         user: str = "admin",
         init_script: str | None = None,
-        **wishes: Any
+        **wishes: Any,
     ) -> PortalPages:
         """Open a window in which a user is signed in; `wishes` are those of a browser context."""
         key = repr((language, user, wishes))
@@ -153,7 +153,7 @@ class LightPortal:
         wait_until(
             lambda: self.chat.active == 0 and self.services.answer_slots.taken == 0,
             within_s=within_s,
-            complaint="nobody reads the answer, but it is still being written"
+            complaint="nobody reads the answer, but it is still being written",
         )
 
     def expect_no_threads_but(self, before: Set[threading.Thread]) -> None:

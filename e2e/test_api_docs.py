@@ -11,7 +11,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_reference_is_found_from_the_sign_in_page_and_opens_by_keyboard(
-    open_portal: OpenPortal
+    open_portal: OpenPortal,
 ) -> None:
     page = open_portal("en").page
     page.goto("/login")

@@ -25,7 +25,7 @@ from tests.factories.servers.chat import (
     Status,
     Step,
     Until,
-    fake_chat
+    fake_chat,
 )
 
 pytestmark = pytest.mark.e2e
@@ -54,7 +54,7 @@ WORDS = {
         goes_on="Visitors sign in at the front desk",
         unavailable="Answer unavailable.",
         chunks="These passages were found for your question",
-        stopped="Stopped before finishing."
+        stopped="Stopped before finishing.",
     ),
     "zh-CN": Words(
         title="办公室手册",
@@ -64,7 +64,7 @@ WORDS = {
         goes_on="访客须在前台登记",
         unavailable="暂时无法回答。",
         chunks="为您的问题找到的段落",
-        stopped="回答未完成，已停止。"
+        stopped="回答未完成，已停止。",
     ),
 }
 EN = WORDS["en"]
@@ -204,7 +204,7 @@ def test_answer_that_breaks_off_is_kept_as_none_with_the_hits(
         ([Raw(b"\xff\xfe\x00<html>event: done\n\n" * 3), Hangup()], ""),
         ([Status(200, b"<html>Sign in</html>", {"Content-Type": "text/html"})], ""),
     ],
-    ids=["no-json-after-text", "cut-json", "bytes", "html"]
+    ids=["no-json-after-text", "cut-json", "bytes", "html"],
 )
 def test_invalid_protocol_ends_the_answer_and_shows_the_hits(
     portal_with: OpenPortal, script: list[Step], kept: str

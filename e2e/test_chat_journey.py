@@ -33,27 +33,27 @@ LESSONS = {
         "# Rules of the apiary\n\nThe beehives are opened only between ten and noon. Whoever opens "
         "a beehive wears a veil.\n\nHoney is harvested in July and stored in glass jars.",
         "When are the beehives opened?",
-        "between ten and noon"
+        "between ten and noon",
     ),
     ("en", False): Lesson(
         "Village bakery",
         "# Village bakery\n\nThe stone oven is heated with beech wood from four in the morning."
         "\n\nRye bread is sold on Thursdays, and costs three crowns a loaf.",
         "Which wood heats the stone oven?",
-        "beech wood"
+        "beech wood",
     ),
     ("zh-CN", True): Lesson(
         "茶园采摘规定",
         "# 茶园采摘规定\n\n春茶在清明前五天开始采摘，每人每天最多采两公斤。\n\n"
         "采下的茶叶当晚必须炒制。",
         "春茶什么时候开始采摘？",
-        "清明前五天"
+        "清明前五天",
     ),
     ("zh-CN", False): Lesson(
         "渡船须知",
         "# 渡船须知\n\n渡船在风力超过七级时停航。\n\n第一班渡船早上六点半开出，自行车另收两元。",
         "渡船在什么风力时停航？",
-        "七级"
+        "七级",
     ),
 }
 
@@ -175,7 +175,7 @@ def test_answer_is_retried_edited_and_judged(open_portal: OpenPortal, tmp_path: 
         "Windmill",
         "# Windmill\n\nThe sails of the windmill are greased with tallow each autumn.",
         "With what are the sails greased?",
-        "tallow"
+        "tallow",
     )
     portal = open_portal("en")
     library_with(portal, tmp_path, lesson)
@@ -206,7 +206,7 @@ def test_source_has_an_address_that_back_and_forward_return_to(
         "Lighthouse",
         "# Lighthouse\n\nThe lamp of the lighthouse turns once in nine seconds.",
         "How fast does the lamp of the lighthouse turn?",
-        "nine seconds"
+        "nine seconds",
     )
     portal = open_portal("en")
     library_with(portal, tmp_path, lesson)
@@ -238,7 +238,7 @@ def test_conversations_are_accessible_and_fit_a_phone(
     check_page: Callable[[Page], None],
     tmp_path: Path,
     language: str,
-    scheme: str
+    scheme: str,
 ) -> None:
     known, mark = LESSONS[language, True], f"{language} {scheme}"
     lesson = replace(known, title=f"{known.title} {mark}", text=f"{known.text}\n\n{mark}")

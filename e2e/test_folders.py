@@ -158,7 +158,7 @@ def test_tree_from_disk_keeps_its_shape(portal: LightPortal, tmp_path: Path) -> 
 
 
 def test_filters_stand_in_the_address_and_back_returns_to_the_same_rows(
-    portal: LightPortal
+    portal: LightPortal,
 ) -> None:
     page = portal.open_window().page
     open_folder(page, "Shelf")
@@ -364,7 +364,7 @@ def test_pages_with_folders_are_accessible(
     assert_accessible: Callable[[Page], None],
     language: str,
     scheme: str,
-    width: int
+    width: int,
 ) -> None:
     size = {"width": width, "height": 900}
     page = portal.open_window(language, color_scheme=scheme, viewport=size).page

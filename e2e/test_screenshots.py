@@ -220,7 +220,7 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         handbook = portal.add(HANDBOOK, name="Team handbook.md", domain="people")
         pdf = files.write_pdf(
             tmp_path_factory.mktemp("pictures") / "Harbour notes.pdf",
-            [["Harbour notes", "The lamp is lit at dusk."]]
+            [["Harbour notes", "The lamp is lit at dusk."]],
         )
         harbour = portal.add(pdf.read_bytes(), name=pdf.name)
         illustrated_notes = portal.add(illustrated.notes(illustrated.png()), name="Lamps.md")
@@ -304,7 +304,7 @@ def test_pages_are_accessible_and_fit(
     tmp_path: Path,
     language: str,
     scheme: str,
-    width: int
+    width: int,
 ) -> None:
     is_asked = request.config.getoption("screenshots")
     kept = request.config.rootpath / "screenshots" if is_asked else tmp_path

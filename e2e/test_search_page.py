@@ -73,7 +73,7 @@ def test_explanations_and_settings_are_accessible_and_fit_a_phone(
     check_page: Callable[[Page], None],
     tmp_path: Path,
     language: str,
-    scheme: str
+    scheme: str,
 ) -> None:
     mark = f"axe{language[:2]}{scheme}"
     portal = open_portal(language, color_scheme=scheme, viewport={"width": 360, "height": 800})

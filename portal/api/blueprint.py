@@ -12,7 +12,7 @@ from flask import request
 from pydantic import BaseModel
 
 from portal.api.schemas import ERROR_WORDS
-from portal.http.context import View
+from portal.http.marks import Mark, View
 
 
 class ApiBlueprint(APIBlueprint):
@@ -76,5 +76,4 @@ def _without_body(
             return endpoint(**arguments)
         return view(**arguments, json_data=model())
 
-    vars(take)["body_is_optional"] = True
-    return take
+    return Mark(body_is_optional=True)(take)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import uuid4
 
 import structlog
@@ -35,6 +35,7 @@ from portal.errors import (
     verbatim,
 )
 from portal.http import clients, cookies, hosts
+from portal.http.marks import Mark, Marks, marks_of
 from portal.observability import tracing
 from portal.services import Services, audit
 from portal.services.people import tokens
@@ -42,8 +43,6 @@ from portal.services.people import tokens
 _LANGUAGES = ("zh-CN", "en")
 # Any Chinese that a browser names is better served by ours than by English.
 _CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "zh-Hant")
-
-View = TypeVar("View", bound=Callable[..., Any])
 
 # What only reads is news in a log when it fails.
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
@@ -84,17 +83,6 @@ def require_login(app: Flask) -> None:
     app.before_request(_require_sign_in)
 
 
-class Mark:
-    """A decorator that sets attributes on a view, for the hooks that run before it."""
-
-    def __init__(self, **attributes: Any) -> None:
-        self._attributes = attributes
-
-    def __call__(self, view: View) -> View:
-        vars(view).update(self._attributes)
-        return view
-
-
 public = Mark(is_public=True)
 """Mark a view that needs no sign-in; every other one does."""
 
@@ -121,9 +109,14 @@ def view() -> Callable[..., Any] | None:
     return current_app.view_functions.get(request.endpoint or "")
 
 
+def marks() -> Marks:
+    """Return the marks of this request's view."""
+    return marks_of(view())
+
+
 def is_public() -> bool:
     """Return whether this address needs no sign-in."""
-    return getattr(view(), "is_public", False)
+    return marks().is_public
 
 
 def services() -> Services:
@@ -213,7 +206,7 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
 
 def _too_large() -> PortalError:
     """Return RequestTooLarge where files are taken, else BodyTooLarge."""
-    if request.mimetype == _UPLOAD and getattr(view(), "accepts_files", False):
+    if request.mimetype == _UPLOAD and marks().accepts_files:
         return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
     return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
 
@@ -285,11 +278,11 @@ def _require_sign_in() -> None:
     wanted = view()
     if wanted is None or is_public():
         return
-    is_open: Callable[[], bool] | None = getattr(wanted, "is_open", None)
-    if is_open is not None and is_open():
+    marked = marks_of(wanted)
+    if marked.is_open is not None and marked.is_open():
         return
     user()
-    if not getattr(wanted, "is_for_enrolment", False):
+    if not marked.is_for_enrolment:
         _require_enrolled()
     scope = scope_of(wanted, request.method)
     if scope is Scope.ADMIN:
@@ -297,8 +290,8 @@ def _require_sign_in() -> None:
     else:
         _require_scope(scope)
     # From here on, who sent the request and what they may do is settled, by what is true now.
-    is_reading = request.method in _SAFE_METHODS or getattr(wanted, "scope", None) is Scope.READ
-    if is_reading and not getattr(wanted, "writes", False):
+    is_reading = request.method in _SAFE_METHODS or marked.scope is Scope.READ
+    if is_reading and not marked.writes:
         services().database.enter_reading()
 
 
@@ -312,8 +305,7 @@ def _require_enrolled() -> None:
 def scope_of(view: Callable[..., Any], method: str) -> Scope:
     """Return the scope that a view needs: its own, else read for safe methods and write for
     others."""
-    marked: Scope | None = getattr(view, "scope", None)
-    return marked or (Scope.READ if method in _SAFE_METHODS else Scope.WRITE)
+    return marks_of(view).scope or (Scope.READ if method in _SAFE_METHODS else Scope.WRITE)
 
 
 def _require_scope(scope: Scope) -> None:

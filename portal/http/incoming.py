@@ -21,6 +21,7 @@ from werkzeug.datastructures import FileStorage
 
 from portal.errors import N_, MalformedRequest, Message, TooLarge
 from portal.http import context
+from portal.http.marks import Mark
 from portal.services.documents.intake.disk_space import ReservedSpace, temporary_dir
 from portal.services.documents.intake.uploads import Place, clean_file_name
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 MAX_PATH_CHARACTERS = 2000
 _ASK_EVERY_BYTES = 8 * 1024 * 1024
 
-one_by_one = context.Mark(takes_one_by_one=True)
+one_by_one = Mark(takes_one_by_one=True)
 """Mark a view that takes each file on its own: one that is too large does not refuse the others."""
 
 
@@ -168,7 +169,7 @@ class Request(FlaskRequest):
         def refuse() -> Exception:
             return TooLarge(name=clean_file_name(filename or ""), limit_mb=settings.max_upload_mb)
 
-        goes_on = getattr(context.view(), "takes_one_by_one", False)
+        goes_on = context.marks().takes_one_by_one
         file = self._spool.begin(
             limit_bytes=settings.max_upload_bytes, refuse=None if goes_on else refuse
         )

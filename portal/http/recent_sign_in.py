@@ -15,12 +15,13 @@ from flask import Flask, g, request
 from portal.domain.people import SessionKind, SignedIn, TokenKind
 from portal.errors import NeedsSession, ReauthenticationRequired, WrongCredentials
 from portal.http import context
+from portal.http.marks import Mark
 from portal.services.people import sessions
 
 MAX_AGE = timedelta(minutes=15)
 PASSWORD_FIELD = "confirm_password"  # noqa: S105 - the name of a field
 
-require_recent_sign_in = context.Mark(needs_recent_sign_in=True)
+require_recent_sign_in = Mark(needs_recent_sign_in=True)
 """Mark a view that changes rights or credentials.
 
 In a browser's session, the user must have proved who they are within the last 15 minutes. A page
@@ -28,7 +29,7 @@ asks for the password and then sends the same form again; a JSON API answers 403
 `reauthentication_required`. Tokens of API clients and of the command line are not asked.
 """
 
-confirms_password = context.Mark(confirms_password=True)
+confirms_password = Mark(confirms_password=True)
 """Mark a view that checks the password of the signed-in user. Wrong ones are counted for each
 session on its own, apart from those of signing in."""
 
@@ -40,10 +41,8 @@ def init_app(app: Flask) -> None:
 
 def is_confirmation() -> bool:
     """Return whether this request brings the password of the signed-in user."""
-    view = context.view()
-    if getattr(view, "confirms_password", False):
-        return True
-    return getattr(view, "needs_recent_sign_in", False) and bool(_given_password())
+    marks = context.marks()
+    return marks.confirms_password or (marks.needs_recent_sign_in and bool(_given_password()))
 
 
 def is_recent(signed_in: SignedIn) -> bool:
@@ -61,7 +60,7 @@ def is_recent(signed_in: SignedIn) -> bool:
 def check_recent_sign_in() -> None:
     """Ask for the password again where the view needs a recent sign-in and the last one is too
     old. Raises ReauthenticationRequired, WrongCredentials."""
-    if not getattr(context.view(), "needs_recent_sign_in", False):
+    if not context.marks().needs_recent_sign_in:
         return
     signed_in = context.signed_in()
     if signed_in is None or is_recent(signed_in):

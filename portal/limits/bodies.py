@@ -28,12 +28,11 @@ from portal.errors import (
     TooManyValues,
 )
 from portal.http import context
+from portal.http.marks import Mark
 from portal.limits import callers
 from portal.settings import WebSettings
 
 MAX_DEPTH = 64
-_MAX_BODY_BYTES = 256 * 1024
-_MAX_VALUES = 10_000
 # Fields of a form or a query string; multipart forms are held to it by Flask.
 MAX_FIELDS = 1000
 # A name and a password, a token, an invitation.
@@ -53,13 +52,13 @@ _NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 
 
-accepts_files = context.Mark(accepts_files=True)
+accepts_files = Mark(accepts_files=True)
 """Let a view take files, which are streamed to disk and limited by the settings."""
 
 
-def accepts(*, max_kb: int, max_values: int) -> context.Mark:
+def accepts(*, max_kb: int, max_values: int) -> Mark:
     """Let a view take longer bodies, or JSON with more values, than the default."""
-    return context.Mark(max_body_bytes=max_kb * 1024, max_values=max_values)
+    return Mark(max_body_bytes=max_kb * 1024, max_values=max_values)
 
 
 class BodyPlaces:
@@ -96,27 +95,27 @@ def init_app(app: Flask, settings: WebSettings) -> None:
         wanted = context.view()
         if wanted is None or request.method in _SAFE_METHODS:
             return
-        request.max_content_length = _max_bytes(wanted)
+        request.max_content_length = _max_bytes()
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise EncodedBody
         if not _is_worth_reading(wanted):
             return
         if _is_long():
             with places.taken(*_places_wanted(settings)):
-                _read(wanted)
+                _read()
         else:
-            _read(wanted)
+            _read()
 
     app.before_request(receive)
 
 
-def _max_bytes(view: Callable[..., Any]) -> int:
+def _max_bytes() -> int:
     if context.is_public():
         return _MAX_PUBLIC_BODY_BYTES
-    if getattr(view, "accepts_files", False) and request.mimetype == _UPLOAD:
+    if context.marks().accepts_files and request.mimetype == _UPLOAD:
         # Ten files, and room for the rest of the form.
         return context.services().settings.max_upload_bytes * 10 + 1024 * 1024
-    return int(getattr(view, "max_body_bytes", _MAX_BODY_BYTES))
+    return context.marks().max_body_bytes
 
 
 def _is_long() -> bool:
@@ -149,7 +148,7 @@ def _places_wanted(settings: WebSettings) -> list[tuple[str, int]]:
     ]
 
 
-def _read(view: Callable[..., Any]) -> None:
+def _read() -> None:
     """Read the body, files to disk and the rest to memory, and check it before it is parsed."""
     if request.mimetype == _UPLOAD:
         _refuse_nul([*request.form.keys(), *request.form.values()])
@@ -162,7 +161,7 @@ def _read(view: Callable[..., Any]) -> None:
         _refuse_many_fields(body)
         _refuse_nul([*request.form.keys(), *request.form.values()])
         return
-    check_json_shape(body, max_values=int(getattr(view, "max_values", _MAX_VALUES)))
+    check_json_shape(body, max_values=context.marks().max_values)
 
 
 def check_json_shape(text: bytes, *, max_values: int) -> None:

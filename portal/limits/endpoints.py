@@ -9,6 +9,7 @@ from flask import Flask, g, request
 
 from portal.errors import RateLimited
 from portal.http import context
+from portal.http.marks import Mark
 from portal.limits.callers import caller_key
 from portal.settings import RateLimitSettings
 
@@ -28,14 +29,14 @@ def is_scrape() -> bool:
     return request.path == "/metrics"
 
 
-def limited(name: str) -> context.Mark:
+def limited(name: str) -> Mark:
     """Give a view its own limit; `name` is a field of RateLimitSettings."""
-    return context.Mark(rate_limit=name)
+    return Mark(rate_limit=name)
 
 
 def limit_name() -> str:
     """Return the field of RateLimitSettings that limits the endpoint."""
-    return str(getattr(context.view(), "rate_limit", "default"))
+    return context.marks().rate_limit
 
 
 def rate_limit() -> str:

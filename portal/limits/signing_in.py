@@ -20,6 +20,7 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from portal.http import context, cookies, recent_sign_in
 from portal.http.credentials import takes_json
+from portal.http.marks import Mark
 from portal.limits.callers import address, digest_name, tried_name
 from portal.limits.endpoints import NONE
 from portal.limits.storage import MAX_KEYS
@@ -27,7 +28,7 @@ from portal.services import Services
 from portal.settings import RateLimitSettings
 from portal.store.redis_store import RedisStore
 
-failed_sign_ins = context.Mark(checks_passwords=True)
+failed_sign_ins = Mark(checks_passwords=True)
 """Mark a view that checks a password or an invitation."""
 
 _REFUSED = {401, 404, 422}
@@ -63,7 +64,7 @@ def init_app(app: Flask, services: Services) -> None:
 
 
 def is_sign_in() -> bool:
-    return bool(getattr(context.view(), "checks_passwords", False))
+    return context.marks().checks_passwords
 
 
 def limits() -> list[Limit]:

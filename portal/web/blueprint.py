@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Blueprint
 
-from portal.http.context import Mark
+from portal.http.marks import Mark
 
 
 class PageBlueprint(Blueprint):

@@ -135,7 +135,7 @@ def _to_enrolment() -> AnyResponse:
 def _drain() -> None:
     # A browser that is still sending shows "connection reset" instead of our words when the
     # server closes early, so what a user sends as files is read and dropped, up to a limit.
-    if not getattr(context.view(), "accepts_files", False) or context.signed_in() is None:
+    if not context.marks().accepts_files or context.signed_in() is None:
         return
     try:
         stream: IO[bytes] = request.stream

@@ -15,6 +15,7 @@ from portal import create_app
 from portal.api.openapi.examples import FALLBACK
 from portal.api.schemas import ENVELOPE_PREFIX
 from portal.container import build_services
+from portal.http.marks import marks_of
 from tests.conftest import make_settings
 
 Operation = dict[str, Any]
@@ -169,7 +170,7 @@ def test_every_change_of_rights_shows_that_it_may_ask_for_the_password(
     marked = {
         endpoint.replace("_api.", "_").replace(".", "_")
         for endpoint, view in client.application.view_functions.items()
-        if getattr(view, "needs_recent_sign_in", False)
+        if marks_of(view).needs_recent_sign_in
     }
     assert asking == marked & described
     assert "users_change_user" in asking

@@ -10,6 +10,7 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from portal.http import context
+from portal.http.marks import marks_of
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ def list_routes(app: Flask) -> Iterator[Route]:
     """Yield every method of every rule, with its path as OpenAPI writes it."""
     for rule in app.url_map.iter_rules():
         view = app.view_functions[rule.endpoint]
+        marks = marks_of(view)
         methods = sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
         for method in methods:
             yield Route(
@@ -47,11 +49,11 @@ def list_routes(app: Flask) -> Iterator[Route]:
                     for name, converter in rule._converters.items()  # noqa: SLF001 - no other way
                     if type(converter).__name__ == "UUIDConverter"
                 ),
-                is_public=bool(getattr(view, "is_public", False)),
+                is_public=marks.is_public,
                 shares_view=len(methods) > 1,
                 scope=context.scope_of(view, method).value,
-                body_is_optional=bool(getattr(view, "body_is_optional", False)),
-                needs_recent_sign_in=bool(getattr(view, "needs_recent_sign_in", False)),
+                body_is_optional=marks.body_is_optional,
+                needs_recent_sign_in=marks.needs_recent_sign_in,
             )
 
 

@@ -14,6 +14,7 @@ from werkzeug.test import TestResponse
 from portal import api
 from portal.domain.people import Scope, User
 from portal.http import context
+from portal.http.marks import marks_of
 from tests.contracts.access.rows import (
     ADMINS,
     ALL,
@@ -75,7 +76,7 @@ def test_every_route_has_a_row_and_every_row_a_route(world: World) -> None:
 def test_views_say_of_themselves_what_their_rows_say(world: World) -> None:
     for rule, row in rows_of(world.app):
         view = world.app.view_functions[rule.endpoint]
-        assert getattr(view, "is_public", False) == (row.who is ALL), rule.endpoint
+        assert marks_of(view).is_public == (row.who is ALL), rule.endpoint
         if row.who is not ALL:
             assert context.scope_of(view, method_of(rule)) is row.scope, rule.endpoint
 

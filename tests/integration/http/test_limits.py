@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 from portal import create_app, limits
 from portal.errors import InvalidSetting
 from portal.http import cookies
+from portal.http.marks import marks_of
 from portal.limits import callers
 from portal.services import Services
 from portal.services.people import accounts
@@ -130,7 +131,7 @@ def test_default_limits_are_those_of_the_table() -> None:
 def test_each_of_them_is_the_limit_of_its_endpoint(open_portal) -> None:
     app = open_portal()[1].application
     marked = {
-        (method, rule.rule): getattr(app.view_functions[rule.endpoint], "rate_limit", None)
+        (method, rule.rule): marks_of(app.view_functions[rule.endpoint]).rate_limit
         for rule in app.url_map.iter_rules()
         for method in rule.methods or ()
     }

@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 
 from portal.domain.people import Scope
 from portal.errors import MalformedRequest, NestedTooDeeply, TooManyValues
+from portal.http.marks import marks_of
 from portal.limits.bodies import MAX_DEPTH, MAX_FIELDS, check_json_shape
 from portal.services.people import sessions
 from tests.conftest import Portal
@@ -103,9 +104,7 @@ def test_every_address_takes_256_kb_unless_it_says_more(
             path = client.application.url_map.bind("localhost").build(
                 rule.endpoint, values, method=method
             )
-            is_public = getattr(
-                client.application.view_functions[rule.endpoint], "is_public", False
-            )
+            is_public = marks_of(client.application.view_functions[rule.endpoint]).is_public
             limit = 64 if is_public else more.get(rule.endpoint, 256)
             for content_type in ("application/json", "application/x-www-form-urlencoded"):
                 answer = client.open(
@@ -124,7 +123,7 @@ def test_every_address_takes_256_kb_unless_it_says_more(
 
 def test_only_upload_endpoints_accept_files(client: FlaskClient) -> None:
     views = client.application.view_functions
-    assert {name for name, view in views.items() if getattr(view, "accepts_files", False)} == FILES
+    assert {name for name, view in views.items() if marks_of(view).accepts_files} == FILES
 
 
 def test_many_values_and_deep_ones_are_refused(

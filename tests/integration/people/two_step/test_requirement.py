@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 
 from portal import create_app
+from portal.http.marks import marks_of
 from portal.services.people import sessions
 from portal.services.people.second_factors import totp
 from tests.conftest import PASSWORD, Portal
@@ -33,7 +34,7 @@ def test_user_who_must_set_up_a_second_factor_reaches_nothing_else(
     reached = []
     for rule in app.url_map.iter_rules():
         view = app.view_functions[rule.endpoint]
-        is_open = getattr(view, "is_public", False) or getattr(view, "is_for_enrolment", False)
+        is_open = marks_of(view).is_public or marks_of(view).is_for_enrolment
         if is_open or "GET" not in (rule.methods or ()) or rule.arguments:
             continue
         answer = browser.get(rule.rule)

@@ -90,7 +90,7 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
             return damaged or _decode_as(name, data, file_name)
     # A file that is valid UTF-8 throughout is never so by chance, even with a NUL or two in it.
     for read in (
-        partial(strictly, "utf-8"),
+        partial(decode_strictly, "utf-8"),
         _decode_damaged_utf_8,
         _recognise,
         _by_charset_normalizer,
@@ -119,7 +119,7 @@ def full_of_nul(nul_count: int, character_count: int) -> bool:
     return nul_count > _MAX_NUL_SHARE * character_count
 
 
-def strictly(encoding: str, data: bytes) -> DecodedText | None:
+def decode_strictly(encoding: str, data: bytes) -> DecodedText | None:
     """Return the whole text, None if a byte is invalid or there are many NULs."""
     text = _try(encoding, data)
     return None if text is None else _without_nul(text.removeprefix("\ufeff"), encoding)
@@ -158,7 +158,7 @@ def _with_damage(text: str, decoded: DecodedText, count: int) -> DecodedText:
 
 
 def _decode_as(encoding: str, data: bytes, file_name: str) -> DecodedText:
-    decoded = strictly(encoding, data)
+    decoded = decode_strictly(encoding, data)
     if decoded is None:
         raise UndecodableText(name=file_name)
     return decoded

@@ -10,7 +10,7 @@ from typing import Any
 
 from portal.domain.documents import ExtractedText
 from portal.errors import N_, EmptyFile
-from portal.ingest.decoding import DecodedText, decode, known_encoding, strictly
+from portal.ingest.decoding import DecodedText, decode, decode_strictly, known_encoding
 from portal.ingest.formats.plain_text import with_line_feeds
 from portal.ingest.formats.texts.html_text import HtmlText
 from portal.ingest.formats.texts.readable_text import one_line
@@ -88,7 +88,7 @@ def read_html(html: str, file: FileToRead) -> PageText:
 
 def _decoded(data: bytes, file_name: str, encoding: str | None) -> DecodedText:
     declared = None if encoding else _find_declared(data)
-    decoded = strictly(declared, data) if declared else None
+    decoded = decode_strictly(declared, data) if declared else None
     # If the declaration is wrong, detect the encoding from the bytes.
     return decoded or decode(data, file_name=file_name, encoding=encoding)
 

@@ -124,7 +124,7 @@ def _lock_editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
     # The document may have gone to the trash while this waited for the lock.
     if document is None or document.deleted_at is not None:
         raise NotFound
-    if not library.seen(session, user, document.id).can_edit:
+    if not library.get_visible(session, user, document.id).can_edit:
         raise Forbidden
     if document.current_job_id != job_id:
         # A worker may be storing this job's chunks now, or a newer text has replaced them.

@@ -102,7 +102,7 @@ def get_document(services: Services, user: User, document_id: UUID) -> DocumentD
     return found
 
 
-def seen(
+def get_visible(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary:
     """Return a document, or with `deleted` one that the user may restore. Raises NotFound, also if
@@ -110,7 +110,7 @@ def seen(
     return existing(document_store.find_summary(session, user, document_id, deleted=deleted))
 
 
-get_summary = in_transaction(seen)
+get_summary = in_transaction(get_visible)
 
 
 def list_chunks(
@@ -118,7 +118,7 @@ def list_chunks(
 ) -> tuple[tuple[StoredChunk, ...], int]:
     """Return chunks in reading order, and their total number. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         found = chunk_store.list_chunks(session, document_id, limit=limit, offset=offset)
     private_reads.record(services, user, [document_id], found=False)
     return found
@@ -127,7 +127,7 @@ def list_chunks(
 def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID) -> StoredChunk:
     """Return one chunk of a document. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         return existing(chunk_store.find_chunk(session, document_id, chunk_id))
 
 
@@ -136,14 +136,14 @@ def count_chunks_before(
 ) -> int:
     """Return how many chunks come before this one; indexes may have gaps. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         return chunk_store.count_before(session, document_id, chunk.chunk.index)
 
 
 def find_chunk_at(services: Services, user: User, document_id: UUID, position: int) -> StoredChunk:
     """Return the chunk at a character position of the text. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         return existing(chunk_store.find_chunk_at(session, document_id, position))
 
 
@@ -153,7 +153,7 @@ def read_text(
     """Return the indexed text, or characters `start` to `end`, with its revision. Raises
     NotFound."""
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         found = existing(chunk_store.read_text(session, document_id, start=start, end=end))
     private_reads.record(services, user, [document_id], found=False)
     return found
@@ -164,14 +164,14 @@ def list_headings(
 ) -> list[Heading]:
     """Return the first headings of the indexed text, in order. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         return chunk_store.list_headings(session, document_id, limit=limit)
 
 
 def open_file(services: Services, user: User, document_id: UUID) -> StoredFile:
     """Open the original of the searchable text, else the last uploaded file. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         original = existing(file_store.find_original(session, document_id))
     private_reads.record(services, user, [document_id], found=False)
     return as_file(services, original)
@@ -201,7 +201,7 @@ def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
 def find_editable(session: Session, user: User, document_id: UUID, *, deleted: bool) -> DocumentRow:
     """Return the locked row if the user may change it. Raises NotFound, Forbidden."""
     row = document_store.lock_document(session, document_id)
-    if not seen(session, user, document_id, deleted=deleted).can_edit:
+    if not get_visible(session, user, document_id, deleted=deleted).can_edit:
         raise Forbidden
     return existing(row)
 

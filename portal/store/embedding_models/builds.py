@@ -166,7 +166,7 @@ def update_index(
         replace(session, model.partition, name, shape.method)
         # Searches read this to know what to order by, so it changes with the index.
         session.execute(
-            _this(model).values(
+            _update(model).values(
                 index_method=shape.method, vector_type=shape.vector_type, index_axis=shape.axis
             )
         )
@@ -249,7 +249,7 @@ def has_failed_lately(session: Session, model: RegisteredModel, *, within_s: flo
 
 
 def set_status(session: Session, model: RegisteredModel, status: str) -> None:
-    session.execute(_this(model).values(status=status))
+    session.execute(_update(model).values(status=status))
 
 
 def note_progress(
@@ -262,7 +262,7 @@ def note_progress(
     failure: Failure | None = None,
 ) -> None:
     session.execute(
-        _this(model).values(
+        _update(model).values(
             stage=stage,
             done_count=done,
             total_count=total,
@@ -273,7 +273,7 @@ def note_progress(
 
 
 def note_comparison(session: Session, model: RegisteredModel, comparison: dict[str, Any]) -> None:
-    session.execute(_this(model).values(comparison=comparison))
+    session.execute(_update(model).values(comparison=comparison))
 
 
 def read_build(session: Session, model: RegisteredModel) -> BuildState:
@@ -325,5 +325,5 @@ def unfinished_without_queue_entry(session: Session) -> list[RegisteredModel]:
     ]
 
 
-def _this(model: RegisteredModel) -> Update:
+def _update(model: RegisteredModel) -> Update:
     return update(EmbeddingModelRow).where(EmbeddingModelRow.id == model.id)

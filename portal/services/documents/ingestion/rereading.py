@@ -15,7 +15,7 @@ from portal.errors import N_, Conflict, InvalidInput, NotFound, UndecodableAs, e
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.ingest.formats import FORMATS
 from portal.services import Services
-from portal.services.documents.library import as_file, find_editable, refuse_elsewhere, seen
+from portal.services.documents.library import as_file, find_editable, get_visible, refuse_elsewhere
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import jobs as job_store
@@ -81,7 +81,7 @@ def _check_encoding(services: Services, user: User, document_id: UUID, encoding:
     if name is None:
         raise InvalidInput(reason=N_("unknown encoding; see the documentation for the list"))
     with services.database.begin() as session:
-        seen(session, user, document_id)
+        get_visible(session, user, document_id)
         original = existing(file_store.find_newest_original(session, document_id))
     file = as_file(services, original)
     if not file.media_type.has_encoding:

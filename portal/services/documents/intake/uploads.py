@@ -21,7 +21,7 @@ from portal.ingest.media_types import sniff_file
 from portal.services import Services
 from portal.services.documents import folders
 from portal.services.documents.intake import disk_space, malware, quotas
-from portal.services.documents.library import seen
+from portal.services.documents.library import get_visible
 from portal.store.documents import folders as folder_store
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
@@ -163,7 +163,7 @@ def _store(
 ) -> UploadReceipt:
     present = document_store.find_duplicate(session, owner_id=user.id, sha256=file.sha256)
     if present is not None:
-        return UploadReceipt(seen(session, user, present), is_duplicate=True)
+        return UploadReceipt(get_visible(session, user, present), is_duplicate=True)
     document_id = uuid4()
     room = quotas.room_for(
         services, session, user.id, name=file.file_name, size_bytes=file.size_bytes
@@ -188,7 +188,7 @@ def _store(
         )
         session.flush()
         job_store.add_job(session, document_id=document_id, file_id=file_id)
-    return UploadReceipt(seen(session, user, document_id), is_duplicate=False)
+    return UploadReceipt(get_visible(session, user, document_id), is_duplicate=False)
 
 
 def store_original(session: Session, user: User, file: CheckedFile) -> UUID:

@@ -86,7 +86,7 @@ def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileTo
     """Return the file of a document that has pages or images, and what changes with it. Raises
     NotFound."""
     with services.database.begin() as session:
-        library.seen(session, user, document_id)
+        library.get_visible(session, user, document_id)
         original = existing(file_store.find_original(session, document_id))
     reader = _READERS.get(original.media_type)
     if reader is None:

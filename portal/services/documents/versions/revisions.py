@@ -72,7 +72,7 @@ def add_version(
     with room, services.database.begin() as session:
         document = find_editable(session, user, document_id, deleted=False)
         taken = _take(services, session, user, document, file)
-        summary = library.seen(session, user, document_id)
+        summary = library.get_visible(session, user, document_id)
         return VersionReceipt(summary, is_duplicate=taken is not VersionOutcome.QUEUED, taken=taken)
 
 
@@ -124,7 +124,7 @@ def discard_unread(services: Services, user: User, document_id: UUID) -> None:
 def find_unread(services: Services, user: User, document_id: UUID) -> UnreadVersion | None:
     """Return the version that was begun after the searchable text, if any. Raises NotFound."""
     with services.database.begin() as session:
-        library.seen(session, user, document_id)
+        library.get_visible(session, user, document_id)
         return revision_store.find_unread(session, document_id)
 
 
@@ -134,7 +134,7 @@ def list_revisions(
     """Return a document's revisions, latest first. Raises NotFound, MalformedRequest on a bad
     cursor."""
     with services.database.begin() as session:
-        library.seen(session, user, document_id)
+        library.get_visible(session, user, document_id)
         return revision_store.list_revisions(session, document_id, cursor=cursor, limit=limit)
 
 
@@ -147,7 +147,7 @@ def get_revision(services: Services, user: User, document_id: UUID, number: int)
 def find_number(services: Services, user: User, document_id: UUID, revision_id: UUID) -> int | None:
     """Return the number of a revision in its document. Raises NotFound for the document."""
     with services.database.begin() as session:
-        library.seen(session, user, document_id)
+        library.get_visible(session, user, document_id)
         return revision_store.find_number(session, document_id, revision_id)
 
 
@@ -230,5 +230,5 @@ def _body(session: Session, revision: Revision) -> str:
 
 
 def _revision(session: Session, user: User, document_id: UUID, number: int) -> Revision:
-    library.seen(session, user, document_id)
+    library.get_visible(session, user, document_id)
     return existing(revision_store.find_revision(session, document_id, number))

@@ -91,7 +91,7 @@ def start(session: Session, row: JobRow) -> int:
     row.status, row.retry_at, row.finished_at = JobStatus.PROCESSING.value, None, None
     row.attempts += 1
     session.flush()
-    session.execute(_this(row.id).values(started_at=func.coalesce(JobRow.started_at, func.now())))
+    session.execute(_update(row.id).values(started_at=func.coalesce(JobRow.started_at, func.now())))
     return row.attempts
 
 
@@ -100,7 +100,7 @@ def note_progress(
 ) -> bool:
     """Record the progress of an attempt; return False when it is no longer the current one."""
     noted = session.scalar(
-        _this(job_id)
+        _update(job_id)
         .where(JobRow.status == JobStatus.PROCESSING.value, JobRow.attempts == attempt)
         .values(stage=stage.value, done_count=done, total_count=total)
         .returning(JobRow.id)
@@ -112,7 +112,7 @@ def finish(
     session: Session, job_id: UUID, status: JobStatus, *, failure: Failure | None = None
 ) -> None:
     session.execute(
-        _this(job_id).values(
+        _update(job_id).values(
             status=status.value,
             error=failure.as_json() if failure else None,
             finished_at=func.now(),
@@ -129,5 +129,5 @@ def begin_again(session: Session, row: JobRow) -> None:
     queue.enqueue(session, row.id)
 
 
-def _this(job_id: UUID) -> Update:
+def _update(job_id: UUID) -> Update:
     return update(JobRow).where(JobRow.id == job_id)

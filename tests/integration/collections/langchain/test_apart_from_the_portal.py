@@ -38,9 +38,8 @@ def test_no_search_of_the_portal_shows_them(
 
 
 def test_no_page_of_the_portal_shows_them(portal: Portal, others: PostgresVectorStore) -> None:
-    with portal.services.database.begin() as session:
-        ids = list(session.scalars(text("SELECT id FROM documents")))
-        jobs = list(session.scalars(text("SELECT id FROM jobs")))
+    ids = portal.scalars("SELECT id FROM documents")
+    jobs = portal.scalars("SELECT id FROM jobs")
     client = portal.client()
     listed = client.get("/api/knowledge/documents").get_json()
     assert listed["total_count"] == 0

@@ -23,11 +23,10 @@ HANDBOOK = "# Leave\n\nFifteen days of leave a year.\n\n| Years | Days |\n|---|-
 
 def age(portal: Portal) -> None:
     """Leave texts and chunks as an older reader without headings and tables wrote them."""
-    with portal.services.database.begin() as session:
-        session.execute(
-            text("UPDATE document_revisions SET headings = '[]', blocks = '[]', reader_version = 0")
-        )
-        session.execute(text("UPDATE document_chunks SET blocks = '[]'"))
+    portal.execute(
+        "UPDATE document_revisions SET headings = '[]', blocks = '[]', reader_version = 0"
+    )
+    portal.execute("UPDATE document_chunks SET blocks = '[]'")
 
 
 def outline_titles(portal: Portal, revision_id: UUID | None) -> list[str]:

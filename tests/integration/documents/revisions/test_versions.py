@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal.domain.conversations import SourceState
 from portal.domain.documents import DocumentStatus, Visibility
@@ -285,11 +284,8 @@ def test_version_that_cannot_be_repaired_is_replaced_not_retried(portal: Portal)
     client.post("/documents/retry-failed")
     assert portal_status(portal, broken.id) is DocumentStatus.FAILED
     # A failure of the server is tried again, and so is a file that administrators ask for.
-    with portal.services.database.begin() as session:
-        session.execute(text("""UPDATE jobs SET error = '{"code": "internal", "params": {}}'"""))
-        session.execute(
-            text("""UPDATE documents SET error = '{"code": "internal", "params": {}}'""")
-        )
+    portal.execute("""UPDATE jobs SET error = '{"code": "internal", "params": {}}'""")
+    portal.execute("""UPDATE documents SET error = '{"code": "internal", "params": {}}'""")
     assert f"{address}/retry" in client.get(address).text
     client.post("/documents/retry-failed")
     assert portal_status(portal, broken.id) is DocumentStatus.QUEUED

@@ -10,7 +10,6 @@ from typing import IO, Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal.domain.documents.jobs import JobStatus
 from portal.services.documents import library
@@ -29,19 +28,12 @@ NO_ROOM = "RAISE 'could not extend file' USING ERRCODE = 'disk_full'"
 def full(portal: Portal, table: str) -> Iterator[None]:
     """Make writes to this table fail as if the database's disk were full."""
     name = f"full_{table}"
-    with portal.services.database.begin() as session:
-        session.execute(
-            text(
-                f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS "
-                f"$$ BEGIN {NO_ROOM}; END $$"
-            )
-        )
-        session.execute(
-            text(
-                f"CREATE TRIGGER {name} BEFORE INSERT ON {table} "
-                f"FOR EACH ROW EXECUTE FUNCTION {name}()"
-            )
-        )
+    portal.execute(
+        f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {NO_ROOM}; END $$"
+    )
+    portal.execute(
+        f"CREATE TRIGGER {name} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()"
+    )
     yield
     portal.execute(f"DROP FUNCTION {name} CASCADE")
 

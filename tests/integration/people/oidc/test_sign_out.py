@@ -139,18 +139,14 @@ def test_logout_tokens_without_a_provider_are_refused(services: Any) -> None:
 
 
 def test_used_values_are_forgotten_in_time(portal: Portal, liar: LyingProvider) -> None:
-    from sqlalchemy import text
-
     from portal.services.people.federation import oidc_sign_ins
 
     browser = come_in(portal, liar, "grace")
-    with portal.services.database.begin() as session:
-        assert session.scalar(text("SELECT count(*) FROM oidc_used_values")) == 1
-        session.execute(text("UPDATE oidc_used_values SET expires_at = now() - interval '1 s'"))
+    assert portal.scalar("SELECT count(*) FROM oidc_used_values") == 1
+    portal.execute("UPDATE oidc_used_values SET expires_at = now() - interval '1 s'")
     oidc_sign_ins.delete_expired(portal.services)
-    with portal.services.database.begin() as session:
-        assert session.scalar(text("SELECT count(*) FROM oidc_used_values")) == 0
-        assert session.scalar(text("SELECT count(*) FROM oidc_sign_ins")) == 1
+    assert portal.scalar("SELECT count(*) FROM oidc_used_values") == 0
+    assert portal.scalar("SELECT count(*) FROM oidc_sign_ins") == 1
     browser.post("/logout")
     oidc_sign_ins.delete_expired(portal.services)
     assert portal.scalar("SELECT count(*) FROM oidc_sign_ins") == 0

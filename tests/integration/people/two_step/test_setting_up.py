@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from portal.domain.people import Scope
 from portal.services.people import second_factors, sessions
@@ -53,11 +52,8 @@ def test_authenticator_app_is_set_up_in_the_browser_and_asked_for_from_then_on(
 def test_secret_and_recovery_codes_cannot_be_read_from_the_database(portal: Portal) -> None:
     enrolment = totp.begin(portal.services, portal.admin)
     codes = totp.confirm(portal.services, portal.admin, App(enrolment.secret).code())
-    with portal.services.database.begin() as session:
-        stored = bytes(session.scalar(text("SELECT sealed_secret FROM totp_secrets")))
-        digests = [
-            bytes(one) for one in session.scalars(text("SELECT code_sha256 FROM recovery_codes"))
-        ]
+    stored = bytes(portal.scalar("SELECT sealed_secret FROM totp_secrets"))
+    digests = [bytes(one) for one in portal.scalars("SELECT code_sha256 FROM recovery_codes")]
     assert enrolment.secret.encode() not in stored
     assert all(code.replace("-", "").encode() not in digest for code in codes for digest in digests)
 

@@ -14,7 +14,8 @@ between.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -52,6 +53,8 @@ STATE_TABLE = "bm25_index_state"
 # Chunks that are indexed before the portal serves, .4 ms each. A larger index is dropped and built
 # by a worker, and searches go by meaning until then.
 MAX_ROWS_AT_START = 10_000
+# How often a process that waits for another's rebuild asks for the lock.
+_RETRY_S = 0.1
 # How far the index may lag behind the table during concurrent writes.
 _COUNT_TOLERANCE = 0.05
 
@@ -123,8 +126,8 @@ DEFAULTS = Parameters()
 def ensure_index(
     connection: Connection, parameters: Parameters = DEFAULTS, *, max_rows: int | None = None
 ) -> bool:
-    """Create missing indexes where pg_textsearch is installed, unless they would have more rows;
-    return whether they exist.
+    """Create missing indexes unless they would have more rows; return whether pg_textsearch is
+    installed.
 
     Never clone a database that has this index (CREATE DATABASE ... TEMPLATE): pg_textsearch 1.0.0
     identifies an index by its OID alone, clones share it, and each then reads the other's pages.
@@ -132,11 +135,9 @@ def ensure_index(
     """
     if pg_textsearch_version(connection) is None:
         return False
-    missing = [index for index in INDEXES if not _is_usable(connection, index)]
-    if any(_has_more_rows(connection, index, max_rows) for index in missing):
-        return False
-    for index in missing:
-        _create(connection, index, parameters, concurrently=False)
+    for index in INDEXES:
+        if not _is_usable(connection, index) and not _has_more_rows(connection, index, max_rows):
+            _create(connection, index, parameters, concurrently=False)
     return True
 
 
@@ -145,10 +146,17 @@ def rebuild_after_start(
 ) -> Bm25State:
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
     or counts chunks that do not exist. Processes that start together do it once: the others wait
-    and find it done. An index with more than `max_rows` is dropped instead, for `repair`: with the
-    statistics of another start it accepts no writes."""
-    with _connect_alone(engine) as connection:
-        return _worst([_refresh(connection, index, parameters, max_rows) for index in INDEXES])
+    and find it done, or go on without it where it is large. An index with more than `max_rows`
+    is dropped instead, for `repair`: with the statistics of another start it accepts no writes."""
+
+    def is_small(connection: Connection) -> bool:
+        return not any(_has_more_rows(connection, index, max_rows) for index in INDEXES)
+
+    with _connect_alone(engine, waits=is_small) as connection:
+        if connection is not None:
+            return _worst([_refresh(connection, index, parameters, max_rows) for index in INDEXES])
+    with engine.connect() as connection:
+        return read_state(connection)
 
 
 def _refresh(
@@ -157,26 +165,38 @@ def _refresh(
     parameters: Parameters | None,
     max_rows: int | None,
 ) -> Bm25State:
-    if parameters is not None and not parameters.options <= _options(connection, index):
-        log.info("keyword index gets new parameters", index=index.name, **asdict(parameters))
-        connection.execute(text(f"ALTER INDEX {index.name} SET ({parameters.assignments})"))
-        return _rebuild(connection, index, concurrently=True)
+    if not _is_usable(connection, index):
+        _drop(connection, index)
+        return Bm25State("absent")
     state = _read_state(connection, index)
-    if not state.needs_guard:
-        return state
-    is_rebuilt = _is_rebuilt_since_start(connection, index)
-    if is_rebuilt and probe(connection, index).is_exact:
+    changes = parameters is not None and not parameters.options <= _options(connection, index)
+    is_rebuilt = not state.needs_guard or _is_rebuilt_since_start(connection, index)
+    is_exact = not state.needs_guard or (is_rebuilt and probe(connection, index).is_exact)
+    if is_exact and not changes:
         return state
     if _has_more_rows(connection, index, max_rows):
-        if is_rebuilt:
+        if is_rebuilt and not changes:
             return state
         log.info("keyword index is left to a worker", index=index.name)
-        connection.execute(text(f"DROP INDEX {index.name}"))
+        _drop(connection, index)
         return Bm25State("absent")
+    if parameters is not None and changes:
+        log.info("keyword index gets new parameters", index=index.name, **asdict(parameters))
+        connection.execute(text(f"ALTER INDEX {index.name} SET ({parameters.assignments})"))
     # If it was rebuilt, the server outlived its clients. Interrupted inserts are counted by the
     # index although they were rolled back, and affect every score. Others may be writing, and only
     # a concurrent rebuild leaves the index usable meanwhile.
-    return _rebuild(connection, index, concurrently=is_rebuilt)
+    return _rebuild(connection, index, concurrently=is_rebuilt or changes)
+
+
+def _drop(connection: Connection, index: Bm25Index) -> None:
+    """Drop an index and what interrupted builds left of it, which may accept no writes."""
+    for name in (index.name, *_leftovers(index)):
+        connection.execute(text(f"DROP INDEX IF EXISTS {name}"))
+
+
+def _leftovers(index: Bm25Index) -> tuple[str, str]:
+    return f"{index.name}_ccnew", f"{index.name}_ccold"
 
 
 def _has_more_rows(connection: Connection, index: Bm25Index, count: int | None) -> bool:
@@ -200,23 +220,28 @@ def _repair(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25Sta
             return state
         if state.state == "absent" and not _is_available(connection):
             return state
-    with _connect_alone(engine) as connection:
-        if pg_textsearch_version(connection) is None and not _restore_extension(connection):
-            return Bm25State("absent")
-        if not _is_usable(connection, index):
-            log.warning("keyword index is missing; building it", index=index.name)
-            _create(connection, index, parameters, concurrently=True)
-            return _read_state(connection, index)
-        state = _read_state(connection, index)
-        if _is_healthy(connection, index, state):
-            return state
-        _remember(connection, index, "stale")
-        log.warning("keyword index does not answer as it should; rebuilding it", index=index.name)
-        state = _rebuild(connection, index, concurrently=True)
-        if not probe(connection, index).answers:
-            state = _rebuild(connection, index, concurrently=False)
-        log.warning("keyword index rebuilt", index=index.name, rows=state.row_count)
+    with _connect_alone(engine, waits=lambda _: False) as connection:
+        # Another worker may be at it.
+        return state if connection is None else _repair_alone(connection, index, parameters)
+
+
+def _repair_alone(connection: Connection, index: Bm25Index, parameters: Parameters) -> Bm25State:
+    if pg_textsearch_version(connection) is None and not _restore_extension(connection):
+        return Bm25State("absent")
+    if not _is_usable(connection, index):
+        log.warning("keyword index is missing; building it", index=index.name)
+        _create(connection, index, parameters, concurrently=True)
+        return _read_state(connection, index)
+    state = _read_state(connection, index)
+    if _is_healthy(connection, index, state):
         return state
+    _remember(connection, index, "stale")
+    log.warning("keyword index does not answer as it should; rebuilding it", index=index.name)
+    state = _rebuild(connection, index, concurrently=True)
+    if not probe(connection, index).answers:
+        state = _rebuild(connection, index, concurrently=False)
+    log.warning("keyword index rebuilt", index=index.name, rows=state.row_count)
+    return state
 
 
 def probe(connection: Connection, index: Bm25Index = ALL_CHUNKS) -> Probe:
@@ -312,7 +337,7 @@ def _options(connection: Connection, index: Bm25Index) -> set[str]:
 def _create(
     connection: Connection, index: Bm25Index, parameters: Parameters, *, concurrently: bool
 ) -> None:
-    connection.execute(text(f"DROP INDEX IF EXISTS {index.name}"))
+    _drop(connection, index)
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(
         text(
@@ -341,16 +366,25 @@ def _restore_extension(connection: Connection) -> bool:
 
 
 @contextmanager
-def _connect_alone(engine: Engine) -> Iterator[Connection]:
-    """Open a connection without transactions, for concurrent rebuilds, under their lock."""
+def _connect_alone(
+    engine: Engine, *, waits: Callable[[Connection], bool]
+) -> Iterator[Connection | None]:
+    """Open a connection without transactions, for concurrent rebuilds, under their lock; None if
+    another process has it and this one does not wait.
+
+    The lock is asked for again and again: a statement that waited for it would have a snapshot,
+    for whose end a concurrent build waits. That is a deadlock, and the build fails at its end."""
+    locking, key = text("SELECT pg_try_advisory_lock(:key)"), {"key": locks.KEYWORD_INDEX}
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.KEYWORD_INDEX})
+        while not connection.execute(locking, key).scalar():
+            if not waits(connection):
+                yield None
+                return
+            time.sleep(_RETRY_S)
         try:
             yield connection
         finally:
-            connection.execute(
-                text("SELECT pg_advisory_unlock(:key)"), {"key": locks.KEYWORD_INDEX}
-            )
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
 
 
 # After a killed session the postmaster restarts everything but itself: its own start time does not
@@ -374,7 +408,7 @@ def _is_rebuilt_since_start(connection: Connection, index: Bm25Index) -> bool:
 def _rebuild(connection: Connection, index: Bm25Index, *, concurrently: bool) -> Bm25State:
     _remember(connection, index, "rebuilding")
     # The leftover of an interrupted concurrent rebuild would slow every write.
-    for leftover in (f"{index.name}_ccnew", f"{index.name}_ccold"):
+    for leftover in _leftovers(index):
         connection.execute(text(f"DROP INDEX IF EXISTS {leftover}"))
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(text(f"REINDEX INDEX {how}{index.name}"))

@@ -88,8 +88,8 @@ def prepare_keyword_index(services: Services) -> None:
         return
     parameters, max_rows = _bm25_parameters(services), bm25.MAX_ROWS_AT_START
     with engine.begin() as connection:
-        has_index = bm25.ensure_index(connection, parameters, max_rows=max_rows)
-    if has_index:
+        is_offered = bm25.ensure_index(connection, parameters, max_rows=max_rows)
+    if is_offered:
         bm25.rebuild_after_start(engine, parameters, max_rows=max_rows)
 
 

@@ -25,6 +25,10 @@ from tests.factories.uploads import needs_bm25
 
 INDEX = bm25.ALL_CHUNKS.name
 
+ONE = f" WHERE index_name = '{INDEX}'"
+OF_INDEX = " WHERE indexrelid = '{}'::regclass"
+CONFIGURED = "WITH (text_config = 'simple')"
+
 pytestmark = needs_bm25
 
 TABLES = """
@@ -125,8 +129,40 @@ def test_a_large_index_is_left_to_a_worker_at_a_start(
         connection.execute(text("DELETE FROM document_chunks WHERE id = 299"))
     add(engine, range(299, 300))
     with engine.begin() as connection:
-        assert not bm25.ensure_index(connection, max_rows=1)
+        bm25.ensure_index(connection, max_rows=1)
+        assert bm25.read_state(connection).state == "absent"
     assert (bm25.repair(engine).state, search(engine, "罕见")) == ("ready", before)
+
+
+def test_what_an_interrupted_build_left_is_dropped_at_a_start(engine: Engine) -> None:
+    """It may accept no writes, as an index of another start of the server."""
+    name = bm25.SHARED_CHUNKS.name
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE pg_index SET indisvalid = false{OF_INDEX.format(name)}"))
+        connection.execute(
+            text(f"CREATE INDEX {INDEX}_ccnew ON document_chunks USING bm25 (terms) {CONFIGURED}")
+        )
+        connection.execute(text(f"UPDATE bm25_index_state SET server_started_at = now(){ONE}"))
+    bm25.rebuild_after_start(engine, max_rows=0)
+    with engine.connect() as connection:
+        left = "SELECT count(*) FROM pg_class WHERE relname LIKE '%bm25%' AND relkind = 'i'"
+        assert connection.execute(text(left + " AND relname NOT LIKE '%state%'")).scalar() == 0
+
+
+def test_new_parameters_of_a_large_index_are_left_to_a_worker(engine: Engine) -> None:
+    parameters = bm25.Parameters(k1=1.7)
+    assert bm25.rebuild_after_start(engine, parameters, max_rows=1).state == "absent"
+    assert bm25.repair(engine, parameters).state == "ready"
+    assert bm25.rebuild_after_start(engine, parameters, max_rows=1).state == "ready"
+
+
+def test_workers_that_repair_together_build_once(engine: Engine) -> None:
+    """A statement that waits for the lock of the other has a snapshot that its build waits for."""
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP INDEX {INDEX}"))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: bm25.repair(engine), range(4)))
+    assert bm25.repair(engine).state == "ready"
 
 
 def test_processes_that_start_together_rebuild_once(

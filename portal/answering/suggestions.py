@@ -27,7 +27,7 @@ _DIGIT = re.compile(r"\d")
 _MAX_ROW_WORDS = 3
 # Terms of a glossary, each on a line: "Chunk: a part of a text", "分块：指……".
 _DEFINED = re.compile(
-    r"^[\s*•-]*([^\W\d_][^:：*\n。，,;；]{1,40})\**[:：]\**\s*(?:(?:an?|the)\s|是?指|即)",
+    r"^[ \t*•-]*([^\W\d_][^:：*\n。，,;；]{1,40})\**[:：]\**\s*(?:(?:an?|the)\s|是?指|即)",
     re.MULTILINE | re.IGNORECASE,
 )
 _MIN_TERMS = 3

@@ -62,3 +62,7 @@ def test_figures_are_asked_for_as_what_is_counted() -> None:
         "省会的负责人是谁？",
         "《差旅》对住宿标准有什么规定？",
     ]
+
+
+def test_a_text_of_empty_lines_is_read_in_linear_time() -> None:
+    assert suggest("Empty", "\n" * 100_000, [], []) == []

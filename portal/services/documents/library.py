@@ -22,7 +22,7 @@ from portal.domain.people import User
 from portal.errors import AlreadyElsewhere, Forbidden, UploadedAgain, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.documents import private_reads
+from portal.services.documents import private_reads, shared_words
 from portal.services.documents.erasing import erase_from_answers
 from portal.services.transactions import in_transaction, reading
 from portal.store.documents import document_lists
@@ -218,7 +218,7 @@ def change_document(
 ) -> None:
     """Change the given fields; an empty domain removes it. Raises NotFound, Forbidden,
     InvalidInput."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         row = find_editable(session, user, document_id, deleted=False)
         if title is not None:
             row.title = check_title(title)
@@ -252,7 +252,7 @@ def delete_document(services: Services, user: User, document_id: UUID) -> None:
 def restore_document(services: Services, user: User, document_id: UUID) -> None:
     """Restore a document from the trash, unchanged. Raises NotFound, and UploadedAgain if its owner
     has uploaded the same file, or that of a pending version, since then: it would exist twice."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         document = find_editable(session, user, document_id, deleted=True)
         _refuse_duplicate(session, document)
         document_store.set_deleted(session, document_id, deleted=False)

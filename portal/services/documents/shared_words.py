@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import structlog
+
 from portal.services import Services
 from portal.store.documents.texts import shared_words
 from portal.store.session import Session
@@ -14,14 +16,19 @@ from portal.store.session import Session
 _CHUNKS_AT_ONCE = 50
 _FILLED_AT_ONCE_S = 2.0
 
+log = structlog.get_logger(__name__)
+
 
 @contextmanager
 def sharing(services: Services) -> Iterator[Session]:
     """Open a transaction that may share many chunks. The words of more than some hundred are added
-    after it."""
+    after it, by housekeeping if that fails: the change is made."""
     with services.database.begin() as session:
         yield session
-    fill(services, seconds=_FILLED_AT_ONCE_S)
+    try:
+        fill(services, seconds=_FILLED_AT_ONCE_S)
+    except Exception as error:  # noqa: BLE001 - a job or a request that succeeded must not fail
+        log.warning("words_left_to_housekeeping", error_type=type(error).__name__)
 
 
 def fill(services: Services, *, seconds: float) -> int:
@@ -32,9 +39,11 @@ def fill(services: Services, *, seconds: float) -> int:
     while time.monotonic() < deadline:
         with services.database.begin() as session:
             count = shared_words.fill(session, _CHUNKS_AT_ONCE)
+            if count < _CHUNKS_AT_ONCE and filled + count:
+                shared_words.note_change(session)
         filled += count
         if count < _CHUNKS_AT_ONCE:
-            break
+            return filled
     if filled:
         with services.database.begin() as session:
             shared_words.note_change(session)

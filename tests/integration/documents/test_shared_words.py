@@ -12,11 +12,13 @@ from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
+from portal.errors import DatabaseUnavailable
 from portal.services import Services
-from portal.services.documents import bulk, shared_words
+from portal.services.documents import bulk, library, shared_words
 from portal.services.operations import maintenance
 from portal.services.search.engine import search
 from portal.store.documents import bulk as bulk_store
+from portal.store.documents.texts import shared_words as store_words
 from portal.store.session import Session
 from tests.conftest import Portal
 
@@ -92,6 +94,28 @@ def test_a_bulk_change_leaves_nothing_and_what_was_cached_before_is_not_used(
     bulk.apply(services, owner, BulkTarget(None), BulkAction.VISIBILITY, Visibility.SHARED)
     assert found_between == [0]
     assert words_found(services, reader) == 1
+
+
+def test_a_change_is_made_even_if_the_words_after_it_fail(
+    hidden: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> int:
+        raise DatabaseUnavailable
+
+    owner, document_id = hidden.user("owner", is_admin=True), hidden.add("Words.").id
+    monkeypatch.setattr(store_words, "fill", fail)
+    library.change_document(
+        hidden.services, owner, document_id, visibility=Visibility.PRIVATE, title="Renamed"
+    )
+    assert library.get_document(hidden.services, owner, document_id).summary.title == "Renamed"
+
+
+def test_a_document_that_is_shared_on_its_page_leaves_nothing(hidden: Portal) -> None:
+    owner, document_id = hidden.user("owner", is_admin=True), hidden.add("Words.").id
+    share(hidden, after=LIMIT)
+    assert None in terms(hidden)
+    library.change_document(hidden.services, owner, document_id, title="Renamed")
+    assert None not in terms(hidden)
 
 
 def words_found(services: Services, user: User) -> int:

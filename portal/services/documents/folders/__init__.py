@@ -141,7 +141,7 @@ def move_document(
     services: Services, user: User, document_id: UUID, folder_id: UUID | None
 ) -> None:
     """Move a document into a folder, or out of folders with None. Raises NotFound, Forbidden."""
-    with services.database.begin() as session:
+    with shared_words.sharing(services) as session:
         # Found after it is held: who may see it can change until then.
         folder_store.hold(session, folder_id)
         document = find_editable(session, user, document_id, deleted=False)

@@ -11,10 +11,12 @@ WITH_ALL_WORDS = "SET portal.shared = '-1000000000'"
 
 _FILL = text(
     """
-    UPDATE shared_chunks s SET terms = c.terms FROM document_chunks c
-    WHERE c.id = s.chunk_id AND s.chunk_id IN (
+    WITH missing AS MATERIALIZED (
         SELECT chunk_id FROM shared_chunks WHERE terms IS NULL LIMIT :limit FOR UPDATE SKIP LOCKED
     )
+    UPDATE shared_chunks s SET terms = c.terms FROM missing JOIN document_chunks c
+        ON c.id = missing.chunk_id
+    WHERE s.chunk_id = missing.chunk_id
     """
 )
 _CHANGED = text(

@@ -21,6 +21,7 @@ from portal.database.extensions import (
     pg_textsearch_version,
 )
 from portal.database.server.postmaster import running_postmaster
+from portal.domain import locks
 from tests.factories.uploads import needs_bm25
 
 INDEX = bm25.ALL_CHUNKS.name
@@ -156,13 +157,37 @@ def test_new_parameters_of_a_large_index_are_left_to_a_worker(engine: Engine) ->
     assert bm25.rebuild_after_start(engine, parameters, max_rows=1).state == "ready"
 
 
-def test_workers_that_repair_together_build_once(engine: Engine) -> None:
-    """A statement that waits for the lock of the other has a snapshot that its build waits for."""
-    with engine.begin() as connection:
-        connection.execute(text(f"DROP INDEX {INDEX}"))
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: bm25.repair(engine), range(4)))
+def test_nothing_waits_while_a_worker_builds(engine: Engine) -> None:
+    """The snapshot of a statement that waits would be one that the build waits for: a deadlock."""
+    key = {"key": locks.KEYWORD_INDEX}
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as building:
+        building.execute(text(f"DROP INDEX {INDEX}"))
+        building.execute(text("SELECT pg_advisory_lock(:key)"), key)
+        assert bm25.repair(engine).state == "absent"
+        assert bm25.rebuild_after_start(engine, max_rows=1).state == "absent"
+        building.execute(text("SELECT pg_advisory_unlock(:key)"), key)
     assert bm25.repair(engine).state == "ready"
+
+
+def test_a_start_that_waits_is_in_no_build_s_way(engine: Engine) -> None:
+    key = {"key": locks.KEYWORD_INDEX}
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%advisory_lock%'"
+        " AND pid <> pg_backend_pid()"
+    )
+    with (
+        ThreadPoolExecutor(1) as pool,
+        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as building,
+    ):
+        building.execute(text("SELECT pg_advisory_lock(:key)"), key)
+        try:
+            start = pool.submit(bm25.rebuild_after_start, engine)
+            while not building.execute(text(waiting)).scalar():
+                pass
+            building.execute(text(f"REINDEX INDEX CONCURRENTLY {INDEX}"))
+        finally:
+            building.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+    assert start.result().state == "ready"
 
 
 def test_processes_that_start_together_rebuild_once(

@@ -84,8 +84,8 @@ def set_source(
     every_minutes: int,
     is_list: bool = False,
 ) -> None:
-    """Tie a folder to a source that is due at once; forget what was known of another one list with
-    other entries."""
+    """Tie a folder to a source that is due at once, and forget what was known of another one,
+    unless it is the same list with other entries."""
     row = session.get(FolderSourceRow, folder_id, with_for_update=True)
     if row is not None and row.kind == kind and is_list:
         row.address = address

@@ -146,7 +146,7 @@ def _check_bm25(
             what=f"the keyword index is {_BM25_STATES[bm25.state]}",
             cost="until it is back, hybrid search is semantic only and searches for words "
             "alone rank by ts_rank_cd",
-            remedy="a running worker rebuilds it within a minute; at once: portal migrate",
+            remedy="a running worker rebuilds it, in minutes where there are many chunks",
         )
 
 

@@ -126,7 +126,7 @@ class _Notice:
             reason = "the keyword index is " + (
                 "being rebuilt" if row.has_keyword_index else "missing"
             )
-            remedy = "a running worker rebuilds it within a minute; at once: portal migrate"
+            remedy = "a running worker rebuilds it, in minutes where there are many chunks"
         log.warning(
             "hybrid search is semantic only; searches for words alone rank by ts_rank_cd",
             reason=reason,

@@ -57,11 +57,12 @@ END $$;
 
 def upgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '10s'")
-    op.alter_column("shared_chunks", "terms", nullable=True)
     op.execute(
         "CREATE INDEX ix_shared_chunks_without_words ON shared_chunks (chunk_id)"
         " WHERE terms IS NULL"
     )
+    # After the scan of the table, since nothing reads it from here to the end.
+    op.alter_column("shared_chunks", "terms", nullable=True)
     op.execute(
         _share_documents(
             # The number of chunks that this transaction has shared so far.

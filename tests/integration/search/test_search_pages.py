@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -306,6 +308,24 @@ def test_results_are_grouped_and_weaker_ones_folded(client: FlaskClient, portal:
     for answer in (shown, more):
         assert answer.text.partition('data-testid="weaker"')[2].startswith(" open")
     assert "weaker=1" in more.headers["HX-Push-Url"]
+
+
+def test_preview_is_of_the_first_result_that_is_not_folded(
+    client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portal.add(OFFICE, name="handbook.md")
+    portal.add("Roses are pruned in March.", name="garden.md")
+    search = engine.search_or_words
+
+    def weakest_first(*asked: Any) -> SearchOutcome:
+        outcome = search(*asked)
+        return replace(outcome, hits=outcome.hits[::-1])
+
+    monkeypatch.setattr(engine, "search_or_words", weakest_first)
+    page = client.get("/search?q=When+does+the+office+close%3F&n=20", headers=headers(portal)).text
+    results, _, preview = page.partition('id="search-preview"')
+    assert results.index(">handbook</a>") < results.index(">garden</a>")
+    assert ">handbook</a>" in preview
 
 
 def test_title_follows_a_search_and_typing_is_one_entry_of_the_history(

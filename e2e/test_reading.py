@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
 from e2e.pages.portal import PortalPages
@@ -93,3 +93,42 @@ def test_results_have_a_preview_beside_them(
     expect(page.get_by_role("heading", level=1)).to_contain_text("lamps shown")
     assert not [address for address in seen if "/search/preview" in address]
     assert portal.console_errors == []
+
+
+def test_a_picture_that_failed_is_loaded_again_and_the_user_may_try_too(
+    open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
+) -> None:
+    portal = open_portal("en")
+    title = beacons(portal, tmp_path, "busy")
+    page = portal.page
+    page.clock.install()
+    left = 1
+
+    def answer(route: Route) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            route.continue_()
+        else:
+            route.fulfill(status=503)
+
+    page.route("**/pages/1/picture?*", answer)
+    with page.expect_response("**/pages/1/picture?*"):
+        portal.row(title).get_by_role("link", name=title, exact=True).click()
+    drawn = page.locator(".page-sheet[data-number='1'] .page-picture")
+    note = drawn.locator("xpath=following-sibling::*[1]")
+    expect(note).to_be_hidden()
+    page.clock.run_for(60_000)
+    expect(drawn).not_to_have_js_property("naturalWidth", 0)
+
+    left = 100
+    page.reload()
+    for _ in range(3):
+        with page.expect_response("**/pages/1/picture?*"):
+            page.clock.run_for(10_000)
+    expect(note).to_contain_text("This page cannot be shown.")
+    assert_accessible(page)
+    left = 0
+    note.get_by_role("button", name="Try again").click()
+    expect(drawn).not_to_have_js_property("naturalWidth", 0)
+    expect(note).to_be_hidden()

@@ -10,15 +10,21 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
+from math import inf
 from typing import Any
 
-from portal.errors import PagesUnavailable
+import psutil
+
+from portal.errors import Overloaded, PagesUnavailable
 from portal.ingest.fonts import SubstituteFont
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import start_reader
 
 # A picture of eight million pixels, in base64.
 _MAX_ANSWER_BYTES = 64 << 20
+# Of a processor, during a command that ran out of time. With less the machine was busy, not the
+# page slow.
+_MIN_SHARE = 1 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,8 @@ class PageText:
 class PageProcess:
     """A reader of one file that waits for commands. One thread at a time may use it. All methods
     raise PagesUnavailable, after which the process is of no more use: the file is broken or locked,
-    has too many pages, or took more than its limits of time and memory."""
+    has too many pages, or took more than its limits of time and memory. Or Overloaded, where the
+    time passed with little work, on a busy machine."""
 
     def __init__(
         self,
@@ -110,14 +117,29 @@ class PageProcess:
 
     @contextmanager
     def _within_time(self) -> Iterator[None]:
-        timer = threading.Timer(self._timeout_s, self._process.kill)
+        limit_s = self._processor_s() + self._timeout_s * _MIN_SHARE
+        has_waited = threading.Event()
+
+        def stop() -> None:
+            if self._processor_s() < limit_s:
+                has_waited.set()
+            self._process.kill()
+
+        timer = threading.Timer(self._timeout_s, stop)
         timer.start()
         try:
             yield
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise PagesUnavailable from error
+        except (OSError, ValueError, KeyError, TypeError, PagesUnavailable) as error:
+            raise (Overloaded if has_waited.is_set() else PagesUnavailable) from error
         finally:
             timer.cancel()
+
+    def _processor_s(self) -> float:
+        """Return the processor time of the process so far; without end for one that has ended."""
+        try:
+            return sum(psutil.Process(self._process.pid).cpu_times()[:2])
+        except psutil.Error:
+            return inf
 
     def _sizes(self) -> list[list[float]]:
         answer = self._answer()

@@ -4,10 +4,36 @@ const CALM_MS = 120;
 const AT_ONCE = 2;
 const KEPT = 12;
 const RETRY_MS = 1500;
+const MAX_RETRIES = 3;
 
 export function watchPages() {
   start(document);
   document.addEventListener("htmx:afterSwap", () => start(document));
+  document.addEventListener("error", ({ target }) => retryPicture(target), true);
+  document.addEventListener("click", ({ target }) => {
+    const note = target.closest?.("[data-try-picture]")?.parentElement;
+    if (!note) return;
+    note.hidden = true;
+    loadPicture(note.previousElementSibling);
+  });
+  // Those that failed before this script ran.
+  for (const picture of document.querySelectorAll(".page-picture")) {
+    if (picture.complete && !picture.naturalWidth) retryPicture(picture);
+  }
+}
+
+// A busy server draws a page a little later, which an address that failed does not show by itself.
+function retryPicture(picture) {
+  if (!picture.matches?.(".page-picture")) return;
+  const retries = Number(picture.dataset.retries ?? 0);
+  picture.nextElementSibling.hidden = retries < MAX_RETRIES;
+  if (retries === MAX_RETRIES) return;
+  picture.dataset.retries = retries + 1;
+  setTimeout(() => loadPicture(picture), RETRY_MS * 2 ** retries);
+}
+
+function loadPicture(picture) {
+  picture.srcset = picture.srcset;
 }
 
 function start(root) {

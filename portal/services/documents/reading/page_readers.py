@@ -164,6 +164,9 @@ class PageReaders:
                 )
             failed = page
             return ask(reader.process)
+        except Overloaded:
+            reader.close()
+            raise
         except PagesUnavailable:
             reader.close()
             with self._lock:

@@ -25,6 +25,7 @@ export function watchPages() {
 // A busy server draws a page a little later, which an address that failed does not show by itself.
 function retryPicture(picture) {
   if (!picture.matches?.(".page-picture")) return;
+  picture.dataset.failed = "";
   const retries = Number(picture.dataset.retries ?? 0);
   picture.nextElementSibling.hidden = retries < MAX_RETRIES;
   if (retries === MAX_RETRIES) return;
@@ -33,6 +34,7 @@ function retryPicture(picture) {
 }
 
 function loadPicture(picture) {
+  delete picture.dataset.failed;
   picture.srcset = picture.srcset;
 }
 

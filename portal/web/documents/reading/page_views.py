@@ -241,9 +241,9 @@ def _focus_marks(focus: Focus) -> Marks:
         return Marks("place", (line,), line, (("at", str(focus.position)),))
     words = focus.spans([focus.chunk]).get(focus.chunk.id, ())
     spans = tuple(Span(start + word.start, start + word.end) for word in words)
-    chosen = spans[0] if spans else Span(start, start + 1)
     arguments = (("chunk", str(focus.chunk.id)), ("q", focus.query))
-    return Marks("found", spans or (chosen,), chosen, arguments)
+    kind, spans = ("found", spans) if spans else ("place", (Span(start, start + 1),))
+    return Marks(kind, spans, spans[0], arguments)
 
 
 def _find_asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> Marks:

@@ -29,6 +29,7 @@ from portal.services.documents.reading.page_readers import (
     FileToShow,
     PageReaders,
 )
+from portal.store.documents.texts import chunks as chunk_store
 from tests.conftest import Portal
 from tests.factories import files
 from tests.factories.answers import ask
@@ -153,6 +154,17 @@ def test_found_words_are_counted_and_marked_in_place(
     other = client.get(layer.replace("/pages/0", "/pages/1"), headers=headers | FRAGMENT).text
     assert len(re.findall(r'<rect class="found ', other)) == 3
     assert 'id="found"' not in other
+
+
+def test_a_chunk_without_the_words_sought_has_no_letter_marked(
+    client: FlaskClient, portal: Portal, fees: DocumentSummary
+) -> None:
+    with portal.services.database.begin() as session:
+        ((chunk,), _) = chunk_store.list_chunks(session, fees.id, limit=1, offset=0)
+    for query, marked in (("euros", 'rect class="found '), ("xyzzy", 'rect class="place ')):
+        address = f"/documents/{fees.id}?chunk={chunk.id}&q={query}"
+        page = client.get(address, headers=portal.headers()).text
+        assert set(re.findall(r'rect class="\w+ ', page)) == {marked}
 
 
 def test_a_citation_opens_its_page_with_the_quote_marked(

@@ -310,7 +310,7 @@ def lose_the_primary(cluster: Cluster, admin: httpx.Client, tally: Tally) -> Non
         refused = admin.post("/api/conversations", json={})
         assert refused.status_code == 503
         assert refused.json()["error"]["code"] == "writing_unavailable"
-        assert "只能阅读" in refused.json()["error"]["message"]
+        assert "只能读取" in refused.json()["error"]["message"]
         assert admin.get("/health").json()["status"] == "read_only"
         began, count = time.monotonic(), len(acknowledged)
         promoted = cluster.promote()

@@ -163,7 +163,7 @@ def _restart(size: int, data_dir: Path) -> list[Row]:
     """Time the first search after a start of the server, and a worker's rebuild of the keyword
     index."""
     started = time.perf_counter()
-    with open_corpus(size, data_dir, stale_ok=True) as corpus:
+    with open_corpus(size, data_dir, stale_ok=True, has_words=False) as corpus:
         profile = corpus.profile("100 %")
         request = profile.request(corpus.questions[0].text, top_n=10)
         search(corpus.services, profile.user, request)

@@ -153,11 +153,13 @@ def open_corpus(
     log: Callable[[str], None] = lambda _message: None,
     stale_ok: bool = False,
     mean_chunks: int = MEAN_CHUNKS,
+    has_words: bool = True,
     **overrides: Any,
 ) -> Iterator[Corpus]:
     """Open the corpus of `size` chunks in documents of about `mean_chunks`; make it when the data
     directory has none that fits this code and schema (with `stale_ok` any will do). `overrides` are
-    settings. The server is started, or joined where another process has it open."""
+    settings. The server is started, or joined where another process has it open; without `has_words`
+    the keyword index may be missing after a start."""
     data_dir = data_dir.resolve()
     data_dir.mkdir(parents=True, exist_ok=True)
     with borrowed(data_dir, report=log) as server_url:
@@ -172,6 +174,8 @@ def open_corpus(
         try:
             for _ in setup.prepare_database(corpus.services):
                 pass
+            if has_words:
+                setup.repair_keyword_index(corpus.services)
             yield corpus
         finally:
             corpus.services.database.dispose()

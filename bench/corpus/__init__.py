@@ -158,8 +158,8 @@ def open_corpus(
 ) -> Iterator[Corpus]:
     """Open the corpus of `size` chunks in documents of about `mean_chunks`; make it when the data
     directory has none that fits this code and schema (with `stale_ok` any will do). `overrides` are
-    settings. The server is started, or joined where another process has it open; without `has_words`
-    the keyword index may be missing after a start."""
+    settings. The server is started, or joined where another process has it open. Without
+    `has_words` the keyword index may be missing."""
     data_dir = data_dir.resolve()
     data_dir.mkdir(parents=True, exist_ok=True)
     with borrowed(data_dir, report=log) as server_url:

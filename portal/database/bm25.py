@@ -166,20 +166,20 @@ def _refresh(
     max_rows: int | None,
 ) -> Bm25State:
     if not _is_usable(connection, index):
-        _drop(connection, index)
+        _drop(connection, index.name, *_leftovers(index))
         return Bm25State("absent")
     state = _read_state(connection, index)
     changes = parameters is not None and not parameters.options <= _options(connection, index)
     is_rebuilt = not state.needs_guard or _is_rebuilt_since_start(connection, index)
-    is_exact = not state.needs_guard or (is_rebuilt and probe(connection, index).is_exact)
-    if is_exact and not changes:
-        return state
+    is_settled = is_rebuilt and not changes
     if _has_more_rows(connection, index, max_rows):
-        if is_rebuilt and not changes:
+        if is_settled:
             return state
         log.info("keyword index is left to a worker", index=index.name)
-        _drop(connection, index)
+        _drop(connection, index.name, *_leftovers(index))
         return Bm25State("absent")
+    if is_settled and (not state.needs_guard or probe(connection, index).is_exact):
+        return state
     if parameters is not None and changes:
         log.info("keyword index gets new parameters", index=index.name, **asdict(parameters))
         connection.execute(text(f"ALTER INDEX {index.name} SET ({parameters.assignments})"))
@@ -189,13 +189,14 @@ def _refresh(
     return _rebuild(connection, index, concurrently=is_rebuilt or changes)
 
 
-def _drop(connection: Connection, index: Bm25Index) -> None:
-    """Drop an index and what interrupted builds left of it, which may accept no writes."""
-    for name in (index.name, *_leftovers(index)):
+def _drop(connection: Connection, *names: str) -> None:
+    for name in names:
         connection.execute(text(f"DROP INDEX IF EXISTS {name}"))
 
 
 def _leftovers(index: Bm25Index) -> tuple[str, str]:
+    """Return the names of what interrupted concurrent builds left, which slows every write or
+    refuses it."""
     return f"{index.name}_ccnew", f"{index.name}_ccold"
 
 
@@ -337,7 +338,7 @@ def _options(connection: Connection, index: Bm25Index) -> set[str]:
 def _create(
     connection: Connection, index: Bm25Index, parameters: Parameters, *, concurrently: bool
 ) -> None:
-    _drop(connection, index)
+    _drop(connection, index.name, *_leftovers(index))
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(
         text(
@@ -407,9 +408,7 @@ def _is_rebuilt_since_start(connection: Connection, index: Bm25Index) -> bool:
 
 def _rebuild(connection: Connection, index: Bm25Index, *, concurrently: bool) -> Bm25State:
     _remember(connection, index, "rebuilding")
-    # The leftover of an interrupted concurrent rebuild would slow every write.
-    for leftover in _leftovers(index):
-        connection.execute(text(f"DROP INDEX IF EXISTS {leftover}"))
+    _drop(connection, *_leftovers(index))
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(text(f"REINDEX INDEX {how}{index.name}"))
     rows = connection.execute(text(f"SELECT count(*) FROM {index.table}")).scalar_one()

@@ -35,16 +35,12 @@ def fill(services: Services, *, seconds: float) -> int:
     """Add words that are still missing, for about that long; return of how many chunks. What is
     left is for the next call, at the latest for housekeeping."""
     deadline = time.monotonic() + seconds
-    filled = 0
-    while time.monotonic() < deadline:
+    filled, is_last = 0, False
+    while not is_last:
         with services.database.begin() as session:
             count = shared_words.fill(session, _CHUNKS_AT_ONCE)
-            if count < _CHUNKS_AT_ONCE and filled + count:
+            filled += count
+            is_last = count < _CHUNKS_AT_ONCE or time.monotonic() >= deadline
+            if is_last and filled:
                 shared_words.note_change(session)
-        filled += count
-        if count < _CHUNKS_AT_ONCE:
-            return filled
-    if filled:
-        with services.database.begin() as session:
-            shared_words.note_change(session)
     return filled

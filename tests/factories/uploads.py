@@ -26,7 +26,7 @@ def run_apart(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def failing(error: Exception) -> Callable[..., None]:
-    """Return a function that raises the error, whatever its arguments."""
+    """Return a function that raises the error with any arguments."""
 
     def fail(*_arguments: object, **_named: object) -> None:
         raise error

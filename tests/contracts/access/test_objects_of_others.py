@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from werkzeug.routing import Rule
 
 from portal.domain.documents import Visibility
 from portal.domain.documents.folder_members import MemberKind
@@ -12,7 +14,7 @@ from portal.domain.documents.folders import FolderRole
 from portal.domain.people import User
 from portal.services.documents.folders import members as folder_members
 from portal.services.people import groups
-from tests.contracts.access.rows import OWN, READ, SEEING, Who
+from tests.contracts.access.rows import OWN, READ, SEEING, Row, Who
 from tests.contracts.access.world import World, plain, rows_of
 
 # A user's own switches of a document, which change nothing for others.
@@ -32,6 +34,21 @@ LEADS_TO_CHANGES = {
 }
 
 
+def told_apart(
+    world: World, rule: Rule, row: Row, objects: dict[str, Any], people: dict[str, User]
+) -> list[tuple[str, str, int, int]]:
+    """Return the people for whom these objects do not answer like missing ones, with the status of
+    both."""
+    found = []
+    for who, user in people.items():
+        headers = world.portal.headers(user)
+        missing = plain(world.call(rule, row, dict.fromkeys(objects, uuid4()), headers))
+        foreign = plain(world.call(rule, row, objects, headers))
+        if missing[0] != 404 or foreign != missing:
+            found.append((rule.endpoint, who, foreign[0], missing[0]))
+    return found
+
+
 def test_foreign_objects_answer_like_missing_ones(world: World) -> None:
     others: dict[Who, dict[str, User]] = {
         SEEING: {"other person": world.eve},
@@ -40,12 +57,7 @@ def test_foreign_objects_answer_like_missing_ones(world: World) -> None:
     wrong = []
     for rule, row in rows_of(world.app):
         there = world.objects(rule, row)
-        for who, user in others.get(row.who, {}).items():
-            headers = world.portal.headers(user)
-            missing = plain(world.call(rule, row, dict.fromkeys(there, uuid4()), headers))
-            foreign = plain(world.call(rule, row, there, headers))
-            if missing[0] != 404 or foreign != missing:
-                wrong.append((rule.endpoint, who, foreign[0], missing[0]))
+        wrong += told_apart(world, rule, row, there, others.get(row.who, {}))
     assert not wrong, "\n".join(map(str, wrong))
 
 
@@ -100,13 +112,7 @@ def test_members_of_other_folders_and_removed_members_see_nothing(world: World) 
     for rule, row in rows_of(world.app):
         if row.who is not SEEING:
             continue
-        objects = there[row.is_trashed]
-        for who, user in people.items():
-            headers = world.portal.headers(user)
-            missing = plain(world.call(rule, row, dict.fromkeys(objects, uuid4()), headers))
-            foreign = plain(world.call(rule, row, objects, headers))
-            if missing[0] != 404 or foreign != missing:
-                wrong.append((rule.endpoint, who, foreign[0], missing[0]))
+        wrong += told_apart(world, rule, row, there[row.is_trashed], people)
     assert not wrong, "\n".join(map(str, wrong))
 
 

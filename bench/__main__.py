@@ -9,7 +9,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,15 @@ def _keep(options: argparse.Namespace, figures: dict[str, Any]) -> None:
         options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
+def _log_of(part: str) -> Callable[[str], None]:
+    """Return a log in plain lines: a spinner would use the processor while contenders are timed."""
+
+    def log(message: str) -> None:
+        print(f"{part}: {message}", file=sys.stderr, flush=True)
+
+    return log
+
+
 def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any]) -> None:
     plan = Plan(
         percents=tuple(options.selectivity),
@@ -161,27 +170,20 @@ def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any
         peers=options.peers and size <= _PEERS_UP_TO,
     )
 
-    # Plain lines, because a spinner would use the processor while contenders are timed.
-    def log(message: str) -> None:
-        print(f"{size}: {message}", file=sys.stderr, flush=True)
-
+    log = _log_of(str(size))
     with open_corpus(size, options.data_dir, log=log, stale_ok=options.stale_ok) as corpus:
         figures["machine"] = machine(corpus)
         figures["sizes"][str(size)] = measure(corpus, options.data_dir.resolve(), plan, log=log)
 
 
 def _measure_ingest(options: argparse.Namespace, _figures: dict[str, Any]) -> dict[str, Any]:
-    def log(message: str) -> None:
-        print(f"ingest: {message}", file=sys.stderr, flush=True)
-
+    log = _log_of("ingest")
     scale = QUICK if options.quick else WHOLE
     return measure_ingest(options.data_dir.resolve(), scale, log=log)
 
 
 def _measure_promises(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
-    def log(message: str) -> None:
-        print(f"/v1: {message}", file=sys.stderr, flush=True)
-
+    log = _log_of("/v1")
     scale = promises.QUICK if options.quick else promises.WHOLE
     size = DOCUMENTS // 10 if options.quick else DOCUMENTS
     with open_corpus(
@@ -192,9 +194,7 @@ def _measure_promises(options: argparse.Namespace, figures: dict[str, Any]) -> d
 
 
 def _measure_folders(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
-    def log(message: str) -> None:
-        print(f"folders: {message}", file=sys.stderr, flush=True)
-
+    log = _log_of("folders")
     with open_corpus(
         DOCUMENTS, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
     ) as corpus:
@@ -206,9 +206,7 @@ def _measure_pages(options: argparse.Namespace, figures: dict[str, Any]) -> dict
     # Playwright is there for tests; the other parts do without it.
     from bench.pages import measure_pages
 
-    def log(message: str) -> None:
-        print(f"pages: {message}", file=sys.stderr, flush=True)
-
+    log = _log_of("pages")
     with open_corpus(
         DOCUMENTS, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
     ) as corpus:
@@ -217,9 +215,7 @@ def _measure_pages(options: argparse.Namespace, figures: dict[str, Any]) -> dict
 
 
 def _measure_upkeep(options: argparse.Namespace, _figures: dict[str, Any]) -> dict[str, Any]:
-    def log(message: str) -> None:
-        print(f"upkeep: {message}", file=sys.stderr, flush=True)
-
+    log = _log_of("upkeep")
     data_dir, stale_ok = options.data_dir.resolve(), options.stale_ok
     return measure_upkeep(options.upkeep, data_dir, stale_ok=stale_ok, log=log)
 

@@ -44,6 +44,12 @@ _GENERAL = re.compile(
     "|术语表?|目录|目的|说明|简介|概述|背景|(适用)?范围|[前引]言|摘要|结论|总则|附则|附录|要求|参考文献",
     re.IGNORECASE,
 )
+# Columns of people, in English; in Chinese their names end in 人, 员 or 者.
+_PERSON = re.compile(
+    r"(?:contact |responsible )?person|contact|owner|lead|manager|approver|reviewer|author|assignee"
+    r"|instructor|teacher|speaker|chair",
+    re.IGNORECASE,
+)
 # What is counted, such as days, in the plural.
 _COUNTED = re.compile(r"(?!\w*(?:ss|us|is)\b)\w{2,}s\b", re.IGNORECASE)
 
@@ -53,6 +59,8 @@ def suggest(
 ) -> list[str]:
     """Return questions that the text seems to answer, the best first. Whether it does is not
     checked."""
+    own = next((one.title.strip() for one in headings if one.level == 1), "")
+    title = own or title
     asked = dict.fromkeys(match[1].strip() for match in _ASKED.finditer(body))
     of_tables = chain.from_iterable(_of_table(body, table, headings) for table in tables)
     named = (_of_heading(title, heading) for heading in headings if heading.level > 1)
@@ -94,6 +102,8 @@ def _chinese(row: str, name: str, is_figure: bool) -> str:
 def _english(row: str, name: str, is_figure: bool) -> str:
     if is_figure and _COUNTED.match(name):
         return f"How many {_lowered(name)} for {_lowered(row)}?"
+    if _PERSON.fullmatch(name) and not is_figure:
+        return f"Who is the {_lowered(name)} for {row}?"
     return f"What is the {_lowered(name)} of {row}?"
 
 

@@ -192,7 +192,8 @@ def _title(query: SearchQuery) -> str:
 
 def _more_count(outcome: SearchOutcome) -> int | None:
     """Return how many results "Show more" requests; None if there are no more."""
-    if outcome.used is None or len(outcome.hits) < outcome.used.top_n:
+    shown = len(outcome.hits)
+    if outcome.used is None or shown < outcome.used.top_n or outcome.total_count <= shown:
         return None
     count = min(outcome.used.top_n + RESULTS_A_STEP, MAX_RESULTS)
     return count if count > outcome.used.top_n else None

@@ -180,5 +180,6 @@ def test_page_shows_as_many_results_as_are_configured_and_more_without_javascrip
     shown, page = count("/search?q=quince&n=15")
     assert shown == 14
     assert 'data-testid="show-more"' not in page
+    assert 'data-testid="show-more"' not in count("/search?q=quince&n=14")[1], "these are all"
     dynamic_config.change(portal.services, portal.admin, {"top_n": 3})
     assert count("/search?q=quince")[0] == 3

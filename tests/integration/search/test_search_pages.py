@@ -356,6 +356,8 @@ def test_facets_count_what_the_user_searches(client: FlaskClient, portal: Portal
         assert "MD (1)" in words
         assert "secret" not in words
         assert ("law (1)" in words) is switched_on
+        days = [words.index(f"Last {count} days") for count in (7, 30, 365)]
+        assert days == sorted(days)
 
 
 def test_chosen_facet_limits_the_results_and_other_values_stay_in_sight(

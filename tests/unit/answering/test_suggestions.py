@@ -23,10 +23,17 @@ def test_rows_called_by_times_or_sentences_suggest_nothing() -> None:
     assert suggest("Pricing", body, [], [table]) == ["What is the price of Starter?"]
 
 
+def test_people_are_asked_for_by_who() -> None:
+    body, table = _table("Topic | Person | Channel", "Payroll | Irene Okafor | #pay")
+    assert suggest("Onboarding", body, [], [table]) == ["Who is the person for Payroll?"]
+
+
 def test_headings_are_quoted_as_they_stand() -> None:
     headings = [Heading(1, "Lab safety", 0), Heading(2, "Before you start", 12)]
     body = "Lab safety\n\nBefore you start\n\nWear goggles."
-    assert suggest("Lab", body, headings, []) == ["What does “Lab” say about “Before you start”?"]
+    assert suggest("lab_v2", body, headings, []) == [
+        "What does “Lab safety” say about “Before you start”?"
+    ], "the document calls itself so"
 
 
 def test_headings_that_any_document_has_suggest_nothing() -> None:

@@ -36,7 +36,8 @@ _COUNTED = {
 
 
 def count_facets(session: Session, user: User, chosen: Facets) -> list[FacetCount]:
-    """Count the documents that the user may see and has switched on, the most frequent first.
+    """Count the documents that the user may see and has switched on, the most frequent first,
+    dates from the latest on.
 
     The values of a facet are counted under what is chosen of the others, so that another value can
     be chosen instead. Folders count the documents directly in them.
@@ -65,6 +66,7 @@ def _count(facet: str, others: set[str]) -> str:
     where = " AND ".join([f"{value} IS NOT NULL", *(f"s.fits_{name}" for name in sorted(others))])
     # A label that is not aggregated is one of the groups.
     groups = value if label in {"''", "min(s.domain)"} or label == value else f"{value}, {label}"
+    order = value if facet == "days" else "n DESC, 2"
     return f"""(
         SELECT '{facet}', CAST({value} AS text), {label}, count(*) AS n FROM s {joined}
-        WHERE {where} GROUP BY {groups} ORDER BY n DESC, 2 LIMIT {MAX_VALUES})"""
+        WHERE {where} GROUP BY {groups} ORDER BY {order} LIMIT {MAX_VALUES})"""

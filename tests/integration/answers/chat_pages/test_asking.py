@@ -124,6 +124,7 @@ def test_abstention_shows_the_nearest_chunks(chat: Chat, script: SaysWhatIsWritt
     assert "Nothing in your documents answers this." in text_of(page)
     assert "Related passages" in text_of(page)
     assert 'data-testid="near-source"' in page.get_data(as_text=True)
+    assert "confidence" not in text_of(page).lower(), "they answer nothing"
 
 
 def test_sentence_that_its_source_does_not_hold_is_marked(

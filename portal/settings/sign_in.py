@@ -31,26 +31,10 @@ class OutsideIssuerSettings(Section):
     algorithm: OutsideAlgorithm = Field(
         "RS256", description="what it signs with; a token that names another is refused"
     )
-    key_file: Path | None = Field(
-        None, description="its public keys in a file: a JWKS, or one key as PEM"
-    )
     jwks_url: str | None = Field(
         None,
         validate_default=True,
-        description="their address instead: https, or http on this machine",
-    )
-    create_accounts: bool = Field(False, description="true: users without a linked account get one")
-    name_claim: Literal["sub", "preferred_username", "email"] = Field(
-        "preferred_username", description="claim with the name of a new account"
-    )
-    admin_claim: str | None = Field(
-        None,
-        min_length=1,
-        description="claim that decides who is an administrator, such as `roles`; "
-        "unset: their account does",
-    )
-    admin_value: str = Field(
-        "portal-admin", min_length=1, description="what that claim is, or has in its list"
+        description="address of its public keys (a JWKS): https, or http on this machine",
     )
 
     @field_validator("audience")
@@ -64,8 +48,8 @@ class OutsideIssuerSettings(Section):
     @field_validator("jwks_url")
     @classmethod
     def _is_private(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if info.data.get("issuer") and (value is None) == (info.data.get("key_file") is None):
-            raise ValueError("the address of the issuer's keys, or nothing where KEY_FILE is set")
+        if info.data.get("issuer") and value is None:
+            raise ValueError("the address of the issuer's keys")
         if value is None:
             return None
         if not info.data.get("issuer"):

@@ -133,8 +133,7 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
     """Return the user and the rights of a bearer or browser token. `address` is where the request
     comes from, for the list of sessions. Raises InvalidToken, IssuerUnavailable."""
     if outside_tokens.is_outside(services, token):
-        create_accounts = services.settings.jwt.outside.create_accounts
-        return _authenticate_outside(services, token, create_accounts=create_accounts)
+        return _authenticate_outside(services, token)
     claims = read_claims(services, token, kinds={TokenKind.ACCESS, TokenKind.PERSONAL})
     with services.database.driver() as reader:
         found = token_store.find_live_token(reader, claims["jti"])
@@ -149,12 +148,12 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
     return signed_in
 
 
-def _authenticate_outside(services: Services, token: str, *, create_accounts: bool) -> SignedIn:
+def _authenticate_outside(services: Services, token: str) -> SignedIn:
     # The keys may take a while: no transaction is open meanwhile.
     claims = outside_tokens.read_claims(services, token)
     with services.database.begin() as session:
-        found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
-        signed_in = _to_signed_in(found, is_admin=claims.is_admin)
+        found = outside_accounts.admit(session, claims)
+        signed_in = _to_signed_in(found)
         if _is_stale_use(found.last_used_at) and services.database.can_write:
             _note_use(session, signed_in)
         return signed_in
@@ -168,10 +167,8 @@ def _note_use(session: Session, signed_in: SignedIn, *, address: str | None = No
             account_store.note_visit(session, signed_in.user.id)
 
 
-def _to_signed_in(found: LiveToken, *, is_admin: bool | None = None) -> SignedIn:
-    """Return the user of a token; `is_admin` overrides the account unless it is None."""
+def _to_signed_in(found: LiveToken) -> SignedIn:
     scopes = frozenset(map(Scope, found.scopes))
-    may_administer = found.is_admin if is_admin is None else is_admin
     session = None
     if found.session_id and found.session_kind and found.authenticated_at:
         session = AuthenticatedSession(
@@ -185,7 +182,7 @@ def _to_signed_in(found: LiveToken, *, is_admin: bool | None = None) -> SignedIn
         user=User(
             id=found.user_id,
             name=found.user_name,
-            is_admin=may_administer and Scope.ADMIN in scopes,
+            is_admin=found.is_admin and Scope.ADMIN in scopes,
             language=found.language,
             preferred_domain=found.preferred_domain,
             device_known_since=found.device_known_since,
@@ -252,10 +249,10 @@ def end_family(
 
 def revoke(services: Services, token: str) -> None:
     """End a token and its family; do nothing for one that is not valid here (RFC 7009). A token of
-    the outside issuer ends here only. It does not create an account."""
+    the outside issuer ends here only."""
     try:
         if outside_tokens.is_outside(services, token):
-            token_id = _authenticate_outside(services, token, create_accounts=False).token_id
+            token_id = _authenticate_outside(services, token).token_id
         else:
             token_id = read_claims(services, token, kinds=set(TokenKind))["jti"]
     except InvalidToken:

@@ -1,41 +1,30 @@
 """Accounts that tokens of an external issuer belong to.
 
-An account is linked to an issuer and a subject, by an administrator or when it was made for that
-subject. Names decide nothing: “admin” elsewhere is not “admin” here.
+An account is linked to an issuer and a subject, by an administrator or by a first sign-in at the
+OpenID Connect provider. Names decide nothing: “admin” elsewhere is not “admin” here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from urllib.parse import urlsplit
-
 from portal.domain.people import TokenKind
-from portal.errors import N_, InvalidInput, InvalidSetting, InvalidToken, NameTaken, UnknownSubject
+from portal.errors import N_, InvalidInput, InvalidSetting, InvalidToken, UnknownSubject
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
-from portal.services.people.accounts import MAX_NAME_CHARACTERS, check_name
 from portal.services.people.federation import oidc_sign_ins
 from portal.services.people.federation.outside_tokens import OutsideClaims
-from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import outside_identities as identity_store
 from portal.store.people import tokens as token_store
 from portal.store.people.tokens import LiveToken
 from portal.store.session import Session
 
-_MAX_NAMESAKES = 9
-_MAX_LABEL_CHARACTERS = 40
 
-
-def admit(session: Session, claims: OutsideClaims, *, create_accounts: bool) -> LiveToken:
-    """Return the row of a verified token with its account, which is made at first use. Raises
-    InvalidToken, UnknownSubject."""
+def admit(session: Session, claims: OutsideClaims) -> LiveToken:
+    """Return the row of a verified token, made at its first use. Raises InvalidToken,
+    UnknownSubject."""
     user = identity_store.find_user(session, issuer=claims.issuer, subject=claims.subject)
     if user is None:
-        if not create_accounts:
-            raise UnknownSubject
-        user = _create_account(session, claims)
+        raise UnknownSubject
     if user.disabled_at is not None:
         raise InvalidToken
     found = token_store.find_live_token(session, claims.token_id)
@@ -56,36 +45,6 @@ def admit(session: Session, claims: OutsideClaims, *, create_accounts: bool) -> 
     if found is None or found.user_id != user.id:
         raise InvalidToken
     return found
-
-
-def _create_account(session: Session, claims: OutsideClaims) -> UserRow:
-    identity = {"issuer": claims.issuer, "subject": claims.subject}
-    identity_store.lock_subject(session, **identity)
-    made_meanwhile = identity_store.find_user(session, **identity)
-    if made_meanwhile is not None:
-        return made_meanwhile
-    for name in _names(claims):
-        with suppress(NameTaken):
-            user = account_store.add_user(session, name=name, password_hash=None, is_admin=False)
-            identity_store.link(session, **identity, user_id=user.id)
-            details = {"by": "outside_issuer", "is_admin": False, **identity}
-            audit.record(session, AuditEvent.USER_CREATED, subject=user, details=details)
-            return user
-    raise InvalidToken
-
-
-def _names(claims: OutsideClaims) -> Iterator[str]:
-    """Yield names for the account: as the issuer says, then, if that is taken, with the issuer's
-    host."""
-    label = (urlsplit(claims.issuer).hostname or claims.issuer)[:_MAX_LABEL_CHARACTERS]
-    for wanted in (claims.name, claims.subject):
-        with suppress(InvalidInput):
-            name = check_name(wanted)
-            yield name
-            short = name[: MAX_NAME_CHARACTERS - _MAX_LABEL_CHARACTERS - 6]
-            yield check_name(f"{short} ({label})")
-            for number in range(2, _MAX_NAMESAKES + 1):
-                yield check_name(f"{short} ({label} {number})")
 
 
 def link(services: Services, *, name: str, subject: str, issuer: str | None = None) -> None:

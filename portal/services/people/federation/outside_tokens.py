@@ -21,14 +21,12 @@ _REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp"]
 
 @dataclass(frozen=True, slots=True)
 class OutsideClaims:
-    """What a token that was verified says. `is_admin` is None where no claim decides that."""
+    """What a token that was verified says."""
 
     token_id: UUID
     issuer: str
     subject: str
-    name: str
     scopes: frozenset[Scope]
-    is_admin: bool | None
     expires_at: datetime
 
 
@@ -55,9 +53,7 @@ def read_claims(services: Services, token: str) -> OutsideClaims:
             token_id=_token_id(token),
             issuer=claims["iss"],
             subject=check_subject(claims["sub"]),
-            name=str(claims.get(outside.name_claim) or claims["sub"]),
             scopes=_scopes(claims),
-            is_admin=_is_admin(claims, outside),
             expires_at=datetime.fromtimestamp(int(claims["exp"]), UTC),
         )
     except UNREADABLE as error:
@@ -92,11 +88,3 @@ def _scopes(claims: dict[str, Any]) -> frozenset[Scope]:
         return frozenset(SCOPES)
     named = claim.split() if isinstance(claim, str) else claim
     return with_implied(scope for scope in SCOPES if scope.value in named)
-
-
-def _is_admin(claims: dict[str, Any], outside: OutsideIssuerSettings) -> bool | None:
-    if outside.admin_claim is None:
-        return None
-    claim = claims.get(outside.admin_claim)
-    listed = claim if isinstance(claim, list) else [claim]
-    return claim is True or outside.admin_value in listed

@@ -25,9 +25,7 @@ def make_portal(make_services: Callable[..., Services], server: JwksServer) -> M
     """Return a function that makes a portal accepting tokens of the outside issuer."""
 
     def make(**outside: Any) -> Portal:
-        given = {"issuer": ISSUER, "audience": AUDIENCE}
-        if "key_file" not in outside:
-            given["jwks_url"] = f"{server.url}/keys"
+        given = {"issuer": ISSUER, "audience": AUDIENCE, "jwks_url": f"{server.url}/keys"}
         return Portal.of(make_services(jwt={"outside": given | outside}))
 
     return make

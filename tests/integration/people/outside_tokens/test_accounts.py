@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,7 +16,6 @@ from tests.conftest import Portal
 from tests.factories.servers.issuer import AUDIENCE, ISSUER, claims, sign
 from tests.integration.people.outside_tokens.asking import (
     DOCUMENTS,
-    MakePortal,
     client_of,
     outcome,
     status,
@@ -55,13 +52,6 @@ def test_outside_token_can_be_revoked_by_its_holder(portal: Portal) -> None:
     assert status(client, token) == 401
 
 
-def test_ending_a_token_makes_no_account(make_portal: MakePortal) -> None:
-    portal = make_portal(create_accounts=True)
-    body, client = {"token": sign(claims(preferred_username="grace"))}, client_of(portal)
-    assert client.post("/api/auth/revoke", json=body, headers=portal.headers()).status_code == 204
-    assert portal.scalar("SELECT array_agg(name) FROM users") == ["admin"]
-
-
 def test_closed_account_is_out_at_once(portal: Portal) -> None:
     token, client = sign(claims()), client_of(portal)
     assert status(client, token) == 200
@@ -87,87 +77,7 @@ def test_link_that_is_taken_away_or_given_to_another_counts_at_once(portal: Port
     assert not outside_accounts.unlink(portal.services, subject="7f3a")
 
 
-def test_outside_user_named_admin_gets_a_separate_account(make_portal: MakePortal) -> None:
-    portal = make_portal(create_accounts=True)
-    body = claims("evil", preferred_username="admin", roles=["portal-admin"], is_admin=True)
-    who = tokens.authenticate(portal.services, sign(body))
-    assert who.user.id != portal.admin.id
-    assert who.user.name == "admin (sign-in.example.org)"
-    assert not who.user.is_admin
-    # Neither an identifier as a name nor another spelling of a name reaches an existing account.
-    spelt = {str(portal.admin.id): "ADMIN", "admin": "ａｄｍｉｎ", "x": " admin "}
-    for subject, name in spelt.items():
-        token = sign(claims(subject, preferred_username=name))
-        other = tokens.authenticate(portal.services, token)
-        assert other.user.id not in {portal.admin.id, who.user.id}
-        assert not other.user.is_admin
-    # The account stays the same when the user's name changes.
-    renamed = claims("evil", preferred_username="ada", jti="2")
-    assert tokens.authenticate(portal.services, sign(renamed)).user.id == who.user.id
-
-
-def test_account_without_a_password_accepts_none(make_portal: MakePortal) -> None:
-    portal = make_portal(create_accounts=True)
-    tokens.authenticate(portal.services, sign(claims(preferred_username="grace")))
-    client = client_of(portal)
-    for password in ("", "None", "null", "a long enough password"):
-        body = {"username": "grace", "password": password}
-        assert client.post("/api/auth/token", json=body).status_code in {401, 422}
-
-
-def test_account_is_called_as_the_claim_says_where_that_is_a_name(make_portal: MakePortal) -> None:
-    portal = make_portal(create_accounts=True)
-    long = "g" * 300
-    for number, name in enumerate(["grace", None, "a\u202eb", long, "", 7]):
-        body = claims(f"subject {number}", preferred_username=name)
-        expected = name if name in {"grace", 7} else f"subject {number}"
-        assert outcome(portal.services, sign(body)) == str(expected)
-    portal = make_portal(create_accounts=True, name_claim="email")
-    body = claims("subject 100", email="hopper@example.org", preferred_username="hopper")
-    assert outcome(portal.services, sign(body)) == "hopper@example.org"
-
-
-def test_many_first_requests_make_one_account(make_portal: MakePortal) -> None:
-    portal = make_portal(create_accounts=True)
-
-    def come(number: int) -> Any:
-        token = sign(claims(preferred_username="grace", jti=str(number % 2)))
-        return tokens.authenticate(portal.services, token).user.id
-
-    with ThreadPoolExecutor(4) as pool:
-        assert len(set(pool.map(come, range(8)))) == 1
-    assert portal.scalar("SELECT count(*) FROM users WHERE name LIKE 'grace%'") == 1
-
-
-# Claims, and the status of an administrator's page for each.
-ROLES: tuple[tuple[dict[str, Any], int], ...] = (
-    ({"roles": ["portal-admin", "x"]}, 200),
-    ({"roles": "portal-admin"}, 200),
-    ({"roles": True}, 200),
-    ({"roles": ["portal-admin"], "scope": "read write"}, 403),
-    ({"roles": ["portal-administrator"]}, 403),
-    ({"roles": "x portal-admin"}, 403),
-    ({"roles": {"portal-admin": 1}}, 403),
-    ({"roles": "true"}, 403),
-    ({}, 403),
-)
-
-
-def test_claim_decides_who_administers_where_it_is_set(make_portal: MakePortal) -> None:
-    portal = make_portal(admin_claim="roles")
-    portal.user("ada")
-    outside_accounts.link(portal.services, name="ada", subject="7f3a")
-    # An administrator's account has no such rights with a token that lacks the claim.
-    outside_accounts.link(portal.services, name="admin", subject="root")
-    client = client_of(portal)
-    for subject in ("7f3a", "root"):
-        met = [
-            (given, status(client, sign(claims(subject, **given)), "/admin")) for given, _ in ROLES
-        ]
-        assert met == list(ROLES)
-
-
-def test_account_decides_without_the_claim(portal: Portal) -> None:
+def test_account_decides_who_administers(portal: Portal) -> None:
     outside_accounts.link(portal.services, name="admin", subject="root")
     client = client_of(portal)
     assert status(client, sign(claims("root")), "/admin") == 200

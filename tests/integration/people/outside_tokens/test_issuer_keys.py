@@ -6,14 +6,12 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import jwt
 import pytest
 
 from portal.errors import InvalidSetting, InvalidToken, IssuerUnavailable
 from portal.services.people import tokens
-from portal.services.people.federation import outside_accounts
 from portal.services.people.federation.issuer_keys import IssuerKeys, create_issuer_keys, parse_keys
 from portal.settings import OutsideIssuerSettings, load_settings
 from tests.conftest import Portal
@@ -24,7 +22,6 @@ from tests.factories.servers.issuer import (
     claims,
     ec_key,
     jwk,
-    public_pem,
     rsa_key,
     sign,
 )
@@ -197,32 +194,6 @@ def test_token_without_a_key_name_is_refused_where_there_are_several(
     server.publish(jwk(rsa_key("one"), "one"), jwk(rsa_key("two"), "two"))
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, sign(claims(), kid=None))
-
-
-@pytest.mark.parametrize("kind", ["pem", "jwks"])
-def test_keys_may_come_from_a_file(make_portal: MakePortal, tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "keys"
-    key = ec_key("one")
-    content = {"pem": public_pem(key), "jwks": json.dumps({"keys": [jwk(key, "one")]}).encode()}
-    path.write_bytes(content[kind])
-    portal = make_portal(key_file=str(path), algorithm="ES256")
-    outside_accounts.link(portal.services, name="admin", subject="7f3a")
-    assert tokens.authenticate(portal.services, sign(claims(), key, algorithm="ES256"))
-    with pytest.raises(InvalidToken):
-        tokens.authenticate(portal.services, sign(claims()))
-
-
-@pytest.mark.parametrize("content", [b"", b"x", b"-----BEGIN PUBLIC KEY-----\nx", b'{"keys": []}'])
-def test_file_without_a_key_stops_the_start(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "keys"
-    outside = OutsideIssuerSettings(issuer=ISSUER, audience=AUDIENCE, key_file=path)
-    path.write_bytes(content)
-    with pytest.raises(InvalidSetting) as caught:
-        create_issuer_keys(outside)
-    assert "PORTAL_JWT__OUTSIDE__KEY_FILE" in str(caught.value)
-    path.unlink()
-    with pytest.raises(InvalidSetting):
-        create_issuer_keys(outside)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from portal.api.people import (
     sessions,
     users,
 )
-from portal.api.search import chunk_search, saved_searches, semantic
+from portal.api.search import chunk_search, semantic
 from portal.http import context
 
 BLUEPRINTS = (
@@ -57,7 +57,6 @@ BLUEPRINTS = (
     chunk_search.blueprint,
     documents_v1.blueprint,
     semantic.blueprint,
-    saved_searches.blueprint,
     ops.blueprint,
     audit.blueprint,
 )

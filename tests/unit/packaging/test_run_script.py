@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from queue import Queue
 from types import ModuleType
 
 import pytest
@@ -113,6 +116,27 @@ def test_django_itself_is_in_no_lock_of_the_portal(run: ModuleType) -> None:
 def test_every_extra_of_the_project_has_a_lock(run: ModuleType, lock: ModuleType) -> None:
     sources = {path.stem for path in run.REQUIREMENTS.glob("*.in")}
     assert sources == set(run.LOCKS) == set(lock.LOCKS)
+
+
+def test_a_run_that_waited_for_another_installs_nothing_again(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, installed = Queue[str](), []
+    monkeypatch.setattr(run, "say", said.put)
+    monkeypatch.setattr(run, "STAMP", tmp_path / "stamp.json")
+    monkeypatch.setattr(run, "INSTALL_LOCK", tmp_path / "lock")
+    monkeypatch.setattr(run, "PYTHON", Path(sys.executable))
+    for name in ("make_venv", "install_lock", "install_project", "must"):
+        monkeypatch.setattr(run, name, lambda *given: installed.append(given))
+    with ThreadPoolExecutor(1) as pool:
+        with run.one_at_a_time():
+            waiting = pool.submit(run.install)
+            assert "waiting for another ./run" in said.get(timeout=20)
+            locks = {name: run.fingerprint(name) for name in ("core", "project")}
+            stamp = {"root": str(run.ROOT), "locks": locks}
+            run.STAMP.write_text(json.dumps(stamp), encoding="utf-8")
+        waiting.result(timeout=20)
+    assert installed == []
 
 
 def test_an_installation_that_was_moved_is_rebuilt(

@@ -118,8 +118,8 @@ def _check_extensions(extensions: dict[str, Extension]) -> Iterator[Shortcoming]
             is_fatal=True,
         )
     costs = {
-        "pg_trgm": "fuzzy search corrects words with one slip only",
-        "unaccent": "accents count when words are compared",
+        "pg_trgm": "fuzzy search corrects words with one error only",
+        "unaccent": "words that differ in accents are not matched",
     }
     for name, cost in costs.items():
         if extensions[name].installed is None:

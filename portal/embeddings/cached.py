@@ -17,7 +17,7 @@ from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.observability import metrics
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
-_LOOK = "?"
+_PROBE_QUERY = "?"
 
 
 class CachedQueries(EmbedderLayer):
@@ -54,7 +54,7 @@ class CachedQueries(EmbedderLayer):
 
         Raises EmbedderUnavailable, InvalidEmbedding.
         """
-        self._embed(_LOOK)
+        self._embed(_PROBE_QUERY)
 
     def fix_length(self, dimensions: int) -> None:
         """Accept only vectors of the model's registered length.

@@ -15,7 +15,7 @@ T = TypeVar("T")
 # Set in processes that serve users: see `begin_to_serve`.
 _serves = threading.Event()
 
-# Looking for a model in vain takes a minute if the hub is unreachable.
+# A failed search for a model takes a minute if the hub is unreachable.
 AGAIN_AFTER_S = 60.0
 
 

@@ -25,7 +25,7 @@ def world(run_dir: Path) -> Iterator[World]:
 
 
 @pytest.mark.slow
-def test_what_users_did_while_processes_were_killed_is_there_and_searches_were_right(
+def test_acknowledged_writes_survive_kills_and_searches_stay_right(
     world: World, rng: random.Random, counts: dict[str, int], tally: Tally
 ) -> None:
     kinds = [("worker", "web", "database")[number % 3] for number in range(counts["use"])]

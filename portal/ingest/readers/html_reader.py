@@ -45,7 +45,7 @@ _CONTENTS_CLASS = re.compile(r"(?:^|\s)(?:toc|table-of-contents)(?:\s|$)")
 _NAVIGATION = frozenset({"navigation", "search", "menu", "menubar"})  # Roles.
 _CONTENT = frozenset({"main", "article"})
 _AROUND_CONTENT = "header, footer, aside, [role=banner], [role=contentinfo], [role=complementary]"
-_MAX_AROUND_CONTENT = 1_000  # More are looked at in vain.
+_MAX_AROUND_CONTENT = 1_000  # Pages with more have none worth leaving out.
 _PERMALINK = re.compile(r"[¶#§🔗\uf0c1]?|(?:skip|jump) to\b.*|跳[到转至].*", re.IGNORECASE)
 _DECORATION = frozenset({"span", "i", "a"})  # Where `aria-hidden` means a copy or an icon.
 _SUPERSCRIPTS = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")

@@ -99,7 +99,7 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
 
     `read_token` is called within each call, so that a revoked token opens nothing more.
     """
-    # As many as have a connection to the database for themselves: more would wait for one in vain.
+    # One per database connection: more calls would only wait for one.
     connections = services.settings.database_pool_size - VERIFIED_AT_ONCE
     at_once = anyio.CapacityLimiter(max(1, connections))
     limits = CallLimits(services)

@@ -185,8 +185,8 @@ class AnswerDraft:
         ]
 
     def _rated(self, source: Source) -> Source:
-        """Return a source with the confidence of what is quoted of it, where that is greater: who
-        read the statement knows more than the search."""
+        """Return a source with the confidence of what is quoted of it, where that is greater: the
+        model that read the statement knows more than the search."""
         quoted = self._quoted.get(source.number)
         if quoted is None or quoted.confidence <= source.confidence:
             return source

@@ -24,8 +24,8 @@ from portal.errors import DatabaseUnavailable
 
 T = TypeVar("T")
 
-# Up to this many hanging probes are waited for at the same time; more would only hang as well.
-_MAX_RETRIES = 8
+# Probes that run at once. While that many hang, another one would only hang as well.
+_MAX_PROBES = 8
 # The driver's minimum.
 _CONNECT_TIMEOUT_S = 2
 
@@ -40,7 +40,7 @@ class Prober:
             connect_args={"connect_timeout": _CONNECT_TIMEOUT_S, "prepare_threshold": None},
         )
         event.listen(self._engine, "do_connect", _connect)
-        self._places = threading.BoundedSemaphore(_MAX_RETRIES)
+        self._places = threading.BoundedSemaphore(_MAX_PROBES)
 
     def run(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
         """Return the result of `work`, and raise its errors. Raises DatabaseUnavailable when that
@@ -48,17 +48,17 @@ class Prober:
         ends_at = time.monotonic() + timeout_s
         if not self._places.acquire(timeout=timeout_s):
             raise DatabaseUnavailable
-        look = _ProbeThread(self._engine, work, timeout_s, self._places.release)
-        look.start()
-        return look.result(max(0.0, ends_at - time.monotonic()))
+        probe = _ProbeThread(self._engine, work, timeout_s, self._places.release)
+        probe.start()
+        return probe.result(max(0.0, ends_at - time.monotonic()))
 
 
 def _connect(dialect: Any, _record: Any, arguments: Any, named: Any) -> Any:
     # Recorded as soon as it opens: SQLAlchemy queries the server before it returns a connection.
     driver = dialect.connect(*arguments, **named)
-    look = threading.current_thread()
-    if isinstance(look, _ProbeThread):
-        look.hold(driver)
+    thread = threading.current_thread()
+    if isinstance(thread, _ProbeThread):
+        thread.hold(driver)
     return driver
 
 

@@ -92,7 +92,7 @@ class WatchedServer(Generic[S]):
         self.latest: Sample | None = None
         self.history: deque[Sample] = deque(maxlen=int(4 * _OUTAGE_SLACK_S / WATCH_EVERY_S))
         self.followed_timeline: int | None = None
-        # A request waited in vain for this position.
+        # A request gave up waiting for this position.
         self.missed = 0
         self._silent_after_s = silent_after_s
         self._asked_at: float | None = None

@@ -113,7 +113,7 @@ def _is_turned_away(rule: Rule, row: Row, answer: TestResponse, *, has_bearer: b
     return code == 403 and not has_bearer and method_of(rule) == "POST"
 
 
-def test_everyone_whom_a_row_lets_in_gets_in(world: World) -> None:
+def test_every_allowed_identity_gets_in(world: World) -> None:
     """The same requests succeed, so the refusals to others depend on who they are."""
     administrator = world.portal.user("root", is_admin=True)
     world.passkey(administrator.id)

@@ -186,9 +186,7 @@ def test_dead_chat_endpoint_is_reported_in_the_readers_language(
     assert english["message"] != chinese["message"]
 
 
-def test_what_the_model_wrote_before_it_failed_is_not_an_answer(
-    portal: Portal, ids: dict[str, str]
-) -> None:
+def test_text_before_a_failure_is_not_an_answer(portal: Portal, ids: dict[str, str]) -> None:
     services = saying(portal.services, ["Fifteen [1].", ChatUnavailable(reason="gone")])
     assert is_unavailable(answer(portal, services))
 

@@ -194,7 +194,7 @@ def test_every_search_keeps_to_a_scope_without_leaks(
         assert "Secret" not in refused.text
 
 
-def test_question_about_what_one_may_not_see_is_neither_stored_nor_counted(
+def test_question_about_an_invisible_document_is_neither_stored_nor_counted(
     ada: Desk, portal: Portal
 ) -> None:
     hidden = portal.add("maple", title="Secret", visibility=Visibility.PRIVATE)

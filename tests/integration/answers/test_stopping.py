@@ -39,7 +39,7 @@ def test_closing_stops_and_keeps_what_is_there(portal: Portal, talk) -> None:
     assert answer.citations[0].was_cited
 
 
-def test_closing_before_it_was_begun_stops_too(portal: Portal, talk) -> None:
+def test_closing_an_unread_stream_stops_the_answer(portal: Portal, talk) -> None:
     services = saying(portal.services, "Never asked for.")
     answering.ask(services, portal.admin, talk, QUESTION).close()
     _, answer = conversations.messages(services, portal.admin, talk)
@@ -89,7 +89,7 @@ def test_stop_is_heard_in_another_process(
     assert services.chat.open_streams == 0
 
 
-def test_what_is_written_so_far_outlives_its_process(
+def test_partial_answer_survives_its_process(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)

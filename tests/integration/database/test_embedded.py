@@ -46,12 +46,12 @@ def kill_postmaster(server: EmbeddedPostgres) -> None:
     psutil.wait_procs([process], timeout=10)
 
 
-def test_it_listens_on_no_network_address(server: EmbeddedPostgres) -> None:
+def test_server_listens_on_no_network_address(server: EmbeddedPostgres) -> None:
     assert ask(server.url(), "SHOW listen_addresses") == ""
     assert psutil.Process(postmaster_pid(server)).net_connections(kind="inet") == []
 
 
-def test_it_is_durable_and_sized_to_the_machine(server: EmbeddedPostgres) -> None:
+def test_server_is_durable_and_sized_to_the_machine(server: EmbeddedPostgres) -> None:
     memory = cluster_files.machine_memory_bytes()
     settings = cluster_files.server_settings(
         memory_bytes=memory, socket_dir=Path("/tmp"), textsearch_prefix=None
@@ -156,7 +156,7 @@ def test_server_starts_without_pg_textsearch(
         assert ask(url, "SHOW shared_preload_libraries") == ""
 
 
-def test_a_start_that_fails_tells_postgresqls_reason(tmp_path: Path) -> None:
+def test_failed_start_reports_the_reason_from_postgresql(tmp_path: Path) -> None:
     server = EmbeddedPostgres(tmp_path / "data", extra_settings={"max_connections": "0"})
     with pytest.raises(ServerSetup, match=r"did not start.*max_connections"):
         server.start()

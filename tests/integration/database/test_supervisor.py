@@ -68,7 +68,7 @@ def eventually(holds: Callable[[], bool], timeout_s: float = 90.0) -> None:
         threading.Event().wait(0.2)
 
 
-def test_it_serves_survives_a_dead_child_and_stops_cleanly(tmp_path: Path) -> None:
+def test_supervisor_restarts_a_dead_child_and_stops_cleanly(tmp_path: Path) -> None:
     with portal(tmp_path) as (process, address, printed):
         assert get(address) == 200
         assert any(line.startswith("Password:") for line in printed)

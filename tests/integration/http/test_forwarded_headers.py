@@ -56,7 +56,7 @@ def test_client_on_the_same_machine_forges_neither_scheme_nor_path(
 
 
 @pytest.mark.timeout(300)
-def test_a_proxy_is_believed_when_the_settings_allow_it(portal: Portal, tmp_path: Path) -> None:
+def test_trusted_proxy_sets_the_scheme(portal: Portal, tmp_path: Path) -> None:
     settings = portal.services.settings
     with (
         web_process(settings, tmp_path, PORTAL_TRUSTED_PROXIES="1") as address,

@@ -188,7 +188,7 @@ def test_abandoned_probe_leaves_no_thread(
         assert probes() == []
 
 
-def test_vector_store_tells_versions_indexes_and_counts(
+def test_vector_store_health_reports_versions_indexes_and_counts(
     client: FlaskClient, portal: Portal
 ) -> None:
     portal.add("one")

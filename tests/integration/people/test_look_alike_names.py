@@ -31,7 +31,7 @@ from tests.conftest import Portal
         ("\u53e3\u6c34", "\u30ed\u6c34"),  # 口 and katakana ロ
     ],
 )
-def test_alike(name: str, other: str) -> None:
+def test_names_that_look_alike_are_detected(name: str, other: str) -> None:
     assert skeleton(name) == skeleton(other)
 
 
@@ -42,7 +42,7 @@ def test_alike(name: str, other: str) -> None:
         *(("user1", "user2"), ("ada", "áda"), ("Иван", "Ивана"), ("ada b", "adab")),
     ],
 )
-def test_different_names_are_allowed(name: str, other: str) -> None:
+def test_names_that_look_different_are_allowed(name: str, other: str) -> None:
     assert skeleton(name) != skeleton(other)
 
 

@@ -100,7 +100,7 @@ def test_trash_is_shown_to_those_who_may_restore_and_hidden_from_others(
         why(portal, "office", office)
 
 
-def test_failed_document_tells_its_failure(portal: Portal) -> None:
+def test_failed_document_reports_its_failure(portal: Portal) -> None:
     broken = portal.add(b"%PDF-1.4 this is no PDF", name="broken.pdf")
     answer = why(portal, "office", broken.id)
     assert answer.reason is MissingReason.NOT_READY
@@ -245,7 +245,7 @@ def test_rank_counts_far_beyond_what_a_search_gives(portal: Portal) -> None:
     assert answer.rank > 100
 
 
-def test_api_tells_the_reason_in_the_readers_language(
+def test_api_reports_the_reason_in_the_readers_language(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     headers = portal.headers() | {"Accept-Language": "zh-CN"}

@@ -89,7 +89,7 @@ def test_an_index_that_no_one_wants_is_neither_ready_nor_missed(
 
 
 @needs_bm25
-def test_page_tells_words_from_meaning_when_one_is_lost(portal: Portal) -> None:
+def test_lost_keyword_index_leaves_search_by_meaning(portal: Portal) -> None:
     portal.execute(LOSSES["index dropped"])
     state = health.check_vector_store(portal.services)
     assert health.finds_by_meaning(state)

@@ -71,7 +71,7 @@ def test_search_that_is_refused_says_when_to_try_again(
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_question_of_conditions_alone_is_asked_for_a_word(
+def test_query_of_filters_alone_asks_for_a_word(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     for question in ("type:md", "-draft"):
@@ -83,7 +83,7 @@ def test_question_of_conditions_alone_is_asked_for_a_word(
     assert "Add a word" in text_of(asked)
 
 
-def test_search_by_words_alone_says_that_there_is_none(
+def test_keyword_search_without_a_backend_says_so(
     portal: Portal, office: UUID, make_services: Callable[..., Services]
 ) -> None:
     client = create_app(make_services(search={"keyword_backend": "off"})).test_client()
@@ -121,7 +121,9 @@ def test_user_chooses_among_several_documents(client: FlaskClient, portal: Porta
     assert 'data-reason="in_results"' in chosen.get_data(as_text=True)
 
 
-def test_foreign_document_is_no_answer_by_title_or_id(client: FlaskClient, portal: Portal) -> None:
+def test_foreign_document_is_not_explained_by_title_or_id(
+    client: FlaskClient, portal: Portal
+) -> None:
     owner, other = portal.user("owner"), portal.user("other")
     private = portal.add(OFFICE, name="secret.txt", owner=owner, visibility=Visibility.PRIVATE)
     by_title = client.get("/search/why?q=office&title=secret", headers=headers(portal, other))
@@ -133,7 +135,9 @@ def test_foreign_document_is_no_answer_by_title_or_id(client: FlaskClient, porta
         assert "secret" not in text_of(answer)
 
 
-def test_trash_is_named_with_its_link(client: FlaskClient, portal: Portal, office: UUID) -> None:
+def test_document_in_the_trash_is_explained_with_a_link(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
     library.delete_document(portal.services, portal.admin, office)
     answer = client.get("/search/why?q=office&title=handbook", headers=headers(portal))
     assert 'data-reason="in_trash"' in answer.get_data(as_text=True)
@@ -162,7 +166,7 @@ def test_correction_is_reported_and_undone_by_a_link(
         assert 'href="/search?q=%3Coffice%3E&amp;fuzzy=1"' in page
 
 
-def test_preferred_domain_is_kept_and_taken_away(
+def test_preferred_domain_is_saved_and_removed(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     portal.add(OFFICE + " 2", name="x.txt", domain="hidden", visibility=Visibility.PRIVATE)
@@ -183,9 +187,7 @@ def test_preferred_domain_is_kept_and_taken_away(
     assert "a domain can have at most 100 characters" in text_of(answer)
 
 
-def test_language_is_kept_with_the_account_only_when_it_was_changed(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_language_is_saved_only_if_it_was_changed(client: FlaskClient, portal: Portal) -> None:
     in_english = headers(portal, portal.user("reader"))
     for chosen, kept in (("en", None), ("zh-CN", "zh-CN"), ("zh-CN", "zh-CN"), ("en", "en")):
         form = {"domain": "", "language": chosen}
@@ -193,7 +195,7 @@ def test_language_is_kept_with_the_account_only_when_it_was_changed(
         assert accounts.find_user(portal.services, "reader").language == kept
 
 
-def test_search_settings_are_changed_and_count_at_once(
+def test_changed_search_settings_take_effect_at_once(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     page = text_of(client.get(SETTINGS, headers=headers(portal)))

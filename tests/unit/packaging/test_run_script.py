@@ -52,7 +52,7 @@ def test_old_pythons_can_read_it_as_far_as_what_they_are_reported() -> None:
     assert [alias.name for node in before for alias in node.names] == ["sys"]
 
 
-def test_it_needs_nothing_but_the_standard_library() -> None:
+def test_run_imports_only_the_standard_library() -> None:
     imports = {
         alias.name.split(".")[0]
         for node in ast.walk(ast.parse(RUN.read_text(encoding="utf-8")))

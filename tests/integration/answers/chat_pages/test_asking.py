@@ -81,7 +81,7 @@ def test_source_opens_the_document_at_the_quoted_words(chat: Chat) -> None:
     assert f'href="{address}#marker-{citation.id}"' in document
 
 
-def test_each_id_stands_once_on_a_page(chat: Chat, script: SaysWhatIsWritten) -> None:
+def test_each_id_occurs_once_on_a_page(chat: Chat, script: SaysWhatIsWritten) -> None:
     script.scripts = [["It closes at six [1]. Visitors must sign in [1]."]]
     address = chat.begin()
     chat.ask(address)

@@ -14,7 +14,7 @@ from tests.conftest import Portal
 from tests.integration.documents.chunks_api.api import Api, assert_envelope
 
 
-def test_chunk_tells_all_of_itself(api: Api, document: DocumentSummary) -> None:
+def test_chunk_response_has_every_field(api: Api, document: DocumentSummary) -> None:
     first = api.get().json["data"]["chunks"][0]
     assert set(first) == {
         "id", "job_id", "document_id", "chunk_index", "content", "metadata", "page", "heading",
@@ -64,9 +64,7 @@ def test_wishes_that_make_no_sense_are_422(api: Api, query: str) -> None:
     assert_envelope(api.get(f"?{query}"), 422, "invalid")
 
 
-def test_foreign_missing_and_trashed_are_all_the_same_404(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_foreign_missing_and_trashed_are_the_same_404(client: FlaskClient, portal: Portal) -> None:
     private = portal.add("a secret zeppelin", name="p.txt", visibility=Visibility.PRIVATE)
     gone = portal.add("gone zeppelin", name="g.txt")
     ben = portal.headers(portal.user("ben"))

@@ -185,7 +185,7 @@ def test_page_of_a_folder_offers_uploading_to_those_who_may_add(team: Team) -> N
         assert (f"/folders/new?parent={team.folder}" in page.text) is offers, role
 
 
-def test_folders_to_choose_from_are_those_that_one_may_add_to(team: Team) -> None:
+def test_only_folders_that_a_user_may_add_to_are_offered(team: Team) -> None:
     note = team.portal.add("A quince note.", name="note.txt", owner=team.ben)
     option = f'<option value="{team.folder}"'
     top = folders.create_folder(team.portal.services, team.ann, name="Top")
@@ -250,7 +250,7 @@ def test_deleting_a_folder_spares_a_hidden_one_below(team: Team) -> None:
     )
 
 
-def test_move_says_who_gains_and_loses_sight(team: Team) -> None:
+def test_move_names_who_gains_and_loses_access(team: Team) -> None:
     team.add("user", "ben", "reader")
     ask = {"document_ids": [team.document], "folder_id": None}
     told = team.call(team.ann, "POST", "/api/folders/sight", json=ask).json
@@ -299,7 +299,7 @@ def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> No
     assert seen.status_code == 200
 
 
-def test_closing_and_opening_a_folder_names_who_loses_and_gains_sight(team: Team) -> None:
+def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Team) -> None:
     cleo = team.portal.user("cleo")
     team.add("user", "ben", "reader")
     members = f"/folders/{team.folder}/members"
@@ -319,7 +319,7 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_sight(team: Team
     assert "Lose access" not in team.call(cleo, "GET", members).text
 
 
-def test_deleting_a_closed_folder_says_who_gains_sight(team: Team) -> None:
+def test_deleting_a_closed_folder_names_who_gains_access(team: Team) -> None:
     page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
     assert 'data-testid="sight-change"' in page
     assert "All users will see them." in page
@@ -360,7 +360,7 @@ def test_document_that_moves_in_while_the_folder_closes_is_behind_its_gate(team:
     assert gone.status_code == 404
 
 
-def test_keeper_takes_back_what_the_keeper_moved_out(team: Team) -> None:
+def test_keeper_can_undo_a_move_out_of_the_folder(team: Team) -> None:
     team.add("user", "ben", "keeper")
     move = {"action": "move", "ids": [team.document], "folder_id": None}
     done = team.call(team.ben, "POST", "/api/knowledge/bulk", json=move).json

@@ -109,7 +109,7 @@ def test_moved_document_follows_the_switch_of_its_new_folder(
             assert session.execute(text(f"SELECT count(*) FROM {table}")).scalar() == 0
 
 
-def test_document_lists_are_as_they_were_and_name_the_tier(ada: Desk, portal: Portal) -> None:
+def test_document_lists_name_the_tier_of_each_switch(ada: Desk, portal: Portal) -> None:
     archive = ada.folder("Archive")
     document = portal.add("maple", title="One", owner=ada.user)
     ada.move(document, archive)

@@ -30,7 +30,7 @@ def test_memory_does_not_grow_with_the_file(client: FlaskClient, portal: Portal)
     assert sizes == [4 * MB, 40 * MB]
 
 
-def test_too_large_file_is_refused_before_it_is_read_to_its_end(small: Portal) -> None:
+def test_too_large_file_is_refused_before_it_is_read_completely(small: Portal) -> None:
     client, headers = create_app(small.services).test_client(), small.headers()
     file = Body(8 * MB)
     answer = file.post(client, headers)

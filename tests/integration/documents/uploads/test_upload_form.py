@@ -50,9 +50,7 @@ def test_form_stores_valid_files_and_reports_the_outcome_of_each(small: Portal) 
     assert (few.status_code, few.location) == (303, "/documents")
 
 
-def test_list_that_refreshes_of_itself_makes_no_entry_in_the_history(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_polled_list_adds_no_history_entry(client: FlaskClient, portal: Portal) -> None:
     headers = portal.headers() | {"HX-Request": "true", "HX-Target": "document-results"}
     filtered = client.get("/documents?q=a&status=", headers=headers)
     assert filtered.headers["HX-Push-Url"] == "/documents?q=a"
@@ -88,7 +86,7 @@ def test_form_stops_at_a_full_disk_and_says_what_was_stored(
     assert tried == ["0.txt", "1.txt"]
 
 
-def test_form_stores_nothing_for_whom_it_does_not_know(client: FlaskClient, portal: Portal) -> None:
+def test_form_stores_nothing_for_anonymous_users(client: FlaskClient, portal: Portal) -> None:
     for more in ({}, {"HX-Request": "true"}):
         data = {"file": [(io.BytesIO(b"text"), "a.txt")], "visibility": "secret"}
         headers = portal.headers() | more
@@ -96,9 +94,7 @@ def test_form_stores_nothing_for_whom_it_does_not_know(client: FlaskClient, port
     assert rows_of(portal, "documents") == 0
 
 
-def test_form_says_that_what_is_wished_private_is_shared(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_form_reports_that_an_existing_copy_is_shared(client: FlaskClient, portal: Portal) -> None:
     portal.add(b"known", name="known.txt")
     data = {"file": [(io.BytesIO(b"known"), "known.txt")], "visibility": "private"}
     headers = portal.headers() | {"HX-Request": "true"}
@@ -106,7 +102,7 @@ def test_form_says_that_what_is_wished_private_is_shared(
     assert "visible to everyone" in answer.text
 
 
-def test_long_titles_fit_into_the_note(client: FlaskClient, portal: Portal) -> None:
+def test_long_titles_are_shortened_in_the_notice(client: FlaskClient, portal: Portal) -> None:
     names = [f"{number}{'长' * 250}.txt" for number in range(5)]
     answer = send(client, portal.headers(), *((name.encode(), name) for name in names))
     assert answer.status_code == 303

@@ -146,7 +146,7 @@ def test_embedding_calls_are_counted_by_provider(client: FlaskClient, portal: Po
     assert grown(before, after, texts, provider="hashing", input="passages") >= 1
 
 
-def test_an_answer_tells_its_first_word_and_its_end(client: FlaskClient, portal: Portal) -> None:
+def test_answer_is_timed_to_its_first_word_and_its_end(client: FlaskClient, portal: Portal) -> None:
     portal.add("The lighthouse was built by Sostratus of Cnidus.")
     headers = portal.headers()
     conversation = client.post("/api/conversations", json={}, headers=headers).json["id"]

@@ -168,7 +168,7 @@ def test_a_trace_reaches_the_embedding_endpoint(
     assert all(span.startswith(f"00-{TRACE}-") for span in spans)
 
 
-def test_a_job_that_fails_tells_the_ids_of_its_upload(
+def test_failed_job_logs_the_ids_of_its_upload(
     client: FlaskClient, portal: Portal, written: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"file": (io.BytesIO(DOCUMENT.encode()), "mauve.txt")}

@@ -66,7 +66,7 @@ FATES = {
 
 @pytest.mark.parametrize("fate", FATES)
 @pytest.mark.parametrize("way", ["page", "api"])
-def test_documents_of_a_deleted_account_become_what_was_chosen(
+def test_documents_of_a_deleted_account_are_handled_as_chosen(
     shelf: Shelf, admin: Browser, fate: str, way: str
 ) -> None:
     if way == "page":

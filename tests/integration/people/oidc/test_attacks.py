@@ -45,7 +45,7 @@ def is_out(browser: Browser) -> bool:
     return browser.cookie("portal_session") is None and name_of(browser) is None
 
 
-def test_good_answer_of_the_lying_provider_signs_in(portal: Portal, liar: LyingProvider) -> None:
+def test_valid_response_of_the_lying_provider_signs_in(portal: Portal, liar: LyingProvider) -> None:
     """Without this, the refusals below would prove nothing."""
     browser = browser_of(portal)
     begun = begin(browser)
@@ -64,9 +64,7 @@ def test_wrong_state_is_refused(portal: Portal, liar: LyingProvider) -> None:
     assert not any(asked[0] == "/token" for asked in liar.requests)
 
 
-def test_sign_in_of_another_browser_cannot_be_ended_here(
-    portal: Portal, liar: LyingProvider
-) -> None:
+def test_sign_in_cannot_be_finished_in_another_browser(portal: Portal, liar: LyingProvider) -> None:
     """Otherwise an attacker could sign a victim in as the attacker and read what they write."""
     attacker, victim = browser_of(portal), browser_of(portal)
     begun = begin(attacker)
@@ -91,7 +89,7 @@ def test_tampered_cookie_is_refused(portal: Portal, liar: LyingProvider) -> None
         assert is_out(browser)
 
 
-def test_sign_in_ends_once_though_its_cookie_was_copied(
+def test_sign_in_finishes_once_although_its_cookie_was_copied(
     portal: Portal, liar: LyingProvider
 ) -> None:
     browser, thief = browser_of(portal), browser_of(portal)
@@ -217,7 +215,7 @@ def test_answer_of_another_provider_is_refused(portal: Portal, liar: LyingProvid
     assert not any(asked[0] == "/token" for asked in liar.requests)
 
 
-def test_provider_that_sends_its_issuer_must_always_send_it(
+def test_announced_issuer_parameter_is_required(
     make_portal: MakePortal, liar: LyingProvider
 ) -> None:
     liar.discovery["authorization_response_iss_parameter_supported"] = True
@@ -248,7 +246,7 @@ def test_sign_in_never_redirects_to_another_site(portal: Portal, liar: LyingProv
         assert (answer.status_code, answer.headers["Location"]) == (303, "/")
 
 
-def test_words_of_the_provider_are_never_shown(portal: Portal, liar: LyingProvider) -> None:
+def test_error_texts_of_the_provider_are_never_shown(portal: Portal, liar: LyingProvider) -> None:
     markup = "<img src=x onerror=alert(1)>"
     browser = browser_of(portal)
     begun = begin(browser)
@@ -303,7 +301,7 @@ LIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_discovery_document_that_does_not_hold_is_not_used(
+def test_invalid_discovery_document_is_not_used(
     make_portal: MakePortal, liar: LyingProvider
 ) -> None:
     portal = make_portal(liar.issuer)

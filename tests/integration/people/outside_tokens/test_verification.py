@@ -187,7 +187,7 @@ def test_scope_claim_is_honoured(portal: Portal) -> None:
     assert met == list(SCOPES)
 
 
-def test_token_of_theirs_makes_none_of_ours(portal: Portal) -> None:
+def test_outside_token_creates_no_personal_token(portal: Portal) -> None:
     headers = {"Authorization": f"Bearer {sign(claims())}"}
     answer = client_of(portal).post("/api/auth/tokens", json={"name": "x"}, headers=headers)
     assert answer.status_code == 403

@@ -160,7 +160,7 @@ def test_2_3_switched_on_both_are_searched(hybrid: Portal) -> None:
     assert first["sparse_rank"] is not None
 
 
-def test_2_5_status_tells_how_it_is_configured(hybrid: Portal) -> None:
+def test_2_5_status_reports_the_configuration(hybrid: Portal) -> None:
     expected = {"backend": "postgresql", "is_requested": True, "is_enabled": True, "reason": None}
     assert status(hybrid) == expected
     assert portal_semantic.status(hybrid.services).is_enabled

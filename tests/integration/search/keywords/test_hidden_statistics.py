@@ -378,7 +378,7 @@ def test_a_key_of_another_user_is_free(world: World) -> None:
 # --- constants and counts -------------------------------------------------------------------------
 
 
-def test_health_tells_strangers_of_shared_documents_alone(world: World) -> None:
+def test_health_counts_private_documents_for_administrators_only(world: World) -> None:
     def counts(user: User | None) -> Any:
         headers = world.portal.headers(user) if user else {}
         return world.client.get("/health/vector_store", headers=headers).json

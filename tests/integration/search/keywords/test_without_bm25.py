@@ -182,7 +182,7 @@ def test_start_with_both_legs_warns_of_nothing(
     assert of(log, "semantic_search_configured")["hybrid_enabled"] is True
 
 
-def test_health_tells_words_from_hybrid(plain: Portal) -> None:
+def test_health_distinguishes_keyword_and_hybrid_search(plain: Portal) -> None:
     body = create_app(plain.services).test_client().get("/health/vector_store").json
     assert (body["status"], body["keyword_backend"], body["hybrid"]) == (
         "degraded", "tsvector", False,
@@ -197,7 +197,7 @@ def test_health_tells_words_from_hybrid(plain: Portal) -> None:
         ("off", "off", "semantic only", False),
     ],
 )
-def test_doctor_tells_what_searches_do(
+def test_doctor_reports_how_searches_rank(
     plain: Portal,
     database_url: str,
     tmp_path: Path,

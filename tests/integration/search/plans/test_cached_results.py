@@ -117,7 +117,7 @@ def differing(found: object, expected: object) -> list[object]:
 @pytest.mark.slow
 @pytest.mark.redis
 @pytest.mark.timeout(900)
-def test_whatever_changes_every_answer_is_the_one_of_a_search(
+def test_cached_results_equal_fresh_ones_after_any_change(
     make_services: Callable[..., Services], stores: list[RedisStore | None]
 ) -> None:
     # The first process measures the model's background and stores it shortened; others read that.
@@ -191,12 +191,12 @@ def titles(portal: Portal, user: User | None = None, **wishes: object) -> list[s
     return [hit.title for hit in hits]
 
 
-def test_the_same_question_is_searched_for_once(kept: Portal) -> None:
+def test_repeated_query_is_answered_from_the_cache(kept: Portal) -> None:
     assert titles(kept) == titles(kept)
     assert hits(kept.services) == 1
 
 
-def test_each_change_of_what_counts_is_seen_by_the_next_question(kept: Portal) -> None:
+def test_each_relevant_change_invalidates_cached_results(kept: Portal) -> None:
     services, admin = kept.services, kept.admin
     (leave,) = [title for title in titles(kept) if title == "leave"]
     documents = {one.title: one.id for one in library.list_documents(services, admin).items}
@@ -233,7 +233,9 @@ def test_each_change_of_what_counts_is_seen_by_the_next_question(kept: Portal) -
            ON CONFLICT (key) DO UPDATE SET value = excluded.value""",
     ],
 )
-def test_changes_below_documents_are_seen_by_the_next_question(kept: Portal, change: str) -> None:
+def test_changes_of_chunks_and_settings_invalidate_cached_results(
+    kept: Portal, change: str
+) -> None:
     titles(kept)
     kept.execute(change)
     plain = replace(kept.services, search_cache=SearchCache())
@@ -242,7 +244,7 @@ def test_changes_below_documents_are_seen_by_the_next_question(kept: Portal, cha
     assert hits(kept.services) == 0
 
 
-def test_what_a_program_writes_changes_what_words_weigh_here_too(kept: Portal) -> None:
+def test_writes_of_programs_invalidate_cached_results(kept: Portal) -> None:
     """All collections share one keyword index; no document chunk is added, so no count changes."""
     services, request = kept.services, replace(QUESTION, as_shown=True, operators=False)
     programs = Collections(services.database, services.settings.search)
@@ -263,7 +265,7 @@ def test_what_a_program_writes_changes_what_words_weigh_here_too(kept: Portal) -
     assert hits(services) == 0
 
 
-def test_an_ingestion_under_way_locks_no_one_out_of_the_version(kept: Portal) -> None:
+def test_running_ingestion_does_not_lock_the_version(kept: Portal) -> None:
     """Two transactions that write chunks wait for each other only when they commit."""
     insert = text("UPDATE document_chunks SET page = 1 WHERE id = :id")
     database = kept.services.database
@@ -277,13 +279,13 @@ def test_an_ingestion_under_way_locks_no_one_out_of_the_version(kept: Portal) ->
     assert hits(kept.services) == 0
 
 
-def test_no_one_is_given_what_another_user_found(kept: Portal) -> None:
+def test_cached_results_are_never_shared_between_users(kept: Portal) -> None:
     kept.add("My own days of leave.", name="mine.txt", visibility=Visibility.PRIVATE)
     assert "mine" in titles(kept)
     assert "mine" not in titles(kept, kept.user("ben"))
 
 
-def test_an_explanation_is_of_a_search_that_ran(kept: Portal) -> None:
+def test_explained_search_bypasses_the_cache(kept: Portal) -> None:
     titles(kept, explain=True)
     titles(kept, explain=True)
     assert hits(kept.services) == 0

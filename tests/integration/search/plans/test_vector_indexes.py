@@ -192,7 +192,7 @@ def test_index_of_lists_is_rebuilt_when_there_are_many_more_vectors(
     assert [state(rows) for rows in (-1, 10, 4000, 40_000)] == ["ok", "ok", "ok", "differs"]
 
 
-def test_what_a_killed_index_build_left_is_removed(
+def test_leftovers_of_a_killed_index_build_are_removed(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     fill(portal)

@@ -69,7 +69,7 @@ def test_archive_round_trip(path: Path) -> None:
         assert backup.secret_key() == KEY.decode()
 
 
-def test_it_is_for_its_owner_alone_and_any_tar_program_reads_it(path: Path) -> None:
+def test_backup_has_mode_600_and_is_a_plain_tar(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with tarfile.open(path) as tar:
         assert tar.getnames() == [DATABASE, SECRET_KEY, MANIFEST]

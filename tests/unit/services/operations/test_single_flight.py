@@ -9,7 +9,7 @@ import pytest
 from portal.services.operations.single_flight import SingleFlight
 
 
-def test_who_asks_while_another_does_gets_that_answer():
+def test_concurrent_callers_share_one_result():
     flight: SingleFlight[int] = SingleFlight()
     asked: list[int] = []
     under_way: Future[int] = Future()

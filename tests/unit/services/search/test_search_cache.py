@@ -55,7 +55,7 @@ class Changed:
         for field in fields(part)
     ],
 )
-def test_every_field_of_what_a_result_depends_on_is_in_its_key(place: int, name: str) -> None:
+def test_every_field_that_affects_a_result_is_in_its_key(place: int, name: str) -> None:
     parts: list[object] = [REQUEST, PERSON, CONTEXT]
     plain = key_of(*parts)
     parts[place] = replace(parts[place], **{name: Changed()})  # type: ignore[type-var]
@@ -71,7 +71,7 @@ def test_every_field_of_what_a_result_depends_on_is_in_its_key(place: int, name:
         replace(CONTEXT, keywords=KeywordState(KeywordBackend.TSVECTOR, 7, KeywordBackend.OFF)),
     ],
 )
-def test_what_stands_deeper_is_in_the_key_as_well(other: SearchContext) -> None:
+def test_nested_fields_are_in_the_key(other: SearchContext) -> None:
     assert key_of(REQUEST, PERSON, other) != key_of(REQUEST, PERSON, CONTEXT)
 
 
@@ -95,7 +95,7 @@ def test_equal_values_have_one_key_and_types_are_distinguished() -> None:
     assert len({key_of(value) for value in [*values, "vector", [1, 1], {"1": 1}]}) == 14
 
 
-def test_what_has_no_known_fields_gives_no_key() -> None:
+def test_unknown_type_has_no_key() -> None:
     with pytest.raises(TypeError, match="SimpleNamespace"):
         key_of(replace(REQUEST, domain=SimpleNamespace(a=1)))  # type: ignore[arg-type]
 
@@ -127,20 +127,20 @@ def cache(**settings: object) -> SearchCache:
     return SearchCache(None, SearchSettings(**settings))  # type: ignore[arg-type]
 
 
-def test_a_kept_result_comes_back_just_as_it_was() -> None:
+def test_cached_outcome_is_returned_unchanged() -> None:
     kept, found = cache(), outcome()
     kept.put("k", found)
     assert kept.get("k") == found
     assert kept.get("other") is None
 
 
-def test_what_did_without_something_is_not_kept() -> None:
+def test_degraded_outcome_is_not_cached() -> None:
     kept = cache()
     kept.put("k", outcome(degraded=("embedder_unavailable",)))
     assert kept.get("k") is None
 
 
-def test_what_is_very_long_is_not_kept_and_the_memory_is_bounded() -> None:
+def test_long_outcomes_are_not_cached_and_memory_is_bounded() -> None:
     kept = cache(cache_mb=1)
     kept.put("long", outcome(query="x" * 300_000))
     assert kept.get("long") is None
@@ -151,7 +151,7 @@ def test_what_is_very_long_is_not_kept_and_the_memory_is_bounded() -> None:
     assert found[-1] == 19
 
 
-def test_switched_off_nothing_is_kept() -> None:
+def test_cache_can_be_switched_off() -> None:
     assert not cache(cache_ttl_s=0).is_on
     assert not SearchCache().is_on
 
@@ -169,7 +169,7 @@ class Shared:
         self.lives.append(ttl_s)
 
 
-def test_another_process_finds_what_one_has_kept() -> None:
+def test_processes_share_the_cache() -> None:
     shared, found = Shared(), outcome()
     SearchCache(shared, SearchSettings()).put("k", found)
     assert SearchCache(shared, SearchSettings()).get("k") == found
@@ -177,7 +177,7 @@ def test_another_process_finds_what_one_has_kept() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"\x80\x04pickle", b'{"query": 1}', b"null"])
-def test_what_is_none_of_ours_is_not_taken_for_a_result(value: bytes) -> None:
+def test_foreign_bytes_in_the_shared_cache_are_ignored(value: bytes) -> None:
     shared = Shared()
     shared.values["k"] = value
     assert SearchCache(shared, SearchSettings()).get("k") is None

@@ -56,7 +56,7 @@ def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("plan", [NEVER, ALWAYS, {}], ids=["index", "exact", "default"])
-def test_what_is_switched_off_during_a_search_is_not_shown(
+def test_document_switched_off_during_a_search_is_not_shown(
     shelf: Shelf, make_services: Callable[..., Services], plan: dict[str, Any]
 ) -> None:
     """This holds for a change before or after the set is computed and with a cached set; the next

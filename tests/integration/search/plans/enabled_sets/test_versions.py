@@ -96,7 +96,7 @@ def test_switch_taken_over_bumps_the_new_owner_too(shelf: Shelf) -> None:
     assert shelf.changed("UPDATE user_document_defaults SET user_id = :ann") == {DEFAULTS}
 
 
-def test_what_changes_no_result_bumps_nothing(shelf: Shelf) -> None:
+def test_changes_that_affect_no_result_keep_the_version(shelf: Shelf) -> None:
     assert not shelf.changed(
         "UPDATE documents SET status = 'failed', updated_at = now() WHERE id = :first",
         "UPDATE users SET last_seen_at = now() WHERE id = :ann",

@@ -62,7 +62,7 @@ def array(names: Sequence[str]) -> str:
     return "{" + ",".join(names) + "}"
 
 
-def test_content_comes_once_all_of_it_was_read(read: list[int]) -> None:
+def test_content_is_returned_once_all_rows_are_read(read: list[int]) -> None:
     cache, source = RowCache[Words](1000), source_of([])
     found = [cache.get_if_cached(READER, source, array(NAMES), "v1", max_read=3) for _ in range(3)]
     assert found[0] is None
@@ -78,7 +78,7 @@ def test_unchanged_rows_are_joined_once(read: list[int]) -> None:
     assert read == [4, 4]
 
 
-def test_what_gave_way_to_others_is_not_held_by_what_was_joined(read: list[int]) -> None:
+def test_evicted_rows_are_released_although_they_were_joined(read: list[int]) -> None:
     built: list[weakref.ref[Words]] = []
     cache, source = RowCache[Words](20), source_of(built)
     cache.get(READER, source, array(NAMES[:2]), "v1")

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 
+import psycopg
 import structlog
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
@@ -55,6 +56,11 @@ STATE_TABLE = "bm25_index_state"
 MAX_ROWS_AT_START = 10_000
 # How often a process that waits for another's rebuild asks for the lock.
 _RETRY_S = 0.1
+# Searches queue behind a drop that waits for a long reader of the table, such as a backup, so it
+# waits for a moment only and tries again.
+_DROP_TIMEOUT_MS = 100
+_DROP_ATTEMPTS = 20
+_DROP_RETRY_S = 0.5
 # How far the index may lag behind the table during concurrent writes.
 _COUNT_TOLERANCE = 0.05
 
@@ -147,7 +153,8 @@ def rebuild_after_start(
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
     or counts chunks that do not exist. Processes that start together do it once: the others wait
     and find it done, or go on without it where it is large. An index with more than `max_rows`
-    is dropped instead, for `repair`: with the statistics of another start it accepts no writes."""
+    is dropped instead, for `repair`: with the statistics of another start it accepts no writes.
+    While a long reader keeps it from being dropped it stays as it is."""
 
     def is_small(connection: Connection) -> bool:
         return not any(_has_more_rows(connection, index, max_rows) for index in INDEXES)
@@ -176,8 +183,8 @@ def _refresh(
         if is_settled:
             return state
         log.info("keyword index is left to a worker", index=index.name)
-        _drop(connection, index.name, *_leftovers(index))
-        return Bm25State("absent")
+        is_dropped = _drop(connection, index.name, *_leftovers(index))
+        return Bm25State("absent") if is_dropped else state
     if is_settled and (not state.needs_guard or probe(connection, index).is_exact):
         return state
     if parameters is not None and changes:
@@ -189,9 +196,29 @@ def _refresh(
     return _rebuild(connection, index, concurrently=is_rebuilt or changes)
 
 
-def _drop(connection: Connection, *names: str) -> None:
-    for name in names:
-        connection.execute(text(f"DROP INDEX IF EXISTS {name}"))
+def _drop(connection: Connection, *names: str) -> bool:
+    """Drop indexes; return False if their table was being read at each attempt."""
+    connection.execute(text(f"SET lock_timeout = {_DROP_TIMEOUT_MS}"))
+    try:
+        return all(_drop_one(connection, name) for name in names)
+    finally:
+        connection.execute(text("RESET lock_timeout"))
+
+
+def _drop_one(connection: Connection, name: str) -> bool:
+    for attempt in range(_DROP_ATTEMPTS):
+        if attempt:
+            time.sleep(_DROP_RETRY_S)
+        try:
+            with _savepoint(connection):
+                connection.execute(text(f"DROP INDEX IF EXISTS {name}"))
+        except DBAPIError as error:
+            if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+                raise
+        else:
+            return True
+    log.warning("keyword index could not be dropped, because chunks are being read", index=name)
+    return False
 
 
 def _leftovers(index: Bm25Index) -> tuple[str, str]:
@@ -229,11 +256,11 @@ def _repair(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25Sta
 def _repair_alone(connection: Connection, index: Bm25Index, parameters: Parameters) -> Bm25State:
     if pg_textsearch_version(connection) is None and not _restore_extension(connection):
         return Bm25State("absent")
-    if not _is_usable(connection, index):
-        log.warning("keyword index is missing; building it", index=index.name)
+    state = _read_state(connection, index)
+    if state.state == "absent" or _refuses_writes(connection, index, state):
+        log.warning("keyword index is missing or outdated; building it", index=index.name)
         _create(connection, index, parameters, concurrently=True)
         return _read_state(connection, index)
-    state = _read_state(connection, index)
     if _is_healthy(connection, index, state):
         return state
     _remember(connection, index, "stale")
@@ -299,6 +326,16 @@ def _read_state(connection: Connection, index: Bm25Index) -> Bm25State:
     return Bm25State(state, spelled, row.rebuilt_at, row.row_count, needs_guard=True)
 
 
+def _refuses_writes(connection: Connection, index: Bm25Index, state: Bm25State) -> bool:
+    """Return whether a large index is of another start of the server. To rebuild it would take
+    minutes; without it chunks can be written meanwhile."""
+    return (
+        state.needs_guard
+        and _has_more_rows(connection, index, MAX_ROWS_AT_START)
+        and not _is_of_this_start(connection, index)
+    )
+
+
 def _is_healthy(connection: Connection, index: Bm25Index, state: Bm25State) -> bool:
     started = not state.needs_guard or _is_rebuilt_since_start(connection, index)
     try:
@@ -338,7 +375,8 @@ def _options(connection: Connection, index: Bm25Index) -> set[str]:
 def _create(
     connection: Connection, index: Bm25Index, parameters: Parameters, *, concurrently: bool
 ) -> None:
-    _drop(connection, index.name, *_leftovers(index))
+    if not _drop(connection, index.name, *_leftovers(index)):
+        return
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(
         text(
@@ -399,8 +437,12 @@ _SERVER_STARTED_AT = """
 
 
 def _is_rebuilt_since_start(connection: Connection, index: Bm25Index) -> bool:
+    return _is_of_this_start(connection, index, "AND state = 'ready'")
+
+
+def _is_of_this_start(connection: Connection, index: Bm25Index, condition: str = "") -> bool:
     query = text(
-        f"SELECT server_started_at = ({_SERVER_STARTED_AT}) AND state = 'ready'"
+        f"SELECT server_started_at = ({_SERVER_STARTED_AT}) {condition}"
         " FROM bm25_index_state WHERE index_name = :name"
     )
     return bool(connection.execute(query, {"name": index.name}).scalar())

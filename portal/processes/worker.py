@@ -9,7 +9,9 @@ import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from uuid import UUID
 
 import procrastinate
@@ -44,6 +46,7 @@ _SLICE_S = 15.0
 _SMALL_SLICE_S = 4.0
 # Searches come before documents where both want the processor.
 _NICENESS = 5
+_MAX_THREADS = 32
 # Without a database there is nothing to do but to ask for it again.
 _RECONNECT_S = 1.0
 
@@ -168,7 +171,9 @@ async def _run(services: Services, concurrency: int) -> None:
 
 
 async def _work_until(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
-    # Jobs and timers run in copies of this context.
+    # Jobs and timers are threads that may take minutes: the default is few on few cores.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
+    # They run in copies of this context.
     audit.set_origin(Origin(Source.WORKER))
     while not stopping.is_set():
         # It ends when it loses the database; what it had loaded stays loaded.
@@ -247,8 +252,12 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
         asyncio.create_task(_run_every(_SOURCES_EVERY_S, lambda: sync(is_web=False))),
         asyncio.create_task(_run_every(_SOURCES_EVERY_S, lambda: sync(is_web=True))),
         asyncio.create_task(_run_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
-        asyncio.create_task(
-            _run_every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
+        *(
+            asyncio.create_task(
+                _run_every(_HOUSEKEEPING_EVERY_S, partial(asyncio.to_thread, duty, services))
+            )
+            # Building the keyword index takes minutes where there are many chunks.
+            for duty in (maintenance.run, setup.repair_keyword_index)
         ),
     ]
     try:

@@ -13,7 +13,6 @@ from portal.services.documents import bulk, notifications, shared_words, trash
 from portal.services.documents.ingestion import reanalysis, rereading
 from portal.services.documents.intake import disk_space, idempotency
 from portal.services.models import builds, calibrating
-from portal.services.operations import setup
 from portal.services.operations.reports import audit_log
 from portal.services.people import second_factors
 from portal.services.people.federation import oidc_sign_ins
@@ -35,11 +34,9 @@ _WORDS_S = 30.0
 
 
 def run(services: Services) -> None:
-    """Heal the keyword index and add missing words, requeue lost jobs and builds, delete what has
-    expired, calibrate a new model, redo a share of what an older analyser or reader made, and purge
-    old trash."""
-    setup.repair_keyword_index(services)
-    shared_words.fill(services, seconds=_WORDS_S)
+    """Requeue lost jobs and builds, delete what has expired, calibrate a new model, add missing
+    words, redo a share of what an older analyser or reader made, and purge old trash. The keyword
+    index has a timer of its own: to build it may take minutes, and what writes to it comes last."""
     builds.requeue_lost(services)
     _requeue_lost(services)
     with services.database.begin() as session:
@@ -58,6 +55,7 @@ def run(services: Services) -> None:
     audit_log.delete_expired(services)
     disk_space.delete_leftovers(services.settings)
     calibrating.fit_if_due(services)
+    shared_words.fill(services, seconds=_WORDS_S)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
     rereading.reread_outdated(services)
     trash.purge_expired(services, seconds=_PURGE_S)

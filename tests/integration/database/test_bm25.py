@@ -83,6 +83,11 @@ def search(engine: Engine, word: str) -> list[tuple[int, float]]:
         return sorted((row.id, round(row.score, 6)) for row in rows if row.score < 0)
 
 
+def oid_of_index(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.execute(text(f"SELECT '{INDEX}'::regclass::oid::bigint")).scalar_one()
+
+
 def restart(server: EmbeddedPostgres, engine: Engine, *, kill: bool) -> None:
     engine.dispose()
     if kill:
@@ -135,7 +140,35 @@ def test_a_large_index_is_left_to_a_worker_at_a_start(
     assert (bm25.repair(engine).state, search(engine, "罕见")) == ("ready", before)
 
 
-def test_what_an_interrupted_build_left_is_dropped_at_a_start(engine: Engine) -> None:
+def test_a_drop_that_waits_for_a_long_reader_gives_way_to_searches(
+    own_server: EmbeddedPostgres, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock that waits has all later ones wait behind it."""
+    restart(own_server, engine, kill=False)
+    found: list[int] = []
+
+    def count(_: float) -> None:
+        with engine.begin() as connection:
+            connection.execute(text("SET LOCAL lock_timeout = 1"))
+            found.append(
+                connection.execute(text("SELECT count(*) FROM document_chunks")).scalar_one()
+            )
+
+    monkeypatch.setattr(bm25.time, "sleep", count)
+    monkeypatch.setattr(bm25, "_DROP_ATTEMPTS", 3)
+    monkeypatch.setattr(bm25, "MAX_ROWS_AT_START", 1)
+    with engine.connect() as reader:
+        reader.execute(text("SELECT count(*) FROM document_chunks"))
+        assert bm25.rebuild_after_start(engine, max_rows=1).state == "stale"
+        assert bm25.repair(engine).state == "stale"
+    assert found == [300] * 4
+    # Dropped and built, since an index of another start accepts no writes until it is rebuilt.
+    before = oid_of_index(engine)
+    assert bm25.repair(engine).state == "ready"
+    assert oid_of_index(engine) != before
+
+
+def test_leftovers_of_an_interrupted_build_are_dropped_at_a_start(engine: Engine) -> None:
     """It may accept no writes, as an index of another start of the server."""
     name = bm25.SHARED_CHUNKS.name
     with engine.begin() as connection:

@@ -16,8 +16,10 @@ from portal.domain.documents import DocumentStatus, DocumentSummary, ExtractedTe
 from portal.ingest import reader_process
 from portal.ingest.limits import FileToRead
 from portal.processes import worker
+from portal.services.documents import trash
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
+from portal.services.operations import setup
 from portal.store.documents.ingestion.queue import QUEUE_NAME, SMALL_QUEUE
 from tests.conftest import Portal
 from tests.factories.uploads import upload
@@ -73,6 +75,19 @@ def test_note_is_read_while_a_large_file_holds_the_worker(
         assert status_of(portal, large) is DocumentStatus.PROCESSING
         may_end.set()
         wait_for(lambda: status_of(portal, large) is DocumentStatus.READY)
+
+
+def test_building_the_keyword_index_holds_up_no_other_duty(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes ten minutes for a million chunks."""
+    ended_rounds, may_end = threading.Semaphore(0), threading.Event()
+    monkeypatch.setattr(worker, "_HOUSEKEEPING_EVERY_S", 0.01)
+    monkeypatch.setattr(setup, "repair_keyword_index", lambda _: may_end.wait(WITHIN_S))
+    monkeypatch.setattr(trash, "purge_expired", lambda *_, **__: ended_rounds.release())
+    with worker.working(portal.services):
+        assert all(ended_rounds.acquire(timeout=WITHIN_S) for _ in range(2))
+        may_end.set()
 
 
 def test_queue_uses_the_size_of_the_file(portal: Portal) -> None:

@@ -233,7 +233,7 @@ class UsedParameters:
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
     """Hits, best first. `search_method` is what ran; `degraded` has codes of what was left out
-    (``embedder_unavailable``, ``keyword_unavailable``). The counts are of all hits of each leg.
+    (``embedder_unavailable``, ``keyword_incomplete``). The counts are of all hits of each leg.
     `used` is None if nothing was searched."""
 
     query: str

@@ -42,6 +42,7 @@ _MAX_SPARE = 1000
 
 MODEL_NOT_INDEXED = "model_not_indexed"
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
+KEYWORD_INCOMPLETE = "keyword_incomplete"
 VECTOR_UNAVAILABLE = "vector_unavailable"
 PHRASE_NOT_FOUND = "phrase_not_found"
 

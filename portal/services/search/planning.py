@@ -31,6 +31,7 @@ from portal.services.search import dynamic_config, query_vectors
 from portal.services.search.corrections import respelling
 from portal.services.search.dynamic_config import DynamicConfig
 from portal.services.search.plan import (
+    KEYWORD_INCOMPLETE,
     KEYWORD_UNAVAILABLE,
     MODEL_NOT_INDEXED,
     SPARE_RESULTS,
@@ -74,7 +75,10 @@ def make_plan(
     limit = request.top_n or _top_n(request, context.config, config, settings)
     with trace.timed("embedding"):
         meaning = _meaning(services, request, parsed, context.model)
-    words = _words(request, terms, ranking, context.keywords, is_alone=meaning.query is None)
+    state = context.keywords
+    if corpus is None:  # Administrators search the index of all chunks.
+        state = replace(state, lacks_shared=False)
+    words = _words(request, terms, ranking, state, is_alone=meaning.query is None)
     legs = Legs(
         scope=Scope(user, request.conversation_id, narrowing_of(request, parsed)),
         vector=meaning.query,
@@ -217,8 +221,13 @@ def _words(
     backends = dict.fromkeys((state.alone, *fallback))
     alone = tuple(one for backend in backends if (one := _keywords(terms, backend)))
     if is_alone:
-        is_off = not is_vector and state.alone is KeywordBackend.OFF
-        return _Words(alone=alone, degraded=(KEYWORD_UNAVAILABLE,) if is_off else ())
+        if is_vector:
+            return _Words(alone=alone)
+        is_incomplete = state.is_rebuilding or state.lacks_shared
+        code = KEYWORD_INCOMPLETE if is_incomplete else None
+        if state.alone is KeywordBackend.OFF:
+            code = KEYWORD_UNAVAILABLE
+        return _Words(alone=alone, degraded=(code,) if code else ())
     # A leg that finds too little is filled up by keywords alone.
     is_beside = ranking.weights.vector > 0 and not is_vector
     backend = state.backend if is_beside else state.alone
@@ -227,6 +236,7 @@ def _words(
         alone=alone,
         is_bm25=backend is KeywordBackend.PG_TEXTSEARCH,
         are_lacking=backend is KeywordBackend.OFF and not is_vector,
+        degraded=(KEYWORD_INCOMPLETE,) if state.lacks_shared and not is_vector else (),
     )
 
 

@@ -15,6 +15,10 @@ DEGRADED_WORDS = {
     "keyword_unavailable": N_(
         "Keyword search is not available on this server. These are semantic results only."
     ),
+    "keyword_incomplete": N_(
+        "The keyword index is incomplete at the moment. Some keyword results may be missing or "
+        "ranked lower."
+    ),
     "keyword_slow": N_("Keyword search timed out. These are semantic results only."),
     "vector_unavailable": N_(
         "Semantic search is temporarily unavailable. These are keyword results only."

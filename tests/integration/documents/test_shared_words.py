@@ -17,10 +17,12 @@ from portal.services import Services
 from portal.services.documents import bulk, library, shared_words
 from portal.services.operations import maintenance
 from portal.services.search.engine import search
+from portal.services.search.plan import KEYWORD_INCOMPLETE
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents.texts import shared_words as store_words
 from portal.store.session import Session
 from tests.conftest import Portal
+from tests.factories.uploads import needs_bm25
 
 LIMIT = 500
 
@@ -116,6 +118,22 @@ def test_a_document_that_is_shared_on_its_page_leaves_nothing(hidden: Portal) ->
     assert None in terms(hidden)
     library.change_document(hidden.services, owner, document_id, title="Renamed")
     assert None not in terms(hidden)
+
+
+@needs_bm25
+def test_searches_for_words_say_that_some_are_missing(hidden: Portal) -> None:
+    reader, services = hidden.user("reader"), hidden.services
+
+    def degraded(user: User, mode: SearchMode) -> tuple[str, ...]:
+        return search(services, user, SearchRequest("harbour", mode=mode)).degraded
+
+    share(hidden, after=LIMIT)
+    for mode in (SearchMode.KEYWORD, SearchMode.HYBRID):
+        assert degraded(reader, mode) == (KEYWORD_INCOMPLETE,)
+        assert degraded(hidden.admin, mode) == ()  # They search another index.
+    assert degraded(reader, SearchMode.VECTOR) == ()
+    shared_words.fill(services, seconds=60)
+    assert degraded(reader, SearchMode.KEYWORD) == degraded(reader, SearchMode.HYBRID) == ()
 
 
 def words_found(services: Services, user: User) -> int:

@@ -43,11 +43,15 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class KeywordState:
     """The keyword backends beside meaning (`backend`) and for keywords alone (`alone`). Without
-    BM25 the first is off, unless the setting names another, and the second is `ts_rank_cd`."""
+    BM25 the first is off, unless the setting names another, and the second is `ts_rank_cd`.
+    `is_rebuilding`: BM25 is missing for some minutes only. `lacks_shared`: the index of shared
+    chunks still lacks the words of some."""
 
     backend: KeywordBackend
     chunk_count: int
     alone: KeywordBackend
+    is_rebuilding: bool = False
+    lacks_shared: bool = False
 
 
 # Before 1.4.0 an index gives wrong results silently after every start of the server and every crash
@@ -71,6 +75,8 @@ STATE_COLUMNS = f"""
         WHERE extname = 'pg_textsearch' AND extversion ~ '^(0|1[.][0-3])([.]|$)'
     ) AS has_forgotten,
     EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_textsearch') AS has_textsearch,
+    (SELECT chunk_id FROM shared_chunks WHERE terms IS NULL ORDER BY chunk_id LIMIT 1)
+        IS NOT NULL AS lacks_shared,
     (SELECT reltuples FROM pg_class WHERE oid = CAST('document_chunks' AS regclass))
         AS chunk_estimate
 """
@@ -91,7 +97,9 @@ def state_of(reader: Reader, row: Any, *, wanted: str, logs: bool = True) -> Key
 
     A change is logged once in each process, not for every search.
     """
-    if wanted in {"auto", "pg_textsearch"}:
+    is_bm25 = wanted in {"auto", "pg_textsearch"}
+    is_ready = False
+    if is_bm25:
         is_ready = row.has_keyword_index and not row.has_forgotten
         backend = KeywordBackend.PG_TEXTSEARCH if is_ready else KeywordBackend.OFF
         alone = backend if is_ready else KeywordBackend.TSVECTOR
@@ -102,7 +110,13 @@ def state_of(reader: Reader, row: Any, *, wanted: str, logs: bool = True) -> Key
     chunk_count = int(row.chunk_estimate)
     if chunk_count < _ESTIMATE_FROM:
         ((chunk_count,),) = fetch(reader, _COUNT_CHUNKS, {}, tuple_row)
-    return KeywordState(backend, chunk_count, alone)
+    return KeywordState(
+        backend,
+        chunk_count,
+        alone,
+        is_rebuilding=is_bm25 and row.has_textsearch and not is_ready,
+        lacks_shared=is_ready and row.lacks_shared,
+    )
 
 
 class _Notice:

@@ -14,6 +14,8 @@ from portal.domain.search import SearchMode
 from portal.services import Services
 from portal.services.operations import health, setup
 from portal.services.search import engine
+from portal.services.search.plan import KEYWORD_INCOMPLETE
+from portal.web.search.explanations import DEGRADED_WORDS
 from tests.conftest import Portal, make_settings
 from tests.factories.uploads import needs_bm25
 from tests.integration.search.degraded.asking import ask, fill, is_whole, titles
@@ -135,12 +137,14 @@ def test_index_that_is_invalid_costs_no_result_and_is_rebuilt(filled: Portal) ->
 
 
 @needs_bm25
-def test_words_alone_without_their_index_rank_by_cover_density(filled: Portal) -> None:
-    expected = titles(ask(filled, mode=SearchMode.KEYWORD))
+def test_words_alone_without_their_index_rank_by_cover_density_and_say_so(filled: Portal) -> None:
+    expected = ask(filled, mode=SearchMode.KEYWORD)
+    assert expected.degraded == ()
     filled.execute(BREAK_KEYWORDS["index dropped"])
     outcome = ask(filled, mode=SearchMode.KEYWORD)
-    assert titles(outcome) == expected
-    assert outcome.degraded == ()
+    assert titles(outcome) == titles(expected)
+    assert outcome.degraded == (KEYWORD_INCOMPLETE,)
+    assert KEYWORD_INCOMPLETE in DEGRADED_WORDS
 
 
 @needs_bm25

@@ -40,7 +40,7 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
     if not np.isfinite(norms).all():
         raise InvalidEmbedding(reason=N_("its numbers are too large"))
     if (norms < _MIN_NORM).any():
-        raise InvalidEmbedding(reason=N_("its length is zero, so it points nowhere"))
+        raise InvalidEmbedding(reason=N_("its length is zero, so it has no direction"))
     unit: Vector = (array / norms).astype(np.float32)
     return unit
 

@@ -169,9 +169,9 @@ class Request(FlaskRequest):
         def refuse() -> Exception:
             return TooLarge(name=clean_file_name(filename or ""), limit_mb=settings.max_upload_mb)
 
-        goes_on = context.marks().takes_one_by_one
+        skips_large = context.marks().takes_one_by_one
         file = self._spool.begin(
-            limit_bytes=settings.max_upload_bytes, refuse=None if goes_on else refuse
+            limit_bytes=settings.max_upload_bytes, refuse=None if skips_large else refuse
         )
         return cast("IO[bytes]", file)
 

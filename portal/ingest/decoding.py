@@ -153,7 +153,9 @@ def _cut_off(encoding: str, data: bytes) -> DecodedText | None:
 
 
 def _with_damage(text: str, decoded: DecodedText, count: int) -> DecodedText:
-    warning = N_("bytes that are no character, shown as “�” in the text: %(count)s", count=count)
+    warning = N_(
+        "bytes that are not valid characters, shown as “�” in the text: %(count)s", count=count
+    )
     return DecodedText(text, decoded.encoding, (*decoded.warnings, warning))
 
 
@@ -181,7 +183,7 @@ def _without_nul(text: str, encoding: str) -> DecodedText | None:
         warnings.append(N_("U+0000 (NUL), shown as “�” in the text: %(count)s", count=nul_count))
     if controls := sorted(set(_CONTROL.findall(text))):
         named = ", ".join(f"U+{ord(control):04X}" for control in controls)
-        warnings.append(N_("control characters, which do not show: %(names)s", names=named))
+        warnings.append(N_("invisible control characters: %(names)s", names=named))
     name = codecs.lookup(encoding).name
     return DecodedText(text.replace("\0", "\ufffd"), name, tuple(warnings))
 

@@ -99,7 +99,7 @@ def _embeddings(own: Mapping[str, Any], model: Any) -> Embeddings | None:
     return embeddings
 
 
-class _Connected:
+class _ConfiguredStore:
     def __init__(
         self,
         config: Mapping[str, Any] | None = None,
@@ -138,7 +138,7 @@ class _Connected:
         )
 
 
-class VectorstoreConnector(_Connected):
+class VectorstoreConnector(_ConfiguredStore):
     """Connects to the collection that a configuration names."""
 
     def get_vectorstore(self) -> PostgresVectorStore | PortalVectorStore:
@@ -146,7 +146,7 @@ class VectorstoreConnector(_Connected):
         return self._open()
 
 
-class VectorStoreManager(_Connected):
+class VectorStoreManager(_ConfiguredStore):
     """Keeps the collection up to date with a folder of files."""
 
     def __init__(

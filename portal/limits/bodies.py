@@ -101,7 +101,7 @@ def init_app(app: Flask, settings: WebSettings) -> None:
         if not _is_worth_reading(wanted):
             return
         if _is_long():
-            with places.taken(*_places_wanted(settings)):
+            with places.taken(*_body_limits(settings)):
                 _read()
         else:
             _read()
@@ -137,7 +137,7 @@ def _is_worth_reading(view: Callable[..., Any]) -> bool:
     return found is not None and context.scope_of(view, request.method) in found.scopes
 
 
-def _places_wanted(settings: WebSettings) -> list[tuple[str, int]]:
+def _body_limits(settings: WebSettings) -> list[tuple[str, int]]:
     of_address = (f"address {callers.address()}", settings.bodies_per_address)
     if context.is_public():
         return [of_address, ("public", _MAX_PUBLIC_BODIES)]

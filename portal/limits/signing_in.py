@@ -69,7 +69,7 @@ def is_sign_in() -> bool:
 
 def limits() -> list[Limit]:
     return [
-        Limit(lambda: _allowed("sign_in"), key_function=_who_tries, scope="sign-in", shared=True),
+        Limit(lambda: _allowed("sign_in"), key_function=_attempt_key, scope="sign-in", shared=True),
         Limit(
             lambda: _allowed("sign_in_address", of_new_browsers=True),
             key_function=address,
@@ -116,7 +116,7 @@ def _allowed(name: str, *, of_new_browsers: bool = False) -> str:
     return str(getattr(settings, name))
 
 
-def _who_tries() -> str:
+def _attempt_key() -> str:
     """Return the key of the address and name together, so that one attacker locks out no others."""
     return _device() or _address_and_name()
 

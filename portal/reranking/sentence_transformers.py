@@ -115,9 +115,9 @@ def _check(model: Any, name: str) -> Any:
     )
     labels = getattr(model, "num_labels", 1)
     if makes_vectors or labels != 1:
-        what = N_("it only makes vectors")
+        what = N_("it only computes embeddings")
         if labels != 1:
-            what = N_("it tells %(count)s labels apart", count=labels)
+            what = N_("it is a classifier with %(count)s labels", count=labels)
         raise RerankerUnavailable(
             reason=N_(
                 "the model “%(name)s” is not a reranker: %(what)s. Set PORTAL_RERANK__MODEL to a "

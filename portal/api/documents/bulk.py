@@ -80,7 +80,7 @@ def apply(json_data: BulkBody) -> BulkResultModel:
     the others are listed. `read_again` accepts at most 1,000 failed documents.
     """
     if (json_data.ids is None) == (json_data.matching is None):
-        raise InvalidInput(reason=N_("give either ids or matching"))
+        raise InvalidInput(reason=N_("provide either ids or matching, not both"))
     if json_data.matching is not None:
         target = BulkTarget(None, json_data.matching.filters())
     else:

@@ -44,7 +44,7 @@ class PersonalTokenModel(ResponseModel):
     last_used_at: datetime | None = Field(description="to the minute; null if never")
 
 
-class MadeTokenModel(PersonalTokenModel):
+class CreatedTokenModel(PersonalTokenModel):
     token: str = Field(description="the token; shown once")
 
 
@@ -70,7 +70,7 @@ def list_tokens() -> PersonalTokenList:
     description=f"A user has at most {sessions.MAX_PERSONAL_TOKENS}; one more is 409.",
 )
 @require_recent_sign_in
-def create_token(json_data: TokenBody) -> MadeTokenModel:
+def create_token(json_data: TokenBody) -> CreatedTokenModel:
     """Create a personal access token.
 
     Requires a token from signing in; personal tokens cannot create tokens.
@@ -82,7 +82,7 @@ def create_token(json_data: TokenBody) -> MadeTokenModel:
         ttl_s=json_data.expires_in_days * DAY_S,
         scopes=json_data.scopes,
     )
-    return MadeTokenModel.of(_model(made), token=secret)
+    return CreatedTokenModel.of(_model(made), token=secret)
 
 
 @blueprint.delete("/<uuid:token_id>", errors=(403, 404))

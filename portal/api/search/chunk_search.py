@@ -92,7 +92,7 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
     query = json_data.query
     if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
         raise InvalidInput(
-            reason=N_("a fuzzy query has %(min)s letters or more", min=_MIN_FUZZY_LENGTH)
+            reason=N_("a fuzzy query needs at least %(min)s letters", min=_MIN_FUZZY_LENGTH)
         )
     found = chunk_search.by_words(
         *context.caller(),

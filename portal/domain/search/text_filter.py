@@ -30,10 +30,10 @@ def parse_text_filter(value: Any) -> TextFilter | None:
 def _parse(value: Any, nesting: int) -> TextFilter:
     if not nesting:
         raise InvalidInput(
-            reason=N_("a filter of texts is nested at most %(max)s deep", max=MAX_NESTING)
+            reason=N_("a text filter is nested at most %(max)s deep", max=MAX_NESTING)
         )
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise InvalidInput(reason=N_("a filter of texts is an object with one operator"))
+        raise InvalidInput(reason=N_("a text filter must be an object with one operator"))
     ((operator, operand),) = value.items()
     if operator in {"$contains", "$not_contains"}:
         return TextCondition(_words(operand), is_negated=operator == "$not_contains")
@@ -54,7 +54,7 @@ def _parse(value: Any, nesting: int) -> TextFilter:
 def _words(operand: Any) -> str:
     if not isinstance(operand, str) or not 0 < len(operand) <= MAX_WORDS_LENGTH:
         raise InvalidInput(
-            reason=N_("a filter of texts looks for 1 to %(max)s characters", max=MAX_WORDS_LENGTH)
+            reason=N_("a text filter looks for 1 to %(max)s characters", max=MAX_WORDS_LENGTH)
         )
     check_text(operand)
     return operand

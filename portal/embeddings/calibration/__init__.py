@@ -108,7 +108,7 @@ class Calibration:
         """Return whether the model's background is known."""
         return self._background is not None
 
-    def _knows_length(self, dimensions: int) -> bool:
+    def _fits_length(self, dimensions: int) -> bool:
         """Return whether the background has vectors of this length.
 
         An endpoint may have returned others when it was embedded.
@@ -170,7 +170,7 @@ class Calibration:
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
         """Return statistics of a question's vector (unit length); one product with 128 vectors."""
         language = detect_language(query)
-        if not self._knows_length(len(query_vector)):
+        if not self._fits_length(len(query_vector)):
             return uncorrected(query_vector, query)
         corrected = self._corrected(query_vector, language)
         norm = float(np.linalg.norm(corrected))

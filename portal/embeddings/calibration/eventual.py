@@ -55,7 +55,7 @@ class EventualCalibration(Calibration):
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
         # The model has just embedded the question, so it is available again. A background of
         # another length was embedded before the right length was known.
-        if self.ready and not self._knows_length(len(query_vector)):
+        if self.ready and not self._fits_length(len(query_vector)):
             self._background = None
         self._try()
         return super().query_statistics(query_vector, query)

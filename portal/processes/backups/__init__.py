@@ -48,7 +48,9 @@ def take(
     lock = _choose_lock(settings, encrypt=encrypt, passphrase_file=passphrase_file)
     with _until_terminated():
         path = path.expanduser().absolute()
-        manifest = writing.write(settings, path, force=force, lock=lock, note=_Pace("written").note)
+        manifest = writing.write(
+            settings, path, force=force, lock=lock, note=_ProgressReport("written").note
+        )
     size = path.stat().st_size / _MEGABYTE
     kind = "encrypted and checked" if lock else "checked"
     click.echo(
@@ -81,7 +83,7 @@ def put_back(
     """Restore a backup and report its contents; a rehearsal restores into a portal of its own."""
     key = encryption.read_key(identity=identity, passphrase_file=passphrase_file)
     began = time.monotonic()
-    path, note = path.expanduser().absolute(), _Pace("read").note
+    path, note = path.expanduser().absolute(), _ProgressReport("read").note
     with _until_terminated():
         if is_rehearsal:
             manifest = rehearsing.rehearse(settings, path, key=key, report=_report, note=note)
@@ -107,7 +109,7 @@ def _report(line: str) -> None:
     click.echo(f"  {line} …", err=True)
 
 
-class _Pace:
+class _ProgressReport:
     """A progress report at intervals."""
 
     def __init__(self, verb: str) -> None:

@@ -141,7 +141,7 @@ def _check(new: Sequence[NewChunk]) -> None:
         if not has_visible_text(chunk.content) or len(chunk.content) > MAX_CONTENT_CHARACTERS:
             raise InvalidInput(
                 reason=N_(
-                    "a passage has 1 to %(max)s characters, and some of them show",
+                    "a passage must have 1 to %(max)s characters, at least one of them visible",
                     max=MAX_CONTENT_CHARACTERS,
                 )
             )

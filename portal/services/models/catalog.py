@@ -170,7 +170,7 @@ def ensure_serving(services: Services) -> RegisteredModel:
     nothing, register and activate the configured one."""
     with services.database.begin() as session:
         active = registry.find_active(session)
-        if active is not None and not _gives_way(session, services, active):
+        if active is not None and not _is_replaceable(session, services, active):
             return active
     source = source_of(services.settings.embedding, services.embedder)
     return switches.with_lock_retries(
@@ -178,7 +178,7 @@ def ensure_serving(services: Services) -> RegisteredModel:
     )
 
 
-def _gives_way(session: Session, services: Services, active: RegisteredModel) -> bool:
+def _is_replaceable(session: Session, services: Services, active: RegisteredModel) -> bool:
     name = services.embedder.name
     if active.name == name or registry.find_model(session, name) is not None:
         return False
@@ -188,7 +188,7 @@ def _gives_way(session: Session, services: Services, active: RegisteredModel) ->
 def _adopt(session: Session, services: Services, source: ModelSource) -> RegisteredModel:
     registry.lock_registry(session)
     active = registry.find_active(session)
-    if active is not None and _gives_way(session, services, active):
+    if active is not None and _is_replaceable(session, services, active):
         switches.drop_model(session, active)
     axis = services.calibration.language_axis
     registry.ensure_model(session, source, services.settings.search, axis=axis)

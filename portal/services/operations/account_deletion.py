@@ -28,7 +28,9 @@ def delete_account(
         require_admin(actor)
     elif documents is DocumentFate.TRANSFER:
         # A user must not be able to push documents on another one.
-        raise InvalidInput(reason=N_("an administrator transfers documents to another user"))
+        raise InvalidInput(
+            reason=N_("only an administrator can transfer documents to another user")
+        )
     with services.database.begin() as session:
         # Users who create folders lock the tree and then their own row.
         folder_store.lock_tree(session)
@@ -115,7 +117,7 @@ def _find_new_owner(
     else:
         heir = account_store.first_active_admin(session, other_than=row.id)
     if heir is None or heir.id == row.id:
-        raise InvalidInput(reason=N_("documents are transferred to another account"))
+        raise InvalidInput(reason=N_("choose another account to transfer the documents to"))
     # It must not be deleted at the same time.
     account_store.lock_user(session, heir.id)
     return heir

@@ -92,8 +92,8 @@ def show_state() -> Answer:
     return fragments((_BELL, {"bell": found}), (_COUNT, {"bell": found, "out_of_band": True}))
 
 
-@blueprint.post("/tell")
-def tell() -> Answer:
+@blueprint.post("/deliver")
+def deliver() -> Answer:
     """Return notes that were not shown yet; another page that asks gets none of them."""
     if not wants_fragment():
         return see_other(url_for("notifications.index"))

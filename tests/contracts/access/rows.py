@@ -176,7 +176,7 @@ ROWS: dict[str, Row] = {
     "jobs.retry_failed": Row(PEOPLE, 202, WRITE),
     "notifications.index": Row(PEOPLE, 200),
     "notifications.show_state": Row(PEOPLE, 200),
-    "notifications.tell": Row(PEOPLE, 303, WRITE),
+    "notifications.deliver": Row(PEOPLE, 303, WRITE),
     "notifications.open_one": Row(OWN, 303, WRITE),
     "notifications.mark_read": Row(PEOPLE, 303, WRITE),
     "notifications_api.list_notifications": Row(PEOPLE, 200),

@@ -215,8 +215,8 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     read(portal, store(portal, "bl<a>nk", ada, "\n \n"))
     page = client.get("/documents", headers=headers).get_data(as_text=True)
     assert 'data-unread="1"' in page
-    assert 'hx-post="/notifications/tell"' in page
-    answer = client.post("/notifications/tell", headers=headers | HTMX)
+    assert 'hx-post="/notifications/deliver"' in page
+    answer = client.post("/notifications/deliver", headers=headers | HTMX)
     assert messages(answer) == ["Your files: 4 ready, 1 failed."]
     (batch,) = notifications.list_batches(portal.services, ada).items
     assert (batch.ready, batch.failed) == (4, 1)
@@ -226,9 +226,9 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     assert notifications.state(portal.services, ada).unread == 0
     headers_of_eve = portal.headers(portal.user("eve"))
     assert client.get(opened.headers["Location"], headers=headers_of_eve).status_code == 404
-    again = client.post("/notifications/tell", headers=headers | HTMX)
+    again = client.post("/notifications/deliver", headers=headers | HTMX)
     assert (again.status_code, again.get_data()) == (204, b"")
-    assert 'hx-post="/notifications/tell"' not in client.get("/search", headers=headers).get_data(
+    assert 'hx-post="/notifications/deliver"' not in client.get("/search", headers=headers).get_data(
         as_text=True
     )
 
@@ -241,7 +241,7 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     for document in waiting[1:]:
         read(portal, document)
     bell = client.get("/notifications/state?known=1.3", headers=headers | HTMX)
-    assert 'hx-post="/notifications/tell"' in bell.get_data(as_text=True)
+    assert 'hx-post="/notifications/deliver"' in bell.get_data(as_text=True)
 
 
 def test_list_is_paged_filtered_and_read(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:

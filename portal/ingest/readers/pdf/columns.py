@@ -52,7 +52,7 @@ class _Row:
     size: float
     cells: list[_Cell] = field(default_factory=list)
 
-    def goes_on(self, cell: _Cell, baseline: float, size: float) -> bool:
+    def continues(self, cell: _Cell, baseline: float, size: float) -> bool:
         """Return whether a word that follows in the file stands further right on the same line."""
         is_level = abs(self.baseline - baseline) <= _MAX_SHIFT * size
         return is_level and cell.left >= self.cells[-1].right - size
@@ -164,7 +164,7 @@ def _rows(characters: Characters, lines: Sequence[re.Match[str]]) -> Iterator[_R
                 return
             left, right, baseline = characters.place(word.start(), word.end() - 1)
             cell = _Cell(word.group(), left, right)
-            if row is None or not row.goes_on(cell, baseline, size):
+            if row is None or not row.continues(cell, baseline, size):
                 if row:
                     yield row
                 row = _Row(baseline, size, [cell])

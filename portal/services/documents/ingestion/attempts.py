@@ -172,7 +172,7 @@ def hand_back(
             job.attempts -= 1
             session.flush()
             name = queue.SLOW_QUEUE if is_slow else None
-            queue.enqueue(session, job_id, goes_on=True, name=name)
+            queue.enqueue(session, job_id, is_continued=True, name=name)
 
 
 def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
@@ -216,7 +216,7 @@ def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | Non
 def _schedule_retry(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
     job.error = failure.as_json()
     session.flush()
-    queue.enqueue(session, job.id, wait_s=wait_s, goes_on=True)
+    queue.enqueue(session, job.id, wait_s=wait_s, is_continued=True)
     document = document_store.get_document(session, job.document_id)
     if document is not None and document.current_job_id is None:
         document_store.set_status(session, document.id, DocumentStatus.QUEUED)

@@ -45,14 +45,14 @@ _TAKE_TURN = text(
                 WHERE d.owner_id = (SELECT owner_id FROM documents WHERE id = jobs.document_id)
                   AND j.status IN ('queued', 'processing') AND j.id <> :job_id
                   AND d.deleted_at IS NULL
-            ) * CAST(NOT :goes_on AS int),
+            ) * CAST(NOT :is_continued AS int),
             (
                 SELECT coalesce(min(j.turn), 0) FROM jobs j
                 JOIN documents d ON d.id = j.document_id
                 WHERE d.deleted_at IS NULL AND j.id <> :job_id
                   AND j.status = 'queued' AND coalesce(j.retry_at <= now(), true)
             ),
-            turn * CAST(:goes_on AS int)
+            turn * CAST(:is_continued AS int)
         )
     WHERE id = :job_id
     RETURNING turn, retry_at
@@ -130,16 +130,17 @@ def enqueue(
     job_id: UUID,
     *,
     wait_s: float | None = None,
-    goes_on: bool = False,
+    is_continued: bool = False,
     name: str | None = None,
 ) -> None:
     """Queue a job on the current connection, so that a rollback removes the entry. Without `name`
-    it goes to the queue for its size. It is due after `wait_s`. A job that `goes_on` after it made
-    room for others runs after one entry of each other user, not after all of the same user."""
+    it goes to the queue for its size. It is due after `wait_s`. A job that `is_continued`, after it
+    made room for others, runs after one entry of each other user, not after all of the same user.
+    """
     if name is None:
         name = SMALL_QUEUE if _is_small(session, job_id) else QUEUE_NAME
     turn, due = session.execute(
-        _TAKE_TURN, {"job_id": job_id, "wait_s": wait_s, "goes_on": goes_on}
+        _TAKE_TURN, {"job_id": job_id, "wait_s": wait_s, "is_continued": is_continued}
     ).one()
     defer(session, name, INDEX_TASK, {"job_id": str(job_id)}, priority=-turn, at=due)
 

@@ -167,7 +167,9 @@ class Downloader:
     def _count_page(self, host: str) -> None:
         max_pages = self._settings.max_pages
         if self._pages[host] >= max_pages:
-            raise _unavailable(N_("one run gets %(max)s pages from a server", max=max_pages))
+            raise _unavailable(
+                N_("one run loads at most %(max)s pages from a server", max=max_pages)
+            )
         self._pages[host] += 1
 
     def _check_limits(self, host: str) -> None:
@@ -177,7 +179,9 @@ class Downloader:
                 N_("its server is too busy or does not answer; it is tried again in the next run")
             )
         if self._bytes[host] >= settings.max_mb * _MB:
-            raise _unavailable(N_("one run takes %(max)s MB from a server", max=settings.max_mb))
+            raise _unavailable(
+                N_("one run loads at most %(max)s MB from a server", max=settings.max_mb)
+            )
 
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds

@@ -180,7 +180,7 @@ def test_file_that_was_moved_since_it_was_chosen_is_chosen_again(
     expect(portal.page.get_by_test_id("retry-upload")).to_be_hidden()
 
 
-def test_folder_says_what_it_left_out_and_how_many_wait(
+def test_folder_upload_reports_skipped_and_queued_files(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()

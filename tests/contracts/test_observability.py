@@ -70,7 +70,7 @@ def base_name(name: str, known: dict[str, tuple[str, set[str]]]) -> str:
     return base if known.get(base, ("", set()))[0] == "histogram" else name
 
 
-def test_dashboard_and_alerts_name_metrics_and_labels_that_there_are(
+def test_dashboard_and_alerts_use_existing_metrics_and_labels(
     known: dict[str, tuple[str, set[str]]],
 ) -> None:
     all_expressions = list(expressions())

@@ -157,7 +157,7 @@ def test_every_parameter_example_fits(spec: dict[str, Any]) -> None:
                 assert jsonschema_rs.is_valid(schema, parameter["example"]), (name, parameter)
 
 
-def test_every_change_of_rights_shows_that_it_may_ask_for_the_password(
+def test_every_change_of_rights_documents_the_password_prompt(
     client: FlaskClient, spec: dict[str, Any]
 ) -> None:
     described = {operation["operationId"] for _, _, operation in operations(spec)}

@@ -73,7 +73,7 @@ def test_every_route_has_a_row_and_every_row_a_route(world: World) -> None:
         assert len((rule.methods or set()) - {"HEAD", "OPTIONS"}) == 1, rule
 
 
-def test_views_say_of_themselves_what_their_rows_say(world: World) -> None:
+def test_marks_of_views_match_the_access_table(world: World) -> None:
     for rule, row in rows_of(world.app):
         view = world.app.view_functions[rule.endpoint]
         assert marks_of(view).is_public == (row.who is ALL), rule.endpoint
@@ -145,7 +145,7 @@ def test_ordinary_users_are_no_administrators(world: World) -> None:
 
 
 @pytest.mark.parametrize("scope", [READ, WRITE])
-def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> None:
+def test_personal_token_is_limited_to_its_scope(world: World, scope: Scope) -> None:
     """Check the tokens of ada and of an administrator on every route that a session may use."""
     ours, administrators = (world.personal(user, scope) for user in (world.ada, world.portal.admin))
     allowed = {READ} if scope is READ else {READ, WRITE}

@@ -105,7 +105,7 @@ def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
     assert conversations.messages(services, portal.admin, talk)[1].content == first.content
 
 
-def test_answer_of_a_model_that_was_shown_what_is_off_by_now_is_kept_out_too(
+def test_answer_based_on_a_disabled_document_is_left_out_of_the_history(
     portal: Portal, talk
 ) -> None:
     """The model may repeat what it read in the history while citing another document."""

@@ -118,7 +118,9 @@ def test_foreign_and_missing_things_are_not_found(ada: Desk, portal: Portal) -> 
         assert session.execute(text("SELECT count(*) FROM conversations")).scalar() == 0
 
 
-def test_asking_about_this_leaves_nothing_until_it_is_asked(ada: Desk, portal: Portal) -> None:
+def test_asking_about_a_document_stores_nothing_before_the_question(
+    ada: Desk, portal: Portal
+) -> None:
     archive = folders.create_folder(portal.services, ada.user, name="Archive")
     one = ada.add("One", tag="2026")
     about = f"/chat?document={one}"

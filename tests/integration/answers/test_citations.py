@@ -114,9 +114,7 @@ def test_trashed_document_still_shows_what_was_cited(portal: Portal) -> None:
     assert again(portal, answer, ada).state is SourceState.CURRENT
 
 
-def test_purge_leaves_that_it_was_cited_and_none_of_its_words(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_purge_keeps_the_citation_without_its_words(client: FlaskClient, portal: Portal) -> None:
     document = portal.add(LEAVE, title="Leave policy")
     said = f"> {SENTENCE} [1]\n\nIn short: half a month [1]."
     answer = cite(portal, said)
@@ -239,7 +237,7 @@ def test_citation_outlives_even_the_row_of_its_document(portal: Portal) -> None:
     assert (citation.state, citation.document_id, citation.excerpt) == (SourceState.GONE, None, "")
 
 
-def test_document_made_private_is_gone_for_who_may_not_see_it(portal: Portal) -> None:
+def test_document_made_private_disappears_for_others(portal: Portal) -> None:
     document, ada = portal.add(LEAVE), portal.user("ada")
     answer = cite(portal, user=ada)
     mine = cite(portal)

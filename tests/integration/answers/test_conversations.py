@@ -165,7 +165,7 @@ def test_reader_who_leaves_stops_the_answer(
     assert (stored[1]["status"], stored[1]["content"].strip()) == ("stopped", "One")
 
 
-def test_odd_characters_come_through_or_are_replaced(
+def test_unusual_characters_are_kept_or_replaced(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     portal.add(LEAVE)
@@ -263,7 +263,7 @@ def test_conversation_is_invisible_to_other_users(
             assert got.status_code == 404, path
 
 
-def test_feedback_is_kept_taken_back_and_only_of_answers(
+def test_feedback_is_stored_removed_and_limited_to_answers(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     portal.add(LEAVE)

@@ -101,7 +101,7 @@ def test_conversations_are_erased_after_the_days_of_the_setting_unless_pinned(
     assert ids(portal) == [pinned]
 
 
-def test_pinned_conversations_are_listed_apart_and_bounded(
+def test_pinned_conversations_are_listed_separately_and_limited(
     portal: Portal, talk: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services, admin = portal.services, portal.admin

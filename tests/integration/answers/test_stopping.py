@@ -48,7 +48,7 @@ def test_closing_an_unread_stream_stops_the_answer(portal: Portal, talk) -> None
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
+def test_answer_that_cannot_be_finished_ends_at_once(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, is_left: bool
 ) -> None:
     monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)

@@ -202,7 +202,7 @@ def test_nothing_waits_while_a_worker_builds(engine: Engine) -> None:
     assert bm25.repair(engine).state == "ready"
 
 
-def test_a_start_that_waits_is_in_no_build_s_way(engine: Engine) -> None:
+def test_waiting_start_does_not_block_a_build(engine: Engine) -> None:
     key = {"key": locks.KEYWORD_INDEX}
     waiting = (
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%advisory_lock%'"
@@ -342,7 +342,7 @@ def test_a_damaged_index_is_rebuilt(own_server: EmbeddedPostgres, engine: Engine
     assert search(engine, "罕见") == before
 
 
-def test_inserts_that_were_rolled_back_are_noticed_at_the_next_start(engine: Engine) -> None:
+def test_rolled_back_inserts_are_detected_at_the_next_start(engine: Engine) -> None:
     bm25.repair(engine)
     with engine.connect() as connection:
         connection.execute(

@@ -81,7 +81,7 @@ def test_connection_that_was_cut_between_two_statements_does_not_answer(
         assert send(session, "SELECT 1") == [1]
 
 
-def test_name_is_held_at_a_server_that_answers_in_time_or_not_at_all(
+def test_locks_are_held_on_a_responsive_server_or_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A frozen server still accepts connections but does not respond."""
@@ -93,7 +93,7 @@ def test_name_is_held_at_a_server_that_answers_in_time_or_not_at_all(
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_statement_that_takes_too_long_is_no_answer(database: Database, send: Send) -> None:
+def test_statement_timeout_is_reported(database: Database, send: Send) -> None:
     def send_in_a_hurry(session: Session) -> None:
         session.execute(text("SET statement_timeout = '50ms'"))
         try:
@@ -151,7 +151,7 @@ def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
 
 
 @pytest.mark.parametrize("send", [by_driver, in_pipeline])
-def test_statement_that_is_wrong_is_no_fault_of_the_server(database: Database, send: Send) -> None:
+def test_invalid_statement_is_not_reported_as_an_outage(database: Database, send: Send) -> None:
     with pytest.raises(DivisionByZero), database.read() as session:
         send(session, "SELECT 1 / 0")
 

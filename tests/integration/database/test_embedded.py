@@ -74,7 +74,7 @@ def test_settings_follow_the_memory(memory_mib: int, buffers: str, maintenance: 
     assert (settings["shared_buffers"], settings["maintenance_work_mem"]) == (buffers, maintenance)
 
 
-def test_the_other_packages_old_pgvector_is_never_used(server: EmbeddedPostgres) -> None:
+def test_bundled_pgvector_of_pgserver_is_never_used(server: EmbeddedPostgres) -> None:
     ask(server.url(), "CREATE EXTENSION IF NOT EXISTS vector")
     version = ask(server.url(), "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     assert version == "0.8.6"

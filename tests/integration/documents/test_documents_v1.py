@@ -102,9 +102,7 @@ def test_document_that_was_not_read_yet_has_no_text_to_give(portal: Portal) -> N
     assert client.get(path).json["body"] == "still queued"
 
 
-def test_list_pages_through_exactly_the_documents_that_have_a_text_to_give(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_list_pages_through_all_documents_with_text(client: FlaskClient, portal: Portal) -> None:
     owner, reader = portal.user("owner"), portal.user("reader")
     shown = [portal.add(f"text {n}", name=f"{n}.txt", owner=owner) for n in range(5)]
     portal.add("secret", name="s.txt", owner=owner, visibility=Visibility.PRIVATE)
@@ -196,7 +194,7 @@ def test_final_score_is_exactly_the_weighted_sum_of_the_scores_shown(
         assert scores == sorted(scores, reverse=True)
 
 
-def test_same_search_gives_the_same_answer_in_every_way_to_ask(
+def test_all_entry_points_of_a_search_return_the_same_answer(
     client: FlaskClient, portal: Portal, filled: dict[str, DocumentSummary]
 ) -> None:
     asked = [search(client, portal, limit=5) for _ in range(3)]

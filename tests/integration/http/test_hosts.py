@@ -87,7 +87,7 @@ def test_a_refusal_says_what_to_do(client: FlaskClient) -> None:
     assert f"//{EVIL}" not in page.text
 
 
-def test_the_address_that_a_connection_came_to_is_taken(client: FlaskClient) -> None:
+def test_address_of_the_connection_is_an_accepted_host(client: FlaskClient) -> None:
     here = {"gunicorn.socket": Connection(("192.0.2.7", 8000))}
     assert status(client, "192.0.2.7:8000", **here) == 200
     assert status(client, "192.0.2.8:8000", **here) == 400
@@ -132,7 +132,7 @@ def test_a_name_that_is_none_stops_the_start(value: str) -> None:
         load_settings(trusted_hosts=value)
 
 
-def test_a_forwarded_host_counts_from_our_proxy_alone(
+def test_forwarded_host_is_read_from_a_trusted_proxy_only(
     open_portal: Callable[..., tuple[Portal, Flask]],
 ) -> None:
     headers = {"Host": "localhost", "X-Forwarded-Host": EVIL}
@@ -152,7 +152,7 @@ def invitation_link(portal: Portal, app: Flask, **headers: str) -> str:
     return found[1]
 
 
-def test_an_invitation_begins_with_the_public_address(
+def test_invitation_link_begins_with_the_public_address(
     open_portal: Callable[..., tuple[Portal, Flask]],
 ) -> None:
     portal, app = open_portal(public_url=PUBLIC)

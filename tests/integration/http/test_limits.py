@@ -101,7 +101,7 @@ def held_open(open_portal) -> Callable[..., tuple[list[int], list[int]]]:
     return ask
 
 
-def test_burst_of_the_table_is_what_an_endpoint_works_on_at_the_same_moment(held_open) -> None:
+def test_burst_limits_concurrent_requests_of_an_endpoint(held_open) -> None:
     together, later = held_open(5)
     assert together == [200] * 3 + [429] * 2
     assert later == [200]
@@ -329,7 +329,7 @@ def test_a_note_that_was_made_up_is_worth_nothing(open_portal) -> None:
     assert answers == [401] * 5 + [429]
 
 
-def test_success_is_not_counted_and_a_refusal_is_not_prolonged(open_portal) -> None:
+def test_success_is_not_counted_and_a_refusal_does_not_extend_the_window(open_portal) -> None:
     _, client = open_portal()
     assert guesses(client, 9) == [401] * 9
     assert {sign_in(client, "admin", PASSWORD).status_code for _ in range(5)} == {200}
@@ -339,7 +339,7 @@ def test_success_is_not_counted_and_a_refusal_is_not_prolonged(open_portal) -> N
     assert first["X-RateLimit-Reset"] == again["X-RateLimit-Reset"]
 
 
-def test_names_do_not_show_in_what_is_counted(open_portal) -> None:
+def test_counter_keys_contain_no_names(open_portal) -> None:
     _, client = open_portal()
     with client.application.test_request_context(
         "/api/auth/token", method="POST", json={"username": "my password", "password": "x"}

@@ -46,7 +46,7 @@ SLACK_S = 2.0
 # --- places ---------------------------------------------------------------------------------------
 
 
-def test_few_requests_wait_and_the_rest_are_refused_at_once() -> None:
+def test_queue_of_requests_is_bounded_and_the_rest_are_refused() -> None:
     places = Places(WebSettings(requests_at_once=2, requests_waiting=1, patience_s=30))
     assert places.take()
     assert places.take()

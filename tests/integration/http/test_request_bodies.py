@@ -157,7 +157,7 @@ def test_compressed_bodies_are_refused(client: FlaskClient, headers: dict[str, s
     assert plain.status_code == 200
 
 
-def test_forms_and_query_strings_have_so_many_fields(client: FlaskClient, portal: Portal) -> None:
+def test_fields_of_forms_and_query_strings_are_limited(client: FlaskClient, portal: Portal) -> None:
     fields = "&".join(f"f{number}=" for number in range(MAX_FIELDS + 1))
     form = client.post("/login", data=fields, content_type="application/x-www-form-urlencoded")
     assert form.status_code == 413

@@ -239,7 +239,7 @@ def test_import_uses_data_dir_and_early_ctrl_c_exits_130(
 
 @pytest.mark.parametrize("url", ["postgresql://u@127.0.0.1:1/x", "garbage", "mysql://x/y"])
 @pytest.mark.parametrize("command", ["doctor", "models", "token"])
-def test_database_that_is_not_there_is_one_line(
+def test_missing_database_is_reported_in_one_line(
     run, monkeypatch: pytest.MonkeyPatch, url: str, command: str
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", url)

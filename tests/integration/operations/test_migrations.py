@@ -21,7 +21,7 @@ LEFT = """
 """
 
 
-def test_down_to_nothing_and_up_again_leaves_models_and_schema_in_step(database_url: str) -> None:
+def test_migrating_down_to_base_and_up_again_matches_the_models(database_url: str) -> None:
     migrations.migrate(database_url, "base")
     engine = create_engine(database_url)
     with engine.connect() as connection:

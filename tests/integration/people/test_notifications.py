@@ -228,9 +228,9 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     assert client.get(opened.headers["Location"], headers=headers_of_eve).status_code == 404
     again = client.post("/notifications/deliver", headers=headers | HTMX)
     assert (again.status_code, again.get_data()) == (204, b"")
-    assert 'hx-post="/notifications/deliver"' not in client.get("/search", headers=headers).get_data(
-        as_text=True
-    )
+    assert 'hx-post="/notifications/deliver"' not in client.get(
+        "/search", headers=headers
+    ).get_data(as_text=True)
 
     # An import is announced in one message, at its end.
     waiting = [store(portal, f"import {number}", ada) for number in range(MANY_IN_WORK + 1)]

@@ -63,7 +63,7 @@ def ada(portal: Portal) -> User:
     return accounts.find_user(portal.services, "ada")
 
 
-def test_first_passkey_brings_recovery_codes_and_turns_the_second_step_on(
+def test_first_passkey_creates_recovery_codes_and_enables_the_second_step(
     app: Flask, owner: Browser
 ) -> None:
     assert len(recovery_codes(add_passkey(owner, Authenticator(), "Laptop"))) == 10

@@ -170,7 +170,7 @@ def test_only_a_sign_in_earns_a_device_cookie(
     assert cookies.DEVICE not in str(answer.headers.getlist("Set-Cookie"))
 
 
-def test_asking_for_options_makes_no_address_known(anonymous: FlaskClient) -> None:
+def test_options_request_does_not_make_an_address_known(anonymous: FlaskClient) -> None:
     """100 guesses an hour lock a name; only an address that has signed in gets more."""
     for n in range(100):
         send(anonymous, body("admin", f"{n}"), "application/json", f"192.0.2.{n}")

@@ -121,7 +121,7 @@ def switch_to_endpoint(portal: Portal, url: str) -> None:
     switching.switch(services, model.name)
 
 
-def test_dead_endpoint_of_the_model_that_serves_is_reported_though_another_is_configured(
+def test_dead_endpoint_of_the_active_model_is_reported_although_another_is_configured(
     portal: Portal,
 ) -> None:
     portal.add("The office closes at six.")

@@ -83,7 +83,7 @@ def test_similarity_threshold_holds_where_a_request_does_not_say(
 
 
 @needs_bm25
-def test_hybrid_settings_hold_until_an_administrator_decides_otherwise(
+def test_hybrid_settings_apply_until_an_administrator_overrides_them(
     make_services: Callable[..., Services], portal: Portal
 ) -> None:
     portal.add("Annual leave")
@@ -217,7 +217,7 @@ def test_weights_say_how_much_a_word_of_the_title_counts(
     assert titles_by_words("heron", weights=(1.0, 0.4, 0.2, 0.1)) == ["Birds", "Heron"]
 
 
-def test_normalization_says_how_much_long_chunks_are_held_back(
+def test_normalization_controls_the_penalty_of_long_chunks(
     portal: Portal, titles_by_words: Callable[..., list[str]]
 ) -> None:
     portal.add("A heron.", title="Short")

@@ -51,7 +51,7 @@ def _core_mb() -> float:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sizes are those of the wheels for Linux")
-def test_core_takes_what_the_readme_and_run_say() -> None:
+def test_installed_size_of_core_matches_the_readme_and_run() -> None:
     first_lines = "\n".join((PROJECT / "README.md").read_text(encoding="utf-8").splitlines()[:12])
     claimed = int(re.search(r"about (\d+) MB", first_lines)[1])  # type: ignore[index]
     measured = _core_mb() + VENV_MB

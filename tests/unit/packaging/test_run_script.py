@@ -45,7 +45,7 @@ def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_old_pythons_can_read_it_as_far_as_what_they_are_reported() -> None:
+def test_old_pythons_parse_the_script_up_to_the_version_check() -> None:
     tree = ast.parse(RUN.read_text(encoding="utf-8"), feature_version=(3, 5))
     checked_at = next(i for i, node in enumerate(tree.body) if isinstance(node, ast.If))
     before = [node for node in tree.body[:checked_at] if isinstance(node, ast.Import)]

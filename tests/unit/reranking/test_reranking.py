@@ -73,7 +73,7 @@ def test_equal_scores_stay_in_the_order_of_fusion():
     ],
     ids=str,
 )
-def test_nonsense_leaves_the_order_of_fusion_and_is_marked(answer):
+def test_invalid_scores_leave_the_order_of_fusion_and_are_reported(answer):
     found = rerank(services(Giving(answer)), "q", CANDIDATES)
     assert (found.order, found.scores) == ((0, 1, 2, 3), (None,) * 4)
     assert found.degraded == (CODE,)

@@ -100,7 +100,7 @@ def test_caller_with_less_time_than_the_running_call_does_not_wait_longer(model)
         assert first.result() == [1]
 
 
-def test_model_that_fails_again_and_again_rests_and_then_gets_another_chance(model):
+def test_model_that_keeps_failing_is_paused_and_then_retried(model):
     now = [100.0]
     boxed = TimeBoxed(model, clock=lambda: now[0])
     model.error = ValueError("no such tensor")

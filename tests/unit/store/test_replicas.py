@@ -167,7 +167,7 @@ def test_most_advanced_replica_replaces_a_lost_primary() -> None:
     assert lost(World(few, most)).replicas.stand_in() is most
 
 
-def test_a_replica_that_lacks_what_the_primary_had_a_second_before_does_not_stand_in() -> None:
+def test_replica_that_lags_by_more_than_a_second_does_not_replace_the_primary() -> None:
     """It could show what was taken away: a membership, a document, a token."""
     behind = Server(position=100)
     world = World(behind, position=100)
@@ -222,7 +222,7 @@ def test_a_primary_that_answers_again_ends_the_outage() -> None:
     assert world.replicas.choose() is world.servers[0]
 
 
-def test_states_say_how_far_behind_each_server_is() -> None:
+def test_replica_states_report_the_lag_of_each_server() -> None:
     world = World(Server(position=100), Server(position=40))
     # Behind is one that a request has waited for in vain.
     assert world.replicas.states() == [("ok", 0), ("ok", 60)]

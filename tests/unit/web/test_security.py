@@ -125,7 +125,7 @@ def test_a_wrong_method_says_which_are_right(app):
     assert "POST" in answer.headers["Allow"]
 
 
-def test_static_files_are_kept_only_under_todays_address(app):
+def test_static_files_are_cached_under_their_current_address_only(app):
     client = app.test_client()
     page = client.get("/login").text
     current = re.search(r'href="(/static/[^"]+app\.css)"', page)[1]

@@ -86,9 +86,7 @@ def test_unread_answer_is_stopped_by_a_button(chat: Chat, script: SaysWhatIsWrit
     assert chat.messages(address)[1].status is MessageStatus.STOPPED
 
 
-def test_retry_and_edit_take_the_place_of_what_was_there(
-    chat: Chat, script: SaysWhatIsWritten
-) -> None:
+def test_retry_and_edit_replace_the_previous_answer(chat: Chat, script: SaysWhatIsWritten) -> None:
     address = chat.begin()
     chat.ask(address)
     question, answer = chat.messages(address)

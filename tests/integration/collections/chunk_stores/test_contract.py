@@ -142,7 +142,7 @@ def test_2_1_and_2_4_environment_turns_it_on_by_three_words_and_off_by_all_other
     assert [value for value, is_enabled in enabled.items() if is_enabled] == ["true", "1", "YES"]
 
 
-def test_2_and_6_1_switched_off_only_meaning_is_searched(world: World) -> None:
+def test_2_and_6_1_disabled_hybrid_searches_by_meaning_only(world: World) -> None:
     store = world.filled(hybrid=False)
     assert not store.is_hybrid_search_enabled()
     assert (store.status.is_requested, store.status.reason) == (False, None)

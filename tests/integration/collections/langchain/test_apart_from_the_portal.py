@@ -69,7 +69,7 @@ def test_the_portal_s_models_are_its_own(portal: Portal, others: PostgresVectorS
         assert [count for _model, count in counts] == [1, 30]
 
 
-def test_the_portal_s_documents_are_in_no_collection(
+def test_collections_exclude_the_documents_of_the_portal(
     portal: Portal, others: PostgresVectorStore
 ) -> None:
     document = portal.add("Quarterly report of the portal.")
@@ -102,7 +102,7 @@ def test_serving_needs_no_langchain() -> None:
 
 
 @pytest.mark.parametrize("module", ["langchain", "langchain.store", "connectors"])
-def test_without_the_extra_an_import_names_it(module: str) -> None:
+def test_import_without_the_extra_names_it(module: str) -> None:
     script = (
         "import sys\nsys.modules['langchain_core'] = None\n"
         "import portal, portal.container, portal.processes.cli\n"

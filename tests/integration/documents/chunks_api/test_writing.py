@@ -212,7 +212,7 @@ def test_deleted_chunk_is_found_no_more_and_leaves_no_word(
         )
 
 
-def test_all_can_go_or_only_what_programs_added(
+def test_delete_removes_all_chunks_or_only_added_ones(
     portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     own = api.get("?limit=100").json["data"]

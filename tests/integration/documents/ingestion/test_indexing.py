@@ -69,7 +69,7 @@ def test_next_batch_is_embedded_while_one_is_stored(
     assert found(portal) > 0
 
 
-def test_finished_job_done_again_changes_nothing(portal: Portal) -> None:
+def test_repeated_job_changes_nothing(portal: Portal) -> None:
     document = store(portal)
     indexing.index_document(portal.services, document.job_id)
     before = portal.scalars("SELECT id FROM document_chunks ORDER BY id")

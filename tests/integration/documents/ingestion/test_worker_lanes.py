@@ -145,7 +145,7 @@ def test_slow_page_moves_to_the_slow_queue_while_it_is_read(portal: Portal) -> N
 
 
 @pytest.mark.usefixtures("endless")
-def test_worker_that_ends_hands_back_a_page_in_the_middle_of_reading(portal: Portal) -> None:
+def test_stopping_worker_returns_a_half_read_file_to_the_queue(portal: Portal) -> None:
     document = store(portal, PAGE, "page.html")
     indexing.index_document(portal.services, document.job_id, should_quit=lambda: True)
     with portal.services.database.begin() as session:

@@ -124,7 +124,7 @@ def test_administrators_leave_a_trace_where_they_look_at_pages(
 @pytest.mark.parametrize(
     "path", ["0", "3", "999999", "1/picture?w=701", "3/picture?w=700", "1/picture?w=3000"]
 )
-def test_pages_and_widths_that_are_not_there_are_missing(
+def test_unknown_pages_and_widths_are_404(
     client: FlaskClient, portal: Portal, fees: DocumentSummary, path: str
 ) -> None:
     address = f"/documents/{fees.id}/pages/{path}"

@@ -71,7 +71,7 @@ def test_answers_retry_when_a_document_changes_before_its_text_is_read(
     assert answer.citations == (document.id,)
 
 
-def test_searches_see_the_old_text_or_the_new_one_and_never_both_or_neither(portal: Portal) -> None:
+def test_searches_see_exactly_one_version_of_a_text(portal: Portal) -> None:
     document = portal.add(f"Kingfisher. {FIRST}", name="version 0.txt")
     portal.add("Nothing of that kind.")
     stop, wrong, seen = threading.Event(), [], set()

@@ -92,7 +92,7 @@ def test_trash_is_purged_after_its_days_and_says_when(
     assert tombstone(kept.id) == ("kept", True)
 
 
-def test_restoring_what_was_uploaded_again_is_refused_in_words(
+def test_restoring_a_duplicate_is_refused_with_a_reason(
     portal: Portal, client: FlaskClient
 ) -> None:
     headers = portal.headers() | {"Accept-Language": "en"}

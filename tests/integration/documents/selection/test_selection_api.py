@@ -115,7 +115,7 @@ def test_all_off_all_on_and_back_to_own_defaults(client: FlaskClient, portal: Po
         assert selections.count(portal.services, portal.admin, talk) == (len(expected), 3)
 
 
-def test_every_process_obeys_the_next_moment(
+def test_switch_takes_effect_in_every_process_at_once(
     client: FlaskClient, portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     document = portal.add("maple", title="One")

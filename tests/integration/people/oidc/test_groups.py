@@ -148,7 +148,7 @@ def test_groups_may_be_nested_or_in_a_claim_with_dots(
     assert is_admin(browser)
 
 
-def test_too_many_groups_are_not_taken_for_none(
+def test_omitted_groups_claim_is_not_read_as_no_groups(
     liar: LyingProvider, make_portal: MakePortal
 ) -> None:
     """Entra ID then lists the groups elsewhere; removing the role would be wrong."""

@@ -76,7 +76,7 @@ def test_scripts_of_pages_confirm_by_json(portal: Portal, stale: Browser) -> Non
     assert stale.call("POST", "/api/auth/tokens", name="script").status_code == 201
 
 
-def test_tokens_of_api_clients_are_not_asked(portal: Portal, client: FlaskClient) -> None:
+def test_api_clients_need_no_recent_sign_in(portal: Portal, client: FlaskClient) -> None:
     pair = sessions.sign_in(portal.services, name="admin", password=PASSWORD)
     age_session(portal, minutes=600)
     headers = {"Authorization": f"Bearer {pair.access_token}"}

@@ -141,7 +141,9 @@ def test_thief_cannot_hide_the_notice_of_their_own_device(client: FlaskClient) -
     thief.call("POST", "/api/notifications/read", all=True)
     headers = {"HX-Request": "true"}
     form = {"csrf_token": thief.csrf_token("/account")}
-    assert thief.client.post("/notifications/deliver", data=form, headers=headers).status_code == 204
+    assert (
+        thief.client.post("/notifications/deliver", data=form, headers=headers).status_code == 204
+    )
     assert len(notices(owner)) == 1
     assert 'data-unread="1"' in owner.get("/documents").text
     owner.post("/notifications/read")

@@ -212,7 +212,7 @@ class Preferring:
         return [float(self.word in chunk) for chunk in chunks]
 
 
-def test_re_ranking_model_that_hangs_costs_its_time_once_and_leaves_the_order(
+def test_hanging_reranker_costs_its_timeout_once_and_keeps_the_order(
     make_services: Callable[..., Services],
 ) -> None:
     # A cached result would not need the model that hangs.

@@ -250,7 +250,7 @@ def everything_seen(world: World, chunk_id: str, document_id: str) -> dict[str, 
     return {name: scrubbed(answer) for name, answer in seen.items()}
 
 
-def test_no_answer_differs_where_a_hidden_document_comes_or_goes(any_world: World) -> None:
+def test_hidden_documents_affect_no_response(any_world: World) -> None:
     world = any_world
     (mine,) = world.upload({"mine.txt": NOTE})
     hit = world.ask(SEARCH, {"query": "quokka"})["results"][0]
@@ -300,7 +300,7 @@ def test_a_tie_at_the_edge_of_the_candidates_does_not_tip(world: World, visibili
         world.erase(hidden)
 
 
-def test_a_document_that_is_no_longer_shared_is_no_longer_counted_among_results(
+def test_unshared_document_is_not_counted_in_results(
     world: World,
 ) -> None:
     """Unsharing a document removes its chunks from the shared index in the same transaction."""

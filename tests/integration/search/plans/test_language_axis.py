@@ -45,7 +45,7 @@ def forget_axis(portal: Portal) -> None:
         )
 
 
-def test_the_order_is_that_of_the_cosine_whatever_is_asked(portal: Portal) -> None:
+def test_results_are_always_ordered_by_cosine(portal: Portal) -> None:
     rng = np.random.default_rng(7)
     axis, question, *chunks = unit(rng.normal(size=(42, DIMENSIONS)))
     question, chunks = unit(question + 3 * axis), unit(np.array(chunks) - 2 * axis)

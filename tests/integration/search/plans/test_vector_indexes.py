@@ -219,7 +219,7 @@ def test_scan_settings_never_cut_results_short(services: Services) -> None:
     assert vector_index.scan_settings(search, 1)["hnsw.ef_search"] == str(search.hnsw.ef_search)
 
 
-def test_a_process_that_makes_its_database_first_can_send_binary(database_url: str) -> None:
+def test_new_process_sends_binary_parameters(database_url: str) -> None:
     """Gunicorn's process does so, because it loads search last."""
     script = (
         "import sys\n"

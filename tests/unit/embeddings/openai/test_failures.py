@@ -28,7 +28,7 @@ def rows(*vectors, indexes=None):
     return {"data": [{"index": i, "embedding": v} for i, v in zip(indexes, vectors, strict=True)]}
 
 
-def test_wrong_key_is_not_tried_again_and_not_repeated(endpoint):
+def test_wrong_key_is_not_retried_and_not_echoed(endpoint):
     endpoint.always = Reply(401, {"error": "Incorrect API key provided: sk-secret-4711"})
     with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__MODEL, __API_KEY") as caught:
         embedder(endpoint, api_key="sk-secret-4711\n").embed_chunks(["a"])
@@ -137,7 +137,7 @@ def _shake_hands(listener, context, received):
             received.append(content)
 
 
-def test_endpoint_that_is_down_says_where_it_was_looked_for():
+def test_unreachable_endpoint_is_named_with_its_address():
     address = f"http://127.0.0.1:{dead_port()}/v1"
     nowhere = OpenAIEmbedder(model="m", dimensions=4, api_base=address)
     with pytest.raises(EmbedderUnavailable, match=f"{address}.*PORTAL_EMBEDDING__API_BASE"):

@@ -291,7 +291,7 @@ def test_slow_server_is_given_up(site: Website, downloads: Downloads, path: str)
     assert "took longer than 1 s" in refusal(downloads(timeout_s=1), site.url("/drip"))
 
 
-def test_slow_head_of_an_answer_is_given_up(downloads: Downloads) -> None:
+def test_response_with_slow_headers_is_abandoned(downloads: Downloads) -> None:
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
     assert "took longer" in refusal(

@@ -91,7 +91,7 @@ def test_switches_of_others_change_nothing(shelf: Shelf, kind: str) -> None:
     assert not shelf.changed(f"INSERT INTO {table} VALUES ({other}, :first, FALSE)")
 
 
-def test_switch_taken_over_bumps_the_new_owner_too(shelf: Shelf) -> None:
+def test_transferred_switch_bumps_the_version_of_the_new_owner(shelf: Shelf) -> None:
     shelf.commit("INSERT INTO user_document_defaults VALUES (:ben, :first, FALSE)")
     assert shelf.changed("UPDATE user_document_defaults SET user_id = :ann") == {DEFAULTS}
 

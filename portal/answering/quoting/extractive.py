@@ -124,16 +124,27 @@ class ExtractiveChatModel:
 
 
 def _is_told(part: _Part, quotations: Sequence[Quotation], request: ChatRequest) -> bool:
-    """Tell whether a part that says nothing without the first one, such as "and where?", has its
-    kind of answer in what is quoted for that."""
+    """Tell whether a part has its answer in what is quoted for another: its likeliest statement, or
+    if it says nothing without the first one, such as "and where?", its kind of answer."""
     wanted = find_wanted(part.asked)
-    return (
-        leans(part.asked)
-        and wanted not in ANY_TEXT
-        and any(
-            can_hold(wanted, each.source.text[each.start : each.end], request.question)
-            for each in quotations
+    return any(
+        _holds_likeliest(each, part.about[:1])
+        or (
+            leans(part.asked)
+            and wanted not in ANY_TEXT
+            and can_hold(wanted, each.source.text[each.start : each.end], request.question)
         )
+        for each in quotations
+    )
+
+
+def _holds_likeliest(quotation: Quotation, likeliest: Sequence[Quoted]) -> bool:
+    return any(
+        one.confidence >= _MIN_NEAR_CHANCE
+        and one.source.chunk_id == quotation.source.chunk_id
+        and one.start < quotation.end
+        and quotation.start < one.end
+        for one in likeliest
     )
 
 

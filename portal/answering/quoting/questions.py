@@ -14,10 +14,18 @@ from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import analyse, query_terms
 
+_HAN_ASKS = (
+    "什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|多[大高重远]|是否|能否|可否|[吗呢]|[能可][不]"
+)
+_VERBS_ASK = r"(?:can|could|may|must|should|do|does|did|is|are|was|were|will|has|have)\b"
 _ASKS = re.compile(
-    r"什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|多[大高重远]|是否|能否|可否|[吗呢]|[能可][不]"
-    r"|\b(?:what|when|where|who|whom|whose|which|why|how|can|could|may|must|should|do|does|did"
-    r"|is|are|was|were|will|has|have)\b",
+    rf"{_HAN_ASKS}|\b(?:(?:what|when|where|who|whom|whose|which|why|how)\b|{_VERBS_ASK})",
+    re.IGNORECASE,
+)
+# "I have to stay late" and "when the queue piles up" ask nothing.
+_PART_ASKS = re.compile(
+    rf"{_HAN_ASKS}|\b(?:what|where|who|whom|whose|which|why|how)\b|^(?:(?:and|but|so|also)\s+)?{_VERBS_ASK}"
+    r"|\bwhen\b(?!\s+(?:the|an?|my|our|your|i|we|you|it|they|he|she|there|some\w*)\b)",
     re.IGNORECASE,
 )
 # Words that ask and name nothing.
@@ -119,7 +127,7 @@ def find_parts(question: str) -> tuple[str, ...]:
         if not piece:
             continue
         # A condition belongs to the whole: "if I am ill, whom do I tell?"
-        if len(piece) < _MIN_PART_CHARACTERS or not _ASKS.search(piece):
+        if len(piece) < _MIN_PART_CHARACTERS or not _PART_ASKS.search(piece):
             return (question,)
         parts.append(piece)
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)

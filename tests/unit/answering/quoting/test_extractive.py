@@ -393,3 +393,18 @@ def test_place_in_the_quotation_answers_a_part_that_only_asks_where():
     content, _ = content_of(ask("下次会议什么时候，在哪里？", [meeting], "zh"), [meeting])
     assert "三楼会议室" in content
     assert "没有" not in content
+
+
+@pytest.mark.parametrize(("near", "is_told"), [("5 Taler", True), ("bark", False)])
+def test_part_whose_likeliest_statement_is_quoted_for_another_is_not_called_missing(near, is_told):
+    class PartsReader:
+        def read_answers(self, question, statements, *_):
+            if "how long" in question.lower():
+                return np.array([6.0 if "4 days" in text else -9.0 for _, text in statements])
+            return np.array([1.0 if near in text else -9.0 for _, text in statements])
+
+    one = source(1, "Parcels to Bremen take 4 days for 5 Taler. Dogs bark at night.")
+    asked = request("How long is a parcel on its way? Which fee is due?", [one])
+    content, _ = content_of(list(ExtractiveChatModel(PartsReader()).stream(asked)), [one])
+    assert "4 days for 5 Taler. [1]" in content
+    assert ("do not say: Which fee is due" not in content) is is_told

@@ -90,6 +90,9 @@ def test_statement_without_the_kind_that_is_wanted_is_no_answer(
         ("How many days of leave, and how do I claim a hotel?",
          ("How many days of leave", "how do I claim a hotel")),
         ("If I am ill, whom do I tell?", ("If I am ill, whom do I tell?",)),
+        ("We have 180 people, what do we pay?", ("We have 180 people, what do we pay?",)),
+        ("When the queue grows, whom do I call?", ("When the queue grows, whom do I call?",)),
+        ("When is it due, and is it free?", ("When is it due", "is it free")),
         ("年假有几天？", ("年假有几天？",)),
     ],
 )  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from portal.domain.answering import Source
 from portal.domain.documents.structure import Block, BlockKind
 from portal.text.characters.scripts import HAN
+from portal.text.layout.outlines import SEPARATOR
 from portal.text.layout.sentences import LIST_ITEM, each_sentence
 from portal.text.layout.tables import table_rows
 
@@ -80,6 +81,9 @@ class _Reader:
         self._source = source
         self._lines = list(_lines(source.text))
         self._heading = ""
+        # The headings above, those of the document first, and how many levels it leaves out.
+        self._path = (source.heading or "").split(SEPARATOR)
+        self._skipped = 0
         self._introduction: _Line | None = None
         self._group = 0
 
@@ -89,7 +93,7 @@ class _Reader:
             blocks, [*(kind for kind, _ in blocks[1:]), ""], strict=True
         ):
             if kind == "heading":
-                self._heading, self._introduction = lines[0].text, None
+                self._enter(lines[0])
             elif kind == "table":
                 self._group += 1
                 yield from self._rows(lines)
@@ -101,8 +105,19 @@ class _Reader:
             else:
                 yield from self._sentences(lines, following in {"list", "table"})
 
+    def _enter(self, line: _Line) -> None:
+        """Go on below a heading, and leave those of its level and deeper."""
+        self._heading, self._introduction = line.text, None
+        block = self._block_at(line)
+        if block is None or block.kind is not BlockKind.HEADING:
+            return
+        if line.text == self._path[-1]:
+            self._skipped = block.level - len(self._path)
+        else:
+            self._path[max(0, block.level - self._skipped - 1) :] = [line.text]
+
     def _context(self, *more: str) -> str:
-        parts = dict.fromkeys((self._source.heading or "", self._heading, *more))
+        parts = dict.fromkeys((*self._path, self._heading, *more))
         return "\n".join(filter(None, parts))
 
     def _blocks(self) -> Iterator[tuple[str, list[_Line]]]:

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from portal.domain.documents import Heading, Page
 
-_SEPARATOR = " › "
+SEPARATOR = " › "
 _MAX_PATH_LENGTH = 300
 _START = attrgetter("start")
 
@@ -84,6 +84,6 @@ def heading_paths(headings: Sequence[Heading]) -> list[str]:
         while above and above[-1].level >= heading.level:
             above.pop()
         above.append(heading)
-        path = _SEPARATOR.join(" ".join(heading_above.title.split()) for heading_above in above)
+        path = SEPARATOR.join(" ".join(heading_above.title.split()) for heading_above in above)
         paths.append(path[:_MAX_PATH_LENGTH])
     return paths

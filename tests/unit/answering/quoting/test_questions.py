@@ -11,6 +11,7 @@ from portal.answering.quoting.questions import (
     without_number_words,
 )
 from portal.answering.quoting.statements import statements
+from portal.domain.documents.structure import Block, BlockKind
 from tests.unit.answering.sources import source
 
 HANDBOOK = """第一章 休假
@@ -72,6 +73,7 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("When do I repeat the test?", "Repeat it if the value is low.", "Repeat the test."),
         ("谁负责迁移？", "迁移（负责人：贺知遥）", "迁移在从库进行。"),
         ("宿舍在哪里？", "宿舍在东门三号楼。", "本办法适用于在校学生。"),
+        ("空调坏了找谁？", "空调 事情; 物业 老周 找谁", "空调 事情; 6000 分机"),
         ("支持电话是多少？", "支持：分机 6620", "支持：25 人，500 GB，e-mail and phone"),
     ],
 )
@@ -116,6 +118,29 @@ def test_headings_headers_and_introductions_are_context_not_statements() -> None
     assert row.cells == ("1–3 年", "10 天")
     assert "第一章 休假" in row.context
     assert "请假时请提供：" in item.context
+
+
+@pytest.mark.parametrize(
+    ("above", "levels", "contexts"),
+    [
+        ("Handbook › Network", (2, 2), ["Handbook\nNetwork", "Handbook\nLeave"]),
+        ("Handbook › Network", (2, 3), ["Handbook\nNetwork", "Handbook\nNetwork\nLeave"]),
+        ("Handbook › Network", (2, 1), ["Handbook\nNetwork", "Leave"]),
+        # A document without a heading of the first level.
+        ("Network", (2, 2), ["Network", "Leave"]),
+        # A chunk that goes on with a section.
+        ("Handbook › Before", (2, 2), ["Handbook\nNetwork", "Handbook\nLeave"]),
+    ],
+)
+def test_statement_is_under_its_own_headings_and_no_earlier_ones(above, levels, contexts) -> None:
+    text = "Network\n\nSign in with your name.\n\nLeave\n\nIt is 25 days."
+    starts = (text.index("Network"), text.index("Leave"))
+    blocks = tuple(
+        Block(BlockKind.HEADING, start, text.index("\n", start), level)
+        for start, level in zip(starts, levels, strict=True)
+    )
+    one = source(1, text, heading=above, heading_starts=frozenset(starts), blocks=blocks)
+    assert [each.context for each in statements(one)] == contexts
 
 
 def test_numbered_chinese_line_reads_as_a_heading_where_none_is_known() -> None:

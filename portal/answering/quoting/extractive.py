@@ -12,8 +12,7 @@ from functools import cache
 
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
-from portal.answering.quoting.kinds import ANY_TEXT, can_hold, find_wanted
-from portal.answering.quoting.questions import leans, standalone_parts
+from portal.answering.quoting.questions import beside_first, standalone_parts
 from portal.answering.quoting.relevance import (
     MIN_CHANCE,
     MIN_ON_TOPIC,
@@ -88,11 +87,28 @@ class ExtractiveChatModel:
         found_for = [each for part in parts for each in part.quotations]
         numbers = _Numbers([*request.sources, *(each.source for each in found_for)])
         for part in parts:
-            if part.outcome is not Outcome.QUOTED and not _is_told(part, found_for, request):
+            if part.outcome is not Outcome.QUOTED and not self._is_told(part, found_for, request):
                 name = "part_on_topic" if part.outcome is Outcome.ON_TOPIC else "part_nothing"
                 text = wording.say(name, request, part=as_markdown(part.asked))
                 yield TextDelta(f"\n\n{text}")
             yield from _quoted(part.quotations, request, numbers, gap="\n\n")
+
+    def _is_told(self, part: _Part, quotations: Sequence[Quotation], request: ChatRequest) -> bool:
+        """Tell whether what is quoted for other parts is likeliest to answer this one, or answers
+        it beside what the first is about."""
+        for one in part.about[:1]:
+            if one.confidence >= _MIN_NEAR_CHANCE and _is_quoted(
+                quotations, one.source, one.start, one.end
+            ):
+                return True
+        sources = list({each.source.chunk_id: each.source for each in quotations}.values())
+        question = beside_first(request.question, part.asked)
+        return any(
+            each.chance >= MIN_CHANCE
+            and _is_quoted(quotations, one.source, each.statement.start, each.statement.end)
+            for one in judge(question, request.language, sources, self._reader)
+            for each in one.candidates
+        )
 
     def _find(self, asked: str, question: str, request: ChatRequest) -> _Part:
         judged = judge(
@@ -123,28 +139,10 @@ class ExtractiveChatModel:
         return _Part(asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=tuple(about))
 
 
-def _is_told(part: _Part, quotations: Sequence[Quotation], request: ChatRequest) -> bool:
-    """Tell whether a part has its answer in what is quoted for another: its likeliest statement, or
-    if it says nothing without the first one, such as "and where?", its kind of answer."""
-    wanted = find_wanted(part.asked)
+def _is_quoted(quotations: Sequence[Quotation], source: Source, start: int, end: int) -> bool:
     return any(
-        _holds_likeliest(each, part.about[:1])
-        or (
-            leans(part.asked)
-            and wanted not in ANY_TEXT
-            and can_hold(wanted, each.source.text[each.start : each.end], request.question)
-        )
+        each.source.chunk_id == source.chunk_id and start < each.end and each.start < end
         for each in quotations
-    )
-
-
-def _holds_likeliest(quotation: Quotation, likeliest: Sequence[Quoted]) -> bool:
-    return any(
-        one.confidence >= _MIN_NEAR_CHANCE
-        and one.source.chunk_id == quotation.source.chunk_id
-        and one.start < quotation.end
-        and quotation.start < one.end
-        for one in likeliest
     )
 
 

@@ -144,11 +144,16 @@ def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
     first, *rest = find_parts(question)
     if not rest:
         return ((first, first),)
-    carried = _without_asking(first)
     return (
         (first, as_question(first)),
-        *((part, as_question(_beside(carried, part) if leans(part) else part)) for part in rest),
+        *((one, beside_first(question, one) if leans(one) else as_question(one)) for one in rest),
     )
+
+
+def beside_first(question: str, part: str) -> str:
+    """Return a further part of a question with what the first is about."""
+    first = find_parts(question)[0]
+    return as_question(part if part == first else _beside(_without_asking(first), part))
 
 
 def as_question(text: str) -> str:

@@ -395,16 +395,26 @@ def test_place_in_the_quotation_answers_a_part_that_only_asks_where():
     assert "没有" not in content
 
 
-@pytest.mark.parametrize(("near", "is_told"), [("5 Taler", True), ("bark", False)])
-def test_part_whose_likeliest_statement_is_quoted_for_another_is_not_called_missing(near, is_told):
+@pytest.mark.parametrize(
+    ("likely_alone", "likely_beside", "is_told"),
+    [("5 Taler", "", True), ("", "5 Taler", True), ("bark", "bark", False)],
+)
+def test_part_is_not_called_missing_where_its_answer_is_quoted_for_another(
+    likely_alone, likely_beside, is_told
+):
     class PartsReader:
         def read_answers(self, question, statements, *_):
-            if "how long" in question.lower():
-                return np.array([6.0 if "4 days" in text else -9.0 for _, text in statements])
-            return np.array([1.0 if near in text else -9.0 for _, text in statements])
+            likely, odds = likely_alone, 1.0
+            if question.startswith("How long"):
+                likely, odds = "4 days", 6.0
+            elif "parcel" in question:
+                likely, odds = likely_beside, 6.0
+            return np.array([odds if likely and likely in text else -9.0 for _, text in statements])
 
-    one = source(1, "Parcels to Bremen take 4 days for 5 Taler. Dogs bark at night.")
-    asked = request("How long is a parcel on its way? Which fee is due?", [one])
-    content, _ = content_of(list(ExtractiveChatModel(PartsReader()).stream(asked)), [one])
+    parcels = source(1, "Parcels to Bremen take 4 days for 5 Taler.")
+    dogs = source(2, "Dogs bark at night.")
+    asked = request("How long is a parcel on its way? Which fee is due?", [parcels, dogs])
+    events = list(ExtractiveChatModel(PartsReader()).stream(asked))
+    content, _ = content_of(events, [parcels, dogs])
     assert "4 days for 5 Taler. [1]" in content
-    assert ("do not say: Which fee is due" not in content) is is_told
+    assert ("Which fee is due" not in content) is is_told

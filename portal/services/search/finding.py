@@ -183,14 +183,13 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
             offers = _best_offers(services, plan, offered)
             chunks, version = load_chunks(reader, legs, [one.offer.id for one in offers.best])
         found = _found(plan, offers, chunks, enabled)
-        if version == offered.documents_version or legs.deadline.is_over:
+        if version == legs.versions.documents or legs.deadline.is_over:
             break
-        if enabled.ids is not None or legs.has_private:
-            legs = replace(legs, versions=replace(legs.versions, documents=version))
-            before, enabled = enabled, find_enabled(reader, legs, sets)
-            trace.enabled = enabled
-            if enabled.is_same(before):
-                break
+        legs = replace(legs, versions=replace(legs.versions, documents=version))
+        before, enabled = enabled, find_enabled(reader, legs, sets)
+        trace.enabled = enabled
+        if enabled.is_same(before):
+            break
     return found
 
 

@@ -23,7 +23,6 @@ from portal.store.documents.selection import (
     selection_sql,
 )
 from portal.store.search.filters.narrowing import CONTENT_TYPE
-from portal.store.search.legs.statements import VERSION
 from portal.store.search.queries import Legs
 from portal.store.statements import Reader, Statement, fetch_under, sending
 
@@ -50,7 +49,8 @@ class FoundChunk(NamedTuple):
     documents_version: int
 
 
-_VERSION = text(VERSION)
+_DOCUMENTS_VERSION = "SELECT documents_version FROM collections WHERE id = :collection_id"
+_VERSION = text(_DOCUMENTS_VERSION)
 
 
 @lru_cache(maxsize=2)
@@ -62,7 +62,7 @@ def _chunks(*, in_conversation: bool) -> TextClause:
         SELECT c.id AS chunk_id, d.id AS document_id, d.title, d.media_type, d.domain,
                c.content, c.terms, c.language, c.page, {label_of_chunk("c")} AS page_label,
                c.heading, c.context, c.char_start, c.char_end, d.chunk_count AS document_chunks,
-               ({VERSION}) AS documents_version
+               ({_DOCUMENTS_VERSION}) AS documents_version
         FROM document_chunks c
         JOIN documents d ON d.id = c.document_id AND d.current_job_id = c.job_id
         {joins}

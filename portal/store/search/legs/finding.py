@@ -90,17 +90,15 @@ def find_offers(
             beside.close()
         with tracing.span("search.keyword_leg", plan=str(trace.keyword_plan)):
             running.close()
-    vector_rows = [row for cursor in nearest for row in cursor.fetchall()]
-    keyword_rows = [row for cursor in cursors[: len(words)] for row in cursor.fetchall()]
-    by_vector, by_words = hits_of(vector_rows), hits_of(keyword_rows)
+    by_vector = hits_of(row for cursor in nearest for row in cursor.fetchall())
+    by_words = hits_of(row for cursor in cursors[: len(words)] for row in cursor.fetchall())
     if similar is not None:
         by_vector = [(*near, 0.0) for near in similar.nearest(legs.leg_limit)]
         by_words = _with_cosines(similar, by_words, given)
     documents = {}
     if legs.by_document:
         documents = {chunk_id: document_id for chunk_id, document_id, *_ in by_vector + by_words}
-    version = _version_of([*vector_rows, *keyword_rows], legs, enabled)
-    return Offers(merge_hits(by_vector, by_words, limit=legs.leg_limit), version, documents)
+    return Offers(merge_hits(by_vector, by_words, limit=legs.leg_limit), documents)
 
 
 def _load_vectors(
@@ -143,6 +141,7 @@ def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
     """Return values for the binds of every shape of the statements."""
     binds: dict[str, Any] = selection_binds(legs.scope.user, legs.scope.conversation_id)
     binds |= legs.scope.narrowing.binds
+    binds |= enabled.slots.binds if enabled.slots else {}
     binds |= {
         "collection_id": legs.versions.collection_id,
         "enabled_ids": None if enabled.ids is None else UuidsParameter(enabled.ids),
@@ -178,12 +177,3 @@ def _with_cosines(
     hits = [(chunk_id, document_id, bm25) for chunk_id, document_id, _, _, bm25 in by_words]
     hits += [(str(chunk_id), str(document_id), bm25) for chunk_id, document_id, bm25 in given]
     return [(name, document, *similar.of_chunk(name), bm25) for name, document, bm25 in hits]
-
-
-def _version_of(rows: Sequence[Any], legs: Legs, enabled: EnabledSet) -> int | None:
-    """Return the version of the documents that the legs read, None where they read two."""
-    versions = {row[-1] for row in rows}
-    if enabled.ids is not None or legs.has_private or not versions:
-        # Listed ids are valid for the version under which they were read.
-        return legs.versions.documents
-    return versions.pop() if len(versions) == 1 else None

@@ -12,12 +12,10 @@ from portal.domain.search.fusion import Offer
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """The offers of both legs, each chunk once, unordered. `documents_version` is that of the
-    documents, None when it changed between the legs; `documents` are set where they were
+    """The offers of both legs, each chunk once, unordered. `documents` are set where they were
     requested."""
 
     offers: Sequence[Offer]
-    documents_version: int | None
     documents: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -30,7 +28,7 @@ tuple, of which a search makes hundreds."""
 def hits_of(rows: Iterable[Sequence[Any]]) -> list[Hit]:
     """Return the hits in the rows of arrays that the statements of a leg return."""
     hits: list[Hit] = []
-    for chunk_ids, document_ids, cosines, likenesses, scores, _version in rows:
+    for chunk_ids, document_ids, cosines, likenesses, scores in rows:
         if chunk_ids is not None:
             names = chunk_ids[1:-1].split(",")
             documents = document_ids[1:-1].split(",") if document_ids else repeat("")

@@ -37,16 +37,18 @@ def max_compared(plan: PlanSettings, total_chunks: int) -> int:
 
 def shape_for(legs: Legs, enabled: EnabledSet) -> Shape:
     """Choose the plan of each leg."""
-    scope = legs.scope
+    narrowing, conversation_id = legs.scope.narrowing, legs.scope.conversation_id
+    by_slots = enabled.slots is not None and bool(enabled.slots.bits) and not narrowing.chunks
     return Shape(
         vector=_vector_leg(legs, enabled),
         keyword=_keyword_leg(legs, enabled),
         limit=legs.leg_limit,
         of_chunks=enabled.of_chunks,
-        documents=scope.narrowing.documents,
-        chunks=scope.narrowing.chunks,
+        documents="" if by_slots else narrowing.documents,
+        chunks=narrowing.chunks,
         by_document=legs.by_document,
-        in_conversation=scope.conversation_id is not None,
+        in_conversation=conversation_id is not None and not by_slots,
+        by_slots=by_slots,
     )
 
 
@@ -86,6 +88,8 @@ def server_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
         # join everything and sort.
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",
+        # Conditions on chunks may be so selective that reading what they find is faster.
+        "enable_sort": "on" if legs.scope.narrowing.chunks else "off",
         "statement_timeout": legs.deadline.milliseconds,
     }
 

@@ -18,8 +18,10 @@ from portal.domain.search import KeywordBackend
 from portal.store.documents.selection import selection_sql
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.keywords.index import ALL_CHUNKS, COVER_DENSITY, WordIndex
+from portal.store.search.selection.job_slots import counting_by_slots
 
-VERSION = "SELECT documents_version FROM collections WHERE id = :collection_id"
+# The alias of shared chunks, which are all of current jobs.
+_SHARED = "w"
 
 
 class VectorPlan(StrEnum):
@@ -82,7 +84,8 @@ class Shape:
     """Everything that determines the text of the statements. Each leg offers `limit` chunks, a
     literal, unlike all other values, because the planner only uses an index when it knows how many
     rows are wanted. `of_chunks` says whether the enabled set lists chunks or jobs; `documents` and
-    `chunks` are further conditions on d and c; `by_document` adds the documents of chunks."""
+    `chunks` are further conditions on d and c; `by_document` adds the documents of chunks. With
+    `by_slots` all conditions on documents are in the slots of the set."""
 
     vector: VectorLeg | None
     keyword: KeywordLeg | None
@@ -92,6 +95,7 @@ class Shape:
     chunks: str = ""
     by_document: bool = False
     in_conversation: bool = False
+    by_slots: bool = False
 
     def takes_words(self, plan: KeywordPlan) -> bool:
         """Tell whether the keyword leg uses an index of pg_textsearch by this plan."""
@@ -158,13 +162,13 @@ def given_statement(shape: Shape) -> TextClause:
 
 def _offers(found: str, order: str, shape: Shape, *, limit: int | None = None) -> TextClause:
     """Return the statement of a leg's offers in order, as one row of arrays, which are read many
-    times faster than rows, and the version of the documents."""
+    times faster than rows."""
     documents = "CAST(array_agg(document_id) AS text)" if shape.by_document else "NULL"
     bm25 = "array_agg(bm25)" if order.startswith("bm25") else "NULL"
     where = "WHERE bm25 > 0" if order.startswith("bm25") else ""
     return text(f"""
         SELECT CAST(array_agg(chunk_id) AS text), {documents}, array_agg(cosine),
-               array_agg(likeness), {bm25}, ({VERSION})
+               array_agg(likeness), {bm25}
         FROM (
             SELECT * FROM {found} {where}
             ORDER BY {order}, chunk_id {f"LIMIT {limit}" if limit else ""}
@@ -192,6 +196,8 @@ def _with_cosines(found: str, score: str, leg: VectorLeg | None) -> str:
 
 def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
     """Return joins and conditions that keep only what counts for the user."""
+    if shape.by_slots:
+        return counting_by_slots(leg, has_other_jobs=leg != _SHARED)
     # The join is by the job alone: with a second column the planner underestimates the rows and
     # does not use the index.
     join = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
@@ -208,7 +214,7 @@ def _best_by_bm25(leg: KeywordLeg, shape: Shape) -> str:
     # Scores are negative and lower is better; 0 is no match. The words are given twice, as two
     # parameters, and the score is not transformed: otherwise the extension does not take its fast
     # path, and every row is rescored, a third of a millisecond each.
-    index, name = leg.index, "c" if leg.index is ALL_CHUNKS else "w"
+    index, name = leg.index, "c" if leg.index is ALL_CHUNKS else _SHARED
     counting = _counting(name, shape, chunks=bool(shape.chunks) and index is not ALL_CHUNKS)
     return f"""
         SELECT chunk_id, document_id, -distance AS bm25

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from psycopg.errors import QueryCanceled
 from psycopg.rows import tuple_row
@@ -15,6 +16,7 @@ from portal.domain.deadlines import Deadline
 from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.search.selection.changes import documents_since
+from portal.store.search.selection.job_slots import MAX_CHANGED, MAX_JOBS, RECORD, JobSlots
 from portal.store.search.selection.row_cache import listed
 from portal.store.search.selection.scope import Scope, Versions
 from portal.store.statements import Reader, fetch_under
@@ -28,9 +30,9 @@ _MAX_DRIFT = 0.02
 class EnabledSet:
     """The number of documents and chunks that count for a user. `ids` lists them as a PostgreSQL
     array, of jobs or, with `of_chunks`, of chunks; None when there are more chunks than the
-    limit. `documents` lists the documents of jobs in their order, and `counts` their chunks.
-    `drift` is how many chunks the counts may be off by: they choose a plan, and a few chunks more
-    or less change nothing."""
+    limit, where `slots` have the jobs from the second search on. `documents` lists the documents of
+    jobs in their order, and `counts` their chunks. `drift` is how many chunks the counts may be off
+    by: they choose a plan, and a few chunks more or less change nothing."""
 
     document_count: int
     chunk_count: int
@@ -39,12 +41,18 @@ class EnabledSet:
     documents: str | None = None
     counts: str | None = None
     drift: int = 0
+    slots: JobSlots | None = None
 
     def is_same(self, other: EnabledSet) -> bool:
         """Tell whether both list the same ids, in any order."""
         if self.ids is None or other.ids is None:
             return False
         return set(listed(self.ids)) == set(listed(other.ids))
+
+    @property
+    def lacks_slots(self) -> bool:
+        """Tell whether this is a large set without slots: most users search more than once."""
+        return self.ids is None and self.slots is None and self.document_count <= MAX_JOBS
 
     def with_changes(self, changed: Iterable[str], present: EnabledSet) -> EnabledSet:
         """Return the set after documents changed, of which those in `present` count now."""
@@ -70,7 +78,8 @@ class EnabledSet:
     def size_bytes(self) -> int:
         """Return the approximate memory use."""
         listed = (self.ids, self.documents, self.counts)
-        return _ENTRY_BYTES + sum(len(one or "") for one in listed)
+        slots = self.slots.size_bytes if self.slots else 0
+        return _ENTRY_BYTES + slots + sum(len(one or "") for one in listed)
 
 
 def _array(values: Iterable[str]) -> str:
@@ -97,17 +106,18 @@ class EnabledQuery:
         against all of them."""
         narrowing = self.scope.narrowing
         statement = _listing(f"{narrowing.documents} {narrowing.chunks}")
-        documents, chunks, ids = self._fetch(statement)
+        ((documents, chunks, ids),) = self._fetch(statement)
         return EnabledSet(documents, chunks, ids, of_chunks=True)
 
     def follow(self, before: Versions, enabled: EnabledSet) -> EnabledSet | None:
-        """Return a set of earlier versions after the changes since; None where it has to be counted
-        again."""
+        """Return a set of earlier versions after the changes since, a large one with slots; None
+        where it has to be counted again."""
         changed = documents_since(self.reader, self.scope, before, self.versions)
         if changed is None:
             return None
         if enabled.ids is None:
-            return drifted(enabled, sum(changed.values()), max_chunks=self.max_chunks)
+            found = drifted(enabled, sum(changed.values()), max_chunks=self.max_chunks)
+            return found and replace(found, slots=self._slots(found, changed))
         conditions = f"{self.scope.narrowing.documents} AND d.id = ANY(:changed)"
         present = self._count(conditions, changed=list(changed))
         if present.ids is None:
@@ -116,21 +126,33 @@ class EnabledQuery:
         return found if found.chunk_count <= self.max_chunks else None
 
     def _count(self, conditions: str, **binds: object) -> EnabledSet:
-        row = self._fetch(_counting(conditions), **binds)
+        (row,) = self._fetch(_counting(conditions), **binds)
         document_count, chunk_count, ids, documents, counts = row
         return EnabledSet(document_count, chunk_count, ids, documents=documents, counts=counts)
 
-    def _fetch(self, statement: TextClause, **binds: object) -> tuple[Any, ...]:
-        """Return the statement's only row."""
+    def _slots(self, enabled: EnabledSet, changed: Mapping[UUID, int]) -> JobSlots | None:
+        """Return the slots of a large set after documents changed; None where they are not used."""
+        slots, narrowing = enabled.slots, self.scope.narrowing
+        if narrowing.chunks or enabled.document_count > MAX_JOBS:
+            return None
+        if slots is None or len(slots.changed) + len(changed) > MAX_CHANGED:
+            (row,) = self._fetch(_collecting(narrowing.documents))
+            return JobSlots.of(*row)
+        if changed and slots.bits:
+            rows = self._fetch(_changing(narrowing.documents), changed=[*changed])
+            present = {document: (job, counts) for document, job, counts in rows}
+            slots = slots.with_changes(changed, present)
+        return slots
+
+    def _fetch(self, statement: TextClause, **binds: object) -> list[tuple[Any, ...]]:
         binds |= selection_binds(self.scope.user, self.scope.conversation_id)
         binds |= self.scope.narrowing.binds
         binds |= {"collection_id": self.versions.collection_id, "max_chunks": self.max_chunks}
         limit = {"statement_timeout": self.deadline.milliseconds}
         try:
-            (row,) = fetch_under(self.reader, limit, statement, binds, tuple_row)
+            return fetch_under(self.reader, limit, statement, binds, tuple_row)
         except QueryCanceled as error:
             raise DatabaseUnavailable from error
-        return row
 
 
 def drifted(enabled: EnabledSet, chunk_count: int, *, max_chunks: int) -> EnabledSet | None:
@@ -156,6 +178,29 @@ def _counting(conditions: str) -> TextClause:
           AND {SELECTION_WHERE} {conditions}
         """
     )
+
+
+def _states(conditions: str) -> str:
+    """Return the statement of the current jobs of documents, and whether they count."""
+    return f"""
+        SELECT d.id, d.current_job_id AS job_id, ({SELECTION_WHERE} {conditions}) IS TRUE AS counts
+        FROM documents d {SELECTION_JOINS}
+        WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
+    """
+
+
+@lru_cache(maxsize=256)
+def _collecting(conditions: str) -> TextClause:
+    columns = ", ".join(
+        f"COALESCE(string_agg({RECORD}, '') FILTER (WHERE {which}), '')"
+        for which in ("counts", "NOT counts")
+    )
+    return text(f"SELECT {columns} FROM ({_states(conditions)} LIMIT {MAX_JOBS + 1}) states")
+
+
+@lru_cache(maxsize=256)
+def _changing(conditions: str) -> TextClause:
+    return text(f"{_states(conditions)} AND d.id = ANY(:changed)")
 
 
 @lru_cache(maxsize=256)

@@ -57,7 +57,7 @@ class EnabledSets:
         key = query.scope.key()
         with self._lock:
             kept = self._kept.get(key)
-        if kept is not None and kept[0] == query.versions:
+        if kept is not None and kept[0] == query.versions and not kept[1].lacks_slots:
             return kept[1]
         found = (kept and query.follow(*kept)) or query.count()
         with self._lock:

@@ -130,7 +130,7 @@ def test_set_is_computed_once_for_its_versions(shelf: Shelf) -> None:
 
     def compute() -> EnabledSet:
         computed.append(1)
-        return EnabledSet(len(computed), 1, None)
+        return EnabledSet(len(computed), 1, "{}")
 
     for number, expected in ((1, 1), (1, 1), (2, 2), (2, 2), (1, 3)):
         assert kept.get(counted(scope, number, compute)).document_count == expected

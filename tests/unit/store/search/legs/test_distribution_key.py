@@ -46,14 +46,15 @@ def joins_without_key(sql: str) -> set[tuple[str, str]]:
 
 def hot_statements() -> list[str]:
     found = [str(_chunks(in_conversation=is_in)) for is_in in (False, True)]
-    for plan, words, index, is_in in product(
-        VectorPlan, KeywordPlan, (ALL_CHUNKS, SHARED_CHUNKS), (False, True)
+    for plan, words, index, is_in, by_slots in product(
+        VectorPlan, KeywordPlan, (ALL_CHUNKS, SHARED_CHUNKS), (False, True), (False, True)
     ):
         shape = Shape(
             vector=VectorLeg(plan, "chunk_embeddings_m1", "e.embedding", "e.embedding", 1),
             keyword=KeywordLeg(words, KeywordBackend.PG_TEXTSEARCH, index),
             limit=100,
             in_conversation=is_in,
+            by_slots=by_slots,
         )
         found += [str(make(shape)) for make in (vector_statement, keyword_statement)]
         found.append(str(given_statement(shape)))

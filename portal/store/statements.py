@@ -1,33 +1,33 @@
 """Statements of a search or of a request's token, sent in as few round trips as possible.
 
 A transaction with its own settings costs four round trips: its begin, the settings, the
-statement, its end. In the driver's pipeline all of that is one: until the pipeline is synchronised,
-the server runs what it receives in one transaction, and settings that are local to it end with it.
+statement, its end. In a pipeline all of that is one: until the pipeline is synchronised, the server
+runs what it receives in one transaction, and settings that are local to it end with it.
 Statements that are the same for each search are prepared: the server parses and plans them once a
 connection.
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import Connection, RawCursor
-from psycopg.pq import Format
-from psycopg.rows import RowFactory, tuple_row
+from psycopg import Connection
 from sqlalchemy import TextClause
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from portal.store.connections.pipeline import Pipeline
 from portal.store.session import is_connection_lost
 
-Row = TypeVar("Row")
+Row = tuple[Any, ...]
 
 Reader = Session | Connection[Any]
 """What statements are sent on: the driver's own connection during a search, where a session would
@@ -59,17 +59,6 @@ def statement_failures() -> Iterator[None]:
         raise StatementFailed from error
 
 
-def fetch(
-    reader: Reader, clause: TextClause, binds: Mapping[str, Any], rows: RowFactory[Row]
-) -> list[Row]:
-    """Fetch all rows of a statement, using those of `binds` that it has. The reader must be one of
-    `Database`, which translates the driver's errors as it does SQLAlchemy's."""
-    statement, names = _compile(clause)
-    with _cursor(reader, rows) as cursor:
-        cursor.execute(statement, [binds[name] for name in names], prepare=True)
-        return cursor.fetchall()
-
-
 class Statement(NamedTuple):
     """A statement, which uses those of `binds` that it has. With `keeps_plan` it is parsed and
     planned once a connection, for any binds; otherwise it is planned for these."""
@@ -79,44 +68,54 @@ class Statement(NamedTuple):
     keeps_plan: bool = False
 
 
+def fetch(reader: Reader, clause: TextClause, binds: Mapping[str, Any]) -> list[Row]:
+    """Fetch all rows of a statement, using those of `binds` that it has. The reader must be one of
+    `Database`, which translates the driver's errors as it does SQLAlchemy's."""
+    with Pipeline(_driver(reader)) as pipeline:
+        place = pipeline.add(*_bound(clause, binds), prepares=True)
+    return pipeline.rows(place)
+
+
+def fetch_named(reader: Reader, clause: TextClause, binds: Mapping[str, Any]) -> list[Any]:
+    """Fetch all rows of a statement, as `fetch` does, as named tuples."""
+    with Pipeline(_driver(reader)) as pipeline:
+        place = pipeline.add(*_bound(clause, binds), prepares=True)
+    return list(map(_row_type(pipeline.columns(place))._make, pipeline.rows(place)))
+
+
 @contextmanager
 def sending(
-    reader: Reader, settings: Planner, statements: Sequence[Statement], rows: RowFactory[Row]
-) -> Iterator[list[RawCursor[Row]]]:
-    """Send statements in one transaction, planned and executed under `settings`, and yield their
-    cursors, which have their rows once the context has ended. Statements that keep their plan come
-    after the others."""
+    reader: Reader, settings: Planner, statements: Sequence[Statement]
+) -> Iterator[list[list[Row]]]:
+    """Send statements in one transaction, planned and executed under `settings`, and yield a list
+    for the rows of each, which has them once the context has ended. Statements that keep their plan
+    come after the others."""
+    found: list[list[Row]] = [[] for _ in statements]
     if not statements:
-        yield []
+        yield found
         return
-    with _driver(reader).pipeline():
-        cursors: list[RawCursor[Row]] = []
+    places = []
+    with Pipeline(_driver(reader)) as pipeline:
         for keeps_plan, group in groupby(statements, attrgetter("keeps_plan")):
             settings = {**settings, "plan_cache_mode": _KEEPS} if keeps_plan else settings
             values = [value if isinstance(value, str) else value() for value in settings.values()]
-            # A separate cursor: if it then ran another statement, it could return the rows of this
-            # one, which arrive later.
-            set_config = _settings_statement(tuple(settings))
-            _cursor(reader, tuple_row).execute(set_config, values, prepare=True)
+            pipeline.add(_settings_statement(tuple(settings)), values, prepares=True)
             settings = {}
             for clause, binds, _ in group:
-                statement, names = _compile(clause)
-                cursors.append(_cursor(reader, rows))
-                cursors[-1].execute(statement, [binds[name] for name in names], prepare=keeps_plan)
-        yield cursors
+                places.append(pipeline.add(*_bound(clause, binds), prepares=keeps_plan))
+        pipeline.send()
+        yield found
+    for rows, place in zip(found, places, strict=True):
+        rows.extend(pipeline.rows(place))
 
 
 def fetch_under(
-    reader: Reader,
-    settings: Planner,
-    clause: TextClause,
-    binds: Mapping[str, Any],
-    rows: RowFactory[Row],
+    reader: Reader, settings: Planner, clause: TextClause, binds: Mapping[str, Any]
 ) -> list[Row]:
     """Fetch a single statement that is planned, for these binds, and executed under `settings`."""
-    with sending(reader, settings, [Statement(clause, binds)], rows) as (cursor,):
+    with sending(reader, settings, [Statement(clause, binds)]) as (found,):
         pass
-    return cursor.fetchall()
+    return found
 
 
 def _driver(reader: Reader) -> Connection[Any]:
@@ -126,12 +125,15 @@ def _driver(reader: Reader) -> Connection[Any]:
     return driver  # type: ignore[no-any-return]
 
 
-def _cursor(reader: Reader, rows: RowFactory[Row]) -> RawCursor[Row]:
-    cursor = RawCursor(_driver(reader), row_factory=rows)
-    cursor.format = (
-        Format.BINARY
-    )  # Binary, so that numbers and ids are not converted to text and back.
-    return cursor
+def _bound(clause: TextClause, binds: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
+    """Return the statement in the server's syntax, and its values."""
+    statement, names = _compile(clause)
+    return statement, [binds[name] for name in names]
+
+
+@lru_cache(maxsize=64)
+def _row_type(columns: tuple[str, ...]) -> Any:
+    return namedtuple("Row", columns)
 
 
 @lru_cache(maxsize=512)

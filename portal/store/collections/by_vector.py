@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from pgvector import Vector as PgVector
-from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
@@ -162,7 +161,7 @@ def cosines(
 
 
 def _fetch(session: Session, search: Nearest, statement: str) -> list[Any]:
-    return fetch_under(session, search.settings, _clause(statement), search.binds, tuple_row)
+    return fetch_under(session, search.settings, _clause(statement), search.binds)
 
 
 @lru_cache(maxsize=128)

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DisconnectionError
@@ -83,6 +84,7 @@ class Server:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_s,
+            pool_reset_on_return=None,  # See `_end_transaction`.
             # Only `store.statements` prepares statements: others are rare, or of many shapes.
             connect_args={
                 "prepare_threshold": None if shares_connections else sys.maxsize,
@@ -99,7 +101,7 @@ class Server:
             event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))
         event.listen(self.engine, "checkout", _check_alive)
         event.listen(self.engine, "checkout", _count_taken)
-        event.listen(self.engine, "reset", _end_autocommit)
+        event.listen(self.engine, "reset", _end_transaction)
         event.listen(self.engine, "checkin", _count_returned)
         # Fewer than the pool has, so that threads that wait for a second one cannot hold all.
         self.pool_size = pool_size
@@ -126,7 +128,6 @@ class Server:
     def driver(self) -> Iterator[psycopg.Connection[Any]]:
         with closing(self.engine.raw_connection()) as pooled:
             driver: Any = pooled.driver_connection
-            driver.autocommit = True  # Undone when the pool takes it back.
             yield driver
 
     def sample(self) -> Sample:
@@ -153,9 +154,10 @@ def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
         raise DisconnectionError
 
 
-def _end_autocommit(driver: Any, _record: Any, _state: Any) -> None:
-    if driver.autocommit:
-        driver.autocommit = False
+def _end_transaction(driver: Any, _record: Any, _state: Any) -> None:
+    # Mostly there is none, and a rollback of nothing takes as long as taking a connection.
+    if driver.info.transaction_status != TransactionStatus.IDLE:
+        driver.rollback()
 
 
 def _count_taken(_driver: Any, record: Any, _fairy: Any) -> None:

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import namedtuple_row
 from sqlalchemy import text
 
 from portal.domain.documents import Heading, Page
-from portal.store.statements import Reader, fetch
+from portal.store.statements import Reader, fetch_named
 from portal.text.layout.outlines import Outline
 
 # More pages than any chunk of readable text touches.
@@ -51,7 +50,7 @@ def outlines(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Outline]:
     """Return the outlines of the chunks that have pages or headings, by id."""
     if not chunk_ids:
         return {}
-    rows: Any = fetch(reader, _OUTLINES, {"chunk_ids": list(chunk_ids)}, namedtuple_row)
+    rows: Any = fetch_named(reader, _OUTLINES, {"chunk_ids": list(chunk_ids)})
     return {
         row.id: Outline(
             pages=tuple(Page(*page) for page in row.pages),

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from psycopg.rows import tuple_row
 from sqlalchemy import ColumnElement, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
@@ -79,7 +78,7 @@ _LIVE_TOKEN = text(
 
 def find_live_token(reader: Reader, token_id: UUID) -> LiveToken | None:
     """Return a token, unless it was revoked or its user is disabled."""
-    rows = fetch(reader, _LIVE_TOKEN, {"token_id": token_id}, tuple_row)
+    rows = fetch(reader, _LIVE_TOKEN, {"token_id": token_id})
     return LiveToken(*rows[0]) if rows else None
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import namedtuple_row
 from sqlalchemy import text
 
 from portal.store.embedding_models.registry import REGISTERED_COLUMNS, RegisteredModel, registered
 from portal.store.search.keywords.index import STATE_COLUMNS, KeywordState, state_of
 from portal.store.search.selection.scope import Versions
-from portal.store.statements import Reader, fetch
+from portal.store.statements import Reader, fetch_named
 
 _CONTEXT = text(
     f"""
@@ -60,7 +59,7 @@ def read_context(
     """Read the current context; it must not be reused for another search."""
     binds = {"user_id": user_id, "conversation_id": conversation_id}
     row: Any
-    (row,) = fetch(reader, _CONTEXT, binds, namedtuple_row)
+    (row,) = fetch_named(reader, _CONTEXT, binds)
     return SearchContext(
         config=row.config or {},
         keywords=state_of(reader, row, wanted=keyword_backend),

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from psycopg.rows import args_row, scalar_row
 from sqlalchemy import TextClause, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
@@ -84,11 +83,12 @@ def load_chunks(
     settings = {"statement_timeout": legs.deadline.milliseconds}
     if chunk_ids:
         chunks = Statement(clause, binds, keeps_plan=True)
-        with sending(reader, settings, [chunks], args_row(FoundChunk)) as (cursor,):
+        with sending(reader, settings, [chunks]) as (rows,):
             pass
-        if found := cursor.fetchall():
+        if rows:
+            found = list(map(FoundChunk._make, rows))
             return {str(chunk.chunk_id): chunk for chunk in found}, found[0].documents_version
-    (version,) = fetch_under(reader, settings, _VERSION, binds, scalar_row)
+    ((version,),) = fetch_under(reader, settings, _VERSION, binds)
     return {}, version
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import namedtuple_row
 from sqlalchemy import text
 
-from portal.store.statements import Reader, fetch
+from portal.store.statements import Reader, fetch_named
 from portal.text.layout.joining import Fragment
 
 
@@ -44,7 +43,7 @@ def neighbours(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbou
     before: dict[UUID, Fragment] = {}
     after: dict[UUID, Fragment] = {}
     row: Any
-    for row in fetch(reader, _NEIGHBOURS, {"chunk_ids": list(chunk_ids)}, namedtuple_row):
+    for row in fetch_named(reader, _NEIGHBOURS, {"chunk_ids": list(chunk_ids)}):
         side = before if row.is_before else after
         side[row.id] = Fragment(row.content, row.char_start, row.char_end)
     return {

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from psycopg.rows import tuple_row
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
@@ -126,9 +125,9 @@ class SearchableWords:
         binds = self._binds([one.pattern for one in evidence], max_matches)
         binds["queries"] = [one.query for one in evidence]
         if self.jobs is None:
-            return _by_key(wanted, fetch(self.session, _MATCHES, binds, tuple_row))
+            return _by_key(wanted, fetch(self.session, _MATCHES, binds))
         few = binds | {"jobs": self.jobs}
-        return _by_key(wanted, fetch(self.session, _MATCHES_IN_FEW, few, tuple_row))
+        return _by_key(wanted, fetch(self.session, _MATCHES_IN_FEW, few))
 
     def title_matches(
         self, wanted: Mapping[Key, str], *, max_matches: int = 1
@@ -138,7 +137,7 @@ class SearchableWords:
         if not wanted:
             return {}
         binds = self._binds(list(wanted.values()), max_matches)
-        return _by_key(wanted, fetch(self.session, _TITLES, binds, tuple_row))
+        return _by_key(wanted, fetch(self.session, _TITLES, binds))
 
     def _binds(self, patterns: Sequence[str | None], max_matches: int) -> dict[str, Any]:
         return selection_binds(self.user, self.conversation_id) | {

@@ -11,7 +11,6 @@ import pytest
 from flask.testing import FlaskClient
 from psycopg import Connection
 from psycopg.errors import DivisionByZero
-from psycopg.rows import scalar_row
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
@@ -32,11 +31,12 @@ def by_sqlalchemy(session: Session, statement: str) -> object:
 
 
 def by_driver(session: Session, statement: str) -> object:
-    return fetch(session, text(statement), {}, scalar_row)
+    return [value for (value,) in fetch(session, text(statement), {})]
 
 
 def in_pipeline(session: Session, statement: str) -> object:
-    return fetch_under(session, {"enable_hashjoin": "off"}, text(statement), {}, scalar_row)
+    rows = fetch_under(session, {"enable_hashjoin": "off"}, text(statement), {})
+    return [value for (value,) in rows]
 
 
 WAYS = [by_sqlalchemy, by_driver, in_pipeline]

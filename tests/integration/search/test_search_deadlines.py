@@ -108,6 +108,6 @@ def test_a_statement_has_what_is_left_when_it_is_sent(hurried: Portal) -> None:
     started = time.monotonic()
     for _ in range(3):
         with hurried.services.database.read() as session, pytest.raises(psycopg.Error):
-            fetch_under(session, settings, LATE, {}, psycopg.rows.scalar_row)
+            fetch_under(session, settings, LATE, {})
     assert deadline.is_over
     assert time.monotonic() - started < 0.2 + SLACK_S

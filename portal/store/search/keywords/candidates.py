@@ -25,7 +25,6 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
 
 from portal.store.binary_parameters import UuidsParameter
@@ -159,9 +158,7 @@ class OwnWords:
             "limit": self.limit * _OFFERED,
         }
         statement = _MATCHING[enabled.of_chunks]
-        return self._best_of(
-            lambda: TermPostings.of(fetch(self.reader, statement, binds, tuple_row))
-        )
+        return self._best_of(lambda: TermPostings.of(fetch(self.reader, statement, binds)))
 
     def _best_of(self, load: Callable[[], TermPostings]) -> list[Scored]:
         weights, mean_length = weigh(self.reader, self.words, self.shape, self.corpus, self.weights)
@@ -262,7 +259,7 @@ def best_of_index(
     statement, question = _filtered(is_in, index), " ".join(words)
     binds = {**binds, "words": question, "words_again": question, "limit": limit}
     while True:
-        read = fetch_under(reader, settings, statement, binds | {"rows": rows}, tuple_row)
+        read = fetch_under(reader, settings, statement, binds | {"rows": rows})
         found = [Scored(*row[:3]) for row in read if row[_IS_IN]]
         is_exhausted = not read or read[0][_MATCHED] < rows
         if len(found) >= enough or is_exhausted:

@@ -7,11 +7,10 @@ from threading import Lock
 from typing import Any
 
 import structlog
-from psycopg.rows import namedtuple_row, tuple_row
 from sqlalchemy import text
 
 from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY, KeywordBackend
-from portal.store.statements import Reader, fetch
+from portal.store.statements import Reader, fetch, fetch_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ _STATE = text(f"SELECT {STATE_COLUMNS}")
 def read_state(reader: Reader, *, wanted: str, logs: bool = True) -> KeywordState:
     """Return the keyword backends by the setting and by what the server has; `logs` is passed to
     `state_of`, for processes that go on to search."""
-    (row,) = fetch(reader, _STATE, {}, namedtuple_row)
+    (row,) = fetch_named(reader, _STATE, {})
     return state_of(reader, row, wanted=wanted, logs=logs)
 
 
@@ -109,7 +108,7 @@ def state_of(reader: Reader, row: Any, *, wanted: str, logs: bool = True) -> Key
         backend = alone = KeywordBackend(wanted)
     chunk_count = int(row.chunk_estimate)
     if chunk_count < _ESTIMATE_FROM:
-        ((chunk_count,),) = fetch(reader, _COUNT_CHUNKS, {}, tuple_row)
+        ((chunk_count,),) = fetch(reader, _COUNT_CHUNKS, {})
     return KeywordState(
         backend,
         chunk_count,

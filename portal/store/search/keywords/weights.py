@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from psycopg.rows import tuple_row
 from sqlalchemy import text
 
 from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
@@ -70,7 +69,7 @@ _PRIVATE_COUNTS = text(
 def _count_private(reader: Reader, words: Sequence[str], corpus: VisibleCorpus) -> dict[str, int]:
     """Count the user's own private chunks that have each word."""
     binds = {"jobs": corpus.private_jobs, "queries": [tsquery_or((word,)) for word in words]}
-    rows = fetch(reader, _PRIVATE_COUNTS, binds, tuple_row)
+    rows = fetch(reader, _PRIVATE_COUNTS, binds)
     return {words[number - 1]: int(count) for number, count in rows}
 
 
@@ -106,7 +105,7 @@ def _ask_weights(
         return
     longer = [] if weighed.mean_length else [f"{probe} {_FILLER}" for probe in probes]
     binds = {"probes": [*probes, *longer]}
-    scores: dict[str, float] = dict(fetch(reader, _PROBES[index], binds, tuple_row))
+    scores: dict[str, float] = dict(fetch(reader, _PROBES[index], binds))
     if weighed.mean_length is None:
         known = next((probe for probe in probes if scores[probe] > 0), None)
         if known is not None:

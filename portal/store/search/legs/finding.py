@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain
 from typing import Any
-
-from psycopg.rows import tuple_row
 
 from portal.domain.search import KeywordBackend
 from portal.observability import tracing
@@ -75,7 +74,7 @@ def find_offers(
         near = _vector_statements(shape, binds)
         nearest = []
         if spare is not None and near and shape.keyword is not None:
-            nearest = beside.enter_context(sending(reader, settings, near, tuple_row))
+            nearest = beside.enter_context(sending(reader, settings, near))
             reader, near = spare, []
         with trace.timed("keyword_selection"):
             given = look_up(
@@ -83,15 +82,15 @@ def find_offers(
             )
         words = _keyword_statements(shape, binds, given if vectors is None else ())
         # Statements that keep their plan come last.
-        cursors = running.enter_context(sending(reader, settings, [*words, *near], tuple_row))
-        nearest += cursors[len(words) :]
+        found = running.enter_context(sending(reader, settings, [*words, *near]))
+        nearest += found[len(words) :]
         with tracing.span("search.vector_leg", plan=str(trace.vector_plan)):
             similar = _compared(vectors, legs.vector)
             beside.close()
         with tracing.span("search.keyword_leg", plan=str(trace.keyword_plan)):
             running.close()
-    by_vector = hits_of(row for cursor in nearest for row in cursor.fetchall())
-    by_words = hits_of(row for cursor in cursors[: len(words)] for row in cursor.fetchall())
+    by_vector = hits_of(chain.from_iterable(nearest))
+    by_words = hits_of(chain.from_iterable(found[: len(words)]))
     if similar is not None:
         by_vector = [(*near, 0.0) for near in similar.nearest(legs.leg_limit)]
         by_words = _with_cosines(similar, by_words, given)

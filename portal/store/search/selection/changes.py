@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import tuple_row
 from sqlalchemy import text
 
 from portal.store.search.selection.scope import Scope, Versions
@@ -52,7 +51,7 @@ def documents_since(
 def changes_of(reader: Reader, owner_id: UUID | None, old: int, new: int) -> dict[UUID, int] | None:
     """Return the documents that changed between two versions of a user's or a conversation's
     switches or of a collection, as `documents_since`."""
-    rows = fetch(reader, _SINCE, {"owner_id": owner_id, "version": old}, tuple_row)
+    rows = fetch(reader, _SINCE, {"owner_id": owner_id, "version": old})
     if not _are_all(rows, old, new):
         return None
     changed: dict[UUID, int] = {}

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.errors import QueryCanceled
-from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
 
 from portal.domain.deadlines import Deadline
@@ -150,7 +149,7 @@ class EnabledQuery:
         binds |= {"collection_id": self.versions.collection_id, "max_chunks": self.max_chunks}
         limit = {"statement_timeout": self.deadline.milliseconds}
         try:
-            return fetch_under(self.reader, limit, statement, binds, tuple_row)
+            return fetch_under(self.reader, limit, statement, binds)
         except QueryCanceled as error:
             raise DatabaseUnavailable from error
 

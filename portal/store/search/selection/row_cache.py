@@ -11,7 +11,6 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from uuid import UUID
 
 from cachetools import LRUCache
-from psycopg.rows import tuple_row
 from sqlalchemy import TextClause
 
 from portal.store.binary_parameters import UuidsParameter
@@ -130,7 +129,7 @@ class RowCache(Generic[Content]):
         with self._lock:
             kept = {name: one for name in names if (one := self._entries.get((source.load, name)))}
         if old := [name for name, entry in kept.items() if entry.version != version]:
-            rows = fetch(reader, source.states, _ids(old), tuple_row)
+            rows = fetch(reader, source.states, _ids(old))
             present = {name: (count, total) for name, count, total in rows}
             for name in old:
                 if kept[name].rows == present.get(name, _NO_ROWS):
@@ -139,7 +138,7 @@ class RowCache(Generic[Content]):
                     del kept[name]
         if missing := [name for name in names if name not in kept][:max_read]:
             loaded: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
-            for row in fetch(reader, source.load, _ids(missing), tuple_row):
+            for row in fetch(reader, source.load, _ids(missing)):
                 loaded[row[0]].append(row)
             for name in missing:
                 read = loaded[name]

@@ -11,7 +11,6 @@ from threading import Lock
 from uuid import UUID
 
 from cachetools import LRUCache
-from psycopg.rows import tuple_row
 from sqlalchemy import text
 
 from portal.store.documents.selection import IS_LIMITED, VISIBLE_WHERE
@@ -80,7 +79,7 @@ class VisibleCorpora:
             "user_is_admin": False,
         }
         shared = self._count_shared(reader, version, binds)
-        ((private, jobs),) = fetch(reader, _PRIVATE, binds, tuple_row)
+        ((private, jobs),) = fetch(reader, _PRIVATE, binds)
         found = VisibleCorpus(shared, int(private), jobs)
         with self._lock:
             if _ENTRY_BYTES + len(jobs) <= _CACHE_BYTES:
@@ -98,6 +97,6 @@ class VisibleCorpora:
             drift += sum(changed.values()) if changed is not None else count + 1
             kept = (version, count, drift) if drift <= _MAX_DRIFT * count else None
         if kept is None or kept[0] != version:
-            kept = version, int(fetch(reader, _SHARED, binds, tuple_row)[0][0]), 0
+            kept = version, int(fetch(reader, _SHARED, binds)[0][0]), 0
         self._shared = kept
         return kept[1]

@@ -1,4 +1,4 @@
-"""A search calls straight from its route down to the cursor (ADR 44)."""
+"""A search calls straight from its route down to the server (ADR 44)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from portal.services.search import engine, finding
 from portal.services.search.cache import SearchCache
 from portal.settings.search import PlanSettings
 from portal.store import session as store_session
+from portal.store.connections.pipeline import Pipeline
 from portal.store.search.selection.enabled_sets import EnabledSets
 from tests.conftest import Portal
 
@@ -41,17 +42,20 @@ def walk(frame: FrameType | None) -> list[str]:
 
 
 @contextmanager
-def walks_to_the_cursor() -> Iterator[list[list[str]]]:
+def walks_to_the_server() -> Iterator[list[list[str]]]:
     found: list[list[str]] = []
-    execute = psycopg.Cursor.execute
+    add, execute = Pipeline.add, psycopg.Cursor.execute
 
-    def note(cursor: Any, statement: Any, *values: Any, **named: Any) -> Any:
-        found.append([*walk(sys._getframe(1)), "cursor.execute"])
-        return execute(cursor, statement, *values, **named)
+    def note(sends: Any) -> Any:
+        def noted(sender: Any, *values: Any, **named: Any) -> Any:
+            found.append([*walk(sys._getframe(1)), sends.__qualname__])
+            return sends(sender, *values, **named)
+
+        return noted
 
     with (
-        patch.object(psycopg.Cursor, "execute", note),
-        patch.object(psycopg.RawCursor, "execute", note),
+        patch.object(Pipeline, "add", note(add)),
+        patch.object(psycopg.Cursor, "execute", note(execute)),
     ):
         yield found
 
@@ -64,11 +68,11 @@ def handbook(portal: Portal) -> Portal:
     return portal
 
 
-def test_search_takes_seven_calls_from_route_to_cursor(
+def test_search_takes_seven_calls_from_route_to_server(
     handbook: Portal, client: FlaskClient
 ) -> None:
     body = {"query": QUERY}
-    with walks_to_the_cursor() as found:
+    with walks_to_the_server() as found:
         answer = client.post("/api/knowledge/search", json=body, headers=handbook.headers())
     assert answer.status_code == 200
     # The enabled set is reloaded only after a change.

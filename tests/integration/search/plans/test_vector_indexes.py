@@ -226,15 +226,14 @@ def test_new_process_sends_binary_parameters(database_url: str) -> None:
         "from portal.store.session import Database, text\n"
         "database = Database(sys.argv[1])\n"
         "import numpy as np\n"
-        "from psycopg.rows import scalar_row\n"
         "from portal.store.statements import fetch\n"
         "from portal.store.binary_parameters import VectorParameter\n"
         "value = VectorParameter(np.array([3.0, 4.0], np.float32))\n"
         "with database.read() as session:\n"
         "    clause = text('SELECT vector_norm(CAST(:value AS vector))')\n"
-        "    print(fetch(session, clause, {'value': value}, scalar_row))\n"
+        "    print(fetch(session, clause, {'value': value}))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, database_url], capture_output=True, text=True, check=False
     )
-    assert done.stdout.strip() == "[5.0]", done.stderr
+    assert done.stdout.strip() == "[(5.0,)]", done.stderr

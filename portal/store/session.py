@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -25,7 +24,7 @@ __all__ = ["Database", "Session", "is_connection_lost", "is_lock_timeout", "norm
 
 T = TypeVar("T")
 
-_LOAD = Path("/proc/loadavg")
+_LOAD = "/proc/loadavg"
 
 
 class Database:
@@ -259,7 +258,8 @@ def _lacks_cores() -> bool:
     """Return whether, besides this thread, as many are ready to run as there are cores."""
     # Now: the load of the last minute would still be high when the work has long ended.
     try:
-        running, _, _ = _LOAD.read_text(encoding="ascii").split()[3].partition("/")
+        with open(_LOAD, "rb", buffering=0) as file:  # noqa: PTH123 - each search asks
+            running, _, _ = file.read().split()[3].partition(b"/")
     except OSError:  # Not Linux.
         return False
     return int(running) > (os.cpu_count() or 1)

@@ -78,7 +78,10 @@ class Ranking:
 
 
 Measure = Callable[[Sequence[Offer], Scale], list[float]]
-PartsOf = Callable[[Sequence[Offer], Ranking, Scale], list[Parts]]
+# What each leg adds to the score of each offer: (vector, text). Plain tuples, of which a search
+# makes hundreds and shows ten.
+LegParts = list[tuple[float, float]]
+PartsOf = Callable[[Sequence[Offer], Ranking, Scale], LegParts]
 
 
 # --- what each leg says of an offer ---------------------------------------------------------------
@@ -138,23 +141,23 @@ def _minmax(measure: Measure) -> Measure:
 def _add_weighted(vector: Measure, text: Measure) -> PartsOf:
     """Add up two measures, each times its weight."""
 
-    def parts_of(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> list[Parts]:
+    def parts_of(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> LegParts:
         weights = ranking.weights
         return [
-            Parts(weights.vector * by_meaning, weights.text * by_words)
+            (weights.vector * by_meaning, weights.text * by_words)
             for by_meaning, by_words in zip(vector(offers, scale), text(offers, scale), strict=True)
         ]
 
     return parts_of
 
 
-def _by_ranks(offers: Sequence[Offer], ranking: Ranking, _scale: Scale) -> list[Parts]:
+def _by_ranks(offers: Sequence[Offer], ranking: Ranking, _scale: Scale) -> LegParts:
     """Add up reciprocal ranks: scores of two kinds need no common scale."""
 
     def part(rank: int | None) -> float:
         return 0.0 if rank is None else 1 / (ranking.rrf_k + rank)
 
-    return [Parts(part(one.vector_rank), part(one.text_rank)) for one in offers]
+    return [(part(one.vector_rank), part(one.text_rank)) for one in offers]
 
 
 # Ranks have no scale to normalise: every normalisation of them is the same.
@@ -167,39 +170,45 @@ FUSIONS: dict[tuple[Fusion, Normalisation], PartsOf] = {
 _AS_SHOWN = _add_weighted(cosines, relative_bm25)
 
 
-def fuse(offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale()) -> list[Ranked]:
-    """Order the offers of two legs, best first; ties by cosine, then by id."""
+def fuse(
+    offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale(), limit: int | None = None
+) -> list[Ranked]:
+    """Order the offers of two legs, best first; ties by cosine, then by id. With a `limit`, return
+    only so many."""
     if not offers:
         return []
     if ranking.as_shown and ranking.fusion is Fusion.WEIGHTED:
-        return _in_order(offers, _AS_SHOWN(offers, ranking, scale), is_floored=False)
-    return _in_order(offers, FUSIONS[ranking.fusion, ranking.normalisation](offers, ranking, scale))
+        return _in_order(offers, _AS_SHOWN(offers, ranking, scale), limit, is_floored=False)
+    parts_of = FUSIONS[ranking.fusion, ranking.normalisation]
+    return _in_order(offers, parts_of(offers, ranking, scale), limit)
 
 
-def order_by_vector(offers: Sequence[Offer], scale: Scale, *, is_corrected: bool) -> list[Ranked]:
+def order_by_vector(
+    offers: Sequence[Offer], scale: Scale, limit: int | None = None, *, is_corrected: bool
+) -> list[Ranked]:
     """Order by cosine, or by likeness if the query was corrected."""
     values = calibrated_likeness(offers, scale) if is_corrected else cosines(offers)
-    return _in_order(offers, [Parts(vector=value) for value in values])
+    return _in_order(offers, [(value, 0.0) for value in values], limit)
 
 
-def order_by_words(offers: Sequence[Offer]) -> list[Ranked]:
+def order_by_words(offers: Sequence[Offer], limit: int | None = None) -> list[Ranked]:
     """Order by BM25 as a share of the best: the best scores 1."""
-    return _in_order(offers, [Parts(text=value) for value in relative_bm25(offers)])
+    return _in_order(offers, [(0.0, value) for value in relative_bm25(offers)], limit)
 
 
 def _in_order(
-    offers: Sequence[Offer], parts: Sequence[Parts], *, is_floored: bool = True
+    offers: Sequence[Offer], parts: LegParts, limit: int | None, *, is_floored: bool = True
 ) -> list[Ranked]:
     """Sort by score. A chunk less like the query than unrelated text loses score; with `is_floored`
     a score never falls below 0."""
     # By plain tuples: each search sorts some hundred offers.
     keys = [
-        (-sum(its), 2.0 if one.cosine is None else -one.cosine, one.id, place)
-        for place, (one, its) in enumerate(zip(offers, parts, strict=True))
+        (-(vector + text), 2.0 if one.cosine is None else -one.cosine, one.id, place)
+        for place, (one, (vector, text)) in enumerate(zip(offers, parts, strict=True))
     ]
     return [
-        Ranked(offers[place], NO_PARTS if is_floored and lost > 0 else parts[place])
-        for lost, _cosine, _id, place in sorted(keys)
+        Ranked(offers[place], NO_PARTS if is_floored and lost > 0 else Parts(*parts[place]))
+        for lost, _cosine, _id, place in sorted(keys)[:limit]
     ]
 
 
@@ -231,7 +240,7 @@ def merits(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> dict[str,
     every fusion, since ranks differ by one between an answer and an unrelated chunk."""
     compared = replace(ranking, weights=ranking.weights.as_shares())
     parts = FUSIONS[Fusion.WEIGHTED, Normalisation.CALIBRATED](offers, compared, scale)
-    return {one.id: its.score for one, its in zip(offers, parts, strict=True)}
+    return {one.id: sum(its) for one, its in zip(offers, parts, strict=True)}
 
 
 def prefer(

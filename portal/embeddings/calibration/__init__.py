@@ -193,21 +193,23 @@ class Calibration:
         evidence: Sequence[Evidence],
         text_scale: float,
         nearest: Sequence[float] | None = None,
+        others: Sequence[Evidence] = (),
     ) -> list[dict[str, float]]:
-        """Return the features of each chunk.
+        """Return the features of each chunk of `evidence`, which `others` compete with.
 
         `nearest` are the corrected cosines of the `NEAREST_COMPARED` chunks nearest to the
-        question, by default those of `evidence`. `statistics` is None when the question has no
+        question, by default those of all these. `statistics` is None when the question has no
         vector.
         """
-        found = keyword_features(evidence, text_scale)
+        found = keyword_features(evidence, text_scale, others)
         # Without rivals the question was measured before the background was known.
         if statistics is None or not statistics.rivals or self._background is None:
             return found
         if nearest is None:
-            nearest = [item.corrected for item in evidence if item.corrected is not None]
+            every = (*evidence, *others)
+            nearest = [item.corrected for item in every if item.corrected is not None]
         level = field_level(nearest, statistics.rivals)
-        leads = lead_features(evidence, level, self._deviations)
+        leads = lead_features(evidence, level, self._deviations, others)
         return [words | lead for words, lead in zip(found, leads, strict=True)]
 
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
@@ -220,10 +222,11 @@ class Calibration:
         evidence: Sequence[Evidence],
         text_scale: float,
         nearest: Sequence[float] | None = None,
+        others: Sequence[Evidence] = (),
     ) -> list[float]:
         """Return the probability of each chunk; see `features`."""
         language = statistics.language if statistics else None
-        features = self.features(statistics, evidence, text_scale, nearest)
+        features = self.features(statistics, evidence, text_scale, nearest, others)
         chances = [
             self.confidence(one_features, same_language=language in {None, one.language})
             for one, one_features in zip(evidence, features, strict=True)

@@ -14,12 +14,14 @@ import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from portal.domain.search import NEAREST_COMPARED
+from portal.text.terms.proximity import terms_in
 
 # What a result is compared with: the mean of these ranks, from 1, among the chunks nearest to the
 # question and the background. The first ranks are left out, because chunks on the same subject as a
@@ -55,8 +57,7 @@ Features = Mapping[str, float]
 Source = Literal["fitted", "corpus", "borrowed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """The search evidence about one chunk.
 
     `corrected` is the cosine to the search vector, `keyword` the BM25 score, 0 where that leg did
@@ -139,42 +140,47 @@ class Weighings:
         return 0.0
 
 
-def coverage(terms: Sequence[str], chunk_terms: str) -> float:
+def coverage(terms: tuple[str, ...], chunk_terms: str) -> float:
     """Return the share of a question's terms that occur in a chunk, given as it is indexed."""
     if not terms:
         return 0.0
-    # Searches the text itself: splitting it into hundreds of words costs many times more.
-    padded = f" {chunk_terms} "
-    return sum(f" {term} " in padded for term in terms) / len(terms)
+    return len(terms_in(terms, chunk_terms)) / len(terms)
 
 
-def lacks_code(terms: Sequence[str], chunk_terms: str) -> bool:
+def lacks_code(terms: tuple[str, ...], chunk_terms: str) -> bool:
     """Return whether a question names codes and a chunk has none of them, not even by number.
 
     Codes are such as `PO-4711`, `v0.8`, `B12`; the chunk is given as it is indexed. Neighbouring
     codes in a list are similar in every other way.
     """
-    codes = [term for term in terms if _CODE.fullmatch(term)]
-    if not codes:
-        return False
-    parts = {part for code in codes if _JOINT in code for part in code.split(_JOINT)}
-    codes = [code for code in codes if code not in parts]
+    codes = _codes(terms)
     padded = f" {chunk_terms} "
-    return not any(
-        f" {piece} " in padded
+    return bool(codes) and not any(f" {piece} " in padded for piece in codes)
+
+
+@lru_cache(maxsize=256)
+def _codes(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the codes that a question names, and their numbers."""
+    codes = [term for term in terms if _CODE.fullmatch(term)]
+    parts = {part for code in codes if _JOINT in code for part in code.split(_JOINT)}
+    return tuple(
+        piece
         for code in codes
+        if code not in parts
         for piece in (code, max(_NUMBER.findall(code), key=len))
     )
 
 
-def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[dict[str, float]]:
-    """Return the keyword features of each chunk.
+def keyword_features(
+    evidence: Sequence[Evidence], text_scale: float, others: Sequence[Evidence] = ()
+) -> list[dict[str, float]]:
+    """Return the keyword features of each chunk of `evidence`, among `others`.
 
     `words`: root of the BM25 score in units of `text_scale`; `words_behind`: how far the best other
     document is ahead, in the same units; `coverage`.
     """
     found: list[dict[str, float]] = []
-    best = _best_others(evidence, [item.keyword for item in evidence])
+    best = _best_others([(item.document, item.keyword) for item in (*evidence, *others)])
     for item in evidence:
         shares = {"coverage": item.coverage, "translated": item.translated}
         features = {name: share for name, share in shares.items() if share is not None}
@@ -186,16 +192,19 @@ def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[di
 
 
 def lead_features(
-    evidence: Sequence[Evidence], level: float, deviations: Mapping[str, float]
+    evidence: Sequence[Evidence],
+    level: float,
+    deviations: Mapping[str, float],
+    others: Sequence[Evidence] = (),
 ) -> list[dict[str, float]]:
-    """Return the vector features of each chunk.
+    """Return the vector features of each chunk of `evidence`, among `others`.
 
     `lead`: corrected cosine above `level`, which chunks near this question reach anyway; `behind`:
     how far the best other document is ahead. Both in deviations of unrelated text in the chunk's
     language.
     """
     found: list[dict[str, float]] = []
-    best = _best_others(evidence, [item.corrected for item in evidence])
+    best = _best_others([(item.document, item.corrected) for item in (*evidence, *others)])
     for item in evidence:
         if item.corrected is None:
             found.append({})
@@ -234,15 +243,12 @@ def load_weighings(model: str) -> Weighings:
     )
 
 
-def _best_others(
-    evidence: Sequence[Evidence], values: Sequence[float | None]
-) -> dict[Hashable, float]:
+def _best_others(scored: Sequence[tuple[Hashable, float | None]]) -> dict[Hashable, float]:
     """Return for each document the best value of the others; minus infinity without one."""
     best: dict[Hashable, float] = {}
-    for one, value in zip(evidence, values, strict=True):
+    for document, value in scored:
         if value is not None:
-            best[one.document] = max(value, best.get(one.document, -math.inf))
+            best[document] = max(value, best.get(document, -math.inf))
     first, second = (*heapq.nlargest(2, best.values()), -math.inf, -math.inf)[:2]
-    others = {item.document: first for item in evidence}
     # The document that has the best value is compared with the second best.
-    return others | {name: second for name, value in best.items() if value == first}
+    return {document: second if best.get(document) == first else first for document, _ in scored}

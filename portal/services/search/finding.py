@@ -54,8 +54,7 @@ class ModelGone(Exception):
     """The model that the query was embedded with is no longer active."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk that was found, with the offers of the legs and the parts of its score."""
 
     chunk: FoundChunk
@@ -76,12 +75,14 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The best candidates in order, for each the rank of the first of its group of duplicates
-    (`groups`), and all offers of the legs. `translated` has the share of the query's words that a
-    chunk in the other language has in translation, by the chunk's id."""
+    (`groups`), all offers of the legs, and those that were ranked (`SearchPlan.rank`). `translated`
+    has the share of the query's words that a chunk in the other language has in translation, by the
+    chunk's id."""
 
     candidates: Sequence[Candidate] = ()
     groups: Sequence[int] = ()
-    offers: Sequence[Ranked] = ()
+    offers: Sequence[Offer] = ()
+    ranked: Sequence[Ranked] = ()
     translated: Mapping[UUID, float] = field(default_factory=dict)
     is_enough: bool = True
 
@@ -90,7 +91,7 @@ class Found:
         """Return the similarity of the first hit of the vector leg."""
         return [
             offer.likeness
-            for offer, _ in self.offers
+            for offer in self.offers
             if offer.likeness is not None
             and offer.vector_rank is not None
             and offer.vector_rank <= NEAREST_COMPARED
@@ -100,20 +101,22 @@ class Found:
     def best_bm25(self) -> float:
         """Return the highest BM25 score of all offers, 1 without any; `text_score` is a share of
         it."""
-        return max([offer.bm25 for offer, _ in self.offers], default=0.0) or 1.0
+        return max([offer.bm25 for offer in self.offers], default=0.0) or 1.0
 
     @property
     def vector_count(self) -> int:
-        return len([None for offer, _ in self.offers if offer.vector_rank is not None])
+        return len([None for offer in self.offers if offer.vector_rank is not None])
 
     @property
     def text_count(self) -> int:
-        return len([None for offer, _ in self.offers if offer.text_rank is not None])
+        return len([None for offer in self.offers if offer.text_rank is not None])
 
 
 class _BestOffers(NamedTuple):
-    """All offers in order, and the best, whose chunks are loaded; whether these are all."""
+    """All offers, those that were ranked, in order, and the best, whose chunks are loaded; whether
+    these are all."""
 
+    offers: Sequence[Offer]
     ranked: Sequence[Ranked]
     best: Sequence[Ranked]
     is_all: bool
@@ -195,25 +198,24 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
 
 def _best_offers(services: Services, plan: SearchPlan, offered: Offers) -> _BestOffers:
     """Rank the offers, and return those whose chunks are to be loaded."""
-    ranked = plan.rank(list(offered.offers))
-    best = ranked
+    count = plan.count_rows(services.settings.rerank.candidates if services.reranker else 0)
+    offers = plan.admitted(offered.offers)
+    best = ranked = plan.rank(offers, count)
     if plan.legs.by_document:
         best = _best_of_each_document(ranked, offered.documents)
-    count = plan.count_rows(services.settings.rerank.candidates if services.reranker else 0)
-    return _BestOffers(ranked, best[:count], is_all=len(best) < count)
+    return _BestOffers(offers, ranked, best[:count], is_all=len(best) < count)
 
 
 def _found(
     plan: SearchPlan, offers: _BestOffers, chunks: Mapping[str, FoundChunk], enabled: EnabledSet
 ) -> Found:
     """Order the best offers once more by their chunks, and group near-duplicates."""
-    ranked = offers.ranked
     best = [one for one in offers.best if one.offer.id in chunks]
     translated: Mapping[UUID, float] = {}
     if plan.weighs_proximity:
         compared = [chunks[one.offer.id] for one in best[:MAX_COMPARED_BY_PROXIMITY]]
         translated = _translated(plan, compared)
-        adjacent = PROXIMITY * fading([one.offer for one in ranked], plan.scale)
+        adjacent = PROXIMITY * fading(offers.offers, plan.scale)
         shares = [
             translated[one.chunk_id]
             if one.chunk_id in translated
@@ -221,11 +223,11 @@ def _found(
             for one in compared
         ]
         best = add_proximity(best, shares, plan.ranking)
-    candidates = _candidates(plan, ranked, best, chunks)
+    candidates = _candidates(plan, offers.offers, best, chunks)
     groups: Sequence[int] = range(len(candidates))
     if plan.request.one_hit_per is Unit.TEXT:
         groups = group_near_duplicates([one.chunk.content for one in candidates])
-    found = Found(candidates, groups, ranked, translated)
+    found = Found(candidates, groups, offers.offers, offers.ranked, translated)
     is_complete = offers.is_all
     if plan.legs.by_document:
         is_each = len(best) >= enabled.document_count
@@ -256,7 +258,7 @@ def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str
 
 def _candidates(
     plan: SearchPlan,
-    ranked: Sequence[Ranked],
+    offers: Sequence[Offer],
     best: Sequence[Ranked],
     chunks: Mapping[str, FoundChunk],
 ) -> list[Candidate]:
@@ -266,6 +268,6 @@ def _candidates(
             chunk_id for chunk_id, one in chunks.items() if (one.domain or "").casefold() == domain
         }
         if of_domain:
-            worth = merits([one.offer for one in ranked], plan.ranking, plan.scale)
+            worth = merits(offers, plan.ranking, plan.scale)
             best = prefer(best, of_domain, worth, plan.config.domain_boost)
     return [Candidate(chunks[one.offer.id], one) for one in best]

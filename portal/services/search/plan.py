@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from portal.domain.deadlines import Deadline
@@ -155,8 +156,8 @@ class SearchPlan:
         is_hybrid = request.mode is SearchMode.HYBRID and not legs.by_document
         return is_calibrated and is_hybrid and has_both and weighs_both
 
-    def rank(self, offers: list[Offer]) -> list[Ranked]:
-        """Fuse the offers into one order, best first."""
+    def admitted(self, offers: Sequence[Offer]) -> Sequence[Offer]:
+        """Return the offers that the request does not exclude."""
         if self.request.without_chunk_id is not None:
             unwanted = str(self.request.without_chunk_id)
             offers = [one for one in offers if one.id != unwanted]
@@ -167,13 +168,21 @@ class SearchPlan:
                 for one in offers
             ]
             offers = [one for one in offers if one.vector_rank or one.text_rank]
-        if self.request.as_shown and self.request.mode is SearchMode.HYBRID:
-            return fuse(offers, self.ranking, self.scale)
+        return offers
+
+    def rank(self, offers: Sequence[Offer], count: int) -> list[Ranked]:
+        """Fuse the offers into one order, best first: as many as are used, `count` or all."""
+        request = self.request
+        counts_scores = request.threshold is not None and not self.fills_up
+        limit = None if counts_scores or self.legs.by_document else count
+        if request.as_shown and request.mode is SearchMode.HYBRID:
+            return fuse(offers, self.ranking, self.scale, limit)
         if self.legs.vector is None:
-            return order_by_words(offers)
-        if self.request.mode is SearchMode.VECTOR or self.legs.keywords is None:
-            return order_by_vector(offers, self.scale, is_corrected=self.legs.vector.is_corrected)
-        return fuse(offers, self.ranking, self.scale)
+            return order_by_words(offers, limit)
+        if request.mode is SearchMode.VECTOR or self.legs.keywords is None:
+            is_corrected = self.legs.vector.is_corrected
+            return order_by_vector(offers, self.scale, limit, is_corrected=is_corrected)
+        return fuse(offers, self.ranking, self.scale, limit)
 
 
 def leg_limit(request: SearchRequest, limit: int, spare: int) -> int:

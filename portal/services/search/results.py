@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from portal.domain.search import (
@@ -31,8 +30,7 @@ from portal.text.terms.highlight import highlight_spans
 EXCERPT_CHARACTERS = 320
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(NamedTuple):
     """A chunk to show. With `fills_up` it matched by keywords alone, below the threshold."""
 
     candidate: Candidate
@@ -89,51 +87,67 @@ def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) ->
 def _results(
     services: Services, plan: SearchPlan, found: Found
 ) -> tuple[list[_Result], tuple[str, ...]]:
-    """Return each text once in the final order, and codes of what was left out."""
+    """Return each text once in the final order, as far as it may be shown, and codes of what was
+    left out."""
     candidates, groups = found.candidates, found.groups
     places = [place for place, group in enumerate(groups) if place == group]
     kept = [candidates[place] for place in places]
-    confidences = _confidences(services, plan, found, kept)
     # An order by the scores that are shown must not be changed.
     texts = [one.chunk for one in kept]
     reranked = (
         as_they_were(texts) if plan.request.as_shown else rerank(services, plan.parsed.text, texts)
     )
+    count = plan.limit if plan.request.threshold is None else len(kept)
+    order, below = reranked.order[:count], reranked.order[count:]
+    confidences = _confidences(
+        services, plan, found, [kept[index] for index in order], [kept[index] for index in below]
+    )
     results = [
         _Result(
             candidate=kept[index],
-            confidence=confidences[index],
+            confidence=confidence,
             duplicate_count=groups.count(places[index]) - 1,
             rerank_score=reranked.scores[index],
         )
-        for index in reranked.order
+        for index, confidence in zip(order, confidences, strict=True)
     ]
     return results, reranked.degraded
 
 
 def _confidences(
-    services: Services, plan: SearchPlan, found: Found, candidates: Sequence[Candidate]
+    services: Services,
+    plan: SearchPlan,
+    found: Found,
+    shown: Sequence[Candidate],
+    others: Sequence[Candidate],
 ) -> list[float]:
-    """Return the calibrated probability of each candidate to be relevant, for every fusion."""
+    """Return the calibrated probability of each candidate that may be shown to be relevant, for
+    every fusion. The others compete with them."""
     calibration = plan.loaded.calibration if plan.loaded else services.calibration
     keywords = plan.legs.keywords
     # Confidence was fitted to BM25; cover density is on another scale.
     has_bm25 = keywords is not None and keywords.backend is KeywordBackend.PG_TEXTSEARCH
+
+    def rival(one: Candidate) -> Evidence:
+        return Evidence(
+            one.chunk.document_id,
+            one.chunk.language,
+            one.offer.cosine,
+            one.offer.likeness,
+            one.offer.bm25 if has_bm25 else None,
+        )
+
     evidence = [
-        Evidence(
-            document=one.chunk.document_id,
-            language=one.chunk.language,
-            cosine=one.offer.cosine,
-            corrected=one.offer.likeness,
-            keyword=one.offer.bm25 if has_bm25 else None,
+        rival(one)._replace(
             coverage=coverage(plan.terms, one.chunk.terms) if keywords else None,
             translated=found.translated.get(one.chunk.chunk_id),
             lacks_code=lacks_code(plan.terms, one.chunk.terms),
         )
-        for one in candidates
+        for one in shown
     ]
     scale = calibration.text_scale(len(plan.terms), plan.legs.visible_chunks)
-    return calibration.confidences(plan.statistics, evidence, scale, found.nearest or None)
+    rivals = list(map(rival, others))
+    return calibration.confidences(plan.statistics, evidence, scale, found.nearest or None, rivals)
 
 
 def _above_threshold(
@@ -147,7 +161,7 @@ def _above_threshold(
     if threshold is None:
         return list(results), len(found.offers)
     if not plan.fills_up:
-        count = sum(one.score >= threshold for one in found.offers)
+        count = sum(one.score >= threshold for one in found.ranked)
         return [one for one in results if one.candidate.ranked.score >= threshold], count
     is_vector = plan.request.mode is SearchMode.VECTOR
     reaching = {
@@ -164,7 +178,7 @@ def _above_threshold(
     missing = max(0, plan.limit - len(reaching))
     filling = {place for _rank, place in sorted(by_words)[:missing]}
     chosen = [
-        replace(one, fills_up=place in filling)
+        one._replace(fills_up=place in filling)
         for place, one in enumerate(results)
         if place in reaching or place in filling
     ]
@@ -200,9 +214,11 @@ def _hit(
     offer, parts = candidate.offer, candidate.ranked.parts
     # Chunks added by a program are not part of a file, and have no neighbours.
     whole = Fragment(chunk.content, chunk.char_start or 0, chunk.char_end or 0)
+    text_terms: str | None = chunk.terms
     if around is not None:
         whole = join_neighbours(whole, around.before, around.after, wanted_chars=EXCERPT_CHARACTERS)
-    excerpt = best_excerpt(whole.text, plan.terms, EXCERPT_CHARACTERS)
+        text_terms = None
+    excerpt = best_excerpt(whole.text, plan.terms, EXCERPT_CHARACTERS, text_terms)
     begins = whole.start + excerpt.start
     place = touched.best_place(
         [(begins + start, begins + end) for start, end in excerpt.spans],

@@ -5,40 +5,49 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cache, lru_cache
 
 import opencc
 
-from portal.text.characters.normalise import NormalisedText, normalise
+from portal.text.characters.normalise import NormalisedText, normalise, normalised_alone
 from portal.text.characters.scripts import HAN
 
 _HAS_HAN = re.compile(f"[{HAN}]")
 _simplifier = opencc.OpenCC("t2s")
-# Known characters that are their own fold.
-_met_folded: set[str] = set()
 _MAX_MET = 65536
+_ODD = "\0"
+"""Stands for a character whose fold depends on its neighbours, or is not one character."""
+
+
+class _Folds(dict[int, str]):
+    """What each character becomes, found on first use."""
+
+    def __init__(self, fold_character: Callable[[str], str]) -> None:
+        super().__init__()
+        self._fold_character = fold_character
+
+    def __missing__(self, code: int) -> str:
+        if len(self) > _MAX_MET:
+            self.clear()
+        folded = self[code] = self._fold_character(chr(code))
+        return folded
 
 
 def fold(text: str) -> NormalisedText:
     """Return text in NFKC, lower case, simplified, without accents; offsets map back to `text`."""
+    folded = text.lower() if text.isascii() else text.translate(_folds)
+    if _ODD not in folded:
+        return NormalisedText(_simplify(folded))
     normalised = normalise(text)
-    lowered = normalised.text.lower()
-    if not lowered.isascii():
-        if len(lowered) != len(normalised.text):  # İ alone becomes two characters.
-            lowered = normalised.text.replace("İ", "i").lower()
-        unknown = set(lowered) - _met_folded
-        folds = {ord(c): folded for c in unknown if (folded := _fold_character(c)) != c}
-        if len(_met_folded) > _MAX_MET:
-            _met_folded.clear()
-        _met_folded.update(c for c in unknown if ord(c) not in folds)
-        if folds:
-            lowered = lowered.translate(folds)
-        if _HAS_HAN.search(lowered):
-            lowered = _simplify(lowered)
-    return normalised.with_text(lowered)
+    # İ alone would become two characters.
+    folded = normalised.text.replace("İ", "i").lower().translate(_folds_of_normalised)
+    return normalised.with_text(_simplify(folded))
 
 
 def _simplify(text: str) -> str:
+    if text.isascii() or not _HAS_HAN.search(text):
+        return text
     simplified: str = _simplifier.convert(text)
     if len(simplified) == len(text):
         return simplified
@@ -59,6 +68,14 @@ def _fold_character(character: str) -> str:
     if base.isascii() or "\u0370" <= base <= "\u03ff":
         return "σ" if base == "ς" else base
     return {"ø": "o", "ł": "l", "đ": "d", "ı": "i"}.get(character, character)
+
+
+def _fold_alone(character: str) -> str:
+    lowered = (normalised_alone(character) or _ODD).lower()
+    return _fold_character(lowered) if len(lowered) == 1 else _ODD
+
+
+_folds, _folds_of_normalised = _Folds(_fold_alone), _Folds(_fold_character)
 
 
 def in_script_of(sample: str, simplified: str) -> str:

@@ -146,6 +146,13 @@ def _change(character: str) -> str:
     return unicodedata.normalize("NFKC", character)
 
 
+def normalised_alone(character: str) -> str | None:
+    """Return what a character becomes in any text, if that is one character too."""
+    changed = _change(character)
+    is_alone = _kind(character) in {_STABLE, _CHANGES} and len(changed) == 1
+    return changed if is_alone and _kind(changed) == _STABLE else None
+
+
 @lru_cache(maxsize=65536)
 def _kind(character: str) -> int:
     if character == "\0" or "\ud800" <= character <= "\udfff" or _INVISIBLE.match(character):

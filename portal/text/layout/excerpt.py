@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 from portal.text.characters.scripts import HAN
-from portal.text.layout.sentences import each_sentence, trim
+from portal.text.layout.sentences import sentence_spans, trim
 from portal.text.terms.analyser import Token
 from portal.text.terms.finding import find_terms
 from portal.text.terms.highlight import merge_spans
 
 _HAN_START = HAN[0]
+# Sentences of longer texts are not cached; chunks of files are shorter.
+_MAX_KEPT = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,14 @@ class Excerpt:
     spans: tuple[tuple[int, int], ...]
 
 
-def best_excerpt(text: str, terms: Collection[str], max_chars: int) -> Excerpt:
+def best_excerpt(
+    text: str, terms: tuple[str, ...], max_chars: int, text_terms: str | None = None
+) -> Excerpt:
     """Return up to `max_chars` characters around most of the terms, cut at sentences or words.
 
-    Without a hit, returns the beginning of the text.
+    Without a hit, returns the beginning of the text. `text_terms` as for `find_terms`.
     """
-    hits = find_terms(text, terms)
+    hits = find_terms(text, terms, text_terms)
     first, last = _densest(hits, max_chars)
     start, end = _window(text, first, last, max_chars)
     spans = merge_spans((s - start, e - start) for _, s, e in hits if start <= s and e <= end)
@@ -41,7 +44,7 @@ def best_excerpt(text: str, terms: Collection[str], max_chars: int) -> Excerpt:
 def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
     """Return the window with the most distinct terms, longer ones first, then the most hits."""
     best = (0, 0, 0, 0)
-    inside: Counter[str] = Counter()
+    inside = {term: 0 for term, _, _ in hits}
     weight = left = 0
     for right, (term, _, end) in enumerate(hits):
         weight += len(term) if not inside[term] else 0
@@ -59,15 +62,9 @@ def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
 
 def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]:
     """Return a range of up to `max_chars` around `first` to `last`, cut at sentences or words."""
-    sentences: list[tuple[int, int]] = []
-    for sentence in each_sentence(text):
-        if sentences and sentence[0] > first + max_chars:
-            break  # Beyond the window.
-        sentences.append(sentence)
-    if not sentences:
+    starts, ends = _kept_sentences(text) if len(text) <= _MAX_KEPT else _sentences(text)
+    if not starts:
         return 0, 0
-    starts = [start for start, _ in sentences]
-    ends = [end for _, end in sentences]
     earliest = max(0, last - max_chars)
     start = starts[max(0, bisect_right(starts, first) - 1)]
     if start < earliest:  # The sentence does not fit, so begin at the earliest word that does.
@@ -79,6 +76,16 @@ def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]
     if limit >= len(text):
         return trim(text, start, len(text))
     return trim(text, start, _word_end(text, limit, max(last, start + 1)))
+
+
+def _sentences(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return where sentences begin and end."""
+    spans = sentence_spans(text)
+    return tuple(start for start, _ in spans), tuple(end for _, end in spans)
+
+
+# A team asks of the same few thousand chunks again and again.
+_kept_sentences = lru_cache(maxsize=2048)(_sentences)
 
 
 def _word_start(text: str, position: int, latest: int) -> int:

@@ -50,6 +50,8 @@ class Outline:
 
         Without spans, return the place of `start`.
         """
+        if not (self.pages or self.headings):
+            return beginning
         marked: Counter[tuple[int, int]] = Counter()
         for first, end in spans:
             marked[self._spot(first)] += end - first

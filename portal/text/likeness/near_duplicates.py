@@ -37,6 +37,7 @@ _SPELLINGS = str.maketrans("〇萬億兩", "零万亿两", ",")
 _Units = npt.NDArray[np.uint16]
 _Hashes = npt.NDArray[np.uint32]
 
+_HALF = np.uint64(32)  # Of the bits of a shingle's hash beside its owner.
 _DROPPED = 0
 _UNKNOWN = 0xFFFF  # Not a valid character.
 # The folded value of each UTF-16 unit, filled on first use.
@@ -77,7 +78,7 @@ def _units_of(texts: Sequence[str]) -> tuple[_Units, npt.NDArray[np.intp]]:
         for unit in set(unknown.tolist()):
             _folded_units[unit] = _fold_unit(unit)
         folded = np.take(_folded_units, raw)
-    kept = np.flatnonzero(folded)  # What is dropped is 0.
+    kept = np.flatnonzero(folded != _DROPPED)
     return np.take(folded, kept), np.searchsorted(kept, ends)
 
 
@@ -110,15 +111,20 @@ def _candidate_pairs(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterator[
     places = np.flatnonzero(hashes < int(share * 2**32))
     owners = np.searchsorted(bounds, places, side="right") - 1
     inside = places + SHINGLE_CHARACTERS <= bounds[owners + 1]
-    owners = owners[inside]
-    _, columns, counts = np.unique(hashes[places[inside]], return_inverse=True, return_counts=True)
+    # Each text's shingles once, equal ones side by side.
+    pairs = hashes[places[inside]].astype(np.uint64) << _HALF
+    pairs = _sort_distinct(pairs | owners[inside].astype(np.uint64))
+    shingles = pairs >> _HALF
+    owners = (pairs ^ shingles << _HALF).astype(np.intp)
+    sizes = np.bincount(owners, minlength=len(bounds) - 1)
     # Most shingles occur in one text only and say nothing about pairs.
-    is_shared = counts > 1
-    owned = is_shared[columns]
-    present = np.zeros((len(bounds) - 1, np.count_nonzero(is_shared)), np.float32)
-    present[owners[owned], (np.cumsum(is_shared) - 1)[columns[owned]]] = 1
-    alone = np.bincount(owners[~owned], minlength=len(bounds) - 1)
-    sizes = present.sum(axis=1) + alone
+    is_first = np.append(True, shingles[1:] != shingles[:-1])
+    is_shared = ~(is_first & np.append(is_first[1:], True))
+    if not is_shared.any():
+        return
+    columns = (np.cumsum(is_first & is_shared) - 1)[is_shared]
+    present = np.zeros((len(sizes), columns[-1] + 1), np.float32)
+    present[owners[is_shared], columns] = 1
     common = present @ present.T
     smaller = np.minimum(sizes[:, None], sizes[None, :])
     likely = np.triu((common > 0) & (common >= _MIN_SAMPLED_SHARE * smaller), k=1)

@@ -16,6 +16,7 @@ from operator import itemgetter
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import Token, analyse, folded_terms
+from portal.text.terms.proximity import terms_in
 
 _HAN_ONLY = re.compile(f"[{HAN}]+")
 _PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
@@ -27,11 +28,12 @@ _RUN_END = re.compile(f"[\\s{HAN}]")
 _MAX_RUN_LENGTH = 200
 
 
-def find_terms(text: str, terms: Collection[str]) -> list[Token]:
+def find_terms(text: str, terms: tuple[str, ...], text_terms: str | None = None) -> list[Token]:
     """Return the tokens of the text whose term is one of `terms`, in the order of their start.
 
     Equals filtering `analyse(text)`, except that Chinese words of two or more characters are found
-    everywhere, even where their neighbours make the segmenter cut them differently.
+    everywhere, even where their neighbours make the segmenter cut them differently. Where
+    `text_terms`, the terms that the text is indexed by, are known, others are not looked for.
     """
     wanted = frozenset(terms)
     if not wanted:
@@ -39,6 +41,8 @@ def find_terms(text: str, terms: Collection[str]) -> list[Token]:
     sought = _parse_term(wanted)
     if sought is None:
         return [token for token in analyse(text) if token.term in wanted]
+    if text_terms is not None:
+        sought = sought.among(terms_in(terms, text_terms))
     prepared = fold(text)
     found = [
         Token(term, *prepared.original_span(start, end))
@@ -57,6 +61,12 @@ class _Sought:
     han_characters: frozenset[str]
     plain: frozenset[str]
     beginnings: tuple[str, ...]
+
+    def among(self, terms: Collection[str]) -> _Sought:
+        """Return what to find in a text that has only these terms, and any Chinese words."""
+        plain = self.plain.intersection(terms)
+        characters = self.han_characters.intersection(terms)
+        return _Sought(self.han_words, characters, plain, _beginnings(plain))
 
 
 @lru_cache(maxsize=512)
@@ -81,7 +91,7 @@ def _han(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
     for run in _HAN_ONLY.finditer(text) if characters else ():
         if characters.isdisjoint(run.group()):
             continue
-        for term, start, end in folded_terms(run.group()):
+        for term, start, end in _terms_of(run.group()):
             if term in characters:
                 yield term, run.start() + start, run.start() + end
 

@@ -1,20 +1,31 @@
-"""How close the words of a query are to each other in a text."""
+"""The words of a query in a text, and how close they are to each other there.
+
+Texts are given as they are indexed, each term after one space: searching them is several times
+faster than splitting them into hundreds of words.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 
 # Terms of the best stretch of a text that is looked at: a sentence or two.
 _STRETCH = 30
 
 
-def closeness(terms: Sequence[str], text_terms: str) -> float:
+@lru_cache(maxsize=256)
+def terms_in(terms: tuple[str, ...], text_terms: str) -> tuple[str, ...]:
+    """Return those of a query's terms that a text has. A search asks for each chunk several
+    times."""
+    padded = f" {text_terms} "
+    return tuple([term for term in terms if f" {term} " in padded])
+
+
+def closeness(terms: tuple[str, ...], text_terms: str) -> float:
     """Return the share of a query's terms, longer ones weighted more, in the 30 consecutive terms
-    of a text that have most of them: in [0, 1]. The text's terms are given as they are indexed,
-    each after one space."""
-    weights = {term: len(term) for term in terms}
-    inside: Counter[str] = Counter()
+    of a text that have most of them: in [0, 1]."""
+    weights = {term: len(term) for term in terms_in(terms, text_terms)}
+    inside = dict.fromkeys(weights, 0)
     places = _places(weights, text_terms)
     best = weight = first = 0
     for place, term in places:
@@ -26,12 +37,11 @@ def closeness(terms: Sequence[str], text_terms: str) -> float:
             weight -= 0 if inside[gone] else weights[gone]
             first += 1
         best = max(best, weight)
-    return best / max(1, sum(weights.values()))
+    return best / max(1, sum(map(len, set(terms))))
 
 
 def _places(terms: Iterable[str], text_terms: str) -> list[tuple[int, str]]:
     """Return where terms stand in a text, counted in its terms."""
-    # Searching the text is several times faster than splitting it into hundreds of words.
     padded = f" {text_terms} "
     found: list[tuple[int, str]] = []
     for term in terms:

@@ -222,8 +222,8 @@ def test_confidence_does_not_depend_on_how_many_results_are_returned():
 
 
 def test_share_of_words():
-    assert coverage(["a", "b", "c", "d"], "d a x") == pytest.approx(0.5)
-    assert coverage([], "a") == 0
+    assert coverage(("a", "b", "c", "d"), "d a x") == pytest.approx(0.5)
+    assert coverage((), "a") == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.text.characters.scripts import HAN
-from portal.text.terms.analyser import analyse, query_terms
+from portal.text.terms.analyser import analyse, index_terms, query_terms
 from portal.text.terms.finding import find_terms
 
 TEXTS = [
@@ -40,7 +40,9 @@ def test_finds_what_the_analysis_holds(text: str, word: str) -> None:
 def test_finds_the_same_in_any_text(parts: list[str], word: str) -> None:
     text, terms = " ".join(parts), query_terms(word)
     picked = {token for token in analyse(text) if token.term in terms}
-    assert picked <= set(find_terms(text, terms))
+    found = find_terms(text, terms)
+    assert picked <= set(found)
+    assert find_terms(text, terms, index_terms(text)) == found
 
 
 def test_found_in_order_with_places_in_the_original() -> None:

@@ -16,7 +16,7 @@ def test_closeness_is_that_of_the_best_thirty_words(words: list[str], terms: lis
     stretches = [words[start : start + 30] for start in range(max(1, len(words)))]
     best = max(sum(len(term) for term in terms if term in stretch) for stretch in stretches)
     whole = sum(map(len, terms))
-    assert closeness(terms, " ".join(words)) == (best / whole if whole else 0.0)
+    assert closeness(tuple(terms), " ".join(words)) == (best / whole if whole else 0.0)
 
 
 def test_words_far_apart_count_less() -> None:

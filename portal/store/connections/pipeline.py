@@ -22,9 +22,16 @@ from psycopg.pq.abc import PGresult
 # More statements of a connection than this are not prepared: the server keeps each for good.
 _MAX_PREPARED = 200
 _Key = tuple[bytes, tuple[int, ...]]
-# By connection, the names of prepared statements by their text and the types of their values.
+# The names of the prepared statements of connections that keep them, by their text and the types of
+# their values.
 _prepared: WeakKeyDictionary[Connection[Any], dict[_Key, bytes]] = WeakKeyDictionary()
 _numbers = count()
+
+
+def keep_prepared(driver: Connection[Any]) -> None:
+    """Prepare statements on a connection. The driver itself must not: it deallocates all that the
+    server has prepared after a rollback."""
+    _prepared[driver] = {}
 
 
 class Pipeline:
@@ -34,7 +41,7 @@ class Pipeline:
     def __init__(self, driver: Connection[Any]) -> None:
         self._driver, self._pgconn = driver, driver.pgconn
         self._values = Transformer.from_context(driver)
-        self._names = _prepared.setdefault(driver, {})
+        self._names = _prepared.get(driver)
         self._new_names: dict[_Key, bytes] = {}
         self._count = 0
         self._is_sent = False
@@ -53,11 +60,12 @@ class Pipeline:
         return self._count - 1
 
     def _name(self, statement: bytes, types: tuple[int, ...]) -> bytes | None:
-        """Return the name of the prepared statement. None where connections are shared, or too
-        many are prepared."""
+        """Return the name of the prepared statement. None where the connection keeps none, or has
+        too many."""
+        if self._names is None:
+            return None
         key = statement, types
-        name = self._names.get(key) or self._new_names.get(key)
-        if name is not None or self._driver.prepare_threshold is None:
+        if name := self._names.get(key) or self._new_names.get(key):
             return name
         if len(self._names) + len(self._new_names) >= _MAX_PREPARED:
             return None
@@ -91,10 +99,14 @@ class Pipeline:
             # Nobody knows which answers it would bring next.
             self._driver.close()
             raise
-        for result in results:
-            if result.status == ExecStatus.FATAL_ERROR and error is None:
-                raise error_from_result(result)
-        self._names |= self._new_names
+        failed = next((one for one in results if one.status == ExecStatus.FATAL_ERROR), None)
+        if failed is not None:
+            # What follows it was not prepared either.
+            if error is None:
+                raise error_from_result(failed)
+            return
+        if self._names is not None:
+            self._names |= self._new_names
         self._results = [one for one in results if one.status == ExecStatus.TUPLES_OK]
 
     def _receive(self) -> PQGen[list[PGresult]]:

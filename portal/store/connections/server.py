@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Semaphore
@@ -21,6 +20,7 @@ from sqlalchemy.orm import sessionmaker
 from portal.observability import metrics
 from portal.store.binary_parameters import send_binary
 from portal.store.connections.failures import portal_errors
+from portal.store.connections.pipeline import keep_prepared
 from portal.store.connections.probing import Prober
 from portal.store.connections.replicas import Sample, read_sample
 
@@ -86,11 +86,10 @@ class Server:
             pool_timeout=pool_timeout_s,
             pool_reset_on_return=None,  # See `_end_transaction`.
             # Only `store.statements` prepares statements: others are rare, or of many shapes.
-            connect_args={
-                "prepare_threshold": None if shares_connections else sys.maxsize,
-                **CONNECTING,
-            },
+            connect_args={"prepare_threshold": None, **CONNECTING},
         )
+        if not shares_connections:
+            event.listen(self.engine, "connect", lambda driver, _record: keep_prepared(driver))
         # Registered per engine: an engine copies the types that are registered globally when it is
         # made.
         event.listen(self.engine, "connect", lambda driver, _record: send_binary(driver))

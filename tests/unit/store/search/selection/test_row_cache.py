@@ -49,7 +49,7 @@ def read() -> Iterator[list[int]]:
     """Return how many names each statement read; each has one row."""
     counts: list[int] = []
 
-    def fetch(_reader: Reader, statement: Any, names: Sequence[str], _factory: Any) -> list[Any]:
+    def fetch(_reader: Reader, statement: Any, names: Sequence[str]) -> list[Any]:
         counts.append(len(names))
         state = [(name, 1, 7) for name in names]
         return state if str(statement) == "states" else [(*one, one[0]) for one in state]

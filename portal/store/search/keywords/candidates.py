@@ -47,7 +47,7 @@ from portal.text.terms.analyser import tsquery_or
 # Costs in microseconds, measured at 50,000 chunks: of a chunk that is fetched, of one that is
 # cached and scored here, and of a row that is read from the index.
 _FETCH_COST = 15.0
-_SCORE_COST = 1.0
+_SCORE_COST = 0.05
 _INDEX_ROW_COST = 2.0
 # What a search spends on chunks for those after it, over what reading the index costs.
 _AHEAD = 0.5

@@ -22,6 +22,7 @@ _BYTES_BESIDE = 250
 BYTES_A_CHUNK = 3_000
 """The approximate memory use of a chunk of 230 words."""
 _MAX_WORDS = 20_000
+_LAST_BITS = 0xFFFF
 
 _EXACT_LENGTHS = 24
 _LENGTH_BITS = 4
@@ -59,6 +60,9 @@ class TermPostings:
     lengths: NDArray[np.float64]
     hashes: NDArray[np.int64]
     places: NDArray[np.int32]
+    # Of a selection, which is searched, the terms are in buckets by the last bits of their hashes:
+    # bucket n begins at `buckets[n]`. Of a single document they are not: it is only joined.
+    buckets: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Any]]) -> TermPostings:
@@ -80,13 +84,19 @@ class TermPostings:
             return cls.of(())
         firsts = np.cumsum([0, *(len(part.lengths) for part in parts[:-1])])
         terms = [len(part.hashes) for part in parts]
+        hashes = np.concatenate([part.hashes for part in parts])
+        places = np.concatenate([part.places for part in parts])
+        places += np.repeat(firsts.astype(np.int32), terms)
+        # A radix sort, which takes a tenth of sorting the hashes.
+        numbers = (hashes & _LAST_BITS).astype(np.uint16)
+        order = np.argsort(numbers, kind="stable")
         return cls(
             chunk_ids=list(chain.from_iterable(part.chunk_ids for part in parts)),
             document_ids=list(chain.from_iterable(part.document_ids for part in parts)),
             lengths=np.concatenate([part.lengths for part in parts]),
-            hashes=np.concatenate([part.hashes for part in parts]),
-            places=np.concatenate([part.places for part in parts])
-            + np.repeat(firsts.astype(np.int32), terms),
+            hashes=hashes[order],
+            places=places[order],
+            buckets=np.append(0, np.cumsum(np.bincount(numbers, minlength=_LAST_BITS + 1))),
         )
 
     def bm25(
@@ -96,10 +106,19 @@ class TermPostings:
         norms = shape.norms(self.lengths, mean_length)
         scores = np.zeros(len(self.lengths))
         for word, weight in weights.items():
-            holders = self.places[self.hashes == hash(word)]
+            holders = self._holders(hash(word))
             counts = np.bincount(holders, minlength=len(scores))
             scores += shape.scores(weight, counts, norms)
         return scores
+
+    def _holders(self, term: int) -> NDArray[np.int32]:
+        """Return the place of each chunk as often as it has a term."""
+        hashes, places = self.hashes, self.places
+        if self.buckets is not None:
+            number = term & _LAST_BITS
+            bucket = slice(self.buckets[number], self.buckets[number + 1])
+            hashes, places = hashes[bucket], places[bucket]
+        return places[hashes == term]
 
     @property
     def mean_length(self) -> float:
@@ -109,7 +128,9 @@ class TermPostings:
     @property
     def size_bytes(self) -> int:
         """Return the approximate memory use."""
-        return _BYTES_BESIDE * (1 + len(self.lengths)) + self.hashes.nbytes + self.places.nbytes
+        buckets = 0 if self.buckets is None else self.buckets.nbytes
+        terms = self.hashes.nbytes + self.places.nbytes
+        return _BYTES_BESIDE * (1 + len(self.lengths)) + terms + buckets
 
 
 def indexed_length(count: int) -> int:

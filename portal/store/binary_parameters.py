@@ -42,12 +42,21 @@ class UuidsParameter(BinaryParameter):
             _encode_list(ids) if isinstance(ids, str) else _array(i.bytes for i in ids)
         )
 
+    @classmethod
+    def named(cls, names: Iterable[str]) -> BinaryParameter:
+        """Return the parameter of UUIDs in text."""
+        return BinaryParameter(_of_names(",".join(names)))
+
 
 # Each search of a user sends the same array until a document is switched.
 @lru_cache(maxsize=16)
 def _encode_list(array: str) -> bytes:
-    names = array.strip("{}").replace("-", "")
-    return _array(map(bytes.fromhex, names.split(","))) if names else _array(())
+    return _of_names(array.strip("{}"))
+
+
+def _of_names(names: str) -> bytes:
+    plain = names.replace("-", "")
+    return _array(map(bytes.fromhex, plain.split(","))) if plain else _array(())
 
 
 def _array(ids: Iterable[bytes]) -> bytes:

@@ -11,6 +11,7 @@ from portal.embeddings.loading import begin_to_serve
 from portal.services import Services
 from portal.services.models import catalog
 from portal.store.embedding_models import registry
+from portal.text.characters.folding import spellings
 from portal.text.terms import lexicon
 
 log = structlog.get_logger(__name__)
@@ -32,6 +33,7 @@ def load_ahead(services: Services) -> threading.Thread:
 def _load(services: Services) -> None:
     _load_model(services)
     lexicon.load()
+    spellings("a")  # The first correction of a word would wait a third of a second for all.
 
 
 def _load_model(services: Services) -> None:

@@ -134,12 +134,13 @@ def find(
     attempts = plan.attempts()
     if not attempts:
         return plan, Found()
-    for planned in attempts:
+    for tried in attempts:
         if failure is not None and deadline.is_over:
             break
+        planned = plan.attempting(tried)
         # Text conditions are evaluated again in each attempt: if that takes half of the time,
         # another attempt with half of the time cannot succeed.
-        is_whole = planned is attempts[-1] or plan.legs.scope.narrowing.chunks
+        is_whole = tried is attempts[-1] or plan.legs.scope.narrowing.chunks
         ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
         attempt = planned.until(ends)
         try:

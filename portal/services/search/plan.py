@@ -48,6 +48,10 @@ VECTOR_UNAVAILABLE = "vector_unavailable"
 PHRASE_NOT_FOUND = "phrase_not_found"
 
 
+# The legs that are asked, and codes of what is left out.
+Attempt = tuple[VectorQuery | None, KeywordQuery | None, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
     """What a search does. `legs` are asked, `ranking` and `scale` put their offers into one order,
@@ -120,24 +124,21 @@ class SearchPlan:
         degraded = (*self.degraded, PHRASE_NOT_FOUND)
         return replace(self, parsed=parsed, legs=replace(self.legs, scope=scope), degraded=degraded)
 
-    def attempts(self) -> list[SearchPlan]:
-        """Return plans for both legs if there are two, then for each leg alone, so that one broken
+    def attempts(self) -> list[Attempt]:
+        """Return what to try: both legs if there are two, then each leg alone, so that one broken
         index does not stop a search."""
         vector, keywords = self.legs.vector, self.legs.keywords
         if vector is None:
-            return [self._with_legs(None, one) for one in self.words_alone]
-        both = [self] if keywords else []
+            return [(None, one, ()) for one in self.words_alone]
+        both: list[Attempt] = [(vector, keywords, ())] if keywords else []
         without = (KEYWORD_UNAVAILABLE,) if keywords or self.lacks_words else ()
-        alone = [
-            self._with_legs(None, one, VECTOR_UNAVAILABLE)
-            for one in self.words_alone[:1]
-            if self.request.mode is SearchMode.HYBRID
-        ]
-        return [*both, self._with_legs(vector, None, *without), *alone]
+        alone = self.words_alone[:1] if self.request.mode is SearchMode.HYBRID else ()
+        both.append((vector, None, without))
+        return both + [(None, one, (VECTOR_UNAVAILABLE,)) for one in alone]
 
-    def _with_legs(
-        self, vector: VectorQuery | None, keywords: KeywordQuery | None, *degraded: str
-    ) -> SearchPlan:
+    def attempting(self, attempt: Attempt) -> SearchPlan:
+        """Return the plan of an attempt."""
+        vector, keywords, degraded = attempt
         legs = replace(self.legs, vector=vector, keywords=keywords)
         return replace(self, legs=legs, degraded=(*self.degraded, *degraded))
 

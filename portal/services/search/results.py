@@ -28,6 +28,7 @@ from portal.text.layout.outlines import Outline, Place
 from portal.text.terms.highlight import highlight_spans
 
 EXCERPT_CHARACTERS = 320
+_NO_OUTLINE = Outline()
 
 
 class _Result(NamedTuple):
@@ -63,7 +64,7 @@ def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) ->
                     plan,
                     one,
                     around.get(one.candidate.chunk.chunk_id),
-                    touched.get(one.candidate.chunk.chunk_id, Outline()),
+                    touched.get(one.candidate.chunk.chunk_id, _NO_OUTLINE),
                     best_bm25,
                 )
                 for one in shown

@@ -77,7 +77,7 @@ def load_chunks(
     The server cancels the statement at the deadline of the search.
     """
     binds = selection_binds(legs.scope.user, legs.scope.conversation_id)
-    ids = UuidsParameter(map(UUID, chunk_ids))
+    ids = UuidsParameter.named(chunk_ids)
     binds |= {"chunk_ids": ids, "collection_id": legs.versions.collection_id}
     clause = _chunks(in_conversation=legs.scope.conversation_id is not None)
     settings = {"statement_timeout": legs.deadline.milliseconds}

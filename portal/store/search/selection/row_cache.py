@@ -8,12 +8,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar, cast
-from uuid import UUID
 
 from cachetools import LRUCache
 from sqlalchemy import TextClause
 
-from portal.store.binary_parameters import UuidsParameter
+from portal.store.binary_parameters import BinaryParameter, UuidsParameter
 from portal.store.statements import Reader, fetch
 
 
@@ -157,8 +156,8 @@ def listed(array: str | None) -> list[str]:
     return values.split(",") if values else []
 
 
-def _ids(names: Sequence[str]) -> dict[str, UuidsParameter]:
-    return {"ids": UuidsParameter(map(UUID, names))}
+def _ids(names: Sequence[str]) -> dict[str, BinaryParameter]:
+    return {"ids": UuidsParameter.named(names)}
 
 
 def _store(cache: LRUCache[Hashable, Any], key: Hashable, value: object, size: int) -> None:

@@ -118,7 +118,8 @@ class TermPostings:
             number = term & _LAST_BITS
             bucket = slice(self.buckets[number], self.buckets[number + 1])
             hashes, places = hashes[bucket], places[bucket]
-        return places[hashes == term]
+        holders: NDArray[np.int32] = places[hashes == term]
+        return holders
 
     @property
     def mean_length(self) -> float:

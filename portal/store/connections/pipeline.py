@@ -96,7 +96,7 @@ class Pipeline:
             results = self._driver.wait(self._receive())
             self._pgconn.exit_pipeline_mode()
         except BaseException:
-            # Nobody knows which answers it would bring next.
+            # Answers that are still to come would be taken for those of later statements.
             self._driver.close()
             raise
         failed = next((one for one in results if one.status == ExecStatus.FATAL_ERROR), None)

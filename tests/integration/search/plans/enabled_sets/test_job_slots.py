@@ -9,7 +9,6 @@ from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
-from psycopg.rows import scalar_row
 from sqlalchemy import text
 
 from portal.domain.deadlines import Deadline
@@ -111,7 +110,7 @@ def jobs_by_slots(shelf: Shelf, query: EnabledQuery, slots: JobSlots) -> list[se
         f"SELECT e.job_id FROM document_chunks e {counting_by_slots('e', has_other_jobs=True)}",
         f"SELECT w.job_id FROM shared_chunks w {counting_by_slots('w', has_other_jobs=False)}",
     )
-    return [set(fetch(query.reader, text(one), binds, scalar_row)) for one in statements]
+    return [{row[0] for row in fetch(query.reader, text(one), binds)} for one in statements]
 
 
 def jobs_by_rule(query: EnabledQuery) -> list[set[UUID]]:
@@ -124,7 +123,7 @@ def jobs_by_rule(query: EnabledQuery) -> list[set[UUID]]:
     """
     shared = "AND d.visibility = 'shared' AND d.deleted_at IS NULL AND d.gate_id IS NULL"
     statements = (f"SELECT c.job_id {counting} {also}" for also in ("", shared))
-    return [set(fetch(query.reader, text(one), binds, scalar_row)) for one in statements]
+    return [{row[0] for row in fetch(query.reader, text(one), binds)} for one in statements]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -188,6 +188,15 @@ def upload_documents() -> schemas.UploadResponse:
         ),
         action=store,
     )
+    # An answer that was kept for this key may be of an older version, which knew none of these.
+    added: dict[str, Any] = {
+        "job": None,
+        "warnings": [],
+        "folder_id": None,
+        "folder": None,
+        "tags": [],
+    }
+    answer["documents"] = [added | document for document in answer["documents"]]
     return schemas.UploadResponse.model_validate(answer)
 
 

@@ -43,5 +43,15 @@ def test_joined_postings_score_as_one(some, others):
     assert joined.bm25(weights, 20.0, SHAPE).tolist() == whole.bm25(weights, 20.0, SHAPE).tolist()
 
 
+@pytest.mark.parametrize("count", [1, 40, 700])
+def test_buckets_take_little_beside_the_terms(count):
+    parts = [postings_of([f"cloud word{number} word{number + 1}"]) for number in range(count)]
+    joined = TermPostings.joined(parts)
+    assert joined.buckets.nbytes <= 32 + joined.hashes.nbytes / 4
+    for number in range(1, count):
+        scores = joined.bm25({f"word{number}": 1.0}, 3.0, SHAPE)
+        assert scores.nonzero()[0].tolist() == [number - 1, number]
+
+
 def test_lengths_are_those_of_the_index():
     assert [indexed_length(count) for count in (0, 23, 39, 40, 55, 57)] == [0, 23, 39, 40, 54, 56]

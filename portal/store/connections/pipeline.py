@@ -16,11 +16,13 @@ from psycopg import Connection, generators
 from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, Format
+from psycopg.pq import DiagnosticField, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
-# More statements of a connection than this are not prepared: the server keeps each for good.
+# With more statements a connection begins anew: the server would keep each for good.
 _MAX_PREPARED = 200
+# A migration changed the types of a prepared statement's columns, or the statement is gone.
+_OUTDATED = {b"0A000", b"26000"}
 _Key = tuple[bytes, tuple[int, ...]]
 # The names of the prepared statements of connections that keep them, by their text and the types of
 # their values.
@@ -42,8 +44,8 @@ class Pipeline:
         self._driver, self._pgconn = driver, driver.pgconn
         self._values = Transformer.from_context(driver)
         self._names = _prepared.get(driver)
-        self._new_names: dict[_Key, bytes] = {}
-        self._count = 0
+        # For each message that gets a result, the statement that it prepares, if any.
+        self._sent: list[_Key | None] = []
         self._is_sent = False
         self._results: list[PGresult] = []
 
@@ -51,27 +53,26 @@ class Pipeline:
         """Add a statement, prepared once a connection or not at all, and return its place."""
         wire = self._values.dump_sequence(values, [PyFormat.AUTO] * len(values))
         types, formats = self._values.types or (), self._values.formats
-        name = self._name(statement, types) if prepares else None
-        if name is None:
-            self._pgconn.send_query_params(statement, wire, types, formats, Format.BINARY)
-        else:
+        if prepares and self._names is not None:
+            name = self._prepare(self._names, (statement, types))
             self._pgconn.send_query_prepared(name, wire, formats, Format.BINARY)
-        self._count += 1
-        return self._count - 1
+        else:
+            self._pgconn.send_query_params(statement, wire, types, formats, Format.BINARY)
+        self._sent.append(None)
+        return len(self._sent) - 1
 
-    def _name(self, statement: bytes, types: tuple[int, ...]) -> bytes | None:
-        """Return the name of the prepared statement. None where the connection keeps none, or has
-        too many."""
-        if self._names is None:
-            return None
-        key = statement, types
-        if name := self._names.get(key) or self._new_names.get(key):
-            return name
-        if len(self._names) + len(self._new_names) >= _MAX_PREPARED:
-            return None
-        name = self._new_names[key] = b"portal_%d" % next(_numbers)
-        self._pgconn.send_prepare(name, statement, types)
-        return name
+    def _prepare(self, names: dict[_Key, bytes], key: _Key) -> bytes:
+        """Return the name of a prepared statement."""
+        if key not in names:
+            if not names or len(names) >= _MAX_PREPARED:
+                names.clear()
+                self._pgconn.send_query_params(b"DEALLOCATE ALL", None)
+                self._sent.append(None)
+            name = b"portal_%d" % next(_numbers)
+            self._pgconn.send_prepare(name, *key)
+            self._sent.append(key)
+            names[key] = name
+        return names[key]
 
     def send(self) -> None:
         """Send what was added; no more may be added."""
@@ -100,14 +101,16 @@ class Pipeline:
             self._driver.close()
             raise
         failed = next((one for one in results if one.status == ExecStatus.FATAL_ERROR), None)
-        if failed is not None:
-            # What follows it was not prepared either.
-            if error is None:
-                raise error_from_result(failed)
-            return
         if self._names is not None:
-            self._names |= self._new_names
-        self._results = [one for one in results if one.status == ExecStatus.TUPLES_OK]
+            # Those before the failed one stay prepared, although the transaction is rolled back.
+            for key, result in zip(self._sent, results, strict=False):
+                if key is not None and result.status != ExecStatus.COMMAND_OK:
+                    self._names.pop(key, None)
+            if failed is not None and failed.error_field(DiagnosticField.SQLSTATE) in _OUTDATED:
+                self._names.clear()
+        if failed is not None and error is None:
+            raise error_from_result(failed)
+        self._results = results
 
     def _receive(self) -> PQGen[list[PGresult]]:
         results: list[PGresult] = []

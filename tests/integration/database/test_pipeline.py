@@ -8,7 +8,9 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from portal.store.session import Database
+from portal.errors import DatabaseUnavailable
+from portal.store.connections import pipeline
+from portal.store.session import Database, is_connection_lost
 from portal.store.statements import Statement, fetch, fetch_named, sending
 from tests.conftest import Portal
 
@@ -55,11 +57,109 @@ def test_connection_is_used_again_after_a_statement_failed(database: Database, p
     with database.driver() as reader:
         with pytest.raises(psycopg.errors.DivisionByZero), sending(reader, {}, asked):
             pass
-        # What fails beside another error is as unprepared as what fails alone.
         with pytest.raises(ValueError, match="besides"), sending(reader, {}, asked):
             raise ValueError("besides")
         assert fetch(reader, ONE, {}) == [(1,)]
         assert fetch(reader, TWO, {}) == [(2,)]
+
+
+def test_statements_before_a_failed_one_are_prepared_once(database: Database) -> None:
+    asked = [Statement(one, {}, keeps_plan=True) for one in (ONE, WRONG)]
+    with database.driver() as reader:
+        for _ in range(3):
+            with pytest.raises(psycopg.errors.DivisionByZero), sending(reader, {}, asked):
+                pass
+        # The settings, the three statements.
+        assert fetch(reader, COUNT, {}) == [(4,)]
+
+
+def test_value_that_cannot_be_sent_leaves_the_connection_usable(database: Database) -> None:
+    with database.driver() as reader:
+        with pytest.raises(psycopg.DataError):
+            fetch(reader, text("SELECT CAST(:value AS text)"), {"value": "\0"})
+        assert fetch(reader, ONE, {}) == [(1,)]
+
+
+def test_no_more_statements_than_the_maximum_are_prepared(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "_MAX_PREPARED", 3)
+    with database.driver() as reader:
+        for number in (*range(5), *range(5)):
+            assert fetch(reader, text(f"SELECT {number}"), {}) == [(number,)]
+        assert fetch(reader, COUNT, {})[0][0] <= 3
+
+
+def test_statement_is_prepared_again_after_a_migration_changed_its_columns(
+    database: Database, portal: Portal
+) -> None:
+    """Connections outlive a migration while the version before it goes on serving."""
+    number = text("SELECT number FROM migrated")
+    portal.execute("CREATE TABLE migrated AS SELECT 1 AS number")
+    try:
+        with database.driver() as reader:
+            assert fetch(reader, number, {}) == [(1,)]
+            portal.execute("ALTER TABLE migrated ALTER COLUMN number TYPE bigint")
+            with pytest.raises(psycopg.errors.FeatureNotSupported):
+                fetch(reader, number, {})
+            assert fetch(reader, number, {}) == [(1,)]
+            assert fetch(reader, COUNT, {}) == [(2,)]
+    finally:
+        portal.execute("DROP TABLE migrated")
+
+
+@pytest.mark.parametrize("ends_inside", [False, True])
+def test_lost_connection_is_reported_and_replaced(
+    database: Database, portal: Portal, *, ends_inside: bool
+) -> None:
+    """As the driver's own cursors report it, so that a request is tried again."""
+
+    def lose() -> None:
+        with database.driver() as reader:
+            ((process,),) = fetch(reader, text("SELECT pg_backend_pid()"), {})
+            end = f"SELECT pg_terminate_backend({process})"
+            if ends_inside:
+                fetch(reader, text(end), {})
+            portal.execute(end)
+            fetch(reader, ONE, {})
+
+    with pytest.raises(DatabaseUnavailable) as lost:
+        lose()
+    cause = lost.value.__cause__
+    assert isinstance(cause, psycopg.Error)
+    assert is_connection_lost(cause)
+    with database.driver() as reader:
+        assert fetch(reader, ONE, {}) == [(1,)]
+
+
+def test_interrupted_wait_closes_the_connection(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next statement would read answers of this one."""
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with database.driver() as reader, monkeypatch.context() as patch:
+        patch.setattr(pipeline.generators, "fetch_many", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(reader, ONE, {})
+        assert reader.closed
+    with database.driver() as reader:
+        assert fetch(reader, TWO, {}) == [(2,)]
+
+
+def test_failed_statement_of_a_session_rolls_its_transaction_back(database: Database) -> None:
+    def fail() -> None:
+        with database.begin() as session:
+            session.execute(text("CREATE TEMPORARY TABLE begun ()"))
+            assert fetch(session, ONE, {}) == [(1,)]
+            fetch(session, WRONG, {})
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        fail()
+    with database.begin() as session:
+        assert fetch(session, text("SELECT to_regclass('begun')"), {}) == [(None,)]
 
 
 def test_driver_does_not_deallocate_what_is_prepared(database: Database) -> None:

@@ -31,6 +31,7 @@ from portal.store.search.found_chunks import FoundChunk, load_chunks
 from portal.store.search.legs.finding import find_enabled, find_offers
 from portal.store.search.legs.offers import Offers
 from portal.store.search.legs.trace import Trace
+from portal.store.search.selection.changes import may_replace_text
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.language import detect_language
@@ -174,6 +175,7 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
     """Ask the legs, rank their offers, and load the best."""
     # Retries when documents change meanwhile: a new version has other chunks, and neither the old
     # nor the new ids would find it. With no time left the incomplete result is better than none.
+    # While documents are only added, as by an import, the result is complete.
     legs, sets, found = plan.legs, services.enabled_sets, Found()
     with trace.timed("selection"), statement_failures():
         enabled = trace.enabled = find_enabled(reader, legs, sets)
@@ -187,12 +189,17 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
             offers = _best_offers(services, plan, offered)
             chunks, version = load_chunks(reader, legs, [one.offer.id for one in offers.best])
         found = _found(plan, offers, chunks, enabled)
-        if version == legs.versions.documents or legs.deadline.is_over:
+        before = legs.versions
+        if version == before.documents or legs.deadline.is_over:
             break
-        legs = replace(legs, versions=replace(legs.versions, documents=version))
-        before, enabled = enabled, find_enabled(reader, legs, sets)
+        if len(chunks) == len(offers.best) and not may_replace_text(
+            reader, before.collection_id, before.documents, version
+        ):
+            break
+        legs = replace(legs, versions=replace(before, documents=version))
+        earlier, enabled = enabled, find_enabled(reader, legs, sets)
         trace.enabled = enabled
-        if enabled.is_same(before):
+        if enabled.is_same(earlier):
             break
     return found
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from portal.store.binary_parameters import UuidsParameter
 from portal.store.search.selection.scope import Scope, Versions
 from portal.store.statements import Reader, fetch
 
@@ -24,6 +25,16 @@ _SINCE = text(
         WHERE owner_id = :owner_id AND version_before = :version AND version <> :version
     )
     ORDER BY position
+    """
+)
+
+# The job of an earlier text stays when its chunks are deleted.
+_REPLACED = text(
+    """
+    SELECT EXISTS (
+        SELECT FROM documents d JOIN jobs j ON j.document_id = d.id AND j.id <> d.current_job_id
+        WHERE d.id = ANY(CAST(:documents AS uuid[]))
+    )
     """
 )
 
@@ -58,6 +69,16 @@ def changes_of(reader: Reader, owner_id: UUID | None, old: int, new: int) -> dic
     for _, _, document_id, chunk_count in rows:
         changed[document_id] = max(chunk_count, changed.get(document_id, 0))
     return changed
+
+
+def may_replace_text(reader: Reader, collection_id: UUID, old: int, new: int) -> bool:
+    """Tell whether the text of a document may have been replaced between two versions of a
+    collection, as opposed to published for the first time."""
+    changed = changes_of(reader, collection_id, old, new)
+    if changed is None:
+        return True
+    binds = {"documents": UuidsParameter(changed)}
+    return bool(changed) and bool(fetch(reader, _REPLACED, binds)[0][0])
 
 
 def _are_all(rows: Sequence[Any], old: int, new: int) -> bool:

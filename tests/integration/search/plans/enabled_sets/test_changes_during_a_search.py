@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import text
@@ -14,7 +15,7 @@ from sqlalchemy import text
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.documents import library
-from portal.services.search import engine
+from portal.services.search import engine, finding
 from portal.services.search.cache import SearchCache
 from portal.store.documents import rows as document_store
 from portal.store.search.selection.enabled import EnabledQuery
@@ -23,6 +24,7 @@ from tests.integration.search.plans.enabled_sets.shelf import (
     CHANGES,
     DEFAULT_OFF,
     DOCUMENTS,
+    NEW_DOCUMENT,
     OVERRIDE_OFF,
     Shelf,
 )
@@ -98,6 +100,57 @@ def test_text_published_during_a_search_replaces_what_was_there(shelf: Shelf) ->
         found = {hit.chunk_id for hit in hits}
         assert old not in found
     assert found == {new}
+
+
+@pytest.mark.parametrize("plan", [NEVER, ALWAYS], ids=["index", "exact"])
+def test_search_is_repeated_where_text_is_replaced_or_gone_but_not_where_it_is_added(
+    shelf: Shelf, make_services: Callable[..., Services], plan: dict[str, Any]
+) -> None:
+    """An import would otherwise repeat nearly every search beside it."""
+    process = make_services(search={"plan": plan})
+    trash = "UPDATE documents SET deleted_at = now() WHERE id = :second"
+    shelf.find(process, mode=SearchMode.KEYWORD)
+    assert count_passes(shelf, process, before=lambda: shelf.commit(NEW_DOCUMENT)) == 1
+    assert count_passes(shelf, process, before=lambda: publish_new(shelf)) == 1
+    assert count_passes(shelf, process, after=lambda: publish_new(shelf)) == 1
+    assert count_passes(shelf, process, before=lambda: publish_new(shelf, shelf.first)) == 2
+    assert count_passes(shelf, process, after=lambda: shelf.commit(trash)) == 2
+
+
+def count_passes(
+    shelf: Shelf,
+    process: Services,
+    *,
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[], None] = lambda: None,
+) -> int:
+    """Search, and change something before or after the legs are asked; return how often they
+    are."""
+    asked, find_offers = [], finding.find_offers
+
+    def note(*values: Any, **named: Any) -> Any:
+        asked.append(values)
+        if len(asked) > 1:
+            return find_offers(*values, **named)
+        before()
+        offers = find_offers(*values, **named)
+        after()
+        return offers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "find_offers", note)
+        shelf.find(replace(process, search_cache=SearchCache()), mode=SearchMode.KEYWORD)
+    return len(asked)
+
+
+def publish_new(shelf: Shelf, document_id: UUID | None = None) -> None:
+    """Publish new text of a document, or of a new one."""
+    with shelf.services.database.begin() as session:
+        if document_id is None:
+            new = text(f"{NEW_DOCUMENT} RETURNING id")
+            document_id = session.execute(new, {"first": shelf.first}).scalar_one()
+        job, _ = session.execute(_NEW_TEXT, {"document": document_id}).one()
+        document_store.publish(session, document_id=document_id, job_id=job)
 
 
 _NEW_TEXT = text(

@@ -134,7 +134,7 @@ class OwnWords:
     def _cached(self, enabled: EnabledSet, ahead: float) -> TermPostings | None:
         """Return the words of all chunks if they are cached, otherwise fetch those of about `ahead`
         for the next search."""
-        # Hardly a second search has the same listed chunks.
+        # Listed chunks are rarely the same twice.
         if enabled.of_chunks or enabled.chunk_count * BYTES_A_CHUNK > self.postings.max_bytes:
             return None
         share = min(1.0, ahead / enabled.chunk_count)

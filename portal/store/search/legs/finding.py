@@ -104,7 +104,7 @@ def _load_vectors(
     reader: Reader, legs: Legs, shape: Shape, enabled: EnabledSet, sets: EnabledSets
 ) -> ChunkVectors | None:
     """Return the vectors of a selection that is compared exhaustively. None where the server
-    compares them: of listed chunks, which hardly a second search has, and of more than fit."""
+    compares them: of listed chunks, which are rarely the same twice, and of more than fit."""
     leg, query = shape.vector, legs.vector
     if leg is None or query is None or leg.plan is not VectorPlan.EXACT or enabled.of_chunks:
         return None

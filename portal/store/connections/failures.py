@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from psycopg.errors import PipelineAborted
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -89,8 +88,7 @@ def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     cause = _of_driver(error)
-    # Statements after the one that failed in a pipeline have no SQLSTATE either.
-    if not isinstance(cause, psycopg.OperationalError) or isinstance(cause, PipelineAborted):
+    if not isinstance(cause, psycopg.OperationalError):
         return False
     # The driver reports nothing else about a connection that breaks.
     return cause.sqlstate is None or cause.sqlstate.startswith(_CONNECTION_LOST)

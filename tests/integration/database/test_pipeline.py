@@ -87,7 +87,7 @@ def test_no_more_statements_than_the_maximum_are_prepared(
     with database.driver() as reader:
         for number in (*range(5), *range(5)):
             assert fetch(reader, text(f"SELECT {number}"), {}) == [(number,)]
-        assert fetch(reader, COUNT, {})[0][0] <= 3
+        assert 0 < fetch(reader, COUNT, {})[0][0] <= 3
 
 
 def test_statement_is_prepared_again_after_a_migration_changed_its_columns(
@@ -117,10 +117,9 @@ def test_lost_connection_is_reported_and_replaced(
     def lose() -> None:
         with database.driver() as reader:
             ((process,),) = fetch(reader, text("SELECT pg_backend_pid()"), {})
-            end = f"SELECT pg_terminate_backend({process})"
             if ends_inside:
-                fetch(reader, text(end), {})
-            portal.execute(end)
+                fetch(reader, text(f"SELECT pg_terminate_backend({process})"), {})
+            portal.execute(f"SELECT pg_terminate_backend({process}, 10000)")
             fetch(reader, ONE, {})
 
     with pytest.raises(DatabaseUnavailable) as lost:

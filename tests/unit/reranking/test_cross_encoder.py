@@ -77,7 +77,10 @@ def test_settings_lead_to_the_model(tmp_path, offline):
 
 @pytest.mark.parametrize(
     ("kind", "labels", "said"),
-    [("BertModel", 1, "only computes embeddings"), ("BertForSequenceClassification", 3, "3 labels")],
+    [
+        ("BertModel", 1, "only computes embeddings"),
+        ("BertForSequenceClassification", 3, "3 labels"),
+    ],
 )
 def test_model_that_loads_but_cannot_rank_is_refused(tmp_path, offline, kind, labels, said):
     model = save_model(tmp_path / "model", labels=labels, kind=kind)

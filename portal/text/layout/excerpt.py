@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from portal.text.characters.scripts import HAN
+from portal.text.layout.endings import end_before_heading
 from portal.text.layout.sentences import sentence_spans, trim
 from portal.text.terms.analyser import Token
 from portal.text.terms.finding import find_terms
@@ -37,6 +38,7 @@ def best_excerpt(
     hits = find_terms(text, terms, text_terms)
     first, last = _densest(hits, max_chars)
     start, end = _window(text, first, last, max_chars)
+    end = end_before_heading(text, start, end, last)
     spans = merge_spans((s - start, e - start) for _, s, e in hits if start <= s and e <= end)
     return Excerpt(text[start:end], start, end, tuple(spans))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from portal.text.layout.endings import end_before_heading
 from portal.text.layout.sentences import sentence_spans, trim
 
 # White space between two chunks of a document; a longer gap is text that neither chunk holds.
@@ -90,7 +91,8 @@ def _reading_end(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
             end = last
         else:
             break
-    return end
+    start = joined.start
+    return start + end_before_heading(joined.text, 0, end - start, chunk.end - start)
 
 
 def _reading_start(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:

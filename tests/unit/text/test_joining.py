@@ -39,6 +39,17 @@ def test_short_chunk_is_filled_with_whole_sentences_first_from_what_follows() ->
     assert joined.text == DOCUMENT[:end]
 
 
+def test_filling_up_ends_before_a_heading_of_what_does_not_fit() -> None:
+    first = "The notice period is four weeks."
+    document = f"{first}\n\nIt is in writing.\n\nWho to ask\n\nTopic | Person\nPay | Irene Okafor"
+    chunk = Fragment(first, 0, len(first))
+    after = Fragment(document[len(first) + 2 :], len(first) + 2, len(document))
+    for last in ("ask", "Person"):
+        wanted = document.index(last) + len(last)
+        joined = join_neighbours(chunk, None, after, wanted_chars=wanted)
+        assert joined.text == f"{first}\n\nIt is in writing."
+
+
 def test_long_chunk_of_whole_sentences_stays_as_it_is() -> None:
     start, end = at("It closes"), at(" Visitors")
     chunk = cut(start, end)

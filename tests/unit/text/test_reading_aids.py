@@ -57,6 +57,42 @@ def test_excerpt_cuts_english_between_words() -> None:
     assert set(excerpt.text.split()) <= set(text.split())
 
 
+NOTICE = "The notice period is four weeks to the end of a month."
+TABLE = "Topic | Person | Channel\nPayroll | Irene Okafor | #pay, which is read on working days"
+
+
+@pytest.mark.parametrize(
+    ("below", "shown"),
+    [
+        (f"Who to ask\n\n{TABLE}", ""),
+        (f"Ask one of these.\n\n{TABLE}", "Ask one of these."),
+        ("Who to ask\n\nPayroll is answered by Irene Okafor, on all working days.", ""),
+        (
+            "谁来负责\n\n工资问题由财务部的同事在工作日内负责解答，其他问题请联系人力资源部的同事。",
+            "",
+        ),
+        # The heading has a word of the query.
+        ("Period of trial\n\nIt is six months, in which it is two weeks.", "Period of trial"),
+        # A row below its header, an item, what a colon introduces, a sentence.
+        (
+            "Topic | Weeks\nTrial | 2\nLater | 4, and more after ten years",
+            "Topic | Weeks\nTrial | 2",
+        ),
+        ("- in writing\n\n- to the team of people, by hand or by letter", "- in writing"),
+        ("Send:\n\nnotice --now\n\nThen wait for the team of people.", "Send:\n\nnotice --now"),
+        ("In writing.\n\nTo the team of people, by hand or by letter.", "In writing."),
+        # The end of the text.
+        ("Irene Okafor", "Irene Okafor"),
+    ],
+)
+def test_excerpt_does_not_end_with_a_heading_of_what_it_leaves_out(below: str, shown: str) -> None:
+    text = f"{NOTICE}\n\n{below}"
+    query = query_terms("notice period")
+    excerpt = best_excerpt(text, query, len(NOTICE) + 2 + len(shown) + 30)
+    assert excerpt.text == f"{NOTICE}\n\n{shown}".strip()
+    assert {excerpt.text[a:b].lower() for a, b in excerpt.spans} == {"notice", "period"}
+
+
 @given(mixed_text, mixed_text, st.integers(10, 80))
 def test_excerpt_is_a_range_of_the_text_within_its_limit(text: str, query: str, most: int) -> None:
     excerpt = best_excerpt(text, query_terms(query), most)

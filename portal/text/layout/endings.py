@@ -1,0 +1,47 @@
+"""Ends of a part of a text that leave out a heading without what stands below it."""
+
+from __future__ import annotations
+
+import re
+
+from portal.text.layout.sentences import LIST_ITEM
+from portal.text.layout.tables import CELL_BORDER
+
+_BLANK_LINE = re.compile(r"[^\S\n]*\n[^\S\n]*\n")
+_CLOSERS = "\"'”’」』》】)） \t"
+_NEVER_LAST_IN_HEADING = tuple(".!?;,:…。！？；，、：")
+_MAX_HEADING_LENGTH = 80
+
+
+def end_before_heading(text: str, start: int, end: int, earliest: int) -> int:
+    """Return where `text[start:end]` should end, so that it does not end with a heading, or the
+    first row of a table, of what it leaves out. Never before `earliest`.
+
+    There are no blocks to ask: a heading is a short line between blank ones that ends as no
+    sentence does.
+    """
+    while end < len(text):
+        line = text.rfind("\n", start, end) + 1
+        kept = start + len(text[start:line].rstrip())
+        if kept == start or kept < earliest or not _heads_what_follows(text, kept, line, end):
+            break
+        end = kept
+    return end
+
+
+def _heads_what_follows(text: str, before: int, line: int, end: int) -> bool:
+    """Return whether the line at `line` heads what follows `end`; `before` is where the text above
+    it ends."""
+    last, _, below = text[line:].partition("\n")
+    if CELL_BORDER in last:
+        above = text[text.rfind("\n", 0, before) + 1 : line - 1]
+        return "|" in below.partition("\n")[0] and "|" not in above
+    is_alone = text.count("\n", before, line) > 1 and _BLANK_LINE.match(text, end)
+    return (
+        bool(is_alone)
+        and len(last) <= _MAX_HEADING_LENGTH
+        and not last.rstrip(_CLOSERS).endswith(_NEVER_LAST_IN_HEADING)
+        and not LIST_ITEM.match(last)
+        # A colon introduces something else, such as a command.
+        and text[before - 1] not in ":："
+    )

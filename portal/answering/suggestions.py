@@ -59,8 +59,8 @@ def suggest(
 ) -> list[str]:
     """Return questions that the text seems to answer, the best first. Whether it does is not
     checked."""
-    own = next((one.title.strip() for one in headings if one.level == 1), "")
-    title = own or title
+    # A document's own title reads better than the name of its file.
+    title = next((one.title.strip() for one in headings if one.level == 1), "") or title
     asked = dict.fromkeys(match[1].strip() for match in _ASKED.finditer(body))
     of_tables = chain.from_iterable(_of_table(body, table, headings) for table in tables)
     named = (_of_heading(title, heading) for heading in headings if heading.level > 1)

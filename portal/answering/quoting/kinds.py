@@ -215,8 +215,14 @@ _ROOM = (
     r"|folder|wiki|intranet|app|site|tab|cent(?:er|re)|station|hotel|hospital|bucket|region|address)\b"
 )
 
-# A table's cell before the header that says what it is.
-_CELL = r"[^;\s][^;]{0,60}\s"
+
+def _in_column(names: str) -> str:
+    """Return a pattern of a table's cell under one of these headers, as in 物业 老周 找谁."""
+    return rf"[^;\s][^;]{{0,60}}\s(?:{names})(?:;|\Z)"
+
+
+# Familiar names, such as 老周.
+_NICKNAME = r"(?:\A|[^一-龥])[老小阿][一-龥](?:[^一-龥]|$)"
 
 # Patterns of answers by kind.
 _HELD = {
@@ -251,12 +257,14 @@ _HELD = {
         r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取",
         r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
         rf"|\b(?:in|at|on|from|to|into|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}{_ROOM}",
-        r"\b(?:floor|building|room|street|road|avenue)\b", rf"{_CELL}(?:存放|地点|位置|where|location|place)(?:;|\Z)",
+        r"\b(?:floor|building|room|street|road|avenue)\b",
+        _in_column("存放|地点|位置|where|location|place"),
     ),
     Wanted.PERSON: _any(
         r"公司|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
         r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
-        rf"(?:\A|[^一-龥])[老小阿][一-龥](?:[^一-龥]|$)|{_CELL}(?:找?谁|(?:负责|联系|责任|经办)人|who|person|owner|contact)(?:;|\Z)",
+        _NICKNAME,
+        _in_column("找?谁|(?:负责|联系|责任|经办)人|who|person|owner|contact"),
         r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
         r"|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",

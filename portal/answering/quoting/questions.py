@@ -15,7 +15,7 @@ from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import analyse, query_terms
 
 _HAN_ASKS = (
-    "什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|多[大高重远]|是否|能否|可否|[吗呢]|[能可][不]"
+    "什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|多[大高重远]|是否|能否|可否|[吗呢]|[能可]不"
 )
 _VERBS_ASK = r"(?:can|could|may|must|should|do|does|did|is|are|was|were|will|has|have)\b"
 _ASKS = re.compile(

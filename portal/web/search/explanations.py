@@ -19,11 +19,9 @@ DEGRADED_WORDS = {
         "The keyword index is incomplete at the moment. Some keyword results may be missing or "
         "ranked lower."
     ),
-    "keyword_slow": N_("Keyword search timed out. These are semantic results only."),
     "vector_unavailable": N_(
         "Semantic search is temporarily unavailable. These are keyword results only."
     ),
-    "vector_slow": N_("Semantic search timed out. These are keyword results only."),
     "embedder_unavailable": N_(
         "The embedding model is not responding. These are keyword results only."
     ),

@@ -151,13 +151,13 @@ def test_correction_is_reported_and_undone_by_a_link(
     found = Correction("<office>", ("office",), (("ofice", "<office>"),), is_applied)
 
     def search(*_arguments: object) -> SearchOutcome:
-        return SearchOutcome("<ofice>", (), 0, "hybrid", ("keyword_slow",), correction=found)
+        return SearchOutcome("<ofice>", (), 0, "hybrid", ("keyword_unavailable",), correction=found)
 
     monkeypatch.setattr(engine, "search", search)
     answer = client.get("/search?q=<ofice>&fuzzy=1", headers=headers(portal))
     page, words = answer.get_data(as_text=True), text_of(answer)
     assert "<office>" not in page
-    assert "timed out" in words
+    assert "These are semantic results only." in words
     if is_applied:
         assert "Results for <office> ." in words
         assert 'href="/search?q=%3Cofice%3E"' in page

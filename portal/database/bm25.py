@@ -173,7 +173,7 @@ def _refresh(
     max_rows: int | None,
 ) -> Bm25State:
     if not _is_usable(connection, index):
-        _drop(connection, index.name, *_leftovers(index))
+        _drop(connection, index)
         return Bm25State("absent")
     state = _read_state(connection, index)
     changes = parameters is not None and not parameters.options <= _options(connection, index)
@@ -183,7 +183,7 @@ def _refresh(
         if is_settled:
             return state
         log.info("keyword index is left to a worker", index=index.name)
-        is_dropped = _drop(connection, index.name, *_leftovers(index))
+        is_dropped = _drop(connection, index)
         return Bm25State("absent") if is_dropped else state
     if is_settled and (not state.needs_guard or probe(connection, index).is_exact):
         return state
@@ -196,8 +196,13 @@ def _refresh(
     return _rebuild(connection, index, concurrently=is_rebuilt or changes)
 
 
-def _drop(connection: Connection, *names: str) -> bool:
-    """Drop indexes; return False if their table was being read at each attempt."""
+def _drop(connection: Connection, index: Bm25Index) -> bool:
+    """Drop an index and what interrupted builds left of it; return False if their table was being
+    read at each attempt."""
+    return _drop_each(connection, index.name, *_leftovers(index))
+
+
+def _drop_each(connection: Connection, *names: str) -> bool:
     connection.execute(text(f"SET lock_timeout = {_DROP_TIMEOUT_MS}"))
     try:
         return all(_drop_one(connection, name) for name in names)
@@ -375,7 +380,7 @@ def _options(connection: Connection, index: Bm25Index) -> set[str]:
 def _create(
     connection: Connection, index: Bm25Index, parameters: Parameters, *, concurrently: bool
 ) -> None:
-    if not _drop(connection, index.name, *_leftovers(index)):
+    if not _drop(connection, index):
         return
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(
@@ -450,7 +455,7 @@ def _is_of_this_start(connection: Connection, index: Bm25Index, condition: str =
 
 def _rebuild(connection: Connection, index: Bm25Index, *, concurrently: bool) -> Bm25State:
     _remember(connection, index, "rebuilding")
-    _drop(connection, *_leftovers(index))
+    _drop_each(connection, *_leftovers(index))
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(text(f"REINDEX INDEX {how}{index.name}"))
     rows = connection.execute(text(f"SELECT count(*) FROM {index.table}")).scalar_one()

@@ -19,7 +19,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import DiagnosticField, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
-# With more statements a connection begins anew: the server would keep each for good.
+# At this many statements a connection deallocates all: the server would keep each for good.
 _MAX_PREPARED = 200
 # A migration changed the types of a prepared statement's columns, or the statement is gone.
 _OUTDATED = {b"0A000", b"26000"}

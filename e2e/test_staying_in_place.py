@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
 from e2e.pages.chat import ChatPage
@@ -26,6 +26,13 @@ _PENDING = """() => new Promise((resolve) => {
   }).observe(document.body, { childList: true, subtree: true });
   document.getElementById("ask-form").requestSubmit();
 })"""
+
+
+def type_into_go(page: Page, words: str) -> None:
+    page.locator("body").press("Control+k")
+    # Keys are not waited for as clicks are: they would come before the field listens.
+    expect(page.get_by_test_id("go-text")).to_be_focused()
+    page.keyboard.type(words)
 
 
 def test_question_outlives_the_session_and_shows_at_once(
@@ -56,12 +63,9 @@ def test_question_outlives_the_session_and_shows_at_once(
     expect(page.locator("#dialog")).not_to_be_visible()
     expect(chat.field).to_have_value("")
 
-    page.locator("body").press("Control+k")
-    page.get_by_test_id("go-text").press_sequentially("weatherc")
+    type_into_go(page, "weatherc")
     page.keyboard.press("Escape")
-    expect(page.locator("#dialog")).not_to_be_visible()
-    page.locator("body").press("Control+k")
-    page.get_by_test_id("go-text").press_sequentially("weatherc")
+    type_into_go(page, "weatherc")
     expect(page.get_by_test_id("go-results")).to_contain_text("Weathercock")
     page.get_by_test_id("go-text").press("ArrowDown")
     page.keyboard.press("Enter")

@@ -19,7 +19,8 @@ export function watchKeys() {
 
 function toggle(link, name) {
   const dialog = document.getElementById("dialog");
-  const isOther = !dialog.querySelector(`[data-shows=${name}]`);
+  // A dialog that has just been closed is emptied a moment later.
+  const isShown = dialog.open && dialog.querySelector(`[data-shows=${name}]`);
   if (dialog.open) dialog.close();
-  if (isOther) document.querySelector(link)?.click();
+  if (!isShown) document.querySelector(link)?.click();
 }

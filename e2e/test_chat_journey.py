@@ -129,10 +129,8 @@ def test_switch_on_the_list_of_documents_works_by_keyboard(
 def test_enter_that_ends_a_composition_asks_nothing(open_portal: OpenPortal) -> None:
     portal = open_portal("zh-CN")
     portal.sign_in("admin", PASSWORD)
-    page, chat = portal.page, ChatPage(portal.page)
-    page.goto("/chat")
-    page.get_by_test_id("new-conversation").click()
-    expect(page.locator("#messages")).to_be_attached()
+    chat = ChatPage(portal.page)
+    chat.open_new()
     chat.field.fill("珊瑚")
     for init in ({"isComposing": True}, {"keyCode": 229}):
         chat.field.dispatch_event("keydown", {"key": "Enter", "bubbles": True, **init})
@@ -148,9 +146,7 @@ def test_a_draft_survives_other_pages_a_reload_and_a_lost_session(open_portal: O
     portal = open_portal()
     portal.sign_in("admin", PASSWORD)
     page, chat = portal.page, ChatPage(portal.page)
-    page.goto("/chat")
-    page.get_by_test_id("new-conversation").click()
-    expect(page.locator("#messages")).to_be_attached()
+    chat.open_new()
     address, question = page.url, "When do puffins nest?"
     chat.field.fill(question)
     page.goto("/documents")
@@ -215,11 +211,10 @@ def test_source_has_an_address_that_back_and_forward_return_to(
     conversation = page.url
     chat.open_sources(marker)
     expect(chat.panel.locator("mark.quote").first).to_be_in_viewport()
-    opened = page.url
-    assert opened.startswith(f"{conversation}?source=")
+    expect(page).to_have_url(re.compile(re.escape(f"{conversation}?source=")))
     page.go_back()
     expect(chat.panel).to_have_count(0)
-    assert page.url == conversation
+    expect(page).to_have_url(conversation)
     page.go_forward()
     expect(chat.panel).to_be_visible()
     page.reload()
@@ -227,7 +222,7 @@ def test_source_has_an_address_that_back_and_forward_return_to(
     page.keyboard.press("Escape")
     expect(chat.panel).to_have_count(0)
     expect(marker).to_be_focused()
-    assert page.url == conversation
+    expect(page).to_have_url(conversation)
     assert portal.console_errors == []
 
 

@@ -60,6 +60,8 @@ def open_folder(page: Page, *names: str) -> None:
     for name in names:
         page.get_by_test_id("folder-link").filter(has_text=name).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        # A filter or a file that is chosen before the scripts have run is lost.
+        page.wait_for_load_state()
 
 
 def tab_to(wanted: Locator) -> None:
@@ -88,6 +90,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Handbook")
     expect(page.locator("#document-filters")).to_be_hidden()
+    page.wait_for_load_state()
     # Uploads from here go here. Choosers are listened for long before the key: one that opens while
     # the browser is only being asked to tell of them is missed.
     path = tmp_path / "leave.txt"

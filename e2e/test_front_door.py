@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def test_one_field_searches_and_asks(
     expect(page.get_by_test_id("home-found")).to_contain_text(_LESSON.fact)
     assert_accessible(page)
     chat.field.press("Enter")
+    expect(chat.answers.last).to_have_attribute("data-status", "done")
     expect(chat.answers.last).to_contain_text(_LESSON.fact)
     page.goto("/")
     expect(page.get_by_test_id("recent-conversations")).to_contain_text(_LESSON.question)
@@ -45,11 +47,14 @@ def test_deleted_conversation_comes_back(open_portal: OpenPortal, tmp_path: Path
     chat.begin(_LESSON.question)
     address = page.url
     head = page.locator(".chat-head")
-    head.get_by_test_id("pin-conversation").click()
+    pin = head.get_by_test_id("pin-conversation")
+    pin.click()
+    expect(pin).to_have_accessible_name(re.compile("^Unpin"))
     page.goto("/chat")
     expect(page.get_by_test_id("pinned-conversations")).to_contain_text(_LESSON.question)
     page.goto(address)
     head.get_by_test_id("delete-conversation").click()
+    page.wait_for_url("**/chat")
     expect(page.get_by_test_id("pinned-conversations")).to_have_count(0)
     page.get_by_test_id("undo-delete").click()
     page.wait_for_url(address)

@@ -9,8 +9,10 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
+from e2e.pages.chat import ChatPage
 from e2e.pages.portal import PortalPages
 from tests.factories import files
+from tests.factories.servers.endpoint import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -28,13 +30,19 @@ def beacons(portal: PortalPages, folder: Path, mark: str) -> str:
     return pdf.stem
 
 
-def covers(mark: Locator, words: Locator) -> bool:
-    """Return whether a mark lies on some words, as they are shown."""
+def expect_covered(words_mark: Locator, words: Locator) -> None:
+    """Wait until a mark lies on some words: between two looks, the page may still scroll."""
+    wait_until(
+        lambda: _covers(words_mark, words), within_s=20, complaint="the words are not marked"
+    )
+
+
+def _covers(mark: Locator, words: Locator) -> bool:
     one, other = mark.bounding_box(), words.bounding_box()
-    assert one
-    assert other
-    return (
-        abs(one["x"] - other["x"]) < 4
+    return bool(
+        one
+        and other
+        and abs(one["x"] - other["x"]) < 4
         and abs(one["width"] - other["width"]) < 0.1 * other["width"]
         and abs(one["y"] + one["height"] / 2 - other["y"] - other["height"] / 2) < other["height"]
     )
@@ -48,19 +56,21 @@ def test_a_quotation_is_marked_in_place_on_its_page(
     page = portal.page
     page.goto("/documents")
     portal.row(title).get_by_role("link", name=title, exact=True).click()
+    page.wait_for_url("**/documents/*")
     page.get_by_test_id("ask-about").click()
-    page.get_by_test_id("chat-input").fill("How much is the keeper of the north beacon paid?")
-    page.get_by_test_id("chat-input").press("Enter")
-    page.get_by_test_id("citation-marker").first.click()
+    page.wait_for_url("**/chat*")
+    chat = ChatPage(page)
+    answer = chat.ask("How much is the keeper of the north beacon paid?")
+    chat.open_sources(answer.get_by_test_id("citation-marker").first)
     quote = page.locator("#chat-side rect.quote").first
     expect(quote).to_be_in_viewport()
     words = page.locator("#chat-side .page-layer tspan", has_text="4711 euros").first
-    assert covers(quote, words)
+    expect_covered(quote, words)
 
     page.get_by_test_id("source-link").click()
     expect(page.locator("rect.quote").first).to_be_in_viewport()
     expect(page.get_by_test_id("page-number")).to_have_value("2")
-    assert covers(page.locator("rect.quote").first, page.locator("tspan", has_text="4711").first)
+    expect_covered(page.locator("rect.quote").first, page.locator("tspan", has_text="4711").first)
     page.get_by_test_id("cited-by").locator("summary").click()
     expect(page.get_by_test_id("cited-row").first).to_contain_text("4711 euros")
     assert portal.console_errors == []

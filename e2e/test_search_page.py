@@ -108,6 +108,7 @@ def test_search_while_typing_keyboard_and_back(open_portal: OpenPortal, tmp_path
     first = SearchPage(page).results.first
     expect(first).to_contain_text("orchard")
     expect(page).to_have_title("quince trees pruned typed · Search · Knowledge portal")
+    expect(page).to_have_url(re.compile(r"typed$"))
     entries = page.evaluate("history.length")
     page.keyboard.type("?")
     expect(page).to_have_url(re.compile(r"typed(%3F|\?)$"))
@@ -119,8 +120,11 @@ def test_search_while_typing_keyboard_and_back(open_portal: OpenPortal, tmp_path
 
     page.set_viewport_size({"width": 390, "height": 420})
     page.goto("/search?q=quince+typed&n=1")
+    few = SearchPage(page).results.count()
     page.get_by_test_id("show-more").click()
     expect(page).to_have_url(re.compile("n=11"))
+    expect(SearchPage(page).results).not_to_have_count(few)
+    page.wait_for_load_state()
     rows = SearchPage(page).results.count()
     page.keyboard.press("/")
     page.evaluate("scrollTo(0, 150)")

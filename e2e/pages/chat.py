@@ -32,6 +32,14 @@ class ChatPage:
     def field(self) -> Locator:
         return self.page.locator("#chat-input")
 
+    def open_new(self) -> None:
+        """Open a new conversation, without a question."""
+        self.page.goto("/chat")
+        self.page.get_by_test_id("new-conversation").click()
+        expect(self.page.locator("#messages")).to_be_attached()
+        # Enter sends and drafts are kept once the scripts have run.
+        self.page.wait_for_load_state()
+
     def begin(self, question: str) -> Locator:
         """Ask the first question of a new conversation; return the finished answer."""
         self.page.goto("/chat")

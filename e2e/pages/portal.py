@@ -29,6 +29,8 @@ class PortalPages:
         self.page.goto("/documents")
         self.fill_sign_in(name, password)
         expect(self.page.get_by_test_id("document-list")).to_be_attached()
+        # The list is there before the scripts that keys, files and clicks on it need.
+        self.page.wait_for_load_state()
 
     def fill_sign_in(self, name: str, password: str) -> None:
         form = self.page.get_by_test_id("login-form")

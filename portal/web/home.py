@@ -13,7 +13,7 @@ from portal.errors import NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import conversations, suggesting
-from portal.services.documents import examples, library
+from portal.services.documents import examples, library, notifications
 from portal.services.people import accounts
 from portal.services.search import engine, saved
 from portal.web.answers import chat
@@ -43,7 +43,9 @@ def show() -> Answer:
     ready = DocumentFilter(status=DocumentStatus.READY)
     since = accounts.previous_visit(services, user)
     news = library.list_news(services, user, since=since, limit=MAX_NEWS) if since else []
+    documents = library.list_documents(services, user, filters=ready, limit=MAX_RECENT).items
     is_empty = library.is_empty(services, user)
+    is_few = not is_empty and len(documents) < MAX_RECENT
     return render_template(
         "pages/home.html",
         since=since,
@@ -51,8 +53,9 @@ def show() -> Answer:
         has_examples=not is_empty and examples.is_loaded(services, user),
         **(_suggestions() if "suggest" in request.args else _NO_SUGGESTIONS),
         recent=conversations.list_conversations(services, user, limit=MAX_RECENT).items,
-        documents=library.list_documents(services, user, filters=ready, limit=MAX_RECENT).items,
+        documents=documents,
         is_empty=is_empty,
+        is_first_in_work=is_few and bool(notifications.state(services, user).in_work),
         saved=saved.list_saved(services, user),
         **chat.composer_values(),
     )

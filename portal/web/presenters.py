@@ -110,7 +110,9 @@ def short_date(moment: datetime) -> str:
 
 
 def exact_time(moment: datetime) -> str:
-    return f"{format_date(moment, format='medium')} {format_time(moment, format='short')}"
+    written = f"{format_date(moment, format='medium')} {format_time(moment, format='short')}"
+    # The narrow space before "AM" has no width in many fonts.
+    return written.replace("\u202f", "\u00a0")
 
 
 @cache

@@ -72,6 +72,9 @@ def test_examples_are_loaded_and_removed_by_one_request_each(
     assert len(listed) == 1 + len(examples.files())
     page = get(client, portal, "/", **headers)
     assert "examples-loaded" in page
+    # The page fetches what becomes ready, and only then questions about it.
+    assert 'hx-select="#home-library"' in page
+    assert "home-suggestions" not in page
     # Nobody but the owner, and administrators, sees them.
     others = library.list_documents(portal.services, portal.user("li")).items
     assert [other.id for other in others] == [own.id]

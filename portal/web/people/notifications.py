@@ -156,7 +156,8 @@ def _batch_notes(ended: list[Notification]) -> list[tuple[str, dict[str, Any]]]:
         failed = sum(item.kind is NotificationKind.FAILED for item in batch)
         words = gettext("Your files: %(counts)s.", counts=batch_counts(len(batch) - failed, failed))
         goes_to = url_for("notifications.open_one", notification_id=unseen[-1].id)
-        notes.append(toast(words, kind="error" if failed else "success", opens=goes_to))
+        kind = "error" if failed else "success"
+        notes.append(toast(words, kind=kind, opens=goes_to, key=f"batch-{batch_id}"))
     return notes
 
 

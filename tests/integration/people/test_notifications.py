@@ -218,6 +218,8 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     assert 'hx-post="/notifications/deliver"' in page
     answer = client.post("/notifications/deliver", headers=headers | HTMX)
     assert messages(answer) == ["Your files: 4 ready, 1 failed."]
+    # A later note of the batch takes the place of this one.
+    assert answer.text.count('data-key="batch-') == 1
     (batch,) = notifications.list_batches(portal.services, ada).items
     assert (batch.ready, batch.failed) == (4, 1)
     opened = client.post(f"/notifications/{batch.latest.id}/open", headers=headers)

@@ -9,6 +9,9 @@ from e2e.conftest import OpenPortal
 
 pytestmark = pytest.mark.e2e
 
+# Swagger UI draws all operations at once, on a machine that may be busy.
+_DRAWN_TIMEOUT_MS = 90_000
+
 
 def test_reference_is_found_from_the_sign_in_page_and_opens_by_keyboard(
     open_portal: OpenPortal,
@@ -20,7 +23,9 @@ def test_reference_is_found_from_the_sign_in_page_and_opens_by_keyboard(
     operation = page.locator("#operations-Knowledge-knowledge_search")
     expect(operation).to_be_hidden()
 
-    page.locator("#operations-tag-Knowledge button").focus()
+    tag = page.locator("#operations-tag-Knowledge button")
+    expect(tag).to_be_visible(timeout=_DRAWN_TIMEOUT_MS)
+    tag.focus()
     page.keyboard.press("Enter")
     operation.locator(".opblock-summary-control").focus()
     page.keyboard.press("Enter")
@@ -43,7 +48,8 @@ def test_reference_fits_the_screen_and_keeps_its_policy(
     refused: list[str] = []
     page.on("console", lambda m: refused.append(m.text) if "Policy" in m.text else None)
     page.goto("/docs#/Knowledge/knowledge_search")
-    expect(page.locator("#operations-Knowledge-knowledge_search .opblock-body")).to_be_visible()
+    opened = page.locator("#operations-Knowledge-knowledge_search .opblock-body")
+    expect(opened).to_be_visible(timeout=_DRAWN_TIMEOUT_MS)
     assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
     assert page.locator("html.dark-mode").count() == (scheme == "dark")
     assert refused == []

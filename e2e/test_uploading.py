@@ -219,7 +219,10 @@ def test_list_of_many_files_is_fetched_when_all_are_sent_and_leaves_no_history(
     page.goto("/documents")
     before = page.evaluate("history.length")
     paths = write_texts(tmp_path, "list", 52)
-    with page.expect_response(lambda answer: "x-refresh" in answer.request.headers) as refreshed:
+    # It comes after the last of 52 uploads.
+    with page.expect_response(
+        lambda answer: "x-refresh" in answer.request.headers, timeout=INDEXING_TIMEOUT_MS
+    ) as refreshed:
         choose(portal, paths)
     assert "hx-push-url" not in refreshed.value.headers
     expect(portal.row("list 51")).to_be_visible()

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 from psycopg import Connection, generators
 from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import DiagnosticField, ExecStatus, Format
+from psycopg.pq import DiagnosticField, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 # At this many statements a connection deallocates all: the server would keep each for good.
@@ -36,30 +36,57 @@ def keep_prepared(driver: Connection[Any]) -> None:
     _prepared[driver] = {}
 
 
+class _Message(NamedTuple):
+    """A statement with its values, as libpq takes them."""
+
+    statement: bytes
+    values: Sequence[Any]
+    types: tuple[int, ...]
+    formats: Sequence[Format]
+    prepares: bool
+
+
 class Pipeline:
     """Statements that are sent at once and run in one transaction. Their rows are there once the
-    context has ended. Raises the driver's errors then."""
+    context has ended. Raises the driver's errors then. Where a migration has changed what is
+    prepared they are sent once more, unless a transaction that began before them has failed."""
 
     def __init__(self, driver: Connection[Any]) -> None:
         self._driver, self._pgconn = driver, driver.pgconn
         self._values = Transformer.from_context(driver)
         self._names = _prepared.get(driver)
-        # For each message that gets a result, the statement that it prepares, if any.
+        self._is_alone = driver.info.transaction_status == TransactionStatus.IDLE
+        self._messages: list[_Message] = []
+        # For each result the statement that it prepared, if any.
         self._sent: list[_Key | None] = []
-        self._is_sent = False
+        self._places: list[int] = []
         self._results: list[PGresult] = []
 
     def add(self, statement: bytes, values: Sequence[Any], *, prepares: bool) -> int:
         """Add a statement, prepared once a connection or not at all, and return its place."""
         wire = self._values.dump_sequence(values, [PyFormat.AUTO] * len(values))
-        types, formats = self._values.types or (), self._values.formats
+        types, formats = self._values.types or (), self._values.formats or ()
+        self._messages.append(_Message(statement, wire, types, formats, prepares))
+        return len(self._messages) - 1
+
+    def send(self) -> None:
+        """Send what was added; no more may be added."""
+        self._sent, self._places = [], []
+        for message in self._messages:
+            self._send_one(message)
+        self._pgconn.pipeline_sync()
+        if self._pgconn.flush():
+            self._driver.wait(generators.send(self._pgconn))
+
+    def _send_one(self, message: _Message) -> None:
+        statement, wire, types, formats, prepares = message
         if prepares and self._names is not None:
             name = self._prepare(self._names, (statement, types))
             self._pgconn.send_query_prepared(name, wire, formats, Format.BINARY)
         else:
             self._pgconn.send_query_params(statement, wire, types, formats, Format.BINARY)
+        self._places.append(len(self._sent))
         self._sent.append(None)
-        return len(self._sent) - 1
 
     def _prepare(self, names: dict[_Key, bytes], key: _Key) -> bytes:
         """Return the name of a prepared statement."""
@@ -74,13 +101,6 @@ class Pipeline:
             names[key] = name
         return names[key]
 
-    def send(self) -> None:
-        """Send what was added; no more may be added."""
-        self._is_sent = True
-        self._pgconn.pipeline_sync()
-        if self._pgconn.flush():
-            self._driver.wait(generators.send(self._pgconn))
-
     def __enter__(self) -> Self:
         self._pgconn.enter_pipeline_mode()
         return self
@@ -92,25 +112,36 @@ class Pipeline:
         _at: TracebackType | None,
     ) -> None:
         try:
-            if not self._is_sent:
+            failed = self._finish()
+            if failed is not None and self._forget_outdated(failed) and self._is_alone:
                 self.send()
-            results = self._driver.wait(self._receive())
+                failed = self._finish()
             self._pgconn.exit_pipeline_mode()
         except BaseException:
             # Answers that are still to come would be taken for those of later statements.
             self._driver.close()
             raise
-        failed = next((one for one in results if one.status == ExecStatus.FATAL_ERROR), None)
-        if self._names is not None:
-            # Those before the failed one stay prepared, although the transaction is rolled back.
-            for key, result in zip(self._sent, results, strict=False):
-                if key is not None and result.status != ExecStatus.COMMAND_OK:
-                    self._names.pop(key, None)
-            if failed is not None and failed.error_field(DiagnosticField.SQLSTATE) in _OUTDATED:
-                self._names.clear()
         if failed is not None and error is None:
             raise error_from_result(failed)
-        self._results = results
+
+    def _finish(self) -> PGresult | None:
+        """Receive all results; return that of the statement that failed, if one did."""
+        if not self._sent:
+            self.send()
+        self._results = self._driver.wait(self._receive())
+        if self._names is not None:
+            # Those before the failed one stay prepared, although the transaction is rolled back.
+            for key, result in zip(self._sent, self._results, strict=False):
+                if key is not None and result.status != ExecStatus.COMMAND_OK:
+                    self._names.pop(key, None)
+        return next((one for one in self._results if one.status == ExecStatus.FATAL_ERROR), None)
+
+    def _forget_outdated(self, failed: PGresult) -> bool:
+        """Return whether a statement failed because of how it was prepared; forget all then."""
+        if not self._names or failed.error_field(DiagnosticField.SQLSTATE) not in _OUTDATED:
+            return False
+        self._names.clear()
+        return True
 
     def _receive(self) -> PQGen[list[PGresult]]:
         results: list[PGresult] = []
@@ -122,12 +153,12 @@ class Pipeline:
 
     def rows(self, place: int) -> list[tuple[Any, ...]]:
         """Return the rows of the statement at a place."""
-        result = self._results[place]
+        result = self._results[self._places[place]]
         self._values.set_pgresult(result, format=Format.BINARY)
         return self._values.load_rows(0, result.ntuples, tuple)
 
     def columns(self, place: int) -> tuple[str, ...]:
         """Return the names of the columns of the statement at a place."""
-        result = self._results[place]
+        result = self._results[self._places[place]]
         names = (result.fname(column) or b"" for column in range(result.nfields))
         return tuple(name.decode() for name in names)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from portal.errors import DatabaseUnavailable
 from portal.store.connections import pipeline
@@ -90,22 +90,47 @@ def test_no_more_statements_than_the_maximum_are_prepared(
         assert 0 < fetch(reader, COUNT, {})[0][0] <= 3
 
 
+@pytest.fixture
+def migrated(portal: Portal) -> Iterator[TextClause]:
+    """Yield a statement on a table of one integer column."""
+    portal.execute("CREATE TABLE migrated AS SELECT 1 AS number")
+    yield text("SELECT number FROM migrated")
+    portal.execute("DROP TABLE migrated")
+
+
 def test_statement_is_prepared_again_after_a_migration_changed_its_columns(
-    database: Database, portal: Portal
+    database: Database, portal: Portal, migrated: TextClause
 ) -> None:
     """Connections outlive a migration while the version before it goes on serving."""
-    number = text("SELECT number FROM migrated")
-    portal.execute("CREATE TABLE migrated AS SELECT 1 AS number")
-    try:
-        with database.driver() as reader:
-            assert fetch(reader, number, {}) == [(1,)]
-            portal.execute("ALTER TABLE migrated ALTER COLUMN number TYPE bigint")
-            with pytest.raises(psycopg.errors.FeatureNotSupported):
-                fetch(reader, number, {})
-            assert fetch(reader, number, {}) == [(1,)]
-            assert fetch(reader, COUNT, {}) == [(2,)]
-    finally:
-        portal.execute("DROP TABLE migrated")
+    asked = [Statement(one, {}, keeps_plan=True) for one in (ONE, migrated)]
+    with database.driver() as reader:
+        for kind in ("integer", "bigint", "text"):
+            portal.execute(f"ALTER TABLE migrated ALTER COLUMN number TYPE {kind}")
+            with sending(reader, {}, asked) as found:
+                pass
+            assert found == [[(1,)], [("1" if kind == "text" else 1,)]]
+            assert len(fetch(reader, migrated, {})) == 1
+        # The settings, the two statements, the count.
+        assert fetch(reader, COUNT, {}) == [(4,)]
+
+
+def test_transaction_that_a_migration_broke_is_not_continued_without_its_beginning(
+    database: Database, portal: Portal, migrated: TextClause
+) -> None:
+    with database.driver() as reader:
+        assert fetch(reader, migrated, {}) == [(1,)]
+    portal.execute("ALTER TABLE migrated ALTER COLUMN number TYPE bigint")
+
+    def read() -> None:
+        with database.begin() as session:
+            session.execute(text("CREATE TEMPORARY TABLE begun ()"))
+            fetch(session, migrated, {})
+
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        read()
+    with database.driver() as reader:
+        assert fetch(reader, migrated, {}) == [(1,)]
+        assert fetch(reader, text("SELECT to_regclass('begun')"), {}) == [(None,)]
 
 
 @pytest.mark.parametrize("ends_inside", [False, True])

@@ -25,7 +25,7 @@ _PATIENCE_S = 3.0
 _ASK_AGAIN_S = 0.1
 _LOCK_TIMEOUT = "20s"
 
-# The versions that invalidate caches are transaction ids.
+# The versions that invalidate caches.
 _VERSIONS = ("documents_version", "corpus_version", "selection_version")
 
 # Objects that do not belong to an extension.
@@ -223,8 +223,8 @@ def _execute(connection: psycopg.Connection, statements: bytes) -> None:
 
 
 def renew_versions(connection: psycopg.Connection, schema: str) -> None:
-    """Invalidate every cache that is keyed by a version of the data. Versions are transaction ids,
-    and another server starts at 1: the same ones would occur again."""
+    """Invalidate every cache that is keyed by a version of the data. Those of older schemas are
+    transaction ids, and another server starts at 1: the same ones would occur again."""
     query = f"""
         SELECT table_name, column_name FROM information_schema.columns
          WHERE table_schema = %s AND column_name IN {_VERSIONS}

@@ -20,10 +20,7 @@ _FILL = text(
     """
 )
 _CHANGED = text(
-    """
-    UPDATE collections SET corpus_version = CAST(CAST(pg_current_xact_id() AS text) AS bigint)
-    WHERE name = 'portal'
-    """
+    "UPDATE collections SET corpus_version = transaction_version() WHERE name = 'portal'"
 )
 
 

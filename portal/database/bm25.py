@@ -26,6 +26,7 @@ import structlog
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from portal.database.cancelling import cancelled_when
 from portal.database.extensions import (
     FIRST_DURABLE_PG_TEXTSEARCH,
     pg_textsearch_version,
@@ -239,14 +240,22 @@ def _has_more_rows(connection: Connection, index: Bm25Index, count: int | None) 
     return bool(connection.execute(query, {"count": count}).scalar())
 
 
-def repair(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
+def repair(
+    engine: Engine,
+    parameters: Parameters = DEFAULTS,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Bm25State:
     """Repair each index if it is missing, the server has restarted or it does not answer, and
     return the state; `absent` where the server does not offer pg_textsearch. Searches go on
-    meanwhile. Cheap when nothing is wrong: call it on a timer."""
-    return _worst([_repair(engine, index, parameters) for index in INDEXES])
+    meanwhile. Cheap when nothing is wrong: call it on a timer. Raises Cancelled once `should_stop`
+    returns True; the next call begins again."""
+    return _worst([_repair(engine, index, parameters, should_stop) for index in INDEXES])
 
 
-def _repair(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State:
+def _repair(
+    engine: Engine, index: Bm25Index, parameters: Parameters, should_stop: Callable[[], bool]
+) -> Bm25State:
     with engine.connect() as connection:
         state = _read_state(connection, index)
         if state.state != "absent" and _is_healthy(connection, index, state):
@@ -254,8 +263,10 @@ def _repair(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25Sta
         if state.state == "absent" and not _is_available(connection):
             return state
     with _connect_alone(engine, waits=lambda _: False) as connection:
-        # Another worker may be at it.
-        return state if connection is None else _repair_alone(connection, index, parameters)
+        if connection is None:  # Another worker may be at it.
+            return state
+        with cancelled_when(connection, should_stop):
+            return _repair_alone(connection, index, parameters)
 
 
 def _repair_alone(connection: Connection, index: Bm25Index, parameters: Parameters) -> Bm25State:

@@ -254,7 +254,10 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
         asyncio.create_task(_run_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
         *(
             asyncio.create_task(
-                _run_every(_HOUSEKEEPING_EVERY_S, partial(asyncio.to_thread, duty, services))
+                _run_every(
+                    _HOUSEKEEPING_EVERY_S,
+                    partial(asyncio.to_thread, duty, services, should_stop=ending.is_set),
+                )
             )
             # Building the keyword index takes minutes where there are many chunks.
             for duty in (maintenance.run, setup.repair_keyword_index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -31,16 +31,19 @@ def sharing(services: Services) -> Iterator[Session]:
         log.warning("words_left_to_housekeeping", error_type=type(error).__name__)
 
 
-def fill(services: Services, *, seconds: float) -> int:
-    """Add words that are still missing, for about that long; return of how many chunks. What is
-    left is for the next call, at the latest for housekeeping."""
+def fill(
+    services: Services, *, seconds: float, should_stop: Callable[[], bool] = lambda: False
+) -> int:
+    """Add words that are still missing, for about that long or until `should_stop` returns True;
+    return of how many chunks. What is left is for the next call, at the latest for housekeeping."""
     deadline = time.monotonic() + seconds
     filled, is_last = 0, False
     while not is_last:
         with services.database.begin() as session:
             count = shared_words.fill(session, _CHUNKS_AT_ONCE)
             filled += count
-            is_last = count < _CHUNKS_AT_ONCE or time.monotonic() >= deadline
+            is_over = time.monotonic() >= deadline or should_stop()
+            is_last = count < _CHUNKS_AT_ONCE or is_over
             if is_last and filled:
                 shared_words.note_change(session)
     return filled

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import structlog
 
+from portal.database.cancelling import Cancelled, cancelled_when
 from portal.domain.documents import Failure
 from portal.errors import Conflict, NoSuchModel, PortalError
 from portal.services import Services
@@ -42,7 +43,8 @@ class Progress:
 
 
 class Paused(Exception):
-    """The build stopped between two batches; stored vectors are kept."""
+    """The build stopped between two batches, or while its index was built; stored vectors are
+    kept."""
 
 
 def backfill(
@@ -63,13 +65,15 @@ def build(
     *,
     batch_size: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    should_quit: Callable[[], bool] = lambda: False,
 ) -> Generator[Progress]:
     """Bring a model up to date while searches go on: embed every chunk, `batch_size` at a time,
     each batch whole or not at all; then build its index; then compare it to the active model. Safe
     to repeat.
 
     Raises NoSuchModel, Conflict when it is being built elsewhere, Paused when `should_stop` returns
-    True, EmbedderUnavailable and InvalidEmbedding.
+    True between two batches or `should_quit` does while the index is built, EmbedderUnavailable and
+    InvalidEmbedding.
     """
     model = catalog.find(services, name)
     with build_store.building(services.database.engine, model) as connection:
@@ -78,15 +82,18 @@ def build(
         try:
             yield from _fill(services, model, batch_size, should_stop)
             yield Progress("indexing", *_note(services, model, "indexing"))
-            build_store.update_index(
-                services.database,
-                connection,
-                model,
-                services.settings.search,
-                axis=catalog.language_axis(services, model),
-            )
+            with cancelled_when(connection, should_quit):
+                build_store.update_index(
+                    services.database,
+                    connection,
+                    model,
+                    services.settings.search,
+                    axis=catalog.language_axis(services, model),
+                )
             yield Progress("comparing", *_note(services, model, "comparing"))
             comparison.compare_with_serving(services, model)
+        except Cancelled as error:
+            raise Paused from error
         except PortalError as error:
             _note(services, model, "failed", Failure(error.code, error.params))
             raise
@@ -102,7 +109,10 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
     ends_at = time.monotonic() + SLICE_S
     try:
         for _ in build(
-            services, name, should_stop=lambda: should_stop() or time.monotonic() > ends_at
+            services,
+            name,
+            should_stop=lambda: should_stop() or time.monotonic() > ends_at,
+            should_quit=should_stop,
         ):
             pass
     except Paused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -33,7 +34,7 @@ _PURGE_S = 5.0
 _WORDS_S = 30.0
 
 
-def run(services: Services) -> None:
+def run(services: Services, *, should_stop: Callable[[], bool] = lambda: False) -> None:
     """Requeue lost jobs and builds, delete what has expired, calibrate a new model, add missing
     words, redo a share of what an older analyser or reader made, and purge old trash. The keyword
     index has a timer of its own: to build it may take minutes, and what writes to it comes last."""
@@ -55,7 +56,7 @@ def run(services: Services) -> None:
     audit_log.delete_expired(services)
     disk_space.delete_leftovers(services.settings)
     calibrating.fit_if_due(services)
-    shared_words.fill(services, seconds=_WORDS_S)
+    shared_words.fill(services, seconds=_WORDS_S, should_stop=should_stop)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
     rereading.reread_outdated(services)
     trash.purge_expired(services, seconds=_PURGE_S)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from portal.database import bm25, corruption, extensions
 from portal.database import health as server_health
+from portal.database.cancelling import Cancelled
 from portal.domain.search import KeywordBackend
 from portal.embeddings.cached import fix_length
 from portal.errors import (
@@ -104,10 +105,15 @@ def _bm25_parameters(services: Services) -> bm25.Parameters:
     return bm25.Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
 
 
-def repair_keyword_index(services: Services) -> None:
-    """Create the BM25 index if it is missing, and rebuild it concurrently if it does not answer."""
+def repair_keyword_index(
+    services: Services, *, should_stop: Callable[[], bool] = lambda: False
+) -> None:
+    """Create the BM25 index if it is missing, and rebuild it concurrently if it does not answer.
+    A build is left to the next call once `should_stop` returns True."""
     if uses_bm25(services.settings.search):
-        bm25.repair(services.database.engine, _bm25_parameters(services))
+        engine, parameters = services.database.engine, _bm25_parameters(services)
+        with suppress(Cancelled):
+            bm25.repair(engine, parameters, should_stop=should_stop)
 
 
 def schema_differences(services: Services) -> list[object]:

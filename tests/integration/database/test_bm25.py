@@ -14,6 +14,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from portal.database import bm25
+from portal.database.cancelling import Cancelled
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.extensions import (
     FIRST_DURABLE_PG_TEXTSEARCH,
@@ -199,6 +200,18 @@ def test_nothing_waits_while_a_worker_builds(engine: Engine) -> None:
         assert bm25.repair(engine).state == "absent"
         assert bm25.rebuild_after_start(engine, max_rows=1).state == "absent"
         building.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+    assert bm25.repair(engine).state == "ready"
+
+
+def test_build_ends_when_its_process_is_to_end(engine: Engine) -> None:
+    with engine.begin() as reader:
+        reader.execute(text(f"DROP INDEX {INDEX}"))
+    with engine.connect() as reader:
+        # A concurrent build waits for the end of this snapshot.
+        reader.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        assert bm25.read_state(reader).state == "absent"
+        with pytest.raises(Cancelled):
+            bm25.repair(engine, should_stop=lambda: True)
     assert bm25.repair(engine).state == "ready"
 
 

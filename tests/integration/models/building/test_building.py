@@ -10,6 +10,7 @@ from sqlalchemy import text
 from portal.domain.embedding import Vector
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import Conflict, EmbedderUnavailable, NoSuchModel
+from portal.processes import worker
 from portal.processes.worker import create_queue
 from portal.services.documents import library
 from portal.services.models import builds, catalog, switching
@@ -20,6 +21,7 @@ from portal.store.embedding_models.builds import BUILD_QUEUE, building
 from portal.store.embedding_models.vector_index import standing_indexes
 from tests.conftest import Portal
 from tests.factories.uploads import run_apart
+from tests.faults.world import wait
 from tests.integration.models.building.models import NEW, OLD, TEXTS, active, build, summary
 
 
@@ -229,6 +231,24 @@ def test_worker_builds_what_a_page_asked_for(filled: Portal) -> None:
     assert filled.scalars("SELECT status FROM procrastinate_jobs WHERE queue_name = 'models'") == [
         "succeeded"
     ]
+
+
+def test_worker_that_is_to_end_leaves_an_index_to_the_next(filled: Portal) -> None:
+    switching.request_build(filled.services, "hashing:hashing-64@64")
+    building = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE state = 'active' AND query LIKE 'CREATE INDEX CONCURRENTLY%'"
+    )
+    with filled.services.database.begin() as reader:
+        # A concurrent build waits for the end of this snapshot.
+        reader.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        reader.execute(text("SELECT FROM documents"))
+        with worker.working(filled.services):
+            wait(lambda: filled.scalar(building), 60, "the index is not built")
+        assert not filled.scalar(building)
+    assert summary(filled, NEW).build.stage == "indexing"
+    with worker.working(filled.services):
+        wait(lambda: summary(filled, NEW).model.status == "ready", 60, "the build does not go on")
 
 
 def test_build_that_its_owner_gives_up_does_not_continue(filled: Portal) -> None:

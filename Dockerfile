@@ -18,7 +18,9 @@ FROM python:3.12-slim-bookworm
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PATH=/srv/portal/.venv/bin:$PATH
 WORKDIR /srv/portal
 # The number is that of deploy/kubernetes.
-RUN useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/portal portal
+# A volume takes the owner of the directory that it is mounted on.
+RUN useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/portal portal \
+  && install --directory --owner=portal --group=portal /backups
 COPY --from=build /srv/portal /srv/portal
 
 USER 10001:10001

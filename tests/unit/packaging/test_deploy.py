@@ -33,3 +33,13 @@ def test_compose_lets_users_in_through_the_proxy_only() -> None:
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
     assert "./deploy/nginx.conf:/etc/nginx/nginx.conf:ro" in services["proxy"]["volumes"]
     assert services["web"]["environment"]["PORTAL_TRUSTED_PROXIES"] == 1
+
+
+def test_backup_of_compose_may_write_and_repeat_itself() -> None:
+    """The volume belongs to the image's directory's owner, and a backup is not overwritten."""
+    backup = yaml.safe_load((PROJECT / "compose.yaml").read_text())["services"]["backup"]
+    (volume,) = backup["volumes"]
+    folder = volume.split(":")[1]
+    owned = rf"install --directory --owner=portal --group=portal {folder}\n"
+    assert re.search(owned, (PROJECT / "Dockerfile").read_text())
+    assert re.search(rf"portal backup --force \"{folder}/", backup["command"][0])

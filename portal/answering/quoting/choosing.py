@@ -105,31 +105,43 @@ def _sentences(judged: Judged, best: int) -> list[int]:
 
 
 def _fitting(judged: Judged, places: Sequence[int]) -> list[int]:
-    """Return as many as fit into a quotation, and always the first."""
-    # A sentence that begins with a pronoun needs the one before it.
+    """Return as many as fit into a quotation, whole, and always the first."""
     kept: list[int] = []
     length = 0
     for place in places:
-        statement = judged.candidates[place].statement
-        length += statement.end - statement.start
+        whole = _whole(judged, place)
+        length += _length(judged, whole)
         if kept and length > _MAX_QUOTE_CHARACTERS:
             break
-        kept += _with_antecedent(judged, place)
+        kept += whole
     return kept
 
 
-def _with_antecedent(judged: Judged, place: int) -> list[int]:
-    statement = judged.candidates[place].statement
-    text = judged.source.text[statement.start : statement.end]
-    before = judged.candidates[place - 1].statement if place else None
-    if (
-        before
-        and not before.cells
-        and before.context == statement.context
-        and _POINTS_BACK.match(text)
-    ):
-        return [place - 1, place]
-    return [place]
+def _whole(judged: Judged, place: int) -> range:
+    """Return a sentence with all that semicolons divide it into, and with the sentence before if it
+    begins with a pronoun."""
+    candidates, text = judged.candidates, judged.source.text
+
+    def goes_on(before: int) -> bool:
+        is_divided = text[candidates[before].statement.end - 1] == "；"
+        return is_divided and _join(candidates, before + 1)
+
+    first, end = place, place + 1
+    while first and goes_on(first - 1):
+        first -= 1
+    while end < len(candidates) and goes_on(end - 1):
+        end += 1
+    if _length(judged, range(first, end)) > _MAX_QUOTE_CHARACTERS:
+        first, end = place, place + 1
+    start = candidates[first].statement.start
+    if first and _join(candidates, first) and _POINTS_BACK.match(text, start):
+        first -= 1
+    return range(first, end)
+
+
+def _length(judged: Judged, places: range) -> int:
+    first, last = judged.candidates[places[0]].statement, judged.candidates[places[-1]].statement
+    return last.end - first.start
 
 
 def _runs(

@@ -32,8 +32,8 @@ from portal.domain.answering import (
 )
 from portal.domain.embedding import Embedder, StatementReader
 
-# Another source is quoted as well when its chance is close to the best.
-_NEARLY = 0.6
+# Another source is quoted as well when its odds are at least a sixth of the best ones.
+_FURTHER_ODDS = 6
 _MIN_FURTHER_CHANCE = 0.3
 _MAX_SOURCES = 2
 # Statements that are shown where none answers: the likeliest, or those on the subject.
@@ -119,7 +119,7 @@ class ExtractiveChatModel:
         ranked = sorted(near or judged, key=lambda one: -one.chance)
         best = ranked[0].chance if ranked else 0.0
         if best >= MIN_CHANCE:
-            min_chance = max(_MIN_FURTHER_CHANCE, best * _NEARLY)
+            min_chance = max(_MIN_FURTHER_CHANCE, best / (best + _FURTHER_ODDS * (1 - best)))
             others = without_other_figures(question, ranked)
             chosen = [one for one in others if one.chance >= min_chance]
             # Together they answer with at least the chance of the best.

@@ -49,11 +49,11 @@ _NUMERAL = rf"(?:\d[\d,.]*|{_HAN_NUMERAL}+|{_NUMBER_WORD})"
 _TIME_UNIT = (
     r"(?:秒|分钟|小时|钟头|天|(?:自然|工作)?日|周|星期|礼拜|个月|月|季度|年"
     r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b"
-    r"|(?:h|hrs?|mins?|secs?)\b)"
+    r"|(?:h|hrs?|mins?|s|secs?)\b)"
 )
 _ORDINAL = r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)\b"
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
-_CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent)"
+_CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|镑|法郎|卢布|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent|yen|franc|rupee|kron[aeo])"
 _MEASURE_UNIT = (
     r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|℃|°"
     r"|(?:km|cm|mm|kg|gb|mb|tb|kb|ghz|mhz|mbps|gbps|kwh?|characters?|met(?:er|re)s?|kilomet\w+|miles?"
@@ -94,7 +94,7 @@ _ASKED = (
     ),
     (
         Wanted.FREQUENCY,
-        _any(r"多久.{0,8}[一几]次|几次|多长时间一次|多少次|频率|\bhow often\b|how frequently"),
+        _any(r"多久.{0,8}[一几][次回]|几次|多长时间一次|多少次|频率|\bhow often\b|how frequently"),
     ),
     (
         Wanted.DURATION,
@@ -193,16 +193,14 @@ _ASKED = (
 )
 
 _MONEY = (
-    rf"\d[\d,.]*\s*(?:{_CURRENCY}|[万亿k]\b|[mb]illion)|[$¥€£]\s*\d|{_HAN_NUMERAL}+{_CURRENCY}"
+    rf"\d[\d,.]*\s*(?:{_CURRENCY}|[万亿k]\b|[mb]illion)|[$¥€£₩₹]\s*\d|{_HAN_NUMERAL}+{_CURRENCY}"
     r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
 )
 _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
 _DURATION = (
     rf"{_NUMERAL}\s*[多余个-]?\s*-?{_TIME_UNIT}|\ban? (?:second|minute|hour|day|week|month|year)\b"
 )
-_CLOCK_TIME = (
-    r"\d{1,2}\s*[:：]\s*\d\d|\d\s*[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
-)
+_CLOCK_TIME = rf"\d{{1,2}}\s*[:：]\s*\d\d|(?:\d\s*|{_HAN_NUMERAL})[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
 _DATE = (
     rf"(?:1[5-9]|20)\d\d|\d{{1,2}}\s*[月日号](?!元)|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of )?{_MONTH}"
     rf"|{_MONTH}\.?\s*\d|{_HAN_NUMERAL}+月"
@@ -231,13 +229,17 @@ _HELD = {
     Wanted.PERCENT: _any(_PERCENT, _MONEY),
     Wanted.FREQUENCY: _any(
         rf"每|{_NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
-        r"|annually|\bper\b|\beach\b"
+        r"|annually|\bper\b|\beach\b", _DURATION,
     ),
     Wanted.DURATION: _any(
         _DURATION, r"永久|无限期|当[天日]|次日|即时|immediately|indefinitely|same day|forever"
     ),
     Wanted.MEASURE: _any(_MEASURE),
-    Wanted.CLOCK: _any(_CLOCK_TIME, r"全天|24\s*小时|around the clock|24/7"),
+    Wanted.CLOCK: _any(
+        _CLOCK_TIME, r"全天|24\s*小时|around the clock|24/7",
+        r"\b(?:at|by|until|till|from|between|before|after) \d{1,2}(?![\d%.:]| ?[a-z€£$])|\b\d{1,2} ?[-–] ?\d{1,2}\b",
+        r"\b\d{1,2} (?:to|and) \d{1,2}\b",
+    ),
     Wanted.TIME: _any(
         _CLOCK_TIME, _DATE, _DURATION, _ORDINAL,
         # A condition says when as well: "repeat it if …".
@@ -270,7 +272,7 @@ _HELD = {
         r"|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
     ),
     Wanted.NAME: _any(r"公司|银行|医院|大学|集团|[「“《]|[一-龥]\s?[a-z]{2,}"),
-    Wanted.CODE: _any(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|\d{3,}|\d+\.\d+|[a-z]\d"),
+    Wanted.CODE: _any(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|(?<![\d:])\d{2,}(?!:)|\d+\.\d+|[a-z]\d"),
 }  # fmt: skip
 # A number counts as a count unless it is something else, such as a date.
 _NOT_COUNTS = _any(
@@ -299,6 +301,10 @@ _CALENDAR = re.compile(
 
 # What answers these has no signs of its own; 因为 and "because" are often left out.
 ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
+# What answers these nearly always has their signs, which weigh more than those of other kinds.
+WITH_SIGNS = (
+    Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
+)  # fmt: skip
 
 
 def find_wanted(question: str) -> Wanted:

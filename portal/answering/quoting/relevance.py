@@ -24,7 +24,7 @@ from portal.answering.quoting.conditions import (
     without,
 )
 from portal.answering.quoting.events import has_another_event, lacks_event
-from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
+from portal.answering.quoting.kinds import WITH_SIGNS, Wanted, can_hold, find_wanted
 from portal.answering.quoting.questions import (
     Word,
     find_dates,
@@ -57,6 +57,8 @@ _WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
 MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
+# How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
+_WITHOUT_SIGNS = -2.0
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
@@ -79,14 +81,14 @@ class Evidence:
     """The features of a statement. `odds` is the search confidence of its source, in log odds.
     `met` is the weighted share of the question's words that it matches in its context, `own`
     without it; in another language a word is matched by what it means. `read` is what the model
-    says, in log odds: NaN if others promise more, None without a model. `holds` if it has the
-    wanted kind of answer."""
+    says, in log odds: NaN if others promise more, None without a model. `holds` is 1 if it has the
+    wanted kind of answer, and 0 or less without."""
 
     odds: float
     met: float
     own: float
     read: float | None = None
-    holds: bool = True
+    holds: float = 1.0
 
     @property
     def was_left_out(self) -> bool:
@@ -276,18 +278,23 @@ class _ReadSource:
         said = fold(f"{self.contexts[place]} {self.texts[place]}").text
         return has_another_event(fold(question).text, said, is_when=wanted is Wanted.TIME)
 
-    def _holding(self, question: str, wanted: Wanted) -> list[bool]:
-        """Tell which statements have the wanted kind of answer, about the event in question."""
+    def _holding(self, question: str, wanted: Wanted) -> list[float]:
+        """Return for each statement 1 if it has the wanted kind of answer, about the event in
+        question, and less if not."""
         asked = fold(question).text if wanted in _OF_EVENTS else ""
-        return [
-            can_hold(wanted, with_units(one) or text, question)
-            and not (
+        lacking = _WITHOUT_SIGNS if wanted in WITH_SIGNS else 0.0
+
+        def holds(one: Statement, text: str, context: str) -> bool:
+            return can_hold(wanted, with_units(one) or text, question) and not (
                 asked
                 and lacks_event(
                     asked, fold(f"{context} {text}").text, is_when=wanted is Wanted.TIME
                 )
             )
-            for one, text, context in zip(self.statements, self.texts, self.contexts, strict=True)
+
+        return [
+            1.0 if holds(*said) else lacking
+            for said in zip(self.statements, self.texts, self.contexts, strict=True)
         ]
 
     def promise(self, place: int) -> float:
@@ -322,7 +329,7 @@ class _ReadSource:
         """Yield the statements that may answer."""
         for place in self.open:
             one = self._evidence(place)
-            if not one.was_left_out and (one.holds or one.read is not None):
+            if not one.was_left_out and (one.holds > 0 or one.read is not None):
                 yield place, one
 
     def _evidence(self, place: int) -> Evidence:

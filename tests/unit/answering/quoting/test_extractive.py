@@ -241,6 +241,16 @@ class Reader:
         return np.array([self.odds if self.likely in text else -9.0 for _, text in statements])
 
 
+class OddsReader:
+    """A model that says given log odds of some statements."""
+
+    def __init__(self, odds):
+        self.odds = odds
+
+    def read_answers(self, _, statements, *__):
+        return np.array([self.odds.get(text, -9.0) for _, text in statements])
+
+
 def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words():
     said = [
         source(1, "The landlord pays for the boiler."),
@@ -252,6 +262,49 @@ def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words(
     (event,) = ExtractiveChatModel(reader).stream(asked)
     assert isinstance(event, Abstained)
     assert [one.number for one in event.about] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "without", "answer"),
+    [
+        ("What time do you close?", "en", "We close over Christmas.", "We close at 18:00."),
+        ("早班几点开门？", "zh", "早班由店长开门。", "早班上午九点开门。"),
+        ("How long do locks last?", "en", "Locks last as set.", "Locks last 45 s."),
+        ("滤网多久换一回？", "zh", "滤网自己换。", "滤网每月换。"),
+    ],
+)
+def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
+    question, language, without, answer
+):
+    reader = OddsReader({without: 1.0, answer: 1.0})
+    events = ExtractiveChatModel(reader).stream(request(question, [source(1, without)], language))
+    assert [type(event) for event in events] == [Abstained]
+    sources = [source(1, without), source(2, answer)]
+    events = ExtractiveChatModel(reader).stream(request(question, sources, language))
+    content, _ = content_of(events, sources)
+    assert answer in content
+    assert without not in content
+
+
+def test_clauses_that_semicolons_divide_are_quoted_together():
+    late = source(1, "店长每天点名。迟到十分钟以内不扣钱；迟到更久的，每次扣 20 元。按月结算。")
+    reader = OddsReader({"迟到十分钟以内不扣钱；": 7.0})
+    content, _ = content_of(
+        ExtractiveChatModel(reader).stream(request("迟到怎么扣钱？", [late], "zh")), [late]
+    )
+    assert "> 迟到十分钟以内不扣钱；迟到更久的，每次扣 20 元。 [1]" in content
+
+
+def test_source_that_is_far_less_likely_than_the_best_is_not_quoted_beside_it():
+    sources = [source(1, "Keys are in the safe."), source(2, "Keys are kept by Bo.")]
+
+    def quoted(odds):
+        reader = OddsReader({sources[0].text: 7.0, sources[1].text: odds})
+        events = ExtractiveChatModel(reader).stream(request("What about keys?", sources))
+        return content_of(events, sources)[0]
+
+    assert sources[1].text in quoted(6.0)
+    assert sources[1].text not in quoted(0.0)
 
 
 def test_model_that_reads_decides_what_is_quoted():
@@ -397,7 +450,7 @@ def test_place_in_the_quotation_answers_a_part_that_only_asks_where():
 
 @pytest.mark.parametrize(
     ("likely_alone", "likely_beside", "is_told"),
-    [("5 Taler", "", True), ("", "5 Taler", True), ("bark", "bark", False)],
+    [("5 euros", "", True), ("", "5 euros", True), ("bark", "bark", False)],
 )
 def test_part_is_not_called_missing_where_its_answer_is_quoted_for_another(
     likely_alone, likely_beside, is_told
@@ -411,10 +464,10 @@ def test_part_is_not_called_missing_where_its_answer_is_quoted_for_another(
                 likely, odds = likely_beside, 6.0
             return np.array([odds if likely and likely in text else -9.0 for _, text in statements])
 
-    parcels = source(1, "Parcels to Bremen take 4 days for 5 Taler.")
+    parcels = source(1, "Parcels to Bremen take 4 days for 5 euros.")
     dogs = source(2, "Dogs bark at night.")
     asked = request("How long is a parcel on its way? Which fee is due?", [parcels, dogs])
     events = list(ExtractiveChatModel(PartsReader()).stream(asked))
     content, _ = content_of(events, [parcels, dogs])
-    assert "4 days for 5 Taler. [1]" in content
+    assert "4 days for 5 euros. [1]" in content
     assert ("Which fee is due" not in content) is is_told

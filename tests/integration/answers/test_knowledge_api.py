@@ -12,7 +12,6 @@ from sqlalchemy import text
 
 from portal.domain import locks
 from portal.domain.documents import Visibility
-from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from tests.conftest import Portal
 
@@ -152,38 +151,6 @@ def test_repeated_request_conflicts_only_while_the_first_runs(
     assert again.json["documents"][0]["id"] == first.json["documents"][0]["id"]
 
 
-def test_foreign_document_equals_a_missing_one(client: FlaskClient, portal: Portal) -> None:
-    owner, other = portal.user("owner"), portal.user("other")
-    document = portal.add(TEXT, owner=owner, visibility=Visibility.PRIVATE)
-    headers = portal.headers(other)
-    for method, path in (
-        ("GET", ""), ("GET", "/content"), ("GET", "/file"), ("DELETE", ""), ("POST", "/restore"),
-        ("DELETE", "?purge=true"),
-    ):  # fmt: skip
-        foreign = client.open(f"{DOCUMENTS}/{document.id}{path}", method=method, headers=headers)
-        missing = client.open(f"{DOCUMENTS}/{uuid4()}{path}", method=method, headers=headers)
-        assert foreign.status_code == missing.status_code == 404
-        assert foreign.json["error"]["message"] == missing.json["error"]["message"]
-    assert client.get(DOCUMENTS, headers=headers).json["documents"] == []
-
-
-def test_other_users_read_but_never_delete_shared_documents(
-    client: FlaskClient, portal: Portal
-) -> None:
-    document = portal.add(TEXT)
-    headers = portal.headers(portal.user("ada"))
-    assert client.get(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 200
-    assert client.delete(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 403
-
-
-def test_trash_of_other_users_is_not_found(client: FlaskClient, portal: Portal) -> None:
-    document = portal.add(TEXT)
-    library.delete_document(portal.services, portal.admin, document.id)
-    headers, path = portal.headers(portal.user("ada")), f"{DOCUMENTS}/{document.id}"
-    assert client.post(f"{path}/restore", headers=headers).status_code == 404
-    assert client.delete(f"{path}?purge=true", headers=headers).status_code == 404
-
-
 def test_file_with_nothing_to_see_fails_as_empty(client: FlaskClient, portal: Portal) -> None:
     document = portal.add("\u200b\u200b \n\u202e")
     assert document.status == "failed"
@@ -296,3 +263,9 @@ def test_vector_store_switched_off_answers_503_where_vectors_are_needed(
     assert client.post(SEARCH, headers=headers, json={"query": "年假"}).status_code == 503
     by_words = client.post(SEARCH, headers=headers, json={"query": "年假", "mode": "keyword"})
     assert len(by_words.json["results"]) == 1
+
+
+def test_private_document_is_not_listed_for_others(client: FlaskClient, portal: Portal) -> None:
+    portal.add(TEXT, visibility=Visibility.PRIVATE)
+    headers = portal.headers(portal.user("other"))
+    assert client.get(DOCUMENTS, headers=headers).json["documents"] == []

@@ -136,14 +136,6 @@ def test_batch_during_a_build_is_refused(lacking: Portal, monkeypatch: pytest.Mo
     assert vectors(lacking) == 0
 
 
-def test_only_administrators_may_embed(lacking: Portal) -> None:
-    client = create_app(lacking.services).test_client()
-    reader = lacking.headers(lacking.user("reader"))
-    assert client.post(PATH, headers=reader, json={}).status_code == 403
-    assert client.post(PATH, json={}).status_code == 401
-    assert vectors(lacking) == 0
-
-
 def test_wrong_batches_are_refused(lacking: Portal) -> None:
     client = create_app(lacking.services).test_client()
     headers = lacking.headers()

@@ -99,14 +99,5 @@ def test_page_speaks_chinese(pages: Pages, portal: Portal) -> None:
         assert english not in page
 
 
-def test_only_administrators_see_models(portal: Portal) -> None:
-    client = portal.client(portal.user("ada"))
-    for path in ("/admin/models", f"/admin/models/drop?name={OLD}"):
-        assert client.get(path).status_code == 403
-    for path in ("build", "switch", "rollback", "drop"):
-        answer = client.post(f"/admin/models/{path}", data={"name": OLD})
-        assert answer.status_code == 403
-
-
 def serving(portal: Portal) -> str:
     return catalog.ensure_serving(portal.services).name

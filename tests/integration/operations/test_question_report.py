@@ -11,7 +11,6 @@ import pytest
 from flask.testing import FlaskClient
 
 from eval.answers import sets as answer_sets
-from portal import create_app
 from portal.domain.answering import Abstained
 from portal.domain.conversations import Feedback, FeedbackReason, Message
 from portal.domain.documents import DocumentSummary
@@ -178,10 +177,3 @@ def test_answers_that_need_no_attention_cannot_be_kept(
     for message_id in (good.id, uuid4()):
         answer = client.post(f"{PAGE}/{message_id}/keep", headers=portal.headers())
         assert answer.status_code == 404
-
-
-def test_report_is_for_administrators(portal: Portal) -> None:
-    client = create_app(portal.services).test_client()
-    reader = portal.user("reader")
-    for path in (PAGE, f"{PAGE}/evaluation-set.zip"):
-        assert client.get(path, headers=portal.headers(reader)).status_code == 403

@@ -10,7 +10,6 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.domain.search.explaining import FailedFilter, MissingReason, WhyNot
@@ -74,17 +73,6 @@ def office(portal: Portal) -> UUID:
 def test_result_is_reported_to_be_there_with_its_place(portal: Portal, office: UUID) -> None:
     answer = why(portal, "When does the office close?", office)
     assert (answer.reason, answer.rank, answer.title) == (MissingReason.IN_RESULTS, 1, "handbook")
-
-
-def test_foreign_document_answers_as_a_missing_one(portal: Portal) -> None:
-    owner, other = portal.user("owner"), portal.user("other")
-    private = portal.add(OFFICE, owner=owner, visibility=Visibility.PRIVATE).id
-    for document_id in (private, uuid4()):
-        with pytest.raises(NotFound):
-            why(portal, "office", document_id, other)
-    library.delete_document(portal.services, owner, private)
-    with pytest.raises(NotFound):
-        why(portal, "office", private, other)
 
 
 def test_trash_is_shown_to_those_who_may_restore_and_hidden_from_others(

@@ -238,13 +238,6 @@ def test_wrong_settings_are_marked_and_nothing_is_saved(
         assert f'value="{value}"' in page or value == "magic"
 
 
-def test_search_settings_are_for_administrators(client: FlaskClient, portal: Portal) -> None:
-    reader = portal.user("reader")
-    for call in (client.get, client.post):
-        request: Callable[..., TestResponse] = call
-        assert request(SETTINGS, headers=portal.headers(reader)).status_code == 403
-
-
 def test_misspelt_word_is_corrected_on_the_page(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from flask import Flask
-
 from portal.domain.documents import DocumentSummary
 from tests.conftest import Portal
 from tests.factories.answers import SaysWhatIsWritten
@@ -84,50 +82,6 @@ def test_feedback_is_given_and_taken_back(chat: Chat) -> None:
     assert chat.post(path, feedback="splendid").status_code == 400
 
 
-def test_objects_of_other_users_are_not_found(
-    chat: Chat, app: Flask, portal: Portal, office: DocumentSummary
-) -> None:
-    address = chat.begin()
-    chat.ask(address)
-    question, message = chat.messages(address)
-    mine, other = chat.begin(), Chat(app, portal, portal.admin)
-    citation = message.citations[0].id
-    reads = [address, f"{address}/documents", f"{address}/export", f"{address}/rename"]
-    reads += [f"{address}/messages/{message.id}{end}" for end in ("", "/replay")]
-    reads += [f"{address}?sources={message.id}", f"{address}?documents=1"]
-    reads += [f"{address}/messages/{question.id}/edit"]
-    reads += [f"/citations/{citation}", f"/citations/{citation}/card"]
-    for path in reads:
-        assert other.get(path).status_code == 404, path
-    writes = [
-        (f"{address}/messages", {"content": QUESTION}),
-        (f"{address}/messages/{message.id}/retry", {}),
-        (f"{address}/messages/{message.id}/stop", {}),
-        (f"{address}/messages/{message.id}/feedback", {"feedback": "useful"}),
-        (f"{address}/documents", {"state": "off"}),
-        (f"{address}/documents/{office.id}", {"state": "off"}),
-        (f"{address}/rename", {"title": "x"}),
-        (f"{address}/pin", {}),
-        (f"{address}/delete", {}),
-        (f"{address}/restore", {}),
-    ]
-    for path, form in writes:
-        assert other.post(path, **form).status_code == 404, path
-    # A message is not found under another conversation, even of the same user.
-    assert chat.get(f"{mine}?sources={message.id}").status_code == 404
-    assert chat.post(f"{mine}/messages/{message.id}/retry").status_code == 404
-    assert len(chat.messages(address)) == 2
-
-
-def test_form_of_another_site_is_refused(chat: Chat, portal: Portal) -> None:
-    address = chat.begin()
-    chat.client.set_cookie("portal_session", portal.token(chat.user))
-    for path in (f"{address}/messages", "/chat", f"{address}/documents"):
-        answer = chat.client.post(path, data={"content": QUESTION, "state": "off"})
-        assert answer.status_code == 403, path
-    assert chat.messages(address) == ()
-
-
 def test_no_text_becomes_a_tag(
     chat: Chat, portal: Portal, office: DocumentSummary, script: SaysWhatIsWritten
 ) -> None:
@@ -149,3 +103,14 @@ def test_no_text_becomes_a_tag(
     for page in pages:
         assert not re.search(r"<img|<script>|onerror=alert\(1\)>(?!.*&)", page)
         assert not re.search(r"""(href|src|action|hx-\w+)=["']?(https?:)?//""", page)
+
+
+def test_message_is_not_found_under_another_conversation(
+    chat: Chat, office: DocumentSummary
+) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    _, message = chat.messages(address)
+    other = chat.begin()
+    assert chat.get(f"{other}?sources={message.id}").status_code == 404
+    assert chat.post(f"{other}/messages/{message.id}/retry").status_code == 404

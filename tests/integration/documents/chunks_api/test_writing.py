@@ -120,21 +120,6 @@ def test_hostile_content_is_stored_as_it_is(api: Api) -> None:
     assert api.get(f"/{chunk['id']}").json["data"] == chunk
 
 
-def test_only_the_owner_and_administrators_add_and_delete(
-    client: FlaskClient, portal: Portal
-) -> None:
-    ann, ben = portal.user("ann"), portal.user("ben")
-    document = portal.add("a shared page", name="ann.txt", owner=ann)
-    reader = Api(client, portal.headers(ben), document.job_id)
-    chunk = reader.get().json["data"]["chunks"][0]["id"]
-    for answer in (reader.post({"content": "x"}), reader.delete(), reader.delete(f"/{chunk}")):
-        assert_envelope(answer, 403, "forbidden")
-    for user in (ann, portal.admin):
-        writer = Api(client, portal.headers(user), document.job_id)
-        added = writer.add(f"by {user.name}")
-        assert writer.delete(f"/{added['id']}").status_code == 200
-
-
 def test_job_that_is_not_searched_takes_nothing(client: FlaskClient, portal: Portal) -> None:
     waiting = uploads.store_upload(
         portal.services, portal.admin, stream=upload("waiting"), file_name="w.txt"

@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from portal import create_app
-from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.documents import DocumentSummary
 from portal.web.documents.reading.document import CHUNKS_PER_PAGE
 from tests.conftest import Portal
 
@@ -109,18 +109,6 @@ def test_parts_follow_one_another_without_gap_or_overlap(
     target = {"HX-Request": "true", "HX-Target": "text-above"}
     above = client.get(f"{address}?part=1&before=3", headers=headers | target).text
     assert re.findall(r'data-chunk-id="([^"]+)"', above) == seen[:3]
-
-
-def test_text_of_a_private_document_is_missing_for_others(
-    client: FlaskClient, portal: Portal
-) -> None:
-    secret = portal.add(GUIDE, name="secret.md", visibility=Visibility.PRIVATE)
-    headers = portal.headers(portal.user("ada"))
-    for query in ("find=oven", "at=3", "part=1"):
-        for target in ("", "text-below", "text-above"):
-            fragment = {"HX-Request": "true", "HX-Target": target} if target else {}
-            address = f"/documents/{secret.id}?{query}"
-            assert client.get(address, headers=headers | fragment).status_code == 404
 
 
 def test_markdown_opens_as_a_page_in_a_sandbox_without_scripts(

@@ -144,22 +144,6 @@ def test_invisible_document_cannot_be_switched_or_listed(portal: Portal) -> None
             assert put.status_code == client.delete(address).status_code == 404
 
 
-def test_foreign_conversation_is_not_there(portal: Portal) -> None:
-    document, ada = portal.add("maple"), portal.user("ada")
-    foreign = conversations.create(portal.services, ada).id
-    client = portal.client()  # Not even for an administrator.
-    for talk in (foreign, uuid4()):
-        address = f"{overrides(talk)}/{document.id}"
-        answers = [
-            client.get(overrides(talk)),
-            client.put(overrides(talk), json={"enabled": False}),
-            client.put(address, json={"enabled": False}),
-            client.delete(address),
-        ]
-        assert [answer.status_code for answer in answers] == [404] * 4
-    assert selections.count(portal.services, ada, foreign) == (1, 1)
-
-
 @pytest.mark.parametrize(
     ("body", "status"),
     [("{", 400), ("{}", 422), ('{"enabled": "yes"}', 422), ('{"enabled": null}', 422),

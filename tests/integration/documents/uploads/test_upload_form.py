@@ -86,7 +86,9 @@ def test_form_stops_at_a_full_disk_and_says_what_was_stored(
     assert tried == ["0.txt", "1.txt"]
 
 
-def test_form_stores_nothing_for_anonymous_users(client: FlaskClient, portal: Portal) -> None:
+def test_form_with_an_unknown_visibility_stores_nothing(
+    client: FlaskClient, portal: Portal
+) -> None:
     for more in ({}, {"HX-Request": "true"}):
         data = {"file": [(io.BytesIO(b"text"), "a.txt")], "visibility": "secret"}
         headers = portal.headers() | more

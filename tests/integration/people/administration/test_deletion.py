@@ -181,13 +181,6 @@ def test_own_account_is_deleted_by_api_with_the_password(shelf: Shelf, client: F
     assert client.get("/documents", headers=headers).status_code == 303
 
 
-def test_users_delete_no_account_of_others(shelf: Shelf, client: FlaskClient) -> None:
-    headers = shelf.portal.headers(shelf.eve)
-    path = f"/api/users/{shelf.ada.id}?documents=purge"
-    assert client.delete(path, headers=headers).status_code == 403
-    assert shelf.owners()[shelf.private] == ("ada", False, False)
-
-
 def _upload_until_refused(data_dir: str, url: str, user: User) -> int:
     """Upload in a separate process until the account is gone; return how many were stored."""
     services = build_services(make_settings(Path(data_dir), url))

@@ -180,13 +180,3 @@ def test_guesses_at_the_sign_in_leave_the_change_of_password_alone(
     form = {"current": PASSWORD, "new": NEW_PASSWORD, "new_again": NEW_PASSWORD}
     assert owner.post("/account/password", form).status_code == 303
     assert owner.get("/documents").status_code == 200
-
-
-def test_personal_token_changes_no_password(portal: Portal, client: FlaskClient) -> None:
-    _, secret = sessions.create_personal_token(
-        portal.services, portal.admin, name="stolen", ttl_s=600, scopes=[Scope.ADMIN]
-    )
-    form = {"current": PASSWORD, "new": NEW_PASSWORD, "new_again": NEW_PASSWORD}
-    headers = {"Authorization": f"Bearer {secret}"}
-    assert client.post("/account/password", data=form, headers=headers).status_code == 403
-    assert sessions.sign_in(portal.services, name="admin", password=PASSWORD)

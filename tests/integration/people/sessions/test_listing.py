@@ -87,17 +87,6 @@ def test_ending_all_others_keeps_this_one_and_personal_tokens(
     assert tokens.authenticate(portal.services, secret)
 
 
-def test_sessions_of_others_are_not_there(portal: Portal, client: FlaskClient) -> None:
-    portal.user("eve")
-    mine, eve = Browser(client.application), Browser(client.application)
-    mine.sign_in("admin", PASSWORD)
-    eve.sign_in("eve", PASSWORD)
-    (session_id,) = [one["id"] for one in listed(mine)]
-    assert eve.call("DELETE", f"/api/account/sessions/{session_id}").status_code == 404
-    assert eve.post(f"/account/sessions/{session_id}/end").status_code == 404
-    assert mine.get("/documents").status_code == 200
-
-
 def notices(browser: Browser) -> list[dict[str, Any]]:
     answer = browser.get("/api/notifications").get_json()
     return [

@@ -5,15 +5,13 @@ from __future__ import annotations
 from flask import Flask
 from flask.testing import FlaskClient
 
-from portal.domain.people import Scope
-from portal.services.people import second_factors, sessions
+from portal.services.people import second_factors
 from portal.services.people.second_factors import recovery_codes, totp
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.second_factors import PAGE, App, set_up_totp
 from tests.factories.second_factors import recovery_codes as codes_in
 from tests.integration.people.two_step.steps import (
-    DOCUMENTS,
     STEP,
     TOKEN,
     audited,
@@ -56,30 +54,6 @@ def test_secret_and_recovery_codes_cannot_be_read_from_the_database(portal: Port
     digests = [bytes(one) for one in portal.scalars("SELECT code_sha256 FROM recovery_codes")]
     assert enrolment.secret.encode() not in stored
     assert all(code.replace("-", "").encode() not in digest for code in codes for digest in digests)
-
-
-def test_forms_of_another_site_set_nothing_up_and_remove_nothing(
-    portal: Portal, visitor: Browser
-) -> None:
-    visitor.sign_in("admin", PASSWORD)
-    for path in ("/totp", "/totp/confirm", "/totp/remove", "/passkeys", "/passkeys/options",
-                 "/recovery-codes"):  # fmt: skip
-        assert visitor.client.post(PAGE + path, base_url="http://localhost").status_code == 403
-    assert portal.scalar("SELECT count(*) FROM totp_secrets") == 0
-
-
-def test_personal_token_cannot_change_second_factors(portal: Portal, client: FlaskClient) -> None:
-    set_up_totp(portal, portal.admin)
-    _, secret = sessions.create_personal_token(
-        portal.services, portal.admin, name="script", ttl_s=600, scopes=Scope
-    )
-    headers = {"Authorization": f"Bearer {secret}"}
-    api = "/api/account/second-factors"
-    assert client.delete(f"{api}/totp", headers=headers).status_code == 403
-    assert client.post(f"{api}/recovery-codes", headers=headers).status_code == 403
-    assert client.post(f"{api}/totp", headers=headers).status_code == 403
-    # The token still works for everything else: it was created after a full sign-in.
-    assert client.get(DOCUMENTS, headers=headers).status_code == 200
 
 
 def test_token_of_a_password_needs_a_code_where_the_account_has_a_second_factor(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 
@@ -299,20 +298,6 @@ def test_edited_question_replaces_itself_and_all_after_it(portal: Portal, talk) 
         ask(services, portal.admin, talk, "again", replace_from=middle.id)
     with pytest.raises(NotFound):
         ask(services, portal.admin, talk, "again", replace_from=shown[-1].id)
-
-
-def test_foreign_conversation_is_not_there(portal: Portal, talk) -> None:
-    ada, services = portal.user("ada"), saying(portal.services, "Well.")
-    answer = ask(services, portal.admin, talk, QUESTION)
-    for act in (
-        lambda: answering.ask(services, ada, talk, QUESTION),
-        lambda: answering.ask(services, ada, uuid4(), QUESTION),
-        lambda: answering.retry(services, ada, answer.id),
-        lambda: answering.stop(services, ada, answer.id),
-    ):
-        with pytest.raises(NotFound):
-            act()
-    assert services.answer_slots.taken == 0
 
 
 def test_replay_says_what_the_answer_was_made_from(portal: Portal, talk) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.search import Fusion, SearchHit, SearchMode, SearchRequest, Weights
-from portal.services import Services
+from portal.domain.search import SearchHit, SearchMode, SearchRequest, Weights
 from portal.services.documents import library
 from portal.services.search import engine, finding
 from tests.conftest import Portal
@@ -125,11 +122,6 @@ def test_selection_stands_before_the_limit(portal: Portal) -> None:
         assert titles(ask(portal, "年假", other, mode=mode, top_n=1)) == ["seen"]
 
 
-def test_rrf_scores_are_sums_of_reciprocal_ranks(library_of_two: Portal) -> None:
-    best = ask(library_of_two, "office", fusion=Fusion.RRF)[0]
-    assert best.score == pytest.approx(2 / 61)
-
-
 def test_weights_decide_which_leg_orders(portal: Portal) -> None:
     portal.add("apple banana cherry apple apple", name="fruit.txt")
     portal.add("apple", name="word.txt")
@@ -147,42 +139,7 @@ def test_same_question_gives_the_same_order_and_grows_by_its_end(portal: Portal)
     assert first == [hit.chunk_id for hit in ask(portal, "budget meeting", top_n=20)][:10]
 
 
-def test_words_that_look_like_sql_or_html_are_only_words(library_of_two: Portal) -> None:
-    for query in ("'; DROP TABLE documents; --", "<script>alert(1)</script>", "a & b | !c", "%_\\"):
-        ask(library_of_two, query)
-    assert len(ask(library_of_two, "office")) == 2
-
-
 @pytest.mark.parametrize("query", ["？！。", "  \u3000 ", "\u200b", "的", "𠮷", "a" * 4096])
 def test_question_without_words_is_no_error(library_of_two: Portal, query: str) -> None:
     for mode in SearchMode:
         ask(library_of_two, query, mode=mode)
-
-
-def test_tsvector_ranks_where_the_setting_reports_it(
-    make_services: Callable[..., Services],
-) -> None:
-
-    services = make_services(search={"keyword_backend": "tsvector"})
-    portal = Portal.of(services)
-    portal.add(LEAVE, name="leave.txt")
-    portal.add(OFFICE, name="office.txt")
-    outcome = engine.search(services, portal.admin, SearchRequest("年假"))
-    assert outcome.search_method is SearchMode.HYBRID
-    assert outcome.hits[0].title == "leave"
-    assert outcome.hits[0].text_score == 1
-
-
-def test_without_keyword_search_meaning_continues_and_reports_it(library_of_two: Portal) -> None:
-    portal = library_of_two
-    portal.execute("DROP EXTENSION IF EXISTS pg_textsearch CASCADE")
-    outcome = engine.search(portal.services, portal.admin, SearchRequest("年假"))
-    assert outcome.hits
-    assert outcome.search_method is SearchMode.VECTOR
-    assert engine.KEYWORD_UNAVAILABLE in outcome.degraded
-
-
-def test_domain_narrows_the_search(portal: Portal) -> None:
-    portal.add("budget of the lab", name="lab.txt", domain="science")
-    portal.add("budget of the office", name="office.txt", domain="finance")
-    assert titles(ask(portal, "budget", domain="science")) == ["lab"]

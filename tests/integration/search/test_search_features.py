@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from uuid import UUID
 
 import pytest
@@ -16,7 +15,6 @@ from portal.domain.search import (
     SearchRequest,
     Weights,
 )
-from portal.errors import NotFound
 from portal.services.models import catalog
 from portal.services.search import engine
 from portal.store.embedding_models.registry import find_active
@@ -120,28 +118,6 @@ def _store_apart(portal: Portal, document_id: UUID, contents: list[str]) -> None
         )
 
 
-def test_preferred_domain_comes_first_among_equals(portal: Portal) -> None:
-    portal.add("The deadline for this report is Friday at noon.", name="a.txt", domain="law")
-    portal.add("Friday at noon is the deadline for this report.", name="b.txt", domain="finance")
-    user = dataclasses.replace(portal.admin, preferred_domain="finance")
-    request = SearchRequest(query="report deadline Friday noon")
-    plain = engine.search(portal.services, portal.admin, request).hits
-    for domain, title in (("finance", "b"), ("law", "a")):
-        user = dataclasses.replace(portal.admin, preferred_domain=domain)
-        hits = engine.search(portal.services, user, request).hits
-        assert hits[0].title == title
-        assert {hit.title for hit in hits} == {hit.title for hit in plain}
-
-
-def test_the_boost_of_a_domain_is_bounded(portal: Portal) -> None:
-    portal.add("Invoices are paid within thirty days of receipt.", name="pay.txt", domain="law")
-    portal.add("The canteen opens at noon and serves soup.", name="soup.txt", domain="finance")
-    user = dataclasses.replace(portal.admin, preferred_domain="finance")
-    for fusion in Fusion:
-        request = SearchRequest(query="When are invoices paid after receipt?", fusion=fusion)
-        assert engine.search(portal.services, user, request).hits[0].title == "pay"
-
-
 @pytest.mark.parametrize("normalisation", list(Normalisation))
 @pytest.mark.parametrize("fusion", list(Fusion))
 def test_every_fusion_finds_the_answer_first(
@@ -171,27 +147,6 @@ def test_matched_words_and_ranks_tell_why(handbook: Portal) -> None:
     assert {"leave", "fifteen", "days"} <= {word.lower() for word in hit.matched_words}
     assert hit.text_rank == 1
     assert hit.vector_rank is not None
-
-
-def test_misspelt_words_are_offered_and_on_request_searched_for(handbook: Portal) -> None:
-    offered = search(handbook, "dokctor", mode=SearchMode.KEYWORD)
-    assert not offered.hits
-    assert offered.correction is not None
-    assert not offered.correction.is_applied
-    applied = search(handbook, "dokctor", mode=SearchMode.KEYWORD, fuzzy=True)
-    assert titles(applied) == ["sick"]
-    assert applied.correction is not None
-    assert applied.correction.is_applied
-    assert applied.correction.replaced == (("dokctor", "doctor"),)
-
-
-def test_foreign_conversation_is_as_if_it_were_not(handbook: Portal) -> None:
-    other = handbook.user("other")
-    conversation = handbook.scalar(
-        "INSERT INTO conversations (user_id) VALUES (:u) RETURNING id", u=other.id
-    )
-    with pytest.raises(NotFound):
-        search(handbook, "leave", conversation_id=conversation)
 
 
 def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(

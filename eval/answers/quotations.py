@@ -28,7 +28,7 @@ from eval.sets import QuestionSet
 from portal.answering import create_chat_model
 from portal.answering.markers import MarkerStream
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, Source, TextDelta, Turn
-from portal.domain.search import NEAREST_COMPARED, SearchMode
+from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.calibration.confidence import Evidence
@@ -159,14 +159,9 @@ def _source(number: int, corpus: Corpus, place: int, score: float, confidence: f
         char_start=0,
         char_end=len(text),
         language="",
-        page=None,
-        heading=None,
         score=score,
-        vector_score=None,
-        text_score=0.0,
         confidence=confidence,
         low_confidence=confidence < LOW,
-        found_by=SearchMode.HYBRID,
     )
 
 

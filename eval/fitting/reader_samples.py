@@ -19,7 +19,6 @@ from portal.answering.quoting.relevance import context_of, spelled_out
 from portal.answering.quoting.statements import statements
 from portal.domain.answering import Source
 from portal.domain.documents.structure import BlockKind
-from portal.domain.search import SearchMode
 from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
 from portal.ingest.limits import FileToRead
@@ -151,12 +150,5 @@ def _source(text: str, title: str, **known: object) -> Source:
         char_start=0,
         char_end=len(text),
         language="",
-        page=None,
-        score=1.0,
-        vector_score=None,
-        text_score=0.0,
-        confidence=1.0,
-        low_confidence=False,
-        found_by=SearchMode.HYBRID,
-        **{"heading": None, **known},
+        **known,
     )

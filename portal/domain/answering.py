@@ -14,12 +14,10 @@ from portal.domain.search import SearchMode
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A chunk that an answer may cite. `number` is its place in the register of the answer, from 1,
-    as the model sees it; readers see numbers by first use. `text` is characters `char_start` to
-    `char_end` of revision `revision_id`; chunks added through the API have no revision, and their
-    range is that of their own text."""
+    """A chunk that an answer may cite. `text` is characters `char_start` to `char_end` of revision
+    `revision_id`; chunks added through the API have no revision, and their range is that of their
+    own text. The scores of a chunk that was not searched for are the defaults."""
 
-    number: int
     document_id: UUID
     revision_id: UUID | None
     chunk_id: UUID
@@ -29,14 +27,17 @@ class Source:
     char_start: int
     char_end: int
     language: str
-    page: int | None
-    heading: str | None
-    score: float
-    vector_score: float | None
-    text_score: float
-    confidence: float
-    low_confidence: bool
-    found_by: SearchMode
+    page: int | None = None
+    heading: str | None = None
+    number: int = 0
+    """The place in the register of the answer, from 1, as the model sees it; readers see numbers by
+    first use."""
+    score: float = 1.0
+    vector_score: float | None = None
+    text_score: float = 0.0
+    confidence: float = 1.0
+    low_confidence: bool = False
+    found_by: SearchMode = SearchMode.HYBRID
     page_label: str | None = None
     heading_starts: frozenset[int] = frozenset()
     """Where the lines of `text` begin that are headings; empty where none is known."""

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from portal.domain.addresses import chunk_url
+from portal.domain.answering import Source
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import MAX_QUERY_CHARACTERS, SearchRequest, Unit
@@ -20,7 +21,6 @@ from portal.services import Services
 from portal.services.documents import private_reads
 from portal.services.search import engine
 from portal.store.answers import sources
-from portal.store.answers.sources import StoredSource
 from portal.store.documents.texts import chunks as chunk_store
 from portal.store.session import Session
 from portal.text.characters.storable import storable
@@ -133,7 +133,7 @@ def _read_id(text: str) -> UUID:
         raise NotFound from error
 
 
-def _find_chunk(session: Session, user: User, wanted: UUID) -> StoredSource:
+def _find_chunk(session: Session, user: User, wanted: UUID) -> Source:
     """Return the chunk with that id, or the first of that document, if the user may read it."""
     found = sources.read_sources(session, user, None, [wanted])
     if not found:
@@ -144,9 +144,7 @@ def _find_chunk(session: Session, user: User, wanted: UUID) -> StoredSource:
     raise NotFound
 
 
-def _text_around(
-    session: Session, chunk: StoredSource, max_characters: int
-) -> tuple[str, int, bool]:
+def _text_around(session: Session, chunk: Source, max_characters: int) -> tuple[str, int, bool]:
     """Return the text around the chunk, where it starts, and whether it was cut."""
     start = (
         0 if chunk.char_end <= max_characters else max(0, chunk.char_start - max_characters // 2)
@@ -156,18 +154,18 @@ def _text_around(
         session, chunk.document_id, start=start, end=start + max_characters + 1
     )
     if chunk.revision_id is None or stored is None:
-        # A chunk added by a program is part of no longer text.
-        return chunk.content[:max_characters], 0, len(chunk.content) > max_characters
+        # A chunk added by a program is all of its text.
+        return chunk.text[:max_characters], 0, len(chunk.text) > max_characters
     text = stored[1]
     return text[:max_characters], start, start > 0 or len(text) > max_characters
 
 
-def _metadata(chunk: StoredSource) -> dict[str, Any]:
+def _metadata(chunk: Source) -> dict[str, Any]:
     known = {
         "document_id": str(chunk.document_id),
         "content_type": chunk.media_type,
         "language": chunk.language,
-        "passage": chunk.content,
+        "passage": chunk.text,
         "page": chunk.page,
         "page_label": chunk.page_label,
         "heading": chunk.heading,

@@ -14,7 +14,6 @@ from portal.answering.replies import without_greeting
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role
 from portal.domain.documents.selection import AskScope
-from portal.domain.documents.structure import BlockKind
 from portal.domain.people import User
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
@@ -30,7 +29,7 @@ from portal.services.documents import private_reads
 from portal.services.search import dynamic_config, engine
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import sources as source_store
-from portal.store.answers.sources import PastMessage, StoredSource
+from portal.store.answers.sources import PastMessage
 from portal.store.documents import selections as selection_store
 from portal.store.documents.selections import Snapshot
 from portal.store.embedding_models import registry
@@ -282,48 +281,29 @@ def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
 
 
 def sources_of(
-    hits: Sequence[SearchHit], stored: dict[UUID, StoredSource], *, after: int
+    hits: Sequence[SearchHit], stored: dict[UUID, Source], *, after: int
 ) -> tuple[Source, ...]:
-    """Return the chunks that could be read, in the order of the hits."""
+    """Return the chunks that could be read, in the order of the hits and with their scores."""
     read = [hit for hit in hits if hit.chunk_id in stored]
     return tuple(
-        _source(after + place, hit, stored[hit.chunk_id]) for place, hit in enumerate(read, 1)
+        replace(
+            stored[hit.chunk_id],
+            number=number,
+            score=hit.score,
+            vector_score=hit.vector_score,
+            text_score=hit.text_score,
+            confidence=hit.confidence,
+            low_confidence=hit.low_confidence,
+            found_by=hit.source,
+        )
+        for number, hit in enumerate(read, after + 1)
     )
 
 
-def _in_full(chunk_ids: Sequence[UUID], stored: dict[UUID, StoredSource]) -> tuple[Source, ...]:
-    """Load chunks that were not searched for, in the order given."""
-    return tuple(
-        _source(number, None, stored[chunk_id])
-        for number, chunk_id in enumerate((one for one in chunk_ids if one in stored), 1)
-    )
-
-
-def _source(number: int, hit: SearchHit | None, stored: StoredSource) -> Source:
-    return Source(
-        number=number,
-        document_id=stored.document_id,
-        revision_id=stored.revision_id,
-        chunk_id=stored.chunk_id,
-        title=stored.title,
-        media_type=stored.media_type,
-        text=stored.content,
-        char_start=stored.char_start,
-        char_end=stored.char_end,
-        language=stored.language,
-        page=stored.page,
-        page_label=stored.page_label,
-        heading=stored.heading,
-        heading_starts=stored.heading_starts,
-        context=stored.context,
-        blocks=tuple(block for block in stored.blocks if block.kind is not BlockKind.IMAGE),
-        score=hit.score if hit else 1.0,
-        vector_score=hit.vector_score if hit else None,
-        text_score=hit.text_score if hit else 0.0,
-        confidence=hit.confidence if hit else 1.0,
-        low_confidence=hit.low_confidence if hit else False,
-        found_by=hit.source if hit else SearchMode.HYBRID,
-    )
+def _in_full(chunk_ids: Sequence[UUID], stored: dict[UUID, Source]) -> tuple[Source, ...]:
+    """Return chunks that were not searched for, in the order given."""
+    read = (stored[chunk_id] for chunk_id in chunk_ids if chunk_id in stored)
+    return tuple(replace(source, number=number) for number, source in enumerate(read, 1))
 
 
 def _read_by(chat: ChatModel, past: Sequence[PastMessage]) -> frozenset[UUID]:

@@ -18,7 +18,6 @@ from portal.answering import create_chat_model
 from portal.answering.writing import endpoints, prompt
 from portal.domain.answering import ChatModel, ChatRequest, Source, TextDelta, Turn
 from portal.domain.people import User, require_admin
-from portal.domain.search import SearchMode
 from portal.errors import N_, ChatUnavailable, InvalidInput, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
@@ -248,8 +247,6 @@ def _sample(language: str) -> ChatRequest:
     source = Source(
         number=1, document_id=nothing, revision_id=None, chunk_id=nothing, title=title,
         media_type="text/plain", text=text, char_start=0, char_end=len(text), language=language,
-        page=None, heading=None, score=1.0, vector_score=None, text_score=0.0, confidence=1.0,
-        low_confidence=False, found_by=SearchMode.HYBRID,
     )  # fmt: skip
     built = prompt.build([source], language=language[:2])
     turns = (Turn("user", question),)

@@ -14,33 +14,11 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from portal.domain.documents.structure import Block
+from portal.domain.answering import Source
+from portal.domain.documents.structure import Block, BlockKind
 from portal.domain.people import User
 from portal.store.documents.outlines import label_of_chunk
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSource:
-    """A whole chunk: `content` is characters `char_start` to `char_end` of its revision. A chunk
-    that a program added has no revision, and is all of its text."""
-
-    chunk_id: UUID
-    document_id: UUID
-    revision_id: UUID | None
-    title: str
-    media_type: str
-    content: str
-    char_start: int
-    char_end: int
-    language: str
-    page: int | None
-    page_label: str | None
-    heading: str | None
-    heading_starts: frozenset[int]
-    """Offsets of the lines of `content` that are headings."""
-    context: str | None = None
-    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +41,7 @@ _SOURCES = text(
     f"""
     SELECT c.id AS chunk_id, d.id AS document_id,
            CASE WHEN c.char_start IS NOT NULL THEN j.revision_id END AS revision_id,
-           d.title, d.media_type, c.content, COALESCE(c.char_start, 0) AS char_start,
+           d.title, d.media_type, c.content AS text, COALESCE(c.char_start, 0) AS char_start,
            COALESCE(c.char_end, char_length(c.content)) AS char_end, c.language, c.page,
            {label_of_chunk("c")} AS page_label, c.heading,
            jsonb_path_query_array(
@@ -114,18 +92,24 @@ def use_one_snapshot(session: Session) -> None:
 
 def read_sources(
     session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
-) -> dict[UUID, StoredSource]:
-    """Return the chunks of these ids that count for a user in a conversation, or in none, by
-    chunk."""
+) -> dict[UUID, Source]:
+    """Return the chunks of these ids that count for a user in a conversation, or in none, by id.
+    They have no numbers and no scores."""
     binds: dict[str, Any] = selection_binds(user, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
-    return {row.chunk_id: _to_stored(row) for row in rows}
+    return {row.chunk_id: _to_source(row) for row in rows}
 
 
-def _to_stored(row: Any) -> StoredSource:
-    *values, starts, context, blocks = row
-    heading_starts = frozenset(start - row.char_start for start in starts or ())
-    return StoredSource(*(*values, heading_starts, context, tuple(map(Block.from_json, blocks))))
+def _to_source(row: Any) -> Source:
+    starts = (start - row.char_start for start in row.heading_starts or ())
+    blocks = (Block.from_json(block) for block in row.blocks)
+    return Source(
+        **row._asdict()
+        | {
+            "heading_starts": frozenset(starts),
+            "blocks": tuple(block for block in blocks if block.kind is not BlockKind.IMAGE),
+        }
+    )
 
 
 _FIRST_CHUNKS = text(

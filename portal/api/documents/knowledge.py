@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 from uuid import UUID
 
 from flask import Response, request, stream_with_context
@@ -22,6 +21,7 @@ from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.incoming import form_place, sent_files
 from portal.http.messages import missing_message, translated
+from portal.http.responses.downloads import as_download
 from portal.limits.bodies import accepts_files
 from portal.services.documents import folders, library
 from portal.services.documents.ingestion import jobs, rereading
@@ -272,8 +272,7 @@ def reindex_document(document_id: UUID, json_data: schemas.ReindexRequest) -> sc
     another document with the same file.
     """
     rereading.reread(*context.caller(), document_id, encoding=json_data.encoding)
-    summary = library.get_summary(*context.caller(), document_id)
-    return document_model(summary)
+    return document_model(library.get_summary(*context.caller(), document_id))
 
 
 @blueprint.get("/documents/<uuid:document_id>/content")
@@ -289,15 +288,11 @@ def get_content(document_id: UUID) -> schemas.ContentResponse:
 )
 def get_file(document_id: UUID) -> Response:
     """Download the original file."""
-    file = library.open_file(*context.caller(), document_id)
-    return file_response(file)
+    return file_response(library.open_file(*context.caller(), document_id))
 
 
 def file_response(file: library.StoredFile) -> Response:
     """Return the original as a download: uploads are never rendered as pages of the portal."""
     response = Response(stream_with_context(file.parts), mimetype=file.media_type.value)
     response.content_length = file.size_bytes
-    response.headers["Content-Disposition"] = (
-        f"attachment; filename*=UTF-8''{quote(file.file_name, safe='')}"
-    )
-    return response
+    return as_download(response, file.file_name)

@@ -22,7 +22,10 @@ def conversation_file(conversation_id: UUID, file_format: str | None) -> Respons
     file = exporting.export(
         *context.caller(), conversation_id, context.language(), ExportFormat(chosen)
     )
-    response = Response(file.content, mimetype=file.media_type)
-    name = quote(file.name, safe="")
-    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
+    return as_download(Response(file.content, mimetype=file.media_type), file.name)
+
+
+def as_download(response: Response, name: str) -> Response:
+    """Make browsers store a response under this name."""
+    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
     return response

@@ -70,7 +70,7 @@ def read_records(
     with (
         file.path.open("rb") as opened,
         _start(reader, opened, limits, options) as process,
-        _watch_time(process, limits.timeout_s, file.check) as watch,
+        _Watch(process, limits.timeout_s, file.check) as watch,
     ):
         for line in _lines(process.stdout, _MAX_RECORD_LENGTH + 4 * limits.max_characters):
             record = _record(line)
@@ -153,7 +153,7 @@ def start_reader(
 
 
 class _Watch:
-    """Ends a reader that timed out or whose result is no longer wanted."""
+    """Kills a reader that timed out, or whose result is not wanted, as long as it is entered."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], timeout_s: float, check: Callable[[], None]
@@ -166,8 +166,12 @@ class _Watch:
         self.reason: BaseException | None = None
         """The exception that `check` raised."""
 
-    def start(self) -> None:
+    def __enter__(self) -> _Watch:
         self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
 
     def stop(self) -> None:
         self._over.set()
@@ -184,18 +188,6 @@ class _Watch:
                 # Not `Popen.kill`, which would reap the status that the caller waits for.
                 os.kill(self._process.pid, signal.SIGKILL)
                 return
-
-
-@contextmanager
-def _watch_time(
-    process: subprocess.Popen[bytes], timeout_s: float, check: Callable[[], None]
-) -> Iterator[_Watch]:
-    watch = _Watch(process, timeout_s, check)
-    watch.start()
-    try:
-        yield watch
-    finally:
-        watch.stop()
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:

@@ -1,15 +1,15 @@
-"""Folders: a tree in which documents lie, of which each user sees a part.
+"""The tree of folders, of which each user sees a part.
 
-A folder is shown to all if it is shared, to its members if it is open to members only, and else to
-its owner and administrators, whatever lies in it. What lies below one that is open to members only
-is shown to no others either. What hangs below a folder that a user may not see hangs, for that
-user, at the top. Writers take one lock, so that no two moves make a cycle.
+A shared folder is visible to all, a folder for members to its members, a private one to its owner
+and administrators. Everything below a folder for members is for its members only. A folder whose
+parent is hidden from a user is at the top for that user. Writers take one lock, so that two moves
+cannot make a cycle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -62,13 +62,13 @@ def _may_add(user: User) -> ColumnElement[bool]:
 
 
 def ids_below(*folder_ids: UUID) -> CTE:
-    """Return the ids of these folders and of all below them, seen or not."""
+    """Return the ids of these folders and of all below them, visible or not."""
     tree = select(FolderRow.id).where(FolderRow.id.in_(folder_ids)).cte("below", recursive=True)
     return tree.union(select(FolderRow.id).where(FolderRow.parent_id == tree.c.id))
 
 
 def ids_filed_for(user: User) -> CTE:
-    """Return the ids of folders that are visible or lie below a visible one."""
+    """Return the ids of folders that are visible or below a visible one."""
     tree = select(FolderRow.id).where(folder_visible_to(user)).cte("filed", recursive=True)
     return tree.union(select(FolderRow.id).where(FolderRow.parent_id == tree.c.id))
 
@@ -81,18 +81,10 @@ def _ids_above(folder_id: UUID) -> CTE:
         .cte("above", recursive=True)
     )
     up = select(FolderRow.id, FolderRow.parent_id, chain.c.distance + 1)
-    # The limit ends the walk whatever stands in the table.
+    # Limited, so that even a cycle in the table would end.
     return chain.union_all(
         up.where(FolderRow.id == chain.c.parent_id, chain.c.distance <= MAX_DEPTH)
     )
-
-
-class _Rights(NamedTuple):
-    can_edit: bool = False
-    can_share: bool = False
-
-
-_NO_RIGHTS = _Rights()
 
 
 def _folders(user: User) -> Select[Any]:
@@ -114,7 +106,7 @@ def _folders(user: User) -> Select[Any]:
     )
 
 
-def _to_folder(row: Any, rights: _Rights = _NO_RIGHTS) -> Folder:
+def _to_folder(row: Any, *, can_edit: bool = False, can_share: bool = False) -> Folder:
     folder, parent_id, owner_name, has_folders, can_add = row
     return Folder(
         id=folder.id,
@@ -125,8 +117,8 @@ def _to_folder(row: Any, rights: _Rights = _NO_RIGHTS) -> Folder:
         gate_id=folder.gate_id,
         owner_name=owner_name,
         can_add=can_add,
-        can_edit=rights.can_edit,
-        can_share=rights.can_share,
+        can_edit=can_edit,
+        can_share=can_share,
         has_folders=has_folders,
     )
 
@@ -134,16 +126,18 @@ def _to_folder(row: Any, rights: _Rights = _NO_RIGHTS) -> Folder:
 def find_folder(session: Session, user: User, folder_id: UUID) -> Folder | None:
     """Return a folder visible to the user, and what the user may do with it."""
     row = session.execute(_folders(user).where(FolderRow.id == folder_id)).one_or_none()
-    return _to_folder(row, _rights(session, user, row[0], row[4])) if row is not None else None
+    if row is None:
+        return None
+    can_edit, can_share = _rights(session, user, row[0], row[4])
+    return _to_folder(row, can_edit=can_edit, can_share=can_share)
 
 
-def _rights(session: Session, user: User, folder: FolderRow, can_add: bool) -> _Rights:
-    """Return what a user may do with a visible folder. Owners of a folder above may change it too,
-    as long as there is no gate between. Who sees what lies behind a gate is for its keepers to
-    decide."""
+def _rights(session: Session, user: User, folder: FolderRow, can_add: bool) -> tuple[bool, bool]:
+    """Return whether a user may change a visible folder, and who sees it. Owners of a folder above
+    may change it too, unless there is a gate between. Only keepers change who passes a gate."""
     kept = literal(folder.gate_id).in_(gates_of(user, FolderRole.KEEPER))
     if user.is_admin or (folder.gate_id and session.scalar(select(kept))):
-        return _Rights(can_edit=True, can_share=True)
+        return True, True
     chain = _ids_above(folder.id)
     owned = select(FolderRow.id).where(
         FolderRow.id.in_(select(chain.c.id)),
@@ -151,11 +145,11 @@ def _rights(session: Session, user: User, folder: FolderRow, can_add: bool) -> _
         FolderRow.gate_id.is_not_distinct_from(folder.gate_id),
     )
     can_edit = can_add and session.scalar(owned.limit(1)) is not None
-    return _Rights(can_edit, can_share=can_edit and folder.gate_id is None)
+    return can_edit, can_edit and folder.gate_id is None
 
 
 def list_above(session: Session, user: User, folder_id: UUID) -> tuple[Folder, ...]:
-    """Return the folders above one as far as the user sees them without a gap, from the top."""
+    """Return the folders above one, from the top, as far as the user sees them without a gap."""
     chain = _ids_above(folder_id)
     rows = session.execute(
         _folders(user)
@@ -169,7 +163,7 @@ def list_above(session: Session, user: User, folder_id: UUID) -> tuple[Folder, .
 
 
 def _is_at_top(user: User) -> ColumnElement[bool]:
-    """Return the condition that a folder lies in none that the user sees."""
+    """Return the condition that the user does not see the parent of a folder."""
     parent = aliased(FolderRow)
     seen = select(parent.id).where(
         parent.id == FolderRow.parent_id, folder_visible_to(user, parent)
@@ -178,7 +172,7 @@ def _is_at_top(user: User) -> ColumnElement[bool]:
 
 
 def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None]) -> list[Folder]:
-    """Return the folders right below some, None for the top, by name."""
+    """Return the direct children of folders, by name; None is the top."""
     named = FolderRow.parent_id.in_(
         [parent_id for parent_id in parent_ids if parent_id is not None]
     )
@@ -189,8 +183,8 @@ def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None
 
 
 def list_paths(session: Session, user: User, *, also: UUID | None = None) -> list[FolderPath]:
-    """Return the folders that the user may add to with the names above them, by path; also one
-    folder that is the place at present."""
+    """Return the paths of folders that the user may add to, in order, and that of the folder
+    `also`."""
     names = func.array_append(literal([], ARRAY(TEXT)), FolderRow.name).label("names")
     tree = (
         select(FolderRow.id, names, _may_add(user).label("may_add"))
@@ -212,7 +206,7 @@ def list_paths(session: Session, user: User, *, also: UUID | None = None) -> lis
 
 
 def count_documents(session: Session, user: User, folder_id: UUID) -> int:
-    """Return how many documents visible to the user lie in a folder or below it."""
+    """Return how many documents visible to the user are in a folder or below it."""
     below = select(ids_below(folder_id).c.id)
     listed = select(func.count()).where(listed_for(user), DocumentRow.folder_id.in_(below))
     return session.scalar(listed) or 0
@@ -227,8 +221,8 @@ def lock_tree(session: Session) -> None:
 
 
 def hold(session: Session, folder_id: UUID | None) -> UUID | None:
-    """Keep a folder and its gate as they are until the transaction ends; None if it was deleted.
-    Before documents are locked: who deletes a folder or closes it locks folders first, too."""
+    """Lock a folder against changes until the transaction ends; None if it was deleted. Call it
+    before documents are locked, in the lock order of changes of folders."""
     if folder_id is None:
         return None
     held = select(FolderRow.id).where(FolderRow.id == folder_id)
@@ -266,7 +260,7 @@ def height_of(session: Session, folder_id: UUID) -> int:
 
 
 def is_below(session: Session, folder_id: UUID, other_id: UUID) -> bool:
-    """Return whether a folder is `other_id` or lies below it."""
+    """Return whether a folder is `other_id` or below it."""
     chain = _ids_above(folder_id)
     return session.scalar(select(chain.c.id).where(chain.c.id == other_id)) is not None
 
@@ -281,9 +275,9 @@ def find_named(
     owner_id: UUID | None,
     other_than: UUID | None = None,
 ) -> UUID | None:
-    """Return the folder of this name at a place, among the owner's private ones, or those that are
-    not private and that the user sees. Names of hidden folders are not taken: that they are would
-    tell that they exist."""
+    """Return the folder of this name in a parent: among the owner's private ones, or the others
+    that the user sees. Names of hidden folders count as free, or they would show that these
+    exist."""
     is_private = FolderRow.visibility == Visibility.PRIVATE.value
     if visibility == Visibility.PRIVATE:
         is_alike = and_(is_private, FolderRow.owner_id == owner_id)
@@ -342,8 +336,8 @@ def remove_folder(session: Session, folder_id: UUID, *, into: UUID | None) -> No
 
 
 def keep_gates(session: Session, user: User, folder_id: UUID, *, into: UUID | None) -> None:
-    """Move the folders below one that are open to members only, and that the user does not keep,
-    out of it: what they protect is not the user's to open."""
+    """Move folders for members below a folder out of it, unless the user is one of their keepers
+    and so may open them to others."""
     if user.is_admin:
         return
     below = ids_below(folder_id)
@@ -367,7 +361,7 @@ def hand_over(session: Session, owner_id: UUID, heir_id: UUID) -> None:
     )
 
 
-# What lies in a private folder of the user moves to the nearest folder above that stays.
+# The contents of a user's private folders move to the nearest folder above that stays.
 _GONE = """
     WITH RECURSIVE gone AS (
         SELECT id, parent_id FROM folders WHERE owner_id = :owner_id AND visibility = 'private'

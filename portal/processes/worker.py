@@ -34,20 +34,19 @@ from portal.store.embedding_models.builds import BUILD_QUEUE, BUILD_TASK
 
 log = structlog.get_logger(__name__)
 
-# A worker tells the queue every few seconds that it lives; after four silent beats it does not.
+# A worker is taken for dead after four missed heartbeats.
 _HEARTBEAT_S = 5.0
 _SILENT_AFTER_S = 20.0
 _RECOVERY_EVERY_S = 5.0
 _HOUSEKEEPING_EVERY_S = 30.0
 _SOURCES_EVERY_S = 10.0
-# A document makes room after this long when another user's waits: what it stored is kept.
+# A document yields after this long when another user's waits. What it stored is kept.
 _SLICE_S = 15.0
 # A file that takes longer than this to read is not small.
 _SMALL_SLICE_S = 4.0
 # Searches come before documents where both want the processor.
 _NICENESS = 5
 _MAX_THREADS = 32
-# Without a database there is nothing to do but to ask for it again.
 _RECONNECT_S = 1.0
 
 
@@ -73,10 +72,8 @@ def create_queue(services: Services) -> procrastinate.App:
 
 
 class _Slice:
-    """The time a job may take while another user's waits.
-
-    Each question after its end starts a new slice, so that each stores something.
-    """
+    """The time a job may take while another user's waits. When it is over the next one begins, so
+    that each slice stores something."""
 
     def __init__(self, services: Services, job_id: UUID, length_s: float) -> None:
         self._services, self._job_id, self._length_s = services, job_id, length_s
@@ -136,10 +133,8 @@ def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
 
 @contextmanager
 def working(services: Services) -> Iterator[threading.Thread]:
-    """Run a worker in a thread of this process, for `portal import --wait` without another one.
-
-    At the end a running job is left to the next worker, with what it stored.
-    """
+    """Run a worker in a thread of this process, for `portal import --wait` without another one. At
+    the end a running job is left to the next worker, with what it stored."""
     loop = asyncio.new_event_loop()
     stopping = asyncio.Event()
 
@@ -176,7 +171,7 @@ async def _work_until(services: Services, concurrency: int, stopping: asyncio.Ev
     # They run in copies of this context.
     audit.set_origin(Origin(Source.WORKER))
     while not stopping.is_set():
-        # It ends when it loses the database; what it had loaded stays loaded.
+        # Ends when the database is lost. Loaded models stay loaded.
         try:
             await _work(services, concurrency, stopping)
         except (ConnectorException, psycopg_pool.PoolTimeout) as error:
@@ -190,7 +185,8 @@ async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -
     queue = create_queue(services)
     async with queue.open_async():
         await _prepare_keyword_index(services)
-        await _work_in(queue, services, concurrency, stopping)
+        async with _timers(services, queue):
+            await _run_queues(queue, concurrency, stopping)
 
 
 async def _prepare_keyword_index(services: Services) -> None:
@@ -202,25 +198,20 @@ async def _prepare_keyword_index(services: Services) -> None:
         log.warning("keyword_index_not_healed", error_type=type(error).__name__)
 
 
-async def _work_in(
-    queue: procrastinate.App, services: Services, concurrency: int, stopping: asyncio.Event
-) -> None:
-    async with _timers(services, queue):
-        tasks = [
-            asyncio.create_task(stopping.wait()),
-            asyncio.create_task(
-                _work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE], concurrency)
-            ),
-            # Reserved: a note is read at once while the others are busy.
-            asyncio.create_task(_work_on(queue, [SMALL_QUEUE], 1)),
-            asyncio.create_task(_work_on(queue, [SLOW_QUEUE], 1)),
-        ]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(ended, Exception):
-                raise ended
+async def _run_queues(queue: procrastinate.App, concurrency: int, stopping: asyncio.Event) -> None:
+    tasks = [
+        asyncio.create_task(stopping.wait()),
+        asyncio.create_task(_work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE], concurrency)),
+        # Reserved: a note is read at once while the others are busy.
+        asyncio.create_task(_work_on(queue, [SMALL_QUEUE], 1)),
+        asyncio.create_task(_work_on(queue, [SLOW_QUEUE], 1)),
+    ]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(ended, Exception):
+            raise ended
 
 
 async def _work_on(queue: procrastinate.App, names: list[str], concurrency: int) -> None:
@@ -273,10 +264,7 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
 
 
 async def _recover(queue: procrastinate.App) -> None:
-    """Requeue the jobs of dead workers.
-
-    A timer rather than a job: a job could be stuck in the same queue.
-    """
+    """Requeue the jobs of dead workers. By a timer, since a job could be stuck in the queue."""
     stalled = await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=_SILENT_AFTER_S)
     for job in stalled:
         log.warning("job_recovered", queue_job_id=job.id)

@@ -1,7 +1,7 @@
-"""Notifications: written in the transaction that ends a job, delivered once, kept for a while.
+"""Notifications, each delivered once.
 
-Those about documents are shown only while the recipient may see the document and it is not in the
-trash. Those about new devices are not shown on the device in question, which may be a thief's.
+Those about documents are hidden while the document is in the trash or the recipient may not see it.
+Those about a new device are hidden on that device, which may be a thief's.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ def list_batches(
         numbered.c.id,
         cursor=cursor,
         limit=limit,
-        to_item=_to_batch,
+        to_item=lambda row: Batch(_to_notification(row), row.ready, row.failed, row.is_unread),
         place=lambda one: (one.latest.created_at, one.latest.id),
     )
 
@@ -325,8 +325,8 @@ def mark_read(
     *,
     until: datetime | None = None,
 ) -> None:
-    """Mark these notifications of a user read, or all, or all `until` a moment: those that arrived
-    while the user was looking stay unread. Other users' notifications are left as they are."""
+    """Mark a user's notifications read: all, those with `ids`, or those `until` a moment, so that
+    later ones stay unread."""
     statement = update(NotificationRow).where(
         NotificationRow.user_id == user.id, NotificationRow.read_at.is_(None), _is_for_device(user)
     )
@@ -340,8 +340,8 @@ def mark_read(
 
 
 def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None:
-    """Delete old notifications. Removes those from before a moment, and all but the latest
-    `max_per_user` of each user."""
+    """Delete notifications from before a moment, and all but the latest `max_per_user` of each
+    user."""
     first_beyond = (
         select(NotificationRow.created_at)
         .where(NotificationRow.user_id == UserRow.id)
@@ -409,10 +409,6 @@ def _is_for_device(user: User) -> ColumnElement[bool]:
         NotificationRow.kind != NotificationKind.NEW_DEVICE.value,
         NotificationRow.created_at > user.device_known_since,
     )
-
-
-def _to_batch(row: Any) -> Batch:
-    return Batch(_to_notification(row), row.ready, row.failed, row.is_unread)
 
 
 def _to_notification(row: Any) -> Notification:

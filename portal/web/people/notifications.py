@@ -177,20 +177,19 @@ def _account_notes(
     ended = [item for item in taken if item.kind is kind]
     if len(ended) <= _MAX_NOTES_AT_ONCE:
         return [_note(item) for item in ended]
-    count = len(ended)
-    where = {"link": url_for("notifications.index"), "link_words": gettext("All notifications")}
     if kind is NotificationKind.NEW_DEVICE:
         words = ngettext(
             "%(num)s new device signed in to your account.",
             "%(num)s new devices signed in to your account.",
-            count,
+            len(ended),
         )
-        return [toast(words, kind="error", **where)]
-    words = ngettext(
-        "%(num)s recovery code was used to sign in to your account.",
-        "%(num)s recovery codes were used to sign in to your account.",
-        count,
-    )
+    else:
+        words = ngettext(
+            "%(num)s recovery code was used to sign in to your account.",
+            "%(num)s recovery codes were used to sign in to your account.",
+            len(ended),
+        )
+    where = {"link": url_for("notifications.index"), "link_words": gettext("All notifications")}
     return [toast(words, kind="error", **where)]
 
 
@@ -208,10 +207,20 @@ def notification_words(item: Notification) -> str:
     """Say in a sentence what a notification is about."""
     title = item.title
     if item.kind is NotificationKind.NEW_DEVICE:
-        return new_device_words(item)
-    if item.kind is NotificationKind.RECOVERY_CODE:
-        return recovery_code_words(item)
-    if item.kind is NotificationKind.SHARED:
+        device = Device(item.details.get("program"), item.details.get("platform"))
+        words = gettext(
+            "New sign-in to your account: %(device)s, %(address)s. If this wasn't you, end the "
+            "session and change your password.",
+            device=device_words(device),
+            address=item.details.get("address") or gettext("unknown address"),
+        )
+    elif item.kind is NotificationKind.RECOVERY_CODE:
+        words = gettext(
+            "A recovery code was used to sign in to your account. Codes left: %(left)s. If this "
+            "wasn’t you, change your password and make new codes.",
+            left=item.details.get("left"),
+        )
+    elif item.kind is NotificationKind.SHARED:
         owner = item.details.get("owner")
         words = gettext("%(name)s shared a conversation with you.", name=owner)
     elif item.kind is NotificationKind.READY:
@@ -228,28 +237,6 @@ def notification_words(item: Notification) -> str:
         )
     else:
         words = gettext("“%(title)s” failed.", title=title)
-    return str(words)
-
-
-def new_device_words(item: Notification) -> str:
-    """Say which device signed in, and from where."""
-    device = device_words(Device(item.details.get("program"), item.details.get("platform")))
-    words = gettext(
-        "New sign-in to your account: %(device)s, %(address)s. If this wasn't you, end the session "
-        "and change your password.",
-        device=device,
-        address=item.details.get("address") or gettext("unknown address"),
-    )
-    return str(words)
-
-
-def recovery_code_words(item: Notification) -> str:
-    """Say that a recovery code was used, and how many are left."""
-    words = gettext(
-        "A recovery code was used to sign in to your account. Codes left: %(left)s. If this wasn’t "
-        "you, change your password and make new codes.",
-        left=item.details.get("left"),
-    )
     return str(words)
 
 

@@ -28,7 +28,6 @@ from portal.embeddings.calibration.background import Background
 from portal.embeddings.calibration.confidence import (
     MAX_WITHOUT_CODE,
     Evidence,
-    Features,
     LeadScale,
     Source,
     Weighings,
@@ -212,10 +211,6 @@ class Calibration:
         leads = lead_features(evidence, level, self._deviations, others)
         return [words | lead for words, lead in zip(found, leads, strict=True)]
 
-    def confidence(self, features: Features, *, same_language: bool = True) -> float:
-        """Return the probability in [0, 1] that a chunk with these features is relevant."""
-        return self._weighings.confidence(features, same_language=same_language)
-
     def confidences(
         self,
         statistics: QueryStatistics | None,
@@ -228,7 +223,7 @@ class Calibration:
         language = statistics.language if statistics else None
         features = self.features(statistics, evidence, text_scale, nearest, others)
         chances = [
-            self.confidence(one_features, same_language=language in {None, one.language})
+            self._weighings.confidence(one_features, same_language=language in {None, one.language})
             for one, one_features in zip(evidence, features, strict=True)
         ]
         return [

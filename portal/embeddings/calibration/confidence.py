@@ -125,18 +125,17 @@ class Weighings:
         """Return the probability in [0, 1] that a chunk is relevant; 0 without features."""
         features = self.scale.applied(features)
         if same_language or "lead" not in features:
-            return self._chance(features, self.models)
+            return self._chance(features)
         across = self.models[TRANSLATED if "translated" in features else ACROSS].chance(features)
         # Across languages shared words are rare, so their absence is no evidence; a shared code or
         # name still counts.
         has_words = "coverage" in features
-        return max(across, self._chance(features, self.models)) if has_words else across
+        return max(across, self._chance(features)) if has_words else across
 
-    @staticmethod
-    def _chance(features: Features, models: Mapping[str, Weighing]) -> float:
+    def _chance(self, features: Features) -> float:
         for kind, names in FEATURES.items():
             if all(name in features for name in names):
-                return models[kind].chance(features)
+                return self.models[kind].chance(features)
         return 0.0
 
 

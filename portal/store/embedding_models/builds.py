@@ -282,12 +282,10 @@ def read_build(session: Session, model: RegisteredModel) -> BuildState:
     return BuildState(row.stage, row.done_count, row.total_count, failure, row.comparison)
 
 
-def is_queued(session: Session, model: RegisteredModel) -> bool:
-    """Return whether the queue has a build of this model that a worker will run or is running."""
-    return _has_entry(session, model, ["todo", "doing"])
-
-
-def _has_entry(session: Session, model: RegisteredModel, statuses: Sequence[str]) -> bool:
+def is_queued(
+    session: Session, model: RegisteredModel, statuses: Sequence[str] = ("todo", "doing")
+) -> bool:
+    """Return whether the queue has a build of this model, by default waiting or running."""
     query = """
         SELECT EXISTS (
             SELECT 1 FROM procrastinate_jobs
@@ -302,7 +300,7 @@ def _has_entry(session: Session, model: RegisteredModel, statuses: Sequence[str]
 def enqueue_build(session: Session, model: RegisteredModel) -> None:
     """Queue a slice of work on a model, once. Waiting documents go first, and slices of one model
     never run concurrently."""
-    if not _has_entry(session, model, ["todo"]):
+    if not is_queued(session, model, ["todo"]):
         queue.defer(
             session,
             BUILD_QUEUE,
@@ -316,12 +314,13 @@ def enqueue_build(session: Session, model: RegisteredModel) -> None:
 def unfinished_without_queue_entry(session: Session) -> list[RegisteredModel]:
     """Return the models whose build has begun and has no queue entry."""
     stages = ["queued", "embedding", "indexing", "comparing"]
-    building = select(EmbeddingModelRow.id).where(EmbeddingModelRow.stage.in_(stages))
-    building_now = set(session.scalars(building))
+    begun = set(
+        session.scalars(select(EmbeddingModelRow.id).where(EmbeddingModelRow.stage.in_(stages)))
+    )
     return [
         model
         for model in list_models(session)
-        if model.id in building_now and not is_queued(session, model)
+        if model.id in begun and not is_queued(session, model)
     ]
 
 

@@ -93,15 +93,10 @@ def analyse(text: str) -> list[Token]:
     prepared = fold(text)
     tokens = [
         Token(term, *prepared.original_span(start, end))
-        for term, start, end in _tokens(prepared.text)
+        for term, start, end in folded_terms(prepared.text)
     ]
     tokens.sort(key=itemgetter(1))
     return tokens
-
-
-def folded_terms(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the terms of text that `fold` has prepared, with their ranges in it."""
-    return _tokens(text)
 
 
 def index_terms(text: str) -> str:
@@ -110,7 +105,7 @@ def index_terms(text: str) -> str:
     For `to_tsvector('simple', …)` and pg_textsearch. Only the first ones of a text with very many
     terms.
     """
-    terms = " ".join([term for term, _, _ in _tokens(fold(text).text)])
+    terms = " ".join([term for term, _, _ in folded_terms(fold(text).text)])
     if len(terms) <= MAX_TERM_CHARACTERS:
         return terms
     return terms[:MAX_TERM_CHARACTERS].rpartition(" ")[0]
@@ -122,7 +117,7 @@ def query_terms(text: str) -> tuple[str, ...]:
     Empty only if there is nothing to search for.
     """
     terms = dict.fromkeys(
-        term for term, _, _ in _tokens(fold(text).text, dictionary_words_whole=True)
+        term for term, _, _ in folded_terms(fold(text).text, dictionary_words_whole=True)
     )
     telling = tuple(term for term in terms if term not in _stop_terms())
     return telling or tuple(terms)
@@ -164,7 +159,11 @@ def _stop_terms() -> frozenset[str]:
     return frozenset(index_terms(" ".join(STOP_WORDS)).split())
 
 
-def _tokens(text: str, *, dictionary_words_whole: bool = False) -> Iterator[tuple[str, int, int]]:
+def folded_terms(
+    text: str, *, dictionary_words_whole: bool = False
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the terms of text that `fold` has prepared, with their ranges in it. Words of the
+    dictionary have no two-character pieces with `dictionary_words_whole`."""
     for match in _TERMS.finditer(text):
         kind = match.lastgroup
         start = match.start()

@@ -50,7 +50,8 @@ def show() -> Answer:
         return show_sign_in_page(after)
     if wants_fragment():
         # A page that outlived its session goes on with these.
-        return _event("portal:signed-in", {"token": csrf_token(), "person": str(user.id)})
+        event = {"portal:signed-in": {"token": csrf_token(), "person": str(user.id)}}
+        return Response("", headers={"HX-Reswap": "none", "HX-Trigger": json.dumps(event)})
     return see_other(after or url_for("home.show"))
 
 
@@ -211,10 +212,6 @@ def _for_dialog(entered: Response) -> Response:
         entered.headers["HX-Reswap"] = "none"
         entered.headers["HX-Trigger"] = "portal:entered"
     return entered
-
-
-def _event(name: str, detail: dict[str, str]) -> Response:
-    return Response("", headers={"HX-Reswap": "none", "HX-Trigger": json.dumps({name: detail})})
 
 
 def _enter(credentials: Credentials, after: str | None) -> Response:

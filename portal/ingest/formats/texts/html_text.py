@@ -166,8 +166,7 @@ class HtmlText:
         elif kind == "/row":
             table.close_row(self.readable)
         elif kind == "cell":
-            columns, rows, is_header = value
-            self._cell = (columns, rows, is_header)
+            self._cell = tuple(value)
 
     def _close_link(self) -> None:
         if self._links:

@@ -44,7 +44,7 @@ class ReadableText:
         self._images: list[Block] = []
         self._images_of_table: list[str] = []
         self._parts: list[str] = []
-        self._length = 0
+        self.length = 0
         # Open lists: the next number, None for bullets, TERMS for terms with their definitions.
         self._lists: list[int | None] = []
         self._marker: str | None = None  # Of the item that is about to begin.
@@ -70,13 +70,9 @@ class ReadableText:
         return (*self.blocks, *self._images)
 
     @property
-    def length(self) -> int:
-        return self._length
-
-    @property
     def has_words(self) -> bool:
         """Return whether there is anything but headings."""
-        return self._length > sum(len(heading.title) + 2 for heading in self.headings)
+        return self.length > sum(len(heading.title) + 2 for heading in self.headings)
 
     @property
     def in_list(self) -> bool:
@@ -92,25 +88,25 @@ class ReadableText:
         self._tight = False
         if kind is not None:
             indent = len(block) - len(block.lstrip(" "))
-            start = self._length - len(block) + indent
-            self.blocks.append(Block(kind, start, self._length, level))
+            start = self.length - len(block) + indent
+            self.blocks.append(Block(kind, start, self.length, level))
 
     def _write(self, text: str) -> None:
         self._parts.append(text)
-        self._length += len(text)
+        self.length += len(text)
 
     def add_heading(self, level: int, text: str) -> None:
         title = one_line(text)
         self.add_block(title)
         if title and len(title) <= _MAX_TITLE_LENGTH:
-            self.headings.append(Heading(level, title, self._length - len(title)))
+            self.headings.append(Heading(level, title, self.length - len(title)))
 
     def add_image(self, key: str) -> None:
         """Add an image below what was written; those of a table stand below it."""
         if self._table is not None:
             self._images_of_table.append(key)
         elif len(self._images) < MAX_IMAGES:
-            self._images.append(Block(BlockKind.IMAGE, self._length, self._length, key=key))
+            self._images.append(Block(BlockKind.IMAGE, self.length, self.length, key=key))
 
     def add_caption(self, text: str) -> None:
         self.add_block(one_line(text), BlockKind.CAPTION)
@@ -130,7 +126,7 @@ class ReadableText:
         if self._marker is not None:
             self.add_block(block, self._item_kind, level=len(self._lists))
         else:
-            previous_end = self._length
+            previous_end = self.length
             self.add_block(block)
             self._extend_item(previous_end)
         self._marker = None
@@ -140,7 +136,7 @@ class ReadableText:
         """Extend the item that ends at `previous_end` to the end of the text."""
         item = self.blocks[-1] if self.blocks else None
         if item and item.end == previous_end and item.level == len(self._lists):
-            self.blocks[-1] = replace(item, end=self._length)
+            self.blocks[-1] = replace(item, end=self.length)
 
     def open_list(self, first: int | None) -> None:
         """Open a list that is numbered from `first`, or has bullets or TERMS."""
@@ -169,13 +165,13 @@ class ReadableText:
         """Return the last block if it is a table's caption: "Table 3: …", or marked as one."""
         last = self._parts[-1].strip() if self._parts else ""
         block = self.blocks[-1] if self.blocks else None
-        if block and block.end == self._length:
+        if block and block.end == self.length:
             return last[:_MAX_CAPTION_LENGTH] if block.kind is BlockKind.CAPTION else ""
         if not is_caption(last) or (
-            self.headings and self.headings[-1].start == self._length - len(last)
+            self.headings and self.headings[-1].start == self.length - len(last)
         ):
             return ""
-        self.blocks.append(Block(BlockKind.CAPTION, self._length - len(last), self._length))
+        self.blocks.append(Block(BlockKind.CAPTION, self.length - len(last), self.length))
         return last
 
     def open_row(self, *, is_header: bool = False) -> None:
@@ -194,12 +190,12 @@ class ReadableText:
             return
         self.add_block(line)
         self._tight = True
-        start = self._length - len(line)
+        start = self.length - len(line)
         is_whole = not table.rows or len(cells) == len(table.rows[0])
         if self._is_header_row and is_whole and table.header_count == table.row_count:
             table.header_count += 1
         table.row_count += 1
-        table.end = self._length
+        table.end = self.length
         if len(table.rows) <= table.header_count + 1:
             table.rows.append(cells)
             table.starts.append(start)

@@ -175,9 +175,7 @@ class EmbeddedPostgres:
         result: str | None = None
         for character_type in ("C.UTF-8", "en_US.UTF-8", "C"):
             result = self._run("initdb", *common, f"--lc-ctype={character_type}", user=user, at=new)
-            if result is None:
-                break
-            if "invalid locale name" not in result:
+            if result is None or "invalid locale name" not in result:
                 break
         if result is not None:
             raise self._failure("could not be made", result)

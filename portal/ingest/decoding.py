@@ -237,9 +237,8 @@ def _character_score(character: str, encoding: str) -> float:  # noqa: PLR0911 -
         return 0.8
     if "\u4e00" <= character <= "\u9fff":
         return -1.0 if encoding in _KOREAN else 0.1
-    if (
-        "\u3041" <= character <= "\u30fe"
-    ):  # Kana exist in GB18030 and Big5 too, but not whole lines of them.
+    if "\u3041" <= character <= "\u30fe":
+        # GB18030 and Big5 have kana too, but text in them has no whole lines of these.
         return 1.0 if encoding in _JAPANESE else 0.3
     if "\uac00" <= character <= "\ud7a3":  # A third of what random UTF-16 decodes to.
         return 0.8 if encoding in _KOREAN else 0.3

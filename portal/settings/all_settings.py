@@ -46,13 +46,13 @@ _HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|[0-9a-f:]*:[0-9a-f:.]*")
 _SECRETS = ("KEY", "KEY_OLD", "PASSWORD", "URL", "TOKEN", "SECRET", "RECIPIENTS")
 
 
+_WITHOUT_PREFIX = {"database_url", "database_replica_url", "redis_url", "use_hybrid_search"}
+
+
 def environment_name(path: tuple[str, ...]) -> str:
-    top_level = {"database_url": "DATABASE_URL", "redis_url": "REDIS_URL"}
-    top_level["database_replica_url"] = "DATABASE_REPLICA_URL"
-    top_level["use_hybrid_search"] = "USE_HYBRID_SEARCH"
-    if len(path) == 1 and path[0] in top_level:
-        return top_level[path[0]]
-    return "PORTAL_" + "__".join(part.upper() for part in path)
+    """Return the variable of a setting, such as PORTAL_SEARCH__MAX_TOP_K."""
+    prefix = "" if len(path) == 1 and path[0] in _WITHOUT_PREFIX else "PORTAL_"
+    return prefix + "__".join(path).upper()
 
 
 class Settings(BaseSettings):

@@ -163,8 +163,7 @@ class Database:
             with portal_errors():
                 yield server
         except DatabaseUnavailable as error:
-            cause = error.__cause__
-            if self._replicas is not None and _is_lost(cause):
+            if self._replicas is not None and _is_lost(error.__cause__):
                 self._replicas.lose(server)
             raise
 
@@ -256,7 +255,7 @@ class Database:
 
 def _lacks_cores() -> bool:
     """Return whether, besides this thread, as many are ready to run as there are cores."""
-    # Now: the load of the last minute would still be high when the work has long ended.
+    # Read from the kernel: the average of the last minute stays high after the work has ended.
     try:
         with open(_LOAD, "rb", buffering=0) as file:  # noqa: PTH123 - each search asks
             running, _, _ = file.read().split()[3].partition(b"/")

@@ -6,13 +6,13 @@
     {"$or": [{"author.name": "Ada"}, {"tags": {"$contains": "draft"}}]}
     [{"field": "page_number", "operator": "gte", "value": 3}]
 
-Types are strict: a number is compared with numbers, text with text, true and false with those;
-what has another type, or is not there, fulfils no condition. Negations (`$ne`, `$nin`,
-`$not_contains`) hold where the condition that they negate does not, so by a
-chunk without that field too. Text is ordered by code points.
+Types are strict: numbers are compared with numbers, text with text, and booleans with booleans. A
+missing value, or one of another type, fulfils no condition. Negations (`$ne`, `$nin`,
+`$not_contains`) hold wherever the negated condition does not, so also without the field. Text is
+ordered by code points.
 
-A dot in a name leads into an object: `author.name`. Of a name with a dot in it, the path is
-written as objects, `{"a.b": …}` being `{"a": {"b": …}}`, or in a list as `"field": ["a.b"]`.
+A dot in a name leads into an object: `{"a.b": …}` is `{"a": {"b": …}}`. For a name that contains a
+dot, list the path: `"field": ["a.b"]`.
 """
 
 from __future__ import annotations
@@ -205,12 +205,9 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
 
 
 def _join(name: str, wanted: Any, nesting: int, above: Path | None) -> MetadataFilter:
-    if not isinstance(wanted, list) or not wanted:
-        raise InvalidInput(
-            reason=N_("“%(name)s” of a metadata filter takes a list of filters", name=name)
-        )
-    parts = [_from_object(one, nesting - 1, above) for one in wanted]
-    if not all(parts):
+    listed = wanted if isinstance(wanted, list) else []
+    parts = [_from_object(one, nesting - 1, above) for one in listed]
+    if not parts or not all(parts):
         raise InvalidInput(
             reason=N_("“%(name)s” of a metadata filter takes a list of filters", name=name)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from portal.domain.embedding import Vector
@@ -43,10 +43,8 @@ from portal.store.session import Database, Session
 _MAX_NAME_LENGTH = 512
 
 
-class Documents(Protocol):
-    """Return the document that a record's metadata names, None if the record is its own."""
-
-    def __call__(self, metadata: Mapping[str, Any], /) -> str | None: ...
+# Returns the document that a record's metadata names, None if the record is its own.
+DocumentOf = Callable[[Mapping[str, Any]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class Collections:
             self._write(collection_id, missing)
 
     def update(
-        self, collection_id: UUID, changes: Sequence[RecordChange], document_of: Documents
+        self, collection_id: UUID, changes: Sequence[RecordChange], document_of: DocumentOf
     ) -> None:
         """Change existing records, all or none; unknown ids are ignored."""
 
@@ -251,7 +249,7 @@ def _read(
     return reads.list_records(session, collection, wanted, Page())
 
 
-def _apply_change(record: StoredRecord, change: RecordChange, document_of: Documents) -> NewRecord:
+def _apply_change(record: StoredRecord, change: RecordChange, document_of: DocumentOf) -> NewRecord:
     metadata = record.metadata
     if change.metadata is not None:
         merged = metadata | dict(change.metadata)

@@ -226,8 +226,7 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
     try:
         moved.require_same(services, known, source, services.embedder)
         if source.dimensions != known.dimensions:
-            name, length = known.name, known.dimensions
-            raise _dimensions_conflict(name, length)
+            raise _dimensions_conflict(known.name, known.dimensions)
     except Conflict as error:
         # The portal stays with the model of its vectors.
         log.warning("configured_model_is_another", reason=error.params["reason"])

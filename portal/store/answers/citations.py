@@ -210,9 +210,8 @@ def _state(row: Any) -> SourceState:
     if row.deleted_at is not None:
         return SourceState.TRASHED
     if row.CitationRow.revision_id is None:
-        is_current = (
-            row.chunk_stands
-        )  # A chunk that a program added never changes until it is deleted.
+        # A chunk that a program added does not change until it is deleted.
+        is_current = row.chunk_stands
     else:
         # A new ingestion of the very same text does not change the citation.
         is_current = row.cited_sha256 == row.current_sha256

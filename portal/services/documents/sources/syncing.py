@@ -1,12 +1,13 @@
 """Synchronise folders with their sources, one run after the other in any worker.
 
-A run may end at any moment: each file is stored by itself, and the next run goes on from there.
+Each file is stored by itself, so the next run continues where one was interrupted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
@@ -129,7 +130,7 @@ class _Run:
     listed: list[ListedChange] = field(default_factory=list)
 
     def work(self, should_stop: Callable[[], bool]) -> bool:
-        """Take what is new or changed, then remove what is gone; return False if stopped."""
+        """Store new and changed files, then remove missing ones; return False if stopped."""
         self.present = {item.path for item in self.listing.items}
         self.present.update(path for path, _ in self.listing.refused)
         for item in self.listing.items:
@@ -158,8 +159,7 @@ class _Run:
         return any(path == one or path.startswith(f"{one}/") for one in self.listing.unreadable)
 
     def _attempt(self, path: str, action: Callable[[], Change | None]) -> None:
-        """Run what concerns one file. Its failure does not stop the others, unless it would be
-        theirs, too."""
+        """Run an action for one file. Only a failure that would affect all stops the run."""
         try:
             change = action()
         except (DatabaseUnavailable, StorageFull):
@@ -246,14 +246,13 @@ class _Run:
         return Change.CHANGED
 
     def _remove(self, path: str, known: KnownItem) -> Change | None:
-        was_there = known.document_id is not None
+        change = None
         if known.document_id is not None:
-            try:
+            with suppress(NotFound):
                 library.delete_document(self.services, self.owner, known.document_id)
-            except NotFound:
-                was_there = False
+                change = Change.REMOVED
         self._forget(path)
-        return Change.REMOVED if was_there else None
+        return change
 
     def _keep(self, item: SourceItem, document_id: UUID) -> None:
         with self.services.database.begin() as session:

@@ -1,4 +1,4 @@
-"""A PDF as its pages: in its document, beside a conversation, and each page for itself."""
+"""Show a PDF as its pages: in its document, beside a conversation, and page by page."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Marks:
     asked: tuple[tuple[str, str], ...] = ()
 
     def on(self, start: int, end: int) -> tuple[Span, ...]:
-        """Return those with a part between two positions."""
+        """Return the ranges that overlap `start` to `end`."""
         return tuple(mark for mark in self.spans if mark.start < end and start < mark.end)
 
 
@@ -156,8 +156,8 @@ def _send_picture(drawn: Picture, version: str) -> Response:
 
 
 def wants_pages(detail: DocumentDetail, focus: Focus) -> bool:
-    """Return whether the address asks for the pages of a document, or leaves it open and it has
-    some. Text that is not in the file, or no longer, is shown as text."""
+    """Return whether to show a document as pages: if the address asks for them, or for no view and
+    there are some. Words that are not in the current file are shown as text."""
     if not showing.has_pages(detail.summary.media_type):
         return False
     if detail.summary.status is not DocumentStatus.READY or focus.quoted is not None:
@@ -197,10 +197,7 @@ def pages_view(
 def frame(size: tuple[float, float]) -> tuple[int, int]:
     """Return width and height of the frame of a page, in points."""
     width, height = (max(1.0, side) for side in size)
-    return (
-        round(max(width, height / _MAX_RATIO)),
-        round(max(height, width / _MAX_RATIO)),
-    )
+    return round(max(width, height / _MAX_RATIO)), round(max(height, width / _MAX_RATIO))
 
 
 def _is_placed(pages: Sequence[ShownPage], marks: Marks) -> bool:
@@ -254,7 +251,7 @@ def _find_asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> M
         return _focus_marks(find_focus(library.get_document(services, user, document_id)))
     if number > len(shown.pages):
         return Marks()
-    # Not in the whole text: it is the page that counts, and what begins or ends beside it.
+    # Only in the page, and a little around it, for matches that cross its edges.
     place = shown.pages[number - 1]
     around = 2 * MAX_FIND_CHARACTERS
     start = max(0, place.start - around)

@@ -68,12 +68,6 @@ def test_only_a_bearer_header_hides_the_cookie(app, header, token):
         assert context.read_token(request) == token
 
 
-def test_a_password_that_a_proxy_asked_for_does_not_spare_the_form_token(app):
-    headers = {"Authorization": "Basic YWRhOnB3"}
-    answer = app.test_client().post("/preferences/theme", data={"theme": "dark"}, headers=headers)
-    assert answer.status_code == 403
-
-
 def test_the_session_cookie_of_forms_is_closed_to_scripts(app):
     cookie = app.test_client().get("/login").headers["Set-Cookie"]
     assert "HttpOnly" in cookie

@@ -133,33 +133,6 @@ def test_without_a_vector_store_words_and_lists_stay(
     assert listed.json["data"]["pagination"]["total"] == len(TEXTS) + 1
 
 
-def test_limits_are_those_of_the_seed(make_services: Callable[..., Services]) -> None:
-    limits = make_services(rate_limits={"enabled": True}).settings.rate_limits
-    assert (limits.search_semantic, limits.search_text, limits.search_hybrid) == (
-        "30 per minute", "60 per minute", "20 per minute"
-    )  # fmt: skip
-    assert (limits.list_chunks, limits.get_chunk, limits.search_similar) == (
-        "100 per minute", "200 per minute", "40 per minute"
-    )  # fmt: skip
-
-
-def test_hybrid_search_is_limited_a_user(
-    make_services: Callable[..., Services], portal: Portal
-) -> None:
-    client = create_app(make_services(rate_limits={"enabled": True})).test_client()
-    ann = portal.headers(portal.user("ann"))
-    body = {"query_text": ""}  # Refused, but counted by the limit.
-    statuses = [
-        client.post("/api/v1/search/hybrid", json=body, headers=ann).status_code for _ in range(21)
-    ]
-    assert statuses == [422] * 20 + [429]
-    late = client.post("/api/v1/search/hybrid", json=body, headers=ann)
-    assert late.json["success"] is False
-    assert int(late.headers["Retry-After"]) >= 1
-    other = client.post("/api/v1/search/hybrid", json=body, headers=portal.headers())
-    assert other.status_code == 422
-
-
 def test_highlighted_words_are_those_of_the_query(document: DocumentSummary, ask: Ask) -> None:
     for result in ask("text", query="annual leave", top_k=100)["results"]:
         marked = result["highlighted_content"].split("<mark>")[1:]

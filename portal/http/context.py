@@ -41,10 +41,10 @@ from portal.services import Services, audit
 from portal.services.people import tokens
 
 _LANGUAGES = ("zh-CN", "en")
-# Any Chinese that a browser names is better served by ours than by English.
+# All variants of Chinese get the Chinese interface.
 _CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "zh-Hant")
 
-# What only reads is news in a log when it fails.
+# Requests that only read are logged at level debug, unless they fail.
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _FIRST_ERROR = 400
 _FIRST_ERROR_OF_OURS = 500
@@ -145,7 +145,7 @@ def user() -> User:
 
 
 def caller() -> tuple[Services, User]:
-    """Return what use cases take first: the services and the signed-in user. Raises as `user`."""
+    """Return the first arguments of use cases: the services and the user. Raises as `user`."""
     return services(), user()
 
 
@@ -169,7 +169,7 @@ def session_user() -> User:
 
 
 def language() -> str:
-    """Return `zh-CN` or `en`: the account's, else the switch's, else what the browser prefers."""
+    """Return `zh-CN` or `en` by the account, else the cookie, else the browser's preference."""
     try:
         found = signed_in()
     except PortalError:
@@ -212,7 +212,7 @@ def _too_large() -> PortalError:
 
 
 def add_error_headers(response: AnyResponse, error: PortalError) -> None:
-    """Set what an error says to clients: when to retry, and how to sign in."""
+    """Set Retry-After and WWW-Authenticate."""
     if error.retry_after_s is not None:
         response.headers["Retry-After"] = str(error.retry_after_s)
     if error.challenge:
@@ -233,15 +233,15 @@ def retry_after_s(error: HTTPException) -> int:
 
 
 def bearer_token(from_request: Request) -> str | None:
-    """Return the token of a bearer header, or None. Other schemes are ignored: a proxy in front may
-    ask for a password, which browsers then send with every request."""
+    """Return the token of a bearer header, or None. Other schemes are ignored: browsers send the
+    password for a proxy with every request."""
     scheme, _, token = from_request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
 def read_token(from_request: Request) -> str | None:
-    """Return the token of a request. A bearer header counts alone: a request that could be forged
-    with the cookie must not borrow its exemption from CSRF checks."""
+    """Return the token of a request. A bearer header hides the cookie, because it exempts from CSRF
+    checks, without which requests with the cookie could be forged."""
     bearer = bearer_token(from_request)
     return cookies.get_cookie(cookies.SESSION, of=from_request) if bearer is None else bearer
 
@@ -289,7 +289,7 @@ def _require_sign_in() -> None:
         administrator()
     else:
         _require_scope(scope)
-    # From here on, who sent the request and what they may do is settled, by what is true now.
+    # The user was authenticated and authorised on the primary; the rest may read from a replica.
     is_reading = request.method in _SAFE_METHODS or marked.scope is Scope.READ
     if is_reading and not marked.writes:
         services().database.enter_reading()
@@ -321,7 +321,7 @@ def _path_without_secret() -> str:
 
 
 def _finish_request(response: Response) -> Response:
-    """Show the id, and log what was asked: the path alone, for the query string holds words."""
+    """Send the request's id, and log the path, without the query string, which has users' words."""
     response.headers.setdefault("X-Request-ID", request_id())
     is_news = request.method not in _SAFE_METHODS or response.status_code >= _FIRST_ERROR
     (log.info if is_news else log.debug)(

@@ -1,4 +1,4 @@
-"""Accounts: who has one, their names and passwords, and what an administrator may change."""
+"""Accounts: names, passwords, preferences, and changes by administrators."""
 
 from __future__ import annotations
 
@@ -105,8 +105,7 @@ def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
 
 
 def _warn_of_weak_password(services: Services, password: str) -> None:
-    """Log that PORTAL_ADMIN_PASSWORD is weak. It is the operator's choice, and no reason for a
-    portal not to start."""
+    """Log that PORTAL_ADMIN_PASSWORD is weak; the portal starts nevertheless."""
     try:
         passwords.check_password(services.settings, password, name=FIRST_ADMINISTRATOR)
     except PortalError as error:
@@ -147,10 +146,9 @@ def find_user(services: Services, name: str) -> User:
 def verify_password(
     services: Services, name: str, password: str, *, purpose: str = "sign_in"
 ) -> VerifiedUser:
-    """Return the user whom this name and password belong to. Raises WrongCredentials, after the
-    same time whether the name, the password or the account is what is wrong; PasswordSignInOff,
-    with any password, where sign-in goes through the provider only. `purpose` goes into the
-    audit log when it fails."""
+    """Return the user with this name and password. Raises WrongCredentials, in the same time for a
+    wrong name, a wrong password and a disabled account; PasswordSignInOff, whatever the password,
+    where sign-in goes through the provider only. `purpose` goes into the audit log on failure."""
     name, settings = normalise_name(name), services.settings.oidc
     check_own_sign_in(services, name)
     with services.database.begin() as session:
@@ -158,7 +156,7 @@ def verify_password(
     # PostgreSQL's lower() takes "admİn" for "admin", which limits would count as another name.
     if row is not None and fold_name(row.name) != fold_name(name):
         row = None
-    # An account without a password takes as long, so that nothing shows how its user signs in.
+    # Takes as long without a password, so that the time does not show how a user signs in.
     password_hash = row.password_hash if row else None
     is_match = _matches(password_hash or _dummy_hash(), password)
     if not is_match or row is None or row.disabled_at is not None:
@@ -182,8 +180,8 @@ def credentials_digest(row: UserRow) -> str:
 def record_failed_sign_in(
     services: Services, name: str, user: UserRow | None, *, purpose: str = "sign_in"
 ) -> None:
-    """Note a failed sign-in in the audit log and in the log, by a digest of the name that was
-    typed. `user` is the account of that name, if there is one."""
+    """Record a failed sign-in in the audit log and the log, by a digest of the typed name. `user`
+    is the account of that name, if any."""
     digest = audit.digest_name(services.secret_key, name)
     with services.database.begin() as session:
         audit.record(
@@ -205,8 +203,8 @@ def check_own_sign_in(services: Services, name: str) -> None:
 
 
 def may_use_password(settings: OidcSettings, name: str) -> bool:
-    """Return whether passwords count for this name; where sign-in goes through the provider only,
-    that is one administrator's."""
+    """Return whether this account may use a password. Where sign-in goes through the provider only,
+    that is the break-glass administrator alone."""
     return not settings.only or fold_name(name) == fold_name(settings.break_glass)
 
 
@@ -242,7 +240,7 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
 
 
 def set_language(services: Services, user: User, language: str | None) -> None:
-    """Keep the interface's language with the account; None asks the browser again."""
+    """Save the interface's language; None follows the browser."""
     if language is not None and language not in _LANGUAGES:
         raise InvalidInput(reason=N_("the language must be zh-CN or en"))
     with services.database.begin() as session:
@@ -252,7 +250,7 @@ def set_language(services: Services, user: User, language: str | None) -> None:
 
 
 def set_preferred_domain(services: Services, user: User, domain: str | None) -> None:
-    """Keep the domain whose documents this user's searches prefer; none prefers none. Raises
+    """Save the domain that the user's searches prefer; None for no preference. Raises
     InvalidInput."""
     domain = check_domain(domain)
     with services.database.begin() as session:
@@ -315,8 +313,8 @@ def disable(session: Session, row: UserRow, actor: User, *, disabled: bool) -> N
 
 
 def refuse_last_admin(session: Session, row: UserRow) -> None:
-    """Keep one administrator who can sign in. Of two requests that would each take one of the last
-    two away, the second is refused. Raises Conflict."""
+    """Raise Conflict for the last administrator who can sign in. Concurrent requests for the last
+    two are serialised by a lock."""
     is_active_admin = row.is_admin and row.disabled_at is None
     if is_active_admin and account_store.count_active_admins(session) <= 1:
         raise Conflict(reason=N_("this is the last administrator"))

@@ -1,4 +1,4 @@
-"""Changes of many documents: one statement changes them and notes how they were.
+"""Changes of many documents: one statement changes them and stores the old values.
 
 Rows are locked in the order of their ids, so that two such changes do not deadlock.
 """
@@ -96,7 +96,7 @@ def _target(
 def change(
     session: Session, user: User, target: BulkTarget, action: BulkAction, value: Any
 ) -> Changed:
-    """Change those of the target that the user may change, and are not so already."""
+    """Change the documents of the target that differ and that the user may change."""
     d = _DOCUMENTS.c
     chosen = _target(user, target, action, deleted=action is BulkAction.RESTORE)
     before: Any
@@ -148,7 +148,7 @@ def set_switches(
     """Switch documents on or off for the user; None goes back to the default."""
     s = _SWITCHES.c
     chosen = _target(user, target)
-    # All of these are written: joining what was written to them again would compare each with each.
+    # Counted here rather than from the written rows: joining both would compare each with each.
     changed = (
         select(chosen.c.id, cast(func.to_jsonb(s.enabled), JSONB).label("before"))
         .outerjoin(_SWITCHES, and_(s.document_id == chosen.c.id, s.user_id == user.id))
@@ -173,7 +173,7 @@ def set_switches(
 
 
 def _note(user: User, action: BulkAction, value: Any, changed: CTE) -> CTE:
-    """Return the part of a statement that notes a change, if there was one, and how it was."""
+    """Return the part of a statement that stores a change and the old values, if there was one."""
     after = {"value": None if value is None else value if value in {True, False} else str(value)}
     rows = select(
         literal(user.id),
@@ -234,8 +234,8 @@ def list_skipped(
     action: BulkAction | None = None,
     value: Any = None,
 ) -> tuple[tuple[SkippedRow, ...], int]:
-    """Return the first documents of a target that could not be changed, and their number. Those are
-    others' documents, what is in the trash still, and what has too many tags."""
+    """Return the first documents of a target that could not be changed, and their number: others'
+    documents, those still in the trash, and those with too many tags."""
     is_restoring = action is BulkAction.RESTORE
     chosen = _target(user, target, action, deleted=is_restoring)
     is_editable = chosen.c.can_edit
@@ -252,8 +252,8 @@ def list_skipped(
 
 def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[Any]:
     """Lock the documents of a target that the user may change. Return rows of `id`, `title`,
-    `file_id`, `is_being_read` and `is_held`: whether the file is that of the searched text, so that
-    no other document of the owner can have it."""
+    `file_id`, `is_being_read` and `is_held`: whether the searched text is of this file, so that no
+    other document of the owner can have it."""
     chosen = _target(user, target)
     ids = session.scalars(
         select(DocumentRow.id)
@@ -272,8 +272,7 @@ def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = F
 def count_gates(
     session: Session, user: User, target: BulkTarget, *, with_others: bool = False
 ) -> Counter[UUID | None]:
-    """Return how many shared documents that the user may move lie behind each gate; those that the
-    user only sees as well `with_others`."""
+    """Count by gate the shared documents that the user may move; `with_others` all visible ones."""
     rows = session.execute(
         matching(user, target.filters, ids=target.ids)
         .where(DocumentRow.visibility == Visibility.SHARED.value)
@@ -287,14 +286,14 @@ def count_gates(
 
 # --- undo -----------------------------------------------------------------------------------------
 
-# What is set, and the condition that no later change came between.
+# The assignment, and the condition that there was no later change.
 _UNDO = {
     BulkAction.MOVE: (
         f"""folder_id = (
             SELECT f.id FROM folders f WHERE f.id = CAST(b.value AS uuid)
               AND {OPEN_FOLDER.format("f")}
         )""",
-        # Without its folder a document moves out of all, but never out of a gate.
+        # If the folder is gone the document moves out of folders, but never out of a gate.
         f"""d.folder_id IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS uuid)
             AND (d.gate_id IS NULL OR b.value IS NULL OR EXISTS (
                 SELECT FROM folders f
@@ -318,7 +317,7 @@ _UNDO = {
     ),
     BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
 }
-# A keeper takes back what the keeper moved out.
+# Keepers may undo their moves out of a folder.
 _WAS_KEPT = f"""OR d.visibility = 'shared' AND EXISTS (
     SELECT FROM folders f WHERE f.id = CAST(b.value AS uuid) AND {KEEPS.format("f")}
 )"""
@@ -362,8 +361,8 @@ def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow 
 
 
 def undo(session: Session, user: User, change: BulkChangeRow) -> int:
-    """Undo a change where the user may still change the documents, and forget it. Return the number
-    of documents."""
+    """Undo a change of the documents that the user may still change, and delete it. Return their
+    number."""
     action, binds = BulkAction(change.action), {"change_id": change.id}
     if action is BulkAction.SWITCH:
         count = sum(session.execute(one, binds).rowcount for one in _UNDO_SWITCHES)  # type: ignore[attr-defined]

@@ -49,14 +49,14 @@ class ConversationRow(Base):
     id: Mapped[UuidKey]
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     title: Mapped[str] = mapped_column(Text, server_default=text("''"))
-    # What it asks about (`portal.domain.documents.selection.AskScope`); null is everything.
+    # An AskScope (`portal.domain.documents.selection`); null is everything.
     scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # Written by triggers: the transaction that last changed its switches or its scope.
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[CreatedAt]
     updated_at: Mapped[CreatedAt]
     pinned_at: Mapped[datetime | None]
-    # Hidden from then on, and erased a while later.
+    # Hidden since then, and erased after an hour.
     deleted_at: Mapped[datetime | None]
 
     __table_args__ = (
@@ -71,7 +71,7 @@ class ConversationRow(Base):
 
 
 class ConversationReaderRow(Base):
-    """A user whom the owner of a conversation shows it to."""
+    """A user with whom a conversation is shared."""
 
     __tablename__ = "conversation_readers"
 
@@ -111,13 +111,13 @@ class MessageRow(Base):
         ForeignKey("conversations.id", ondelete="CASCADE")
     )
     role: Mapped[str] = mapped_column(Text)
-    # Question and answer are written in one transaction, which the clock does not tell apart.
+    # Question and answer are written in one transaction, and so at the same time.
     position: Mapped[int] = mapped_column(BigInteger, Identity(always=True))
     content: Mapped[str] = mapped_column(Text)
     status: Mapped[str] = mapped_column(Text, server_default=text("'done'"))
-    # What the answer was made from: selection hash, models, chunks.
+    # The input of the answer: selection hash, models, chunks.
     retrieval: Mapped[JsonObject]
-    # What a question is about, as the scope of a conversation; null is all that this reads.
+    # Narrows this question as the scope of a conversation does; null is all of that.
     scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # Of each sentence: [start, end, markers, is supported, likeness].
     support: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
@@ -125,9 +125,9 @@ class MessageRow(Base):
     # Why an answer was not useful.
     feedback_reason: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[CreatedAt]
-    # While an answer is written this moves on; where it stands still, its process has ended.
+    # Updated while an answer is written. If it is old, the process has ended.
     updated_at: Mapped[CreatedAt]
-    # Asked or answered again: hidden, kept for its feedback.
+    # Replaced by an edit or a retry: hidden, but kept for its feedback.
     superseded_at: Mapped[datetime | None]
 
     __table_args__ = (
@@ -148,8 +148,7 @@ class MessageRow(Base):
 
 
 class CitationRow(Base):
-    """A quotation as it stood when it was made. Title and quote are kept here, so that it still
-    says what was cited after its document is gone."""
+    """A quotation. Title and quote are copies, which stay when the document is gone."""
 
     __tablename__ = "citations"
 
@@ -162,7 +161,7 @@ class CitationRow(Base):
     revision_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("document_revisions.id", ondelete="SET NULL"), index=True
     )
-    # The chunk may be replaced by a newer ingestion; the range in the revision is what counts.
+    # A newer ingestion may replace the chunk; the range in the revision stays valid.
     chunk_id: Mapped[UUID | None]
     title: Mapped[str] = mapped_column(Text)
     char_start: Mapped[int]
@@ -193,7 +192,7 @@ class NotificationRow(Base):
     batch_id: Mapped[UUID] = mapped_column(server_default=func.gen_random_uuid())
     payload: Mapped[JsonObject]
     created_at: Mapped[CreatedAt]
-    # When a page was given it to show, which one page is.
+    # When a page fetched it to show it; no other page gets it.
     delivered_at: Mapped[datetime | None]
     read_at: Mapped[datetime | None]
 
@@ -237,7 +236,7 @@ class ChatSetupRow(Base):
 
 
 class EvaluationQuestionRow(Base):
-    """A question managed by administrators to measure answers with. It goes with its answer."""
+    """A question with which administrators measure answers. Deleted with its answer."""
 
     __tablename__ = "evaluation_questions"
 
@@ -245,7 +244,7 @@ class EvaluationQuestionRow(Base):
         ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True
     )
     question: Mapped[str] = mapped_column(Text)
-    # What an answer must contain; empty where the documents do not say.
+    # What an answer must contain; empty if the documents have no answer.
     gold: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     created_at: Mapped[CreatedAt]
 

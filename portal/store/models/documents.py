@@ -47,15 +47,15 @@ class CollectionRow(Base):
 
 
 class StoredFileRow(Base):
-    """An original as uploaded. It lives in the database, so that a backup is whole and several
-    machines see the same files."""
+    """An uploaded file. Stored in the database, so that backups include it and all machines see
+    it."""
 
     __tablename__ = "stored_files"
 
     id: Mapped[UuidKey]
     sha256: Mapped[str] = mapped_column(Text, index=True)
     size_bytes: Mapped[int] = mapped_column(BigInteger)
-    # Unknown of files that older code stored: they are called as their document is.
+    # Null for the oldest files, which have the name of their document.
     file_name: Mapped[str | None] = mapped_column(Text)
     media_type: Mapped[str | None] = mapped_column(Text)
     uploaded_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
@@ -75,7 +75,7 @@ class StoredFilePartRow(Base):
 
 
 class FolderRow(Base):
-    """A place for documents; shown to all if it is shared, else to its owner or its members."""
+    """A place for documents, visible to all if shared, else to its owner or its members."""
 
     __tablename__ = "folders"
 
@@ -156,7 +156,7 @@ class SourceItemRow(Base):
 
 
 class SourceHostRow(Base):
-    """A host that sources are read from, and when it may be asked again."""
+    """A host that sources are read from, and when the next request may be sent."""
 
     __tablename__ = "source_hosts"
 
@@ -165,7 +165,7 @@ class SourceHostRow(Base):
 
 
 class FolderSwitchRow(Base):
-    """A switch of a folder, of a user or in one conversation, for all that lies below it."""
+    """A switch of a folder and everything below it, of a user or in one conversation."""
 
     __tablename__ = "folder_switches"
 
@@ -189,8 +189,8 @@ class FolderSwitchRow(Base):
 
 
 class FolderStateRow(Base):
-    """What the nearest switch at or above a folder says; triggers write it. `source_id` is the
-    folder with that switch. The owner is a user or a conversation."""
+    """The nearest switch at or above a folder, written by triggers. `source_id` is the folder with
+    that switch. The owner is a user or a conversation."""
 
     __tablename__ = "folder_states"
     __table_args__ = (
@@ -215,7 +215,7 @@ class DocumentRow(Base):
     folder_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("folders.id", ondelete="SET NULL"), index=True
     )
-    # Written by triggers: that of the folder.
+    # Written by triggers: the gate of the folder.
     gate_id: Mapped[UUID | None]
     title: Mapped[str] = mapped_column(Text)
     file_name: Mapped[str] = mapped_column(Text)
@@ -231,7 +231,7 @@ class DocumentRow(Base):
     current_job_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("jobs.id", ondelete="SET NULL", use_alter=True)
     )
-    # Written by a trigger whenever current_job_id is: what plans of searches are chosen by.
+    # Written by a trigger with current_job_id. Plans of searches are chosen by it.
     chunk_count: Mapped[int] = mapped_column(server_default=text("0"))
     created_at: Mapped[CreatedAt]
     updated_at: Mapped[CreatedAt]
@@ -244,7 +244,7 @@ class DocumentRow(Base):
             "status IN ('queued', 'processing', 'ready', 'failed')", name="status_known"
         ),
         CheckConstraint("purged_at IS NULL OR deleted_at IS NOT NULL", name="purged_is_deleted"),
-        # With all that decides who sees a document: lists are counted by the index alone.
+        # Includes what decides who sees a document, so that lists are counted from the index.
         Index(
             "ix_documents_listed",
             *("collection_id", "created_at", "id"),
@@ -267,8 +267,8 @@ class DocumentRow(Base):
 
 
 class BulkChangeRow(Base):
-    """A change of many documents, kept for a while to undo it: the value that was set, and those
-    before it by document."""
+    """A change of many documents that can be undone: the new value, and the old one of each
+    document."""
 
     __tablename__ = "bulk_changes"
 
@@ -281,7 +281,7 @@ class BulkChangeRow(Base):
 
 
 class DocumentRevisionRow(Base):
-    """Text taken out of one file: never changed, so that what cites it stays true."""
+    """The text of one file. It never changes, so that citations stay valid."""
 
     __tablename__ = "document_revisions"
 
@@ -302,10 +302,10 @@ class DocumentRevisionRow(Base):
     # Tables, list items and the like, as `Block.as_json` of `portal.domain.documents.structure`
     # writes them.
     blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
-    # Of the reader that made the text: what older ones read is read again in the background.
+    # The reader that made the text. Texts of older readers are read again in the background.
     reader_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     warnings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
-    # Against the text that was searched before it; unknown of the first, and of too long ones.
+    # Compared with the previous searchable text; null for the first, and for very long texts.
     characters_added: Mapped[int | None]
     characters_removed: Mapped[int | None]
     created_at: Mapped[CreatedAt]
@@ -332,13 +332,13 @@ class JobRow(Base):
     stage: Mapped[str | None] = mapped_column(Text)
     done_count: Mapped[int] = mapped_column(server_default=text("0"))
     total_count: Mapped[int] = mapped_column(server_default=text("0"))
-    # Of all that are queued the lowest turn comes first (portal.store.documents.ingestion.queue).
+    # The queued job with the lowest turn is next (portal.store.documents.ingestion.queue).
     turn: Mapped[int] = mapped_column(server_default=text("0"))
-    # Also tells apart who works on it: a worker that was taken for dead has a lower one.
+    # Also identifies the attempt: a worker that was taken for dead has a lower number.
     attempts: Mapped[int] = mapped_column(server_default=text("0"))
-    # Attempts that ended with an error which may pass.
+    # Attempts that ended with a temporary error.
     failed_attempts: Mapped[int] = mapped_column(server_default=text("0"))
-    # Attempts in a row whose process died without having brought anything further.
+    # Consecutive attempts whose process died without progress.
     deaths: Mapped[int] = mapped_column(server_default=text("0"))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     config: Mapped[JsonObject]

@@ -1,4 +1,4 @@
-"""Downloads for one run of a source: polite to hosts, and within limits whatever they send."""
+"""Downloads for one run of a source, with limits per host and by its robots.txt."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _TOO_BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server said of a page, to ask whether it has changed since."""
+    """The validators of a page, for a conditional request."""
 
     etag: str = ""
     last_modified: str = ""
@@ -70,7 +70,7 @@ class Download:
 
 
 class Downloader:
-    """Gets pages one after the other. What it refuses is said by PageUnavailable."""
+    """Loads pages one after the other. Raises PageUnavailable for those that it refuses."""
 
     def __init__(self, context: SourceContext, *, resolve: Resolver | None = None) -> None:
         self._context = context
@@ -94,9 +94,8 @@ class Downloader:
     def get(
         self, address: str, known: Validators = Validators(), *, max_bytes: int | None = None
     ) -> Iterator[Download | None]:
-        """Get a page; yield None if it has not changed since `known`. Redirects are followed where
-        the page itself could be got. Raises PageUnavailable, and PageGone where the server says
-        that it was deleted permanently."""
+        """Load a page; yield None if it has not changed since `known`. Redirects are followed to
+        allowed addresses. Raises PageUnavailable, and PageGone for status 410."""
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as stream:
             url = check_url(self._settings, address)
             headers = _conditions(known)
@@ -140,7 +139,7 @@ class Downloader:
     def _request(
         self, url: httpx.URL, headers: Mapping[str, str], delay_s: float
     ) -> Iterator[httpcore.Response]:
-        """Request an address when it is the host's turn, and read what it sends within limits."""
+        """Request an address when it is the host's turn, within the limits of the host."""
         host = url.host
         self._check_limits(host)
         self._wait(self._context.take_turn(host, delay_s))
@@ -303,8 +302,8 @@ def _header(response: httpcore.Response, name: str) -> str:
 
 
 def _certificate_reason(error: Exception) -> Message | None:
-    """Return why a certificate was refused, if it was that."""
-    # The pool drops the cause of an error; it is its argument, too.
+    """Return why a certificate was refused; None for other errors."""
+    # The pool does not chain its errors; the cause is their first argument.
     (cause, *_) = error.args or (None,)
     if not isinstance(cause, ssl.SSLCertVerificationError):
         return None

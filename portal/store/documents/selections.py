@@ -42,7 +42,7 @@ _SEEN = f"""
     FROM documents d {SELECTION_JOINS}
     WHERE d.collection_id = (SELECT id FROM collections WHERE name = 'portal') AND {VISIBLE_WHERE}
 """
-# The key ends in the id, since titles need not differ.
+# Ends in the id, since titles are not unique.
 _ORDER = "lower(d.title), d.id"
 _FOLDERS = ", ".join(
     f"""{name}.enabled AS {name}, {name}.source_id AS {name}_id, (
@@ -51,7 +51,7 @@ _FOLDERS = ", ".join(
     ) AS {name}_name"""
     for name in ("folder_default", "folder_override")
 )
-# What lies in a folder that the user may not see lies in none for that user.
+# Documents in a folder that the user may not see are at the top for that user.
 _AT_THE_TOP = f"""AND (d.folder_id IS NULL OR d.folder_id = ANY(ARRAY(
     SELECT f.id FROM folders f WHERE {VISIBLE_FOLDER.format("f")} IS NOT TRUE
 )))"""
@@ -62,9 +62,9 @@ _COLUMNS = f"""
 _SWITCHES = f"SELECT {_COLUMNS} {_SEEN}"
 _ONE = text(f"{_SWITCHES} AND d.id = :document_id")
 _SOME = text(f"{_SWITCHES} AND d.id = ANY(:ids)")
-# What could not be read is not searched, whatever its switches say.
+# Documents that could not be read are never searched.
 _READABLE = "AND (d.status <> 'failed' OR d.current_job_id IS NOT NULL)"
-# Ordered by id, which is the same order as that of their hexadecimal text.
+# The order of ids is that of their hexadecimal text.
 _HASH = """
     encode(sha256(convert_to(COALESCE(
         string_agg(CAST(d.id AS text), E'\\n' ORDER BY d.id) FILTER (WHERE {enabled}),
@@ -86,19 +86,19 @@ def list_switches(
 ) -> SelectionPage:
     """Return documents visible to the user with their switches, by title.
 
-    Outside a conversation only the user's own switches count. `in_panel` leaves out what could not
-    be read and, without `contains`, what does not lie right in the folder, or in none. Only
-    documents in the scope are listed. Raises MalformedRequest on a bad cursor.
+    Outside a conversation only the user's own switches count. `in_panel` leaves out unreadable
+    documents and, without `contains`, those outside of the folder, None for the top. Only documents
+    in the scope are listed. Raises MalformedRequest on a bad cursor.
     """
     binds = selection_binds(user, conversation_id) | {"limit": limit + 1, "folder_id": folder_id}
     enabled_count, total_count = count(session, user, conversation_id, is_readable=in_panel)
     if contains:
-        binds["pattern"] = f"%{_literal(contains)}%"
+        binds["contains"] = contains
     if cursor:
         binds["after_key"], binds["after_id"] = read_text_cursor(cursor)
     conditions = scope_conditions(scope, binds) + ([_READABLE] if in_panel else [])
     if contains:
-        conditions.append("AND d.title ILIKE :pattern")
+        conditions.append("AND strpos(lower(d.title), lower(:contains)) > 0")
     elif in_panel:
         conditions.append("AND d.folder_id = :folder_id" if folder_id else _AT_THE_TOP)
     if cursor:
@@ -113,11 +113,6 @@ def list_switches(
         total_count=total_count,
         next_cursor=make_text_cursor(last.sort_key, last.id) if last is not None else None,
     )
-
-
-def _literal(words: str) -> str:
-    """Escape LIKE wildcards in a search text."""
-    return words.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
 
 
 def _to_switch(row: Any) -> DocumentSwitch:
@@ -172,8 +167,8 @@ def count(
     is_readable: bool = False,
     scope: AskScope | None = None,
 ) -> tuple[int, int]:
-    """Return the number of enabled documents in the scope, and of all that the user may see.
-    `is_readable` leaves out what could not be read."""
+    """Count the enabled documents in the scope, and all that the user may see. `is_readable` leaves
+    out those that could not be read."""
     enabled, binds = _enabled_in(user, conversation_id, scope)
     statement = f"SELECT count(*) FILTER (WHERE {enabled}), count(*) {_SEEN}"
     row = session.execute(text(f"{statement} {_READABLE if is_readable else ''}"), binds).one()
@@ -183,7 +178,7 @@ def count(
 def _enabled_in(
     user: User, conversation_id: UUID | None, scope: AskScope | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the condition of what is enabled in a scope, with its binds."""
+    """Return the condition that a document is enabled and in the scope, with its binds."""
     binds = selection_binds(user, conversation_id)
     return " ".join([ENABLED, *scope_conditions(scope, binds)]), binds
 
@@ -225,7 +220,7 @@ _FOLDER_SWITCHES = f"""
     WHERE {VISIBLE_FOLDER.format("d")}
 """
 _FOLDERS_IN = "parent.id IS NOT DISTINCT FROM :parent_id"
-_FOLDERS_NAMED = "d.name ILIKE :pattern"
+_FOLDERS_NAMED = "strpos(lower(d.name), lower(:contains)) > 0"
 _ONE_FOLDER = "d.id = :folder_id"
 _FOLDER_ORDER = "ORDER BY lower(d.name), d.id LIMIT :limit"
 
@@ -239,11 +234,11 @@ def list_folder_switches(
     contains: str = "",
     limit: int = MAX_LISTED,
 ) -> tuple[FolderSwitch, ...]:
-    """Return the folders right below one, None for the top, by name; or, with `contains`, all with
-    this in their names."""
+    """Return the children of a folder, None for the top, by name; or, with `contains`, all folders
+    with this in their names."""
     binds = selection_binds(user, conversation_id) | {"limit": limit}
     if contains:
-        which, binds["pattern"] = _FOLDERS_NAMED, f"%{_literal(contains)}%"
+        which, binds["contains"] = _FOLDERS_NAMED, contains
     else:
         which, binds["parent_id"] = _FOLDERS_IN, parent_id
     statement = text(f"{_FOLDER_SWITCHES} AND {which} {_FOLDER_ORDER}")

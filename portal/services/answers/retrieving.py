@@ -35,22 +35,19 @@ from portal.store.documents.selections import Snapshot
 from portal.store.embedding_models import registry
 from portal.text.language import detect_language
 
-# Chunks that quotations are looked for in, unless an administrator sets a number, and those in the
-# other language.
+# Chunks to quote from, unless an administrator sets a number, and those in the other language.
 QUOTED_FROM, _ACROSS = 12, 16
-
-_Result = TypeVar("_Result")
-
-
 # Retries when documents change between the search and the reading of chunks: a new version of a
 # document has other chunks.
 _MAX_RETRIES = 3
-# Replaces an answer that cites documents which are disabled by now: turns still alternate, and the
-# model knows that there was an answer.
+# In place of an answer that cites documents which are now disabled, so that turns still alternate.
 _WITHHELD = {
     "zh": "（此处的回答所依据的文档现已不在可用范围内，内容略去。）",
     "en": "(This answer is left out: it rests on documents that do not count any more.)",
 }
+
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +65,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """Chunks that count, best first, numbered from 1; the turns before the question with the
-    documents that they cite; and the enabled set when all was read. With `reply` nothing was
-    searched, with `is_outline` the chunks are those of one document."""
+    """The input of an answer: chunks, best first and numbered from 1; the turns before the question
+    with the documents that they cite; and the enabled set at that moment. With `reply` nothing was
+    searched; with `is_outline` the chunks are those of one document."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -90,8 +87,8 @@ def ask_in(
     services: Services, user: User, conversation_id: UUID, question: str, before: int | None,
     *, scope: AskScope | None = None,
 ) -> Asked:  # fmt: skip
-    """Return the question with the language of its answer: its own, else that of the questions
-    before."""
+    """Return the question with the language of its answer: its own, else that of earlier
+    questions."""
     language = detect_language(question)
     if language == "other":
         with services.database.begin() as session:
@@ -155,7 +152,7 @@ def retry_until_complete(read: Callable[[], tuple[_Result, bool]]) -> _Result:
 def _search_and_read(
     services: Services, asked: Asked, queries: Sequence[str], *, outlined: Sequence[UUID] = ()
 ) -> tuple[Retrieved, bool]:
-    """Return what is found for the queries, or to outline, and whether all of it still existed."""
+    """Return the chunks found, or those to outline, and whether all of them still existed."""
     # The first query is recorded as the query.
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
@@ -267,8 +264,8 @@ def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
 
 def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
     """Merge hits, each chunk once."""
-    # One search keeps its order; several are ordered by confidence, the only score that is
-    # comparable between them, then by rank.
+    # Several searches are ordered by confidence, the only score that is comparable between them,
+    # then by rank.
     if len(lists) <= 1:
         return [hit for hits in lists for hit in hits]
     best: dict[UUID, SearchHit] = {}

@@ -236,22 +236,23 @@ def change_document(
 
 
 def _refuse_keepers(user: User, document: DocumentRow) -> None:
-    """Raise Forbidden for keepers of a folder, who neither hide nor purge others' documents."""
+    """Raise Forbidden unless the user is the owner or an administrator: keepers of a folder neither
+    hide nor purge others' documents."""
     if not (user.is_admin or document.owner_id == user.id):
         raise Forbidden
 
 
 def delete_document(services: Services, user: User, document_id: UUID) -> None:
-    """Move a document to the trash: it is gone from lists and search when this returns. Both leave
-    out what is deleted (`store/documents/selection`). Raises NotFound."""
+    """Move a document to the trash, and so out of lists and searches. Raises NotFound,
+    Forbidden."""
     with services.database.begin() as session:
         find_editable(session, user, document_id, deleted=False)
         document_store.set_deleted(session, document_id, deleted=True)
 
 
 def restore_document(services: Services, user: User, document_id: UUID) -> None:
-    """Restore a document from the trash, unchanged. Raises NotFound, and UploadedAgain if its owner
-    has uploaded the same file, or that of a pending version, since then: it would exist twice."""
+    """Restore a document from the trash. Raises NotFound, and UploadedAgain if its owner has
+    uploaded its file, or that of its pending version, again."""
     with shared_words.sharing(services) as session:
         document = find_editable(session, user, document_id, deleted=True)
         _refuse_duplicate(session, document)

@@ -1,4 +1,4 @@
-"""Sessions: start one for a user who proved who they are, and end it."""
+"""Start, list and end sessions and personal tokens."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _note_device(session: Session, user: UserRow, digest: bytes, client: Client)
 
 
 def _device_digest(client: Client) -> bytes:
-    """Return what a device is known by: a browser's own secret, else program and address."""
+    """Return a digest of what identifies a device: a browser's secret, else program and address."""
     parts = (
         ("browser", client.browser_id)
         if client.browser_id
@@ -163,7 +163,7 @@ def confirm_password(services: Services, signed_in: SignedIn, password: str) -> 
 
 
 def renew_authentication(services: Services, signed_in: SignedIn, *, method: SignInMethod) -> None:
-    """Note that the user of a session has just proved again who they are, by `method`."""
+    """Record that the user of a session has just authenticated again by `method`."""
     if signed_in.session is None:
         raise NeedsSession
     methods = dict.fromkeys((*signed_in.session.methods, method))
@@ -272,7 +272,7 @@ def create_personal_token(
     if Scope.ADMIN in scopes and not user.is_admin:
         raise Forbidden
     with services.database.begin() as session:
-        # Locked, so that of two tokens made at once both are counted.
+        # Locked, so that tokens that are created at once are all counted.
         account_store.lock_user(session, user.id)
         if len(token_store.list_personal_tokens(session, user.id)) >= MAX_PERSONAL_TOKENS:
             raise TooManyTokens(limit=MAX_PERSONAL_TOKENS)

@@ -1,4 +1,4 @@
-"""Signed tokens: making them, reading them, and ending them."""
+"""Issue, verify and end signed tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from portal.store.people import tokens as token_store
 from portal.store.people.tokens import LiveToken
 from portal.store.session import Session
 
-# The only algorithm that is made, and accepted of our own tokens.
+# The only algorithm of our own tokens.
 ALGORITHM = "HS256"
 _REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp", "jti", "typ"]
 

@@ -51,7 +51,7 @@ def create_folder(
     visibility: FolderVisibility | None = None,
 ) -> UUID:
     """Create a folder and return its id; one in a private folder is private by default. Raises
-    NotFound for the parent, InvalidInput, NameTaken, Conflict when it would lie too deep."""
+    NotFound for the parent, InvalidInput, NameTaken, Conflict when it would be too deep."""
     name, description = _check_name(name), check_description(description)
     with services.database.begin() as session:
         folder_store.lock_tree(session)
@@ -98,8 +98,8 @@ def change_folder(
 
 
 def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID | None) -> None:
-    """Move a folder with all below it into another, or to the top with None. Raises NotFound,
-    Forbidden, NameTaken, Conflict when it would lie in itself or too deep."""
+    """Move a folder with its contents into another, or to the top with None. Raises NotFound,
+    Forbidden, NameTaken, Conflict when it would be in itself or too deep."""
     with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
         folder = _find_editable(session, user, folder_id)
@@ -142,7 +142,7 @@ def move_document(
 ) -> None:
     """Move a document into a folder, or out of folders with None. Raises NotFound, Forbidden."""
     with shared_words.sharing(services) as session:
-        # Found after it is held: who may see it can change until then.
+        # Checked once it is locked, since its members may change until then.
         folder_store.hold(session, folder_id)
         document = find_editable(session, user, document_id, deleted=False)
         find_open_for(session, user, folder_id)
@@ -156,8 +156,8 @@ def find_place(
     names: Sequence[str],
     visibility: Visibility,
 ) -> UUID | None:
-    """Return the folder at a path below another, created as far as it is missing. Folders below the
-    depth limit are left out, and names are made fit. Raises NotFound."""
+    """Return the folder at a path below another, created where missing. Ends at the depth limit,
+    and cleans names. Raises NotFound."""
     find_open_for(session, user, folder_id)
     fit = (one_line(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
     names = list(filter(None, fit))
@@ -167,7 +167,7 @@ def find_place(
     row = folder_store.get_row(session, folder_id) if folder_id else None
     wanted = FolderVisibility(visibility)
     if row is not None and row.visibility == Visibility.PRIVATE:
-        # The names below a private folder are no more for all than its own.
+        # Names of folders below a private one are private, too.
         wanted = FolderVisibility.PRIVATE
     for name in names[: MAX_DEPTH - depth]:
         owner_id = _owner_below(session, user, folder_id, wanted)
@@ -187,8 +187,8 @@ def find_place(
 
 
 def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folder | None:
-    """Return the folder that a user adds to, None outside of folders. Raises NotFound, Forbidden.
-    The folder is held as it is until the transaction ends."""
+    """Return the folder that a user adds to, None for the top, locked until the transaction ends.
+    Raises NotFound, Forbidden."""
     if folder_id is None:
         return None
     folder_store.hold(session, folder_id)
@@ -205,8 +205,8 @@ def _require(is_allowed: bool) -> None:
 def _owner_below(
     session: Session, user: User, parent_id: UUID | None, visibility: FolderVisibility
 ) -> UUID | None:
-    """Return the owner of a new folder: what administrators make in the private folder of another
-    user belongs to that user, who could not see it otherwise."""
+    """Return the owner of a new folder: the user or, in the private folder of another user, that
+    one, who could not see it otherwise."""
     parent = folder_store.get_row(session, parent_id) if parent_id else None
     is_inside = parent is not None and parent.visibility == visibility == FolderVisibility.PRIVATE
     return parent.owner_id if parent is not None and is_inside else user.id
@@ -242,7 +242,7 @@ def _find_editable(session: Session, user: User, folder_id: UUID) -> Folder:
 
 
 def _refuse_taken(session: Session, user: User, row: FolderRow, parent_id: UUID | None) -> None:
-    """Raise NameTaken if another folder has the name of this one at a place."""
+    """Raise NameTaken if another folder in that parent has the same name."""
     taken = folder_store.find_named(
         session, user, parent_id, row.name,
         visibility=row.visibility, owner_id=row.owner_id, other_than=row.id,

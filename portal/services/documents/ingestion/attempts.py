@@ -11,8 +11,8 @@
 A document that has searchable text from an earlier job stays ready throughout; only the job
 records the outcome.
 
-Every write of an attempt checks its number. A worker that only seemed dead, and whose job another
-worker has taken over, can therefore no longer change anything.
+Every write of an attempt checks its number, so that a worker that was taken for dead cannot change
+a job that another worker has taken over.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
 
 
 def _forget_upgrade(session: Session, document: DocumentRow) -> None:
-    """Restore a document to its state before its file was read again, and do not retry."""
+    """Restore a document to its state before its file was read again. It is not read again."""
     current = revisions.find_current(session, document.id)
     if current is not None:
         version = FORMATS[MediaType(document.media_type)].reader_version

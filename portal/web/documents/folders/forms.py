@@ -56,7 +56,8 @@ class TreeRow:
 
 
 def tree_values(opened: OpenedFolder | None) -> dict[str, Any]:
-    """Return the tree as far as it is open: the top, and what lies along the path to a folder."""
+    """Return the rows of the tree: the top level, and the children of the folders on the path to
+    the opened one."""
     path = [*(one.id for one in opened.above), opened.folder.id] if opened else []
     found = folders.list_children(*context.caller(), [None, *path])
     by_parent: dict[UUID | None, list[Folder]] = {}

@@ -1,4 +1,4 @@
-"""Search chunks: by meaning, by words, by both, and what is like a passage."""
+"""Search chunks by meaning, by words or by both, and find similar ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ blueprint = ApiBlueprint(
     tag={"name": "Chunk search", "description": "Passages by meaning, by keywords, or by both."},
 )
 
-# Of fewer letters every other is a likely spelling. Chinese words have two.
+# Anything is a likely spelling of fewer letters. Chinese words have two.
 _MIN_FUZZY_LENGTH = 3
 _NOT_SEARCHED = FoundChunks(items=(), degraded=(BatchTimedOut.code,))
 _METHODS: dict[Fusion, Literal["weighted_sum", "rrf"]] = {
@@ -44,9 +44,9 @@ _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 
 
 @blueprint.post("/semantic", errors=(404,))
-# A vector of the maximum length, each number written out.
 @context.reads
 @limited("search_semantic")
+# Room for a vector of the maximum length, each number written out.
 @accepts(max_kb=512, max_values=20_000)
 def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse:
     """Search passages by meaning.

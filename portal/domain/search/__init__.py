@@ -18,8 +18,8 @@ NEAREST_COMPARED = 31
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """Documents that a search is limited to: of this kind, owner, tag, domain, folder (or below),
-    or added in the last days."""
+    """The facets that limit a search: folder (and below), tag, type, owner, domain, and age in
+    days."""
 
     folder_id: UUID | None = None
     tag: str | None = None
@@ -31,7 +31,7 @@ class Facets:
 
 @dataclass(frozen=True, slots=True)
 class FacetCount:
-    """How many documents have a value of a facet; `label` is for values that are ids."""
+    """The number of documents with a value of a facet; `label` names values that are ids."""
 
     facet: str
     value: str
@@ -60,8 +60,8 @@ class Normalisation(StrEnum):
 
 
 class Unit(StrEnum):
-    """The unit of which a search shows only the best chunk: nearly the same text, a document, or
-    none."""
+    """The unit of which a search shows the best chunk only: near-identical text, a document, or
+    each chunk."""
 
     TEXT = "text"
     DOCUMENT = "document"
@@ -121,16 +121,16 @@ class SearchRequest:
     `threshold` cuts the score in keyword mode, the confidence otherwise; keyword hits fill up if
     too few chunks reach it. Without `operators` the query is plain text. `content_type` keeps
     chunks of that type only, by the document's file or by their own metadata; `language` ("zh",
-    "en" or "other") those in that language. `as_shown` orders by
-    the weighted sum of the two scores that a hit shows, cosine and BM25 as a share of the best: no
-    correction, no preferred domain, no second model.
+    "en" or "other") those in that language. `as_shown` orders by the weighted sum of the two scores
+    that a hit shows, cosine and BM25 as a share of the best, without correction, preferred domain
+    or re-ranking.
 
     `query_vector`, of any length, replaces the query's own vector. `min_similarity` is the minimum
     cosine of hits of the vector leg; keyword hits stay. `job_id` keeps the chunks of that job only,
     `without_job_id` all others, `without_chunk_id` all but that one, `metadata` those that match.
-    `scope` keeps what it names, of what is switched on. `leg_limit` is the number of chunks from
-    each leg, if it differs from the number wanted;
-    `default_top_n` is the latter where neither the request nor an administrator sets it.
+    `scope` narrows what is switched on. `leg_limit` is the number of chunks from each leg, if it
+    differs from `top_n`; `default_top_n` replaces `top_n` where neither the request nor an
+    administrator sets it.
     """
 
     query: str

@@ -34,7 +34,7 @@ _LISTS_TOLERANCE = 4
 # pgvector's advice: a list per thousand rows up to a million.
 _ROWS_A_LIST = 1000
 _MAX_LISTS = 32768
-# Maximum of vectors that a scan visits when the selection rejects what it finds.
+# Vectors that a scan visits at most when the selection rejects what it finds.
 _MAX_SCAN_TUPLES = 20_000
 
 
@@ -147,7 +147,7 @@ def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:
     """Return the settings that a transaction needs for correct scans: `wanted` is the LIMIT of the
     leg. An `ef_search` below the LIMIT would cut results short; the iterative scan continues when
     the selection rejects what the index finds."""
-    # Harmless to the other kind of index, so that a search need not know which one is in use.
+    # For both kinds of index, so that a search need not know which one is in use.
     return {
         "hnsw.ef_search": str(min(1000, max(search.hnsw.ef_search, wanted))),
         "hnsw.iterative_scan": "relaxed_order",

@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from portal.domain.people import Client, SessionKind, SignInMethod
-from portal.errors import InvalidToken, SignInExpired, WrongCredentials
+from portal.errors import SignInExpired, WrongCredentials
 from portal.services.people import accounts, sessions, tokens
 from portal.services.people.second_factors import pending_sign_ins
 from tests.conftest import PASSWORD, Portal
@@ -40,15 +40,6 @@ def test_sign_in_under_way_ends_with_the_old_password(portal: Portal) -> None:
             methods=[SignInMethod.PASSWORD],
             client=Client(),
         )
-
-
-def test_refresh_token_used_twice_ends_its_session(portal: Portal) -> None:
-    first = sessions.sign_in(portal.services, name="admin", password=PASSWORD)
-    second = tokens.refresh(portal.services, first.refresh_token)
-    with pytest.raises(InvalidToken):
-        tokens.refresh(portal.services, first.refresh_token)
-    with pytest.raises(InvalidToken):
-        tokens.authenticate(portal.services, second.access_token)
 
 
 def test_pending_sign_in_keeps_its_user_and_is_no_session(

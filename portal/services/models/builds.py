@@ -25,9 +25,9 @@ from portal.store.embedding_models.registry import RegisteredModel
 
 log = structlog.get_logger(__name__)
 
-# After this long a worker turns to other jobs and resumes later.
+# After this long a worker yields to other jobs.
 SLICE_S = 20.0
-# A permanent failure, such as a wrong key, would recur again and again.
+# A permanent failure, such as a wrong key, is not retried more often.
 FAILED_AGAIN_AFTER_S = 600.0
 
 Stage = Literal["embedding", "indexing", "comparing"]
@@ -148,7 +148,6 @@ def requeue_lost(services: Services) -> None:
         index = build_store.index_state(session, serving, services.settings.search)
         if index.state == "missing":
             log.warning("vector index is missing; building it", model=serving.name)
-            build_store.enqueue_build(session, serving)
         elif index.state == "differs":
             log.warning(
                 "vector index differs from settings; replacing it",
@@ -156,14 +155,15 @@ def requeue_lost(services: Services) -> None:
                 has=index.has,
                 wanted=index.wanted,
             )
-            build_store.enqueue_build(session, serving)
         elif (
             index.state == "ok"
             and serving.shape.axis is None
             and catalog.language_axis(services, serving) is not None
         ):
             log.info("vector_index_across_languages_queued", model=serving.name)
-            build_store.enqueue_build(session, serving)
+        else:
+            return
+        build_store.enqueue_build(session, serving)
 
 
 def _fill(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from psycopg import Connection, generators
@@ -24,6 +24,9 @@ _MAX_PREPARED = 200
 # A migration changed the types of a prepared statement's columns, or the statement is gone.
 _OUTDATED = {b"0A000", b"26000"}
 _Key = tuple[bytes, tuple[int, ...]]
+# A statement with its values, their types and formats as libpq takes them, and whether it is
+# prepared.
+_Message = tuple[bytes, Sequence[Any], tuple[int, ...], Sequence[Format], bool]
 # The names of the prepared statements of connections that keep them, by their text and the types of
 # their values.
 _prepared: WeakKeyDictionary[Connection[Any], dict[_Key, bytes]] = WeakKeyDictionary()
@@ -36,16 +39,6 @@ def keep_prepared(driver: Connection[Any]) -> None:
     _prepared[driver] = {}
 
 
-class _Message(NamedTuple):
-    """A statement with its values, as libpq takes them."""
-
-    statement: bytes
-    values: Sequence[Any]
-    types: tuple[int, ...]
-    formats: Sequence[Format]
-    prepares: bool
-
-
 class Pipeline:
     """Statements that are sent at once and run in one transaction. Their rows are there once the
     context has ended. Raises the driver's errors then. Where a migration has changed what is
@@ -55,31 +48,32 @@ class Pipeline:
         self._driver, self._pgconn = driver, driver.pgconn
         self._values = Transformer.from_context(driver)
         self._names = _prepared.get(driver)
-        self._is_alone = driver.info.transaction_status == TransactionStatus.IDLE
+        self._is_alone = self._pgconn.transaction_status == TransactionStatus.IDLE
         self._messages: list[_Message] = []
         # For each result the statement that it prepared, if any.
         self._sent: list[_Key | None] = []
+        # For each message the place of its result.
         self._places: list[int] = []
+        self._is_sent = False
         self._results: list[PGresult] = []
 
     def add(self, statement: bytes, values: Sequence[Any], *, prepares: bool) -> int:
         """Add a statement, prepared once a connection or not at all, and return its place."""
         wire = self._values.dump_sequence(values, [PyFormat.AUTO] * len(values))
         types, formats = self._values.types or (), self._values.formats or ()
-        self._messages.append(_Message(statement, wire, types, formats, prepares))
+        message = statement, wire, types, formats, prepares
+        self._messages.append(message)
+        self._send_one(*message)
         return len(self._messages) - 1
 
-    def send(self) -> None:
-        """Send what was added; no more may be added."""
-        self._sent, self._places = [], []
-        for message in self._messages:
-            self._send_one(message)
-        self._pgconn.pipeline_sync()
-        if self._pgconn.flush():
-            self._driver.wait(generators.send(self._pgconn))
-
-    def _send_one(self, message: _Message) -> None:
-        statement, wire, types, formats, prepares = message
+    def _send_one(
+        self,
+        statement: bytes,
+        wire: Sequence[Any],
+        types: tuple[int, ...],
+        formats: Sequence[Format],
+        prepares: bool,
+    ) -> None:
         if prepares and self._names is not None:
             name = self._prepare(self._names, (statement, types))
             self._pgconn.send_query_prepared(name, wire, formats, Format.BINARY)
@@ -101,6 +95,19 @@ class Pipeline:
             names[key] = name
         return names[key]
 
+    def send(self) -> None:
+        """Send what was added; no more may be added."""
+        self._is_sent = True
+        self._pgconn.pipeline_sync()
+        if self._pgconn.flush():
+            self._driver.wait(generators.send(self._pgconn))
+
+    def _send_again(self) -> None:
+        self._sent, self._places = [], []
+        for message in self._messages:
+            self._send_one(*message)
+        self.send()
+
     def __enter__(self) -> Self:
         self._pgconn.enter_pipeline_mode()
         return self
@@ -113,8 +120,10 @@ class Pipeline:
     ) -> None:
         try:
             failed = self._finish()
-            if failed is not None and self._forget_outdated(failed) and self._is_alone:
-                self.send()
+            is_outdated = failed is not None and self._forget_outdated(failed)
+            # What the caller gave up is not wanted any more.
+            if is_outdated and self._is_alone and error is None:
+                self._send_again()
                 failed = self._finish()
             self._pgconn.exit_pipeline_mode()
         except BaseException:
@@ -126,7 +135,7 @@ class Pipeline:
 
     def _finish(self) -> PGresult | None:
         """Receive all results; return that of the statement that failed, if one did."""
-        if not self._sent:
+        if not self._is_sent:
             self.send()
         self._results = self._driver.wait(self._receive())
         if self._names is not None:

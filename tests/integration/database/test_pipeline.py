@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -112,6 +113,25 @@ def test_statement_is_prepared_again_after_a_migration_changed_its_columns(
             assert len(fetch(reader, migrated, {})) == 1
         # The settings, the two statements, the count.
         assert fetch(reader, COUNT, {}) == [(4,)]
+
+
+@pytest.mark.parametrize(("gives_up", "written"), [(False, 1), (True, 0)])
+def test_what_a_repeated_pipeline_writes_is_written_once_or_not_at_all(
+    database: Database, portal: Portal, migrated: TextClause, gives_up: bool, written: int
+) -> None:
+    portal.execute("CREATE TABLE written (number int)")
+    write = text("INSERT INTO written VALUES (1) RETURNING number")
+    asked = [Statement(one, {}, keeps_plan=True) for one in (write, migrated)]
+    try:
+        with database.driver() as reader:
+            assert fetch(reader, migrated, {}) == [(1,)]
+            portal.execute("ALTER TABLE migrated ALTER COLUMN number TYPE bigint")
+            with suppress(ValueError), sending(reader, {}, asked):
+                if gives_up:
+                    raise ValueError
+            assert fetch(reader, text("SELECT count(*) FROM written"), {}) == [(written,)]
+    finally:
+        portal.execute("DROP TABLE written")
 
 
 def test_transaction_that_a_migration_broke_is_not_continued_without_its_beginning(

@@ -358,7 +358,8 @@ def _is_healthy(connection: Connection, index: Bm25Index, state: Bm25State) -> b
         with _savepoint(connection):
             return started and probe(connection, index).answers
     except DBAPIError as error:
-        if error.connection_invalidated:
+        # A statement that was cancelled tells nothing.
+        if error.connection_invalidated or isinstance(error.orig, psycopg.errors.QueryCanceled):
             raise
         return False  # A damaged file causes an error.
 

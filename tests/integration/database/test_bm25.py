@@ -203,6 +203,18 @@ def test_nothing_waits_while_a_worker_builds(engine: Engine) -> None:
     assert bm25.repair(engine).state == "ready"
 
 
+def test_cancelled_check_does_not_make_an_index_stale(engine: Engine) -> None:
+    timeout = {"options": "-c statement_timeout=500"}
+    impatient = create_engine(engine.url, connect_args=timeout)
+    with engine.begin() as blocking:
+        blocking.execute(text("LOCK TABLE document_chunks"))
+        with pytest.raises(DBAPIError, match="statement timeout"):
+            bm25.repair(impatient)
+        state = blocking.execute(text(f"SELECT state FROM bm25_index_state{ONE}")).scalar()
+    impatient.dispose()
+    assert state == "ready"
+
+
 def test_build_ends_when_its_process_is_to_end(engine: Engine) -> None:
     with engine.begin() as reader:
         reader.execute(text(f"DROP INDEX {INDEX}"))

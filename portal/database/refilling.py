@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import IO
@@ -223,15 +224,17 @@ def _execute(connection: psycopg.Connection, statements: bytes) -> None:
 
 
 def renew_versions(connection: psycopg.Connection, schema: str) -> None:
-    """Invalidate every cache that is keyed by a version of the data. Those of older schemas are
-    transaction ids, and another server starts at 1: the same ones would occur again."""
+    """Invalidate every cache that is keyed by a version of the data: what was cached before the
+    restore, here or on another server, is of other data."""
+    version = secrets.randbits(62)
     query = f"""
         SELECT table_name, column_name FROM information_schema.columns
          WHERE table_schema = %s AND column_name IN {_VERSIONS}
     """
     for table, column in connection.execute(query, (schema,)).fetchall():
-        update = sql.SQL("UPDATE {} SET {} = CAST(CAST(pg_current_xact_id() AS text) AS bigint)")
-        connection.execute(update.format(sql.Identifier(schema, table), sql.Identifier(column)))
+        update = sql.SQL("UPDATE {} SET {} = {}")
+        names = sql.Identifier(schema, table), sql.Identifier(column)
+        connection.execute(update.format(*names, sql.Literal(version)))
     if "selection_changes" in tables(connection, schema):
         # Notes lead from one version to the next; those of the other server lead nowhere.
         notes = sql.SQL("UPDATE {} SET version_before = -1, version = -1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -22,10 +23,17 @@ def purged_at(services: Services, deleted_at: datetime) -> datetime | None:
     return deleted_at + timedelta(days=days) if days else None
 
 
-def purge_expired(services: Services, *, seconds: float, now: datetime | None = None) -> int:
+def purge_expired(
+    services: Services,
+    *,
+    seconds: float,
+    now: datetime | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> int:
     """Purge expired documents and return their number. Purges what was deleted `trash_days` ago,
-    one transaction each, until none is left or `seconds` have passed. Safe in several workers at
-    once. A document that cannot be purged is left for the next call. Raises DatabaseUnavailable."""
+    one transaction each, until none is left, `seconds` have passed or `should_stop` returns True.
+    Safe in several workers at once. A document that cannot be purged is left for the next call.
+    Raises DatabaseUnavailable."""
     if not services.settings.trash_days:
         return 0
     before = (now or datetime.now(UTC)) - timedelta(days=services.settings.trash_days)
@@ -49,5 +57,5 @@ def purge_expired(services: Services, *, seconds: float, now: datetime | None = 
         else:
             count += 1
             log.info("document_purged", document_id=str(document_id))
-        if time.monotonic() >= ends_at:
+        if time.monotonic() >= ends_at or should_stop():
             return count

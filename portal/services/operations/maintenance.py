@@ -37,7 +37,8 @@ _WORDS_S = 30.0
 def run(services: Services, *, should_stop: Callable[[], bool] = lambda: False) -> None:
     """Requeue lost jobs and builds, delete what has expired, calibrate a new model, add missing
     words, redo a share of what an older analyser or reader made, and purge old trash. The keyword
-    index has a timer of its own: to build it may take minutes, and what writes to it comes last."""
+    index has a timer of its own: to build it may take minutes, and what writes to it comes last.
+    What takes seconds is left to the next call once `should_stop` returns True."""
     builds.requeue_lost(services)
     _requeue_lost(services)
     with services.database.begin() as session:
@@ -55,11 +56,17 @@ def run(services: Services, *, should_stop: Callable[[], bool] = lambda: False) 
     conversations.erase_old(services)
     audit_log.delete_expired(services)
     disk_space.delete_leftovers(services.settings)
-    calibrating.fit_if_due(services)
-    shared_words.fill(services, seconds=_WORDS_S, should_stop=should_stop)
-    reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
-    rereading.reread_outdated(services)
-    trash.purge_expired(services, seconds=_PURGE_S)
+    slow_duties: tuple[Callable[[], object], ...] = (
+        lambda: calibrating.fit_if_due(services),
+        lambda: shared_words.fill(services, seconds=_WORDS_S, should_stop=should_stop),
+        lambda: reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S, should_stop=should_stop),
+        lambda: rereading.reread_outdated(services),
+        lambda: trash.purge_expired(services, seconds=_PURGE_S, should_stop=should_stop),
+    )
+    for duty in slow_duties:
+        if should_stop():
+            return
+        duty()
 
 
 def _requeue_lost(services: Services) -> None:

@@ -7,7 +7,7 @@ of the old version may rank lower or be missed by keyword search; vector search 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import structlog
@@ -41,13 +41,20 @@ def reanalyse(services: Services, *, batch_size: int = 500) -> Iterator[Progress
         yield Progress(done, left)
 
 
-def reanalyse_for(services: Services, *, seconds: float, batch_size: int = 100) -> None:
-    """Continue for about this many seconds, for a periodic task with other duties."""
+def reanalyse_for(
+    services: Services,
+    *,
+    seconds: float,
+    batch_size: int = 100,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Continue for about this many seconds or until `should_stop` returns True, for a periodic task
+    with other duties."""
     until = time.monotonic() + seconds
     for progress in reanalyse(services, batch_size=batch_size):
         if not progress.left:
             log.info("all chunks have the terms of this analyser", version=analyser_version())
-        if time.monotonic() >= until:
+        if time.monotonic() >= until or should_stop():
             log.info("chunks analysed again", done=progress.done, left=progress.left)
             return
 

@@ -52,6 +52,10 @@ def test_interrupted_run_continues_where_it_stopped(aged: Portal) -> None:
     assert found(aged, "员工") == 2
     reanalysis.reanalyse_for(aged.services, seconds=0, batch_size=2)
     assert outdated(aged) == 3
+    reanalysis.reanalyse_for(aged.services, seconds=60, batch_size=1, should_stop=lambda: True)
+    assert outdated(aged) == 2
+    maintenance.run(aged.services, should_stop=lambda: True)
+    assert outdated(aged) == 2
     maintenance.run(aged.services)
     assert outdated(aged) == 0
     terms = ask(aged, "SELECT terms FROM document_chunks ORDER BY terms LIMIT 1")

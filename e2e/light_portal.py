@@ -148,7 +148,7 @@ class LightPortal:
         while self.browsers:
             self.browsers.popitem()[1].close()
 
-    def expect_nothing_to_go_on(self, within_s: float = 3.0) -> None:
+    def expect_nothing_to_go_on(self, within_s: float = 20.0) -> None:
         """Wait until no request to the endpoint is open and no answer is being written."""
         wait_until(
             lambda: self.chat.active == 0 and self.services.answer_slots.taken == 0,
@@ -165,7 +165,7 @@ class LightPortal:
             names = [thread.name for thread in set(threading.enumerate()) - before]
             return [name for name in names if not name.startswith(_NOT_THE_PORTALS)]
 
-        wait_until(lambda: not left(), within_s=5, complaint="a thread was left behind")
+        wait_until(lambda: not left(), within_s=20, complaint="a thread was left behind")
 
 
 @contextmanager

@@ -310,7 +310,7 @@ def stop_while_searching(chat: ChatPage, slow_search: SlowSearch) -> None:
     chat.field.press("Enter")
     stop = chat.page.get_by_test_id("chat-stop")
     expect(stop).to_be_visible()
-    assert slow_search.is_under_way.wait(10)
+    assert slow_search.is_under_way.wait(20)
     stop.click()
     expect(stop).to_be_hidden()
     slow_search.may_end.set()
@@ -370,7 +370,7 @@ def test_reader_who_leaves_ends_the_request_and_leaves_no_thread(portal_with: Op
     conversation = chat.page.url
     assert portal.chat.active == 1
     chat.page.close()
-    portal.expect_nothing_to_go_on(within_s=3)
+    portal.expect_nothing_to_go_on()
     assert portal.chat.left == 1
     portal.close_windows()
     portal.close_browsers()

@@ -160,7 +160,7 @@ def test_questions_given_up_leave_no_threads_behind(endpoint):
     gc.collect()
     wait_until(
         lambda: len([t for t in threading.enumerate() if t.name == "endpoint"]) < before,
-        within_s=5,
+        within_s=20,
         complaint="the loop of a forgotten embedder goes on",
     )
 
@@ -189,7 +189,7 @@ def test_closing_ends_a_question_that_hangs(endpoint):
     client = embedder(endpoint, timeout_s=30)
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(client.embed_query, "a")
-        wait_until(lambda: endpoint.requests, within_s=5, complaint="nothing was asked")
+        wait_until(lambda: endpoint.requests, within_s=20, complaint="nothing was asked")
         client.close()
         with pytest.raises(EmbedderUnavailable):
             asked.result(timeout=3)

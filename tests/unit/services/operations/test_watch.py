@@ -29,7 +29,7 @@ class Model:
 
 
 def wait_for_probe(ask: Callable[[], bool], *, ok: bool) -> None:
-    wait_until(lambda: ask() is ok, within_s=5, complaint="the probe changed nothing")
+    wait_until(lambda: ask() is ok, within_s=20, complaint="the probe changed nothing")
 
 
 def test_failed_model_is_probed_again_after_its_ttl() -> None:

@@ -8,7 +8,7 @@ from inspect import cleandoc
 from typing import Any, cast, get_args, get_type_hints
 
 from apiflask import APIBlueprint
-from flask import request
+from flask import Response, request
 from pydantic import BaseModel
 
 from portal.api.schemas import ERROR_WORDS
@@ -56,6 +56,7 @@ class ApiBlueprint(APIBlueprint):
                 endpoint = self.input(hints[name], location=name.removesuffix("_data"))(endpoint)
             if body_is_optional:
                 endpoint = _without_body(endpoint, view, hints["json_data"])
+            endpoint = _to_json(endpoint, status_code)
             for model in get_args(returned) or [returned]:
                 if model is type(None):
                     endpoint = self.output({}, status_code=204)(endpoint)
@@ -77,3 +78,18 @@ def _without_body(
         return view(**arguments, json_data=model())
 
     return Mark(body_is_optional=True)(take)
+
+
+def _to_json(endpoint: Callable[..., Any], status_code: int) -> Callable[..., Any]:
+    """Write the model that an endpoint returns as JSON. APIFlask would make dictionaries of it, and
+    JSON of these."""
+
+    @wraps(endpoint)
+    def respond(**arguments: Any) -> Any:
+        answer = endpoint(**arguments)
+        if not isinstance(answer, BaseModel):
+            return answer
+        text = answer.model_dump_json(by_alias=True)
+        return Response(f"{text}\n", status_code, mimetype="application/json")
+
+    return respond

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from urllib.parse import quote
 from uuid import UUID
 
@@ -14,8 +15,14 @@ _MAX_CLIENT_CHARACTERS = 100
 
 def chunk_url(document_id: UUID, chunk_id: UUID, query: str | None = None) -> str:
     """Return the page that opens a document at a chunk, with the words of a query highlighted."""
-    words = "" if query is None else f"&q={quote(query[:_MAX_QUERY_CHARACTERS], safe='')}"
+    words = "" if query is None else f"&q={_quote(query[:_MAX_QUERY_CHARACTERS])}"
     return f"/documents/{document_id}?chunk={chunk_id}{words}#chunk-{chunk_id}"
+
+
+@lru_cache(maxsize=64)
+def _quote(words: str) -> str:
+    # All results of a search carry the same words.
+    return quote(words, safe="")
 
 
 def client_network(address: str) -> str:

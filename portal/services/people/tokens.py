@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from threading import Lock
 from typing import Any
 from uuid import UUID, uuid4
 
 import jwt
+from cachetools import LRUCache, cached
 
 from portal.domain.people import (
     SCOPES,
@@ -97,7 +100,7 @@ def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dic
     try:
         claims = _verify(services, token)
         kind = TokenKind(claims["typ"])
-        claims |= {"jti": UUID(claims["jti"]), "sub": UUID(claims["sub"]), "typ": kind}
+        claims = claims | {"jti": UUID(claims["jti"]), "sub": UUID(claims["sub"]), "typ": kind}
     except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
         raise InvalidToken from error
     if kind not in kinds:
@@ -110,23 +113,41 @@ def _verify(services: Services, token: str) -> dict[str, Any]:
     settings = services.settings.jwt
 
     def verify(key: str) -> dict[str, Any]:
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms=[ALGORITHM],
-            issuer=settings.issuer,
-            audience=settings.audience,
-            leeway=settings.leeway_s,
-            options={"require": _REQUIRED_CLAIMS},
-        )
-        return claims
+        return _signed_claims(token, key, settings.issuer, settings.audience, settings.leeway_s)
 
     try:
-        return verify(services.secret_key)
+        claims = verify(services.secret_key)
     except jwt.InvalidSignatureError:
         if services.old_secret_key is None:
             raise
-        return verify(services.old_secret_key)
+        claims = verify(services.old_secret_key)
+    if int(claims["exp"]) <= datetime.now(UTC).timestamp() - settings.leeway_s:
+        raise jwt.ExpiredSignatureError
+    return claims
+
+
+def _digested(token: str, *others: object) -> Hashable:
+    return (sha256(token.encode()).digest(), *others)
+
+
+# A signature that is right stays right, and so does all that a token claims, but for its expiry,
+# which each request checks, as it does the token's row. Kept by its key, so that a key that was
+# replaced counts no longer, and without the token itself. Refused tokens are not kept.
+@cached(LRUCache(1024), key=_digested, lock=Lock())
+def _signed_claims(
+    token: str, key: str, issuer: str, audience: str, leeway_s: float
+) -> dict[str, Any]:
+    """Return the claims of a token with this signature. Raises jwt.InvalidTokenError."""
+    claims: dict[str, Any] = jwt.decode(
+        token,
+        key,
+        algorithms=[ALGORITHM],
+        issuer=issuer,
+        audience=audience,
+        leeway=leeway_s,
+        options={"require": _REQUIRED_CLAIMS},
+    )
+    return claims
 
 
 def authenticate(services: Services, token: str, *, address: str | None = None) -> SignedIn:

@@ -112,6 +112,20 @@ def test_expiry_is_forgiven_a_minute_and_no_more(portal: Portal) -> None:
         tokens.authenticate(portal.services, forged(portal, exp=int(now - 90)))
 
 
+def test_known_token_expires(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = forged(portal)
+    assert tokens.authenticate(portal.services, token)
+
+    class YearsLater(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return super().now(tz) + timedelta(days=9999)
+
+    monkeypatch.setattr(tokens, "datetime", YearsLater)
+    with pytest.raises(InvalidToken):
+        tokens.authenticate(portal.services, token)
+
+
 @pytest.mark.parametrize(
     "token",
     ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.", "\u0000", "é.é.é", "Bearer x"],

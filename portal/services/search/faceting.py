@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from uuid import UUID
+
 from portal.domain.people import User
 from portal.domain.search import FacetCount, Facets
 from portal.services import Services
@@ -16,16 +19,15 @@ def count_facets(services: Services, user: User, chosen: Facets) -> list[FacetCo
     """
     with services.database.read() as session:
         counts = facet_store.count_facets(session, user, chosen)
-    direct = {one.value: one.count for one in counts if one.facet == "folder_id"}
+    direct = {UUID(one.value): one.count for one in counts if one.facet == "folder_id"}
     paths = folders.list_paths(services, user) if direct else []
-    names = {str(path.id): path.names for path in paths}
-    within = []
+    within: Counter[tuple[str, ...]] = Counter()
     for path in paths:
-        below = [
-            count
-            for value, count in direct.items()
-            if names.get(value, ())[: len(path.names)] == path.names
-        ]
-        if below:
-            within.append(FacetCount("folder_id", str(path.id), path.words, sum(below)))
-    return within + [one for one in counts if one.facet != "folder_id"]
+        for depth in range(1, len(path.names) + 1):
+            within[path.names[:depth]] += direct.get(path.id, 0)
+    shown = [
+        FacetCount("folder_id", str(path.id), path.words, within[path.names])
+        for path in paths
+        if within[path.names]
+    ]
+    return shown + [one for one in counts if one.facet != "folder_id"]

@@ -81,7 +81,7 @@ def _ask(
         "ids": target.ids,
         "query": list_query(),
         "shown": request.form.get("shown", ""),
-        "paths": folders.list_paths(services, user) if action is BulkAction.MOVE else [],
+        "paths": folders.list_paths_to_add(services, user) if action is BulkAction.MOVE else [],
         "tags": library.list_tags(services, user) if action is BulkAction.ADD_TAG else [],
         "domains": library.list_domains(services, user) if action is BulkAction.DOMAIN else [],
         "visibilities": tuple(Visibility),

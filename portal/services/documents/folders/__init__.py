@@ -30,6 +30,7 @@ from portal.text.titles import check_description, one_line
 count_documents = in_transaction(folder_store.count_documents)
 list_children = in_transaction(folder_store.list_children)
 list_paths = in_transaction(folder_store.list_paths)
+list_paths_to_add = in_transaction(folder_store.list_paths_to_add)
 
 
 def get_folder(services: Services, user: User, folder_id: UUID) -> OpenedFolder:

@@ -8,7 +8,7 @@ cannot make a cycle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -182,9 +182,22 @@ def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None
     return [_to_folder(row) for row in session.execute(ordered)]
 
 
-def list_paths(session: Session, user: User, *, also: UUID | None = None) -> list[FolderPath]:
+def list_paths(session: Session, user: User) -> list[FolderPath]:
+    """Return the paths of folders visible to the user, in order."""
+    return _list_paths(session, user, lambda _: true())
+
+
+def list_paths_to_add(
+    session: Session, user: User, *, also: UUID | None = None
+) -> list[FolderPath]:
     """Return the paths of folders that the user may add to, in order, and that of the folder
     `also`."""
+    return _list_paths(session, user, lambda tree: or_(tree.c.may_add, tree.c.id == also))
+
+
+def _list_paths(
+    session: Session, user: User, condition: Callable[[CTE], ColumnElement[bool]]
+) -> list[FolderPath]:
     names = func.array_append(literal([], ARRAY(TEXT)), FolderRow.name).label("names")
     tree = (
         select(FolderRow.id, names, _may_add(user).label("may_add"))
@@ -198,7 +211,7 @@ def list_paths(session: Session, user: User, *, also: UUID | None = None) -> lis
     )
     rows = session.execute(
         select(tree.c.id, tree.c.names)
-        .where(or_(tree.c.may_add, tree.c.id == also))
+        .where(condition(tree))
         .order_by(func.lower(func.array_to_string(tree.c.names, "\x1f")), tree.c.id)
         .limit(MAX_LISTED)
     )

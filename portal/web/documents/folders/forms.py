@@ -273,7 +273,9 @@ def _form(
     values = {
         "folder": folder,
         "shown": shown,
-        "paths": folders.list_paths(*context.caller(), also=folder.parent_id if folder else None),
+        "paths": folders.list_paths_to_add(
+            *context.caller(), also=folder.parent_id if folder else None
+        ),
         "folder_error": error_message(error) if error else "",
         "sight": sight,
         "max_name": MAX_FOLDER_NAME_CHARACTERS,

@@ -177,7 +177,7 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
         "visibilities": tuple(Visibility),
         "private_reads": _private_reads(detail),
         "read_words": READ_WORDS,
-        "paths": folders.list_paths(services, user, also=detail.summary.folder_id)
+        "paths": folders.list_paths_to_add(services, user, also=detail.summary.folder_id)
         if detail.summary.can_edit
         else [],
         "encodings": rereading.ENCODINGS,

@@ -384,3 +384,15 @@ def test_administrators_keep_groups_over_the_api(team: Team) -> None:
     assert not {"documents", "folders"} - team.leaks(team.ben)
     assert team.call(admin, "DELETE", f"/api/groups/{group}").status_code == 204
     assert not team.leaks(team.ben)
+
+
+def test_facets_of_a_reader_have_folders_that_only_others_may_add_to(team: Team) -> None:
+    assert team.add("user", "ben", "reader").status_code < 300
+    # One facet with a single choice is not shown.
+    below = {"name": "Below", "parent_id": team.folder}
+    deeper = team.call(team.ann, "POST", "/api/folders", json=below).json["id"]
+    note = team.portal.add(f"More {WORD}.", name="note.txt", owner=team.ann)
+    folders.move_document(team.portal.services, team.ann, note.id, UUID(deeper))
+    page = team.call(team.ben, "GET", f"/search?q={WORD}").text
+    assert f'<option value="{team.folder}"' in page
+    assert "Below (1)" in page

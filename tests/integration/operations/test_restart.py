@@ -88,10 +88,10 @@ class ServingPortal:
         listed = self.client.get("/api/knowledge/documents").json()["documents"]
         return [document["status"] for document in listed]
 
-    def answers(self) -> list[object]:
+    def answers(self, *modes: str) -> list[object]:
         found = []
         for question in QUESTIONS:
-            for mode in ("hybrid", "vector", "keyword"):
+            for mode in modes or ("hybrid", "vector", "keyword"):
                 body = {"query": question, "mode": mode, "top_n": 10}
                 answer = self.client.post("/api/knowledge/search", json=body).json()
                 results = answer.get("results", [])
@@ -141,12 +141,15 @@ def test_killed_while_reading_nothing_is_lost_and_searches_stay_the_same(
         _READY_TIMEOUT_S,
         "a document was stuck",
     )
-    before = serving.answers()
-    assert all(before)
+    assert all(serving.answers())
+    # What the kill rolled back still counts in BM25's statistics, until the next start of the
+    # server rebuilds its indexes.
+    nearest = serving.answers("vector")
 
     assert serving.stop() == 0
     serving.start()
-    assert serving.answers() == before
+    assert serving.answers("vector") == nearest
+    before = serving.answers()
 
     serving.kill_everything()
     serving.start()

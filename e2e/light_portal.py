@@ -148,12 +148,12 @@ class LightPortal:
         while self.browsers:
             self.browsers.popitem()[1].close()
 
-    def expect_nothing_to_go_on(self, within_s: float = 20.0) -> None:
+    def expect_nothing_to_go_on(self) -> None:
         """Wait until no request to the endpoint is open and no answer is being written."""
         wait_until(
             lambda: self.chat.active == 0 and self.services.answer_slots.taken == 0,
-            within_s=within_s,
-            complaint="nobody reads the answer, but it is still being written",
+            within_s=20,
+            complaint="the answer is still being written, though no page reads it",
         )
 
     def expect_no_threads_but(self, before: Set[threading.Thread]) -> None:

@@ -147,7 +147,7 @@ def verify_password(
     services: Services, name: str, password: str, *, purpose: str = "sign_in"
 ) -> VerifiedUser:
     """Return the user with this name and password. Raises WrongCredentials, in the same time for a
-    wrong name, a wrong password and a disabled account; PasswordSignInOff, whatever the password,
+    wrong name, a wrong password and a disabled account; PasswordSignInOff, for any password,
     where sign-in goes through the provider only. `purpose` goes into the audit log on failure."""
     name, settings = normalise_name(name), services.settings.oidc
     check_own_sign_in(services, name)

@@ -28,14 +28,6 @@ _PARAGRAPH_END = re.compile(r"</w:p>")
 _TEXT = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
 _WORDS = re.compile(r"[^\W\d_]{2}")
 _PAGE_WORDS = re.compile(r"\b(?:page|of)\b|[第共页頁]", re.IGNORECASE)
-# A bold line above text that is not bold: a heading, as it is written without styles.
-_BOLD_LINE = re.compile(
-    r"<p><strong>((?:(?!</?(?:strong|p|br|a)\b)[^。！!;；]){1,200}?)</strong></p>"
-    r"(?=<p>(?!<strong>|<img)|<[uo]l>|<table>)"
-)
-_TABLE = re.compile(r"(</?table>)")
-_MAX_BOLD_LINE = 80
-_OPEN_ENDS = frozenset(".,:，、：")
 _STYLES = "\n".join(
     [
         "p[style-name='Title'] => h1:fresh",
@@ -66,7 +58,7 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
         yield {"error": "characters"}
         return
     yield {
-        "html": _with_bold_headings(result.value),
+        "html": result.value,
         "has_formulas": any(_NO_TEXT_KEPT in message.message for message in result.messages),
         "has_headers": _has_headers(file, result.value),
     }
@@ -80,23 +72,6 @@ def _image(image: Any) -> dict[str, str]:
     except (KeyError, OSError, AttributeError):
         address = ""  # It is missing, or not in the file.
     return {"alt": image.alt_text or "", "src": address}
-
-
-def _with_bold_headings(html: str) -> str:
-    """Return the page with bold lines outside of tables as headings below those with a style."""
-    parts, depth = _TABLE.split(html), 0
-    for place, part in enumerate(parts):
-        if part == "<table>" or part == "</table>":  # noqa: PLR1714
-            depth += 1 if part == "<table>" else -1
-        elif depth == 0:
-            following = "<table>" if place + 1 < len(parts) else ""
-            parts[place] = _BOLD_LINE.sub(_as_heading, part + following).removesuffix(following)
-    return "".join(parts)
-
-
-def _as_heading(line: re.Match[str]) -> str:
-    is_heading = len(line[1]) <= _MAX_BOLD_LINE and line[1].rstrip()[-1:] not in _OPEN_ENDS
-    return f"<h6>{line[1]}</h6>" if is_heading else line[0]
 
 
 def _has_headers(source: BinaryIO, html: str) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, BinaryIO
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
@@ -38,11 +39,12 @@ _UNSEEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGN
 _UNSEEN_CLASS = re.compile(
     r"""(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|skip-link|headerlink|linenos?
     |linenodiv|nav(?:header|footer|bar|igation)?|docnav|breadcrumbs?|mw-(?:editsection|portlet)
+    |page-?metadata
     )(?:\s|$)""",
     re.VERBOSE,
 )
 _CONTENTS_CLASS = re.compile(r"(?:^|\s)(?:toc|table-of-contents)(?:\s|$)")
-_NAVIGATION = frozenset({"navigation", "search", "menu", "menubar"})  # Roles.
+_NAVIGATION = frozenset({"navigation", "search", "menu", "menubar", "contentinfo"})  # Roles.
 _CONTENT = frozenset({"main", "article"})
 _AROUND_CONTENT = "header, footer, aside, [role=banner], [role=contentinfo], [role=complementary]"
 _MAX_AROUND_CONTENT = 1_000  # Pages with more have none worth leaving out.
@@ -75,6 +77,15 @@ _ENDINGS: Mapping[str, Event] = {
     **{tag: (f"/{kind}", None) for tag, kind in _WITH_END.items()},
 }
 _MAX_SPAN = 100  # Larger spans are a way to write a million cells.
+_BOLD_STYLE = re.compile(r"font-weight\s*:\s*(?:bold|[6-9]00)", re.IGNORECASE)
+# Below the headings that are marked as such.
+_BOLD_HEADING: tuple[Event, Event] = ("heading", 6), ("/heading", None)
+_MAX_BOLD_LINE = 80
+_NO_BOLD_HEADING = re.compile(r"[。！!;；]|[.:,，、：]\s*$")
+_WITH_WORDS = frozenset({"p", "div", "ul", "ol", "dl", "table", "pre", "blockquote"})
+_INLINE = frozenset({"b", "strong", "span", "font", "o:p", "-text", "-comment"})
+_MAX_INLINE = 8
+_NO_LINE = frozenset({"table", "li", "dd", "dt", "blockquote"})
 _NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
 
 
@@ -163,8 +174,10 @@ def _events(root: LexborNode | None, around: frozenset[int] | None) -> Iterator[
                 continue
             if node.tag == "img" and (key := key_of(node.attributes.get("src") or "")):
                 yield "image", key
-            yield from (event for event in [_beginning(node)] if event)
-            if (closing := _ending(node)) is not None:
+            is_heading = around is not None and node.tag in {"p", "div"} and _is_bold_heading(node)
+            begin, closing = _BOLD_HEADING if is_heading else (_beginning(node), _ending(node))
+            yield from (event for event in [begin] if event)
+            if closing is not None:
                 waiting.append((node, closing))
             if node.first_child is not None:
                 waiting.append((node.first_child, None))
@@ -187,6 +200,7 @@ def _is_unseen(node: LexborNode, around: frozenset[int] | None) -> bool:
         attributes.get("role") in _NAVIGATION
         or (tag in _DECORATION and attributes.get("aria-hidden") == "true")
         or (tag == "a" and _is_beside_content(node))
+        or (tag in {"ol", "ul"} and attributes.get("id") == "breadcrumbs")
         or _is_named_unseen(node, attributes.get("class") or "")
     )
 
@@ -211,6 +225,40 @@ def _is_beside_content(link: LexborNode) -> bool:
     if text is None or not text.is_text_node or text.next is not None:
         return False
     return bool(_PERMALINK.fullmatch((text.text_content or "").strip()))
+
+
+def _is_bold_heading(node: LexborNode, *, may_lead: bool = True) -> bool:
+    """Return whether a block is a bold line above text that is not bold, or above such a line: a
+    heading or a title, as people write it without styles."""
+    line = _bold_line(node)
+    if not line or len(line) > _MAX_BOLD_LINE or _NO_BOLD_HEADING.search(line):
+        return False
+    parent = node.parent
+    while parent is not None:
+        if parent.tag in _NO_LINE:
+            return False
+        parent = parent.parent
+    below = node.next
+    while below is not None and not (below.text() or "").strip():
+        below = None if below.tag in {"img", "hr"} else below.next
+    if below is None or below.tag not in _WITH_WORDS:
+        return False
+    return not _bold_line(below) or (may_lead and _is_bold_heading(below, may_lead=False))
+
+
+def _bold_line(node: LexborNode) -> str:
+    """Return the text of a block that is bold altogether and one line, else nothing."""
+    inner: LexborNode | None = node
+    while inner is not None:
+        if inner.tag in {"b", "strong"} or _BOLD_STYLE.search(inner.attributes.get("style") or ""):
+            is_line = inner.css_first("br, img, a, p, div, table") is None
+            return inner.text().strip() if is_line else ""
+        children = list(islice(inner.iter(include_text=True), _MAX_INLINE))
+        if any(child.tag not in _INLINE for child in children):
+            return ""
+        with_words = [child for child in children if child.text().strip()]
+        inner = with_words[0] if len(with_words) == 1 else None
+    return ""
 
 
 def _exponent(node: LexborNode) -> str | None:

@@ -66,7 +66,7 @@ def test_bold_lines_above_text_are_headings(tmp_path: Path) -> None:
         f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>",
     ])  # fmt: skip
     extracted = read(office.write_docx(tmp_path / "a.docx", body))
-    assert [heading.title for heading in extracted.headings] == ["一、总则", "二、年假"]
+    assert [heading.title for heading in extracted.headings] == ["一、总则", "封面", "二、年假"]
 
 
 def test_skipped_formulas_cause_a_warning(tmp_path: Path) -> None:

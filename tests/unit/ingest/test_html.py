@@ -214,3 +214,47 @@ def test_large_table_is_written_at_once() -> None:
     lines = writer.readable.text().split("\n")
     assert len(lines) == 20_000
     assert lines[-1] == "19999 | x"
+
+
+def test_bold_lines_and_written_bullets_of_word_are_headings_and_items(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        "<html><body><p class=MsoNormal><b><span>年假<o:p></o:p></span></b></p>"
+        "<p class=MsoListParagraph><span>·<span>&nbsp;&nbsp;&nbsp; </span></span>婚假 10 天</p>"
+        "<p class=MsoListParagraph><span>·<span>&nbsp;&nbsp;&nbsp; </span></span>产假 158 天</p>"
+        "<p><b>Note:</b> all of it.</p><p><b>Only bold words</b></p></body></html>",
+    )
+    assert extracted.text == (
+        "年假\n\n· 婚假 10 天\n· 产假 158 天\n\nNote: all of it.\n\nOnly bold words"
+    )
+    assert [heading.title for heading in extracted.headings] == ["年假"]
+    items = [extracted.text[block.start : block.end] for block in extracted.blocks]
+    assert items == ["· 婚假 10 天", "· 产假 158 天"]
+
+
+def test_items_after_breaks_are_items(tmp_path: Path) -> None:
+    extracted = read(tmp_path, "<p>Bring:<br>- a badge<br>- a phone with<br>its charger</p>")
+    assert extracted.text == "Bring:\n\n- a badge\n- a phone with\nits charger"
+    assert len(extracted.blocks) == 2
+
+
+def test_title_across_a_table_is_its_caption(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        "<table><tr><td colspan=2>Rates</td></tr><tr><td>Room</td><td>Price</td></tr>"
+        "<tr><td>Single</td><td>80</td></tr></table>",
+    )
+    table = next(block for block in extracted.blocks if block.header)
+    assert (table.caption, table.header) == ("Rates", ("Room", "Price"))
+    assert extracted.text == "Rates\n\nRoom | Price\nSingle | 80"
+
+
+def test_what_a_wiki_writes_around_a_page_is_left_out(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        '<ol id="breadcrumbs"><li>Space</li></ol><h1>Leave</h1>'
+        '<div class="page-metadata">Created by Ada</div><p>Ten days.</p>'
+        '<h2 id="breadcrumbs-in-shops">Breadcrumbs</h2><p>Fifty cents.</p>'
+        '<div id="footer" role="contentinfo">Document generated</div>',
+    )
+    assert extracted.text == "Leave\n\nTen days.\n\nBreadcrumbs\n\nFifty cents."

@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from portal.ingest.formats.texts.readable_text import ReadableText, one_line, with_address
+from portal.ingest.formats.texts.readable_text import (
+    ReadableText,
+    is_item,
+    one_line,
+    split_items,
+    with_address,
+)
 from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
 
 _WIDE = f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]"
@@ -26,6 +32,8 @@ class _Table:
     def __init__(self) -> None:
         self._row: list[str] | None = None
         self._is_header = True
+        self._cell_count = 0
+        self._has_rows = False
         # By column: the text of a cell from a row above, and how many more rows it spans.
         self._spanning: dict[int, tuple[str, int]] = {}
 
@@ -34,7 +42,7 @@ class _Table:
         return self._row is not None
 
     def open_row(self) -> None:
-        self._row, self._is_header = [], True
+        self._row, self._is_header, self._cell_count = [], True, 0
 
     def add_cell(self, text: str, columns: int, rows: int, is_header: bool) -> None:
         """Add a cell, and empty ones for the other columns that it spans."""
@@ -42,6 +50,7 @@ class _Table:
             return
         self._add_spanning(self._row)
         self._is_header = self._is_header and is_header
+        self._cell_count += 1
         for shown in (text, *[""] * (columns - 1)):
             if rows > 1:
                 # Each row repeats the spanning cell's text, unless it is long.
@@ -60,6 +69,10 @@ class _Table:
             return
         self._add_spanning(row)
         self._spanning = {at: (text, n - 1) for at, (text, n) in self._spanning.items() if n > 1}
+        if self._cell_count == 1 < len(row) and row[0] and not self._has_rows:
+            readable.add_caption(row[0])  # One cell across the first row is the table's title.
+            return
+        self._has_rows = True
         readable.open_row(is_header=self._is_header)
         for text in row:
             readable.add_cell(text)
@@ -199,7 +212,11 @@ class HtmlText:
             self.readable.add_caption(text)
         else:
             text = _AROUND_BREAK.sub("\n", _collapse_spaces(text)).strip()
-            self.readable.add_paragraph(text)
+            for part in [text] if self.readable.in_list else split_items(text):
+                if is_item(part) and not self.readable.in_list:
+                    self.readable.add_item(part)
+                else:
+                    self.readable.add_paragraph(part)
 
 
 def _join_items(text: str) -> str:

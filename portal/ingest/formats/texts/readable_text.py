@@ -20,6 +20,12 @@ _AROUND_CODE = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
 _MAX_CAPTION_LENGTH = 200
 MAX_IMAGES = 2_000  # of a document
 _CAPTION = re.compile(r"(?:表|附表|Table|Tab\.)\s*[\d一二三四五六七八九十A-Z]", re.IGNORECASE)
+# Bullets, numbers and letters that are written by hand: "● ", "2) ", "（三）".
+_MARKER = re.compile(
+    r"(?:[•▪●○◆■□►✓]\s*|[-–·*]\s+|[-–](?=[A-Z])|\(?(?:\d{1,2}|[a-z])[.)、]\s+"
+    r"|[（(][一二三四五六七八九十\d]{1,3}[）)]\s*)(?=\S)"
+)
+_ITEM_LINE = re.compile(rf"\n(?={_MARKER.pattern})")
 
 
 class _OpenTable:
@@ -132,6 +138,14 @@ class ReadableText:
         self._marker = None
         self._tight = True
 
+    def add_item(self, text: str) -> None:
+        """Add an item that has a marker of its own; items that follow each other are a list."""
+        above = self.blocks[-1] if self.blocks else None
+        self._tight = bool(above and above.kind is BlockKind.ITEM and above.end == self.length)
+        marker = _MARKER.match(text)
+        end = marker.end() if marker else 0
+        self.add_block(f"{text[:end].rstrip()} {text[end:]}".lstrip(), BlockKind.ITEM, level=1)
+
     def _extend_item(self, previous_end: int) -> None:
         """Extend the item that ends at `previous_end` to the end of the text."""
         item = self.blocks[-1] if self.blocks else None
@@ -241,6 +255,16 @@ def _join_header(rows: list[list[str]]) -> list[str]:
         for column in range(1, len(row)):
             row[column] = row[column] or row[column - 1]
     return [" ".join(dict.fromkeys(filter(None, names))) for names in zip(*rows, strict=False)]
+
+
+def is_item(text: str) -> bool:
+    """Return whether a paragraph begins with a marker of a list: "● …", "2) …", "（三）…"."""
+    return bool(_MARKER.match(text))
+
+
+def split_items(text: str) -> list[str]:
+    """Return a paragraph cut before each of its lines that begins with a marker of a list."""
+    return _ITEM_LINE.split(text)
 
 
 def is_caption(text: str) -> bool:

@@ -38,6 +38,7 @@ _CHARSETS: dict[int, tuple[int, tuple[str, ...]]] = {
     222: (16, ()),
     238: (1, ()),
 }
+_WIDE = {CHINESE, 136, 128, 129}
 _SUFFIXES = {".ttf", ".ttc", ".otf", ".otc"}
 _MAX_FILES = 5_000
 _MAX_FILE_BYTES = 64 << 20
@@ -82,6 +83,18 @@ class SubstituteFont:
 def system_fonts() -> tuple[SubstituteFont, ...]:
     """Return the fonts of this machine, one for each charset and style that it has."""
     return tuple(choose_fonts(_faces(_files(DIRECTORIES))))
+
+
+def measuring_fonts() -> tuple[tuple[Any, ...], ...]:
+    """Return one font for each charset of Chinese, Japanese and Korean, for text that is measured
+    and not drawn: of any style."""
+    plain = {font.charset: font for font in reversed(system_fonts()) if font.charset in _WIDE}
+    styles = list(product((True, False), repeat=2))
+    return tuple(
+        (charset, is_serif, is_bold, font.path, font.offset)
+        for charset, font in plain.items()
+        for is_serif, is_bold in styles
+    )
 
 
 def choose_fonts(faces: Iterable[Face]) -> Iterator[SubstituteFont]:

@@ -7,17 +7,20 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from portal.domain.documents import ExtractedText, Page
 from portal.domain.documents.structure import Block, BlockKind
 from portal.errors import BlankPdf, BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
+from portal.ingest.fonts import measuring_fonts
 from portal.ingest.formats.pages import page_recognition
 from portal.ingest.formats.pages.page_layout import (
     LINE_END_HYPHEN,
     Line,
     Paragraph,
+    join_lines,
     paragraphs,
     readable,
     words_of,
@@ -146,7 +149,7 @@ def page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] =
         for text, left, right, baseline, size, *style in lines
     ]
     for place, raw_rows in sorted(tables, key=lambda table: table[0], reverse=True):
-        rows = tuple(tuple(one_line(readable(cell)) for cell in row) for row in raw_rows)
+        rows = tuple(tuple(_cell(cell) for cell in row) for row in raw_rows)
         text = _table_text(rows, "").text()
         near = found[min(place, len(found) - 1)] if found else Line("", 0, 0, 0, 0)
         found.insert(place, near._replace(text=text, rows=rows))
@@ -163,9 +166,17 @@ def _visible(text: str) -> str:
     return text
 
 
-def _table_text(rows: Iterable[Iterable[str]], caption: str) -> ReadableText:
+def _cell(text: str) -> str:
+    """Return the lines of a cell as one."""
+    lines = (readable(_visible(line)) for line in text.split("\n"))
+    return one_line(reduce(join_lines, lines).replace(LINE_END_HYPHEN, "-"))
+
+
+def _table_text(rows: Sequence[Sequence[str]], caption: str) -> ReadableText:
     written = ReadableText()
-    written.open_table(caption)
+    title, rows = (rows[0], rows[1:]) if len(rows[0]) < len(rows[-1]) else ((), rows)
+    written.add_caption("".join(title))
+    written.open_table("".join(title) or caption)
     for row in rows:
         written.open_row()
         for cell in row:
@@ -213,6 +224,7 @@ def _read(file: FileToRead) -> _Pages:
         pages=file.limits.max_pages,
         characters=file.limits.max_characters,
         lines=_MAX_LINES,
+        fonts=measuring_fonts(),
     ):
         if "lines" in record:
             pages.lines.append(page_lines(record["lines"], record.get("tables", ())))

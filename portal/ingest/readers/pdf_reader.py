@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+from portal.ingest.readers import page_fonts
 from portal.ingest.readers.pdf import columns as pdf_columns
 from portal.ingest.readers.pdf import tables as pdf_tables
 from portal.ingest.readers.pdf import tags as pdf_tags
@@ -47,7 +48,15 @@ _BULLET = re.compile(r"[-–•▪●○◆■□►✓\uf0a7\uf0b7\uf0d8\x02]\s
 _MAX_BULLET_GAP = 4.0
 
 
-def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator[dict[str, Any]]:
+def load(*, fonts: Iterable[Sequence[Any]] = (), **_options: object) -> None:
+    """Open `fonts`. Without one for its language PDFium leaves out single characters whose font the
+    file does not carry."""
+    page_fonts.install(fonts)
+
+
+def read(
+    file: BinaryIO, *, pages: int, characters: int, lines: int, **_options: object
+) -> Iterator[dict[str, Any]]:
     """Yield the records; end with an error past a limit of `pages`, `characters` or `lines`. Lines
     have a limit of their own because short ones take the caller a hundred times the memory of their
     text."""
@@ -94,8 +103,12 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
         return {"label": "", "lines": [], "broken": True}
     matches = _lines(text_page.raw)
     characters = Characters(text_page.raw)
-    lines = _join_lines(_measure(characters, line) for line in matches)
-    tables = _tables(page.raw, text_page.raw, characters, matches) if lines else []
+    tags = pdf_tags.LineTags(page.raw, text_page.raw)
+    measured = [_measure(characters, line, tags) for line in matches]
+    # Headers and footers are artifacts; programs that mark all text so have tagged none of it.
+    kept = [line for line in measured if not line.pop()]
+    lines = _join_lines(kept if 2 * len(kept) >= len(measured) else measured)
+    tables = _tables(page.raw, characters, matches) if lines else []
     is_blank = len(lines) <= _MAX_BLANK_LINES and not _has_pictures(page.raw)
     text_page.close()
     page.close()
@@ -122,12 +135,12 @@ def _is_text_or_rule(drawn: Any) -> bool:
 
 
 def _tables(
-    page: Any, text_page: Any, characters: Characters, lines: Sequence[re.Match[str]]
+    page: Any, characters: Characters, lines: Sequence[re.Match[str]]
 ) -> list[pdf_tables.Table]:
     """Return the tables of a page, top to bottom: by its tags, by rules, else by their columns."""
-    tables = pdf_tags.find_tables(page, text_page)
+    tables = pdf_tags.find_tables(page, characters)
     for found in (
-        pdf_tables.find_tables(page, text_page),
+        pdf_tables.find_tables(page, characters),
         pdf_columns.find_tables(characters, lines),
     ):
         known = list(tables)
@@ -180,7 +193,9 @@ def _lines(text_page: Any) -> list[re.Match[str]]:
     return [line for line in _LINE.finditer(text) if line.group().strip("\0")]
 
 
-def _measure(characters: Characters, line: re.Match[str]) -> list[Any]:
+def _measure(characters: Characters, line: re.Match[str], tags: pdf_tags.LineTags) -> list[Any]:
+    """Return the text of a line, its left, right, baseline, size and style, and whether it is an
+    artifact."""
     visible = _VISIBLE.search(line.string, *line.span())
     first, end = visible.span() if visible else (line.start(), line.start() + 1)
     left, right, baseline = characters.place(first, end - 1)
@@ -192,7 +207,10 @@ def _measure(characters: Characters, line: re.Match[str]) -> list[Any]:
     # Surrogate halves come one by one; together they are one character.
     text = line.group().replace("\0", "")
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return [text, round(left, 1), round(right, 1), round(baseline, 1), round(size, 1), style]
+    if tags.begins_item(first) and not lead:
+        text = f"• {text}"
+    measures = [round(measure, 1) for measure in (left, right, baseline, size)]
+    return [text, *measures, style, tags.is_artifact(first)]
 
 
 def _join_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pikepdf
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
@@ -102,6 +104,64 @@ def tagged_pdf(path: Path) -> Path:
     pdf.Root.MarkInfo = pikepdf.Dictionary(Marked=True)
     page.Contents = pdf.make_stream("\n".join(drawn).encode())
     pdf.save(path)
+    return path
+
+
+def tagged_list_pdf(path: Path) -> Path:
+    """Write a list as browsers print it: its bullets are drawn, only tags tell its items, and the
+    header of the page is an artifact."""
+    pdf = pikepdf.new()
+    page = pdf.add_blank_page(page_size=(400, 400))
+    font = pikepdf.Dictionary(
+        Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica
+    )
+    page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=pdf.make_indirect(font)))
+    page.StructParents = 0
+    tagged = pdf.make_indirect(pikepdf.Dictionary(S=pikepdf.Name.L))
+    drawn = ["/Artifact BMC BT /F1 8 Tf 40 385 Td (printed at noon) Tj ET EMC"]
+    items = []
+    for number, lines in enumerate(
+        (
+            "Order a laptop and a phone for the person",
+            "Choose a colleague who helps in the|first week",
+        )
+    ):
+        item = pdf.make_indirect(
+            pikepdf.Dictionary(S=pikepdf.Name.LI, P=tagged, K=number, Pg=page.obj)
+        )
+        items.append(item)
+        shown = " 0 -13 Td ".join(f"({line}) Tj" for line in lines.split("|"))
+        drawn.append(
+            f"30 {303 - 13 * number} 3 3 re f "
+            f"/LI <</MCID {number}>> BDC BT /F1 11 Tf 40 {300 - 13 * number} Td {shown} ET EMC"
+        )
+    tagged.K = pikepdf.Array(items)
+    root = pikepdf.Dictionary(
+        Type=pikepdf.Name.StructTreeRoot,
+        K=tagged,
+        ParentTree=pikepdf.Dictionary(Nums=pikepdf.Array([0, pikepdf.Array(items)])),
+    )
+    pdf.Root.StructTreeRoot = pdf.make_indirect(root)
+    pdf.Root.MarkInfo = pikepdf.Dictionary(Marked=True)
+    page.Contents = pdf.make_stream("\n".join(drawn).encode())
+    pdf.save(path)
+    return path
+
+
+def titled_pdf(path: Path, font: str) -> Path:
+    """Write a ruled table of narrow cells below a title across it, in a font that stays out of the
+    file."""
+    pdfmetrics.registerFont(UnicodeCIDFont(font))
+    rows = [["价目", "", ""], ["型号", "起订\n量", "交货\n期"], ["泵", "10 支", "3 天"]]
+    table = Table(rows, colWidths=60)
+    table.setStyle(
+        [
+            ("GRID", (0, 0), (-1, -1), 1, "black"),
+            ("SPAN", (0, 0), (-1, 0)),
+            ("FONT", (0, 0), (-1, -1), font),
+        ]
+    )
+    SimpleDocTemplate(str(path)).build([table])
     return path
 
 

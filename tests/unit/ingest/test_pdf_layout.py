@@ -108,3 +108,18 @@ def test_blank_page_is_neither_recognised_nor_missed(tmp_path: Path) -> None:
     extracted = read(typeset.write_pages(tmp_path / "a.pdf", [[text], [number], [], [text]]))
     assert extracted.warnings == ()
     assert [page.number for page in extracted.pages] == [1, 2, 3, 4]
+
+
+def test_lines_that_were_ended_by_hand_stay_apart() -> None:
+    def line(text: str, right: float, number: int, left: float = 70) -> Line:
+        return Line(text, left, right, 700 - 14 * number, 10)
+
+    apart = [
+        line("Present: Ingrid Solberg, Marc Duval, Priya Raman", 400, 0),
+        line("Excused: Hannah Cole, who is on a journey through", 380, 1),
+        line("Norway and comes back in the second week of March", 520, 2),
+        line("with the reports of all the ships that were asked for.", 515, 3),
+    ]
+    assert [p.text.split()[0] for p in paragraphs(apart)] == ["Present:", "Excused:", "Norway"]
+    beside_a_picture = [line(f"Words beside a picture of {n}", 400, n) for n in range(12)]
+    assert len(paragraphs([*beside_a_picture, line("Full line", 520, 12)])) == 1

@@ -4,10 +4,11 @@ import time
 from pathlib import Path
 
 from portal.domain.documents.structure import BlockKind
+from portal.ingest.fonts import measuring_fonts
 from portal.ingest.readers import pdf_reader
 from portal.text.layout.tables import table_rows
 from tests.factories.files import ruled
-from tests.unit.ingest.reading import read
+from tests.unit.ingest.reading import cells, read, tables
 
 
 def test_ruled_table_is_rows_and_cells_where_it_stands(tmp_path: Path) -> None:
@@ -104,3 +105,20 @@ def test_thousands_of_rows_that_are_no_table_are_read_in_time(tmp_path: Path) ->
         _, page, _ = pdf_reader.read(file, pages=9, characters=10**6, lines=10**5)
     assert time.process_time() - started < 10
     assert page["tables"] == []
+
+
+def test_tags_tell_items_with_drawn_bullets_and_headers(tmp_path: Path) -> None:
+    extracted = read(ruled.tagged_list_pdf(tmp_path / "a.pdf"))
+    assert extracted.text == (
+        "• Order a laptop and a phone for the person\n\n"
+        "• Choose a colleague who helps in the first week"
+    )
+    assert [block.kind for block in extracted.blocks] == [BlockKind.ITEM, BlockKind.ITEM]
+
+
+def test_cells_keep_single_characters_of_fonts_outside_the_file(tmp_path: Path) -> None:
+    assert measuring_fonts(), "install a Chinese font, on Debian fonts-noto-cjk"
+    extracted = read(ruled.titled_pdf(tmp_path / "a.pdf", "STSong-Light"))
+    (table,) = tables(extracted)
+    assert cells(extracted.text, table) == [("型号", "起订量", "交货期"), ("泵", "10 支", "3 天")]
+    assert table.caption == "价目"

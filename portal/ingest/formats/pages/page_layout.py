@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from portal.ingest.formats.texts.readable_text import is_item
 from portal.text.characters.normalise import clean
 from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
 
@@ -28,6 +29,11 @@ _CHINESE_PUNCTUATION = re.compile("[\u3000，！？：；（）～]")
 _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
 _SIZE_CHANGE = 0.12
+_NEAR = 4  # Lines above and below that show where lines end, and letters by which ends differ.
+_CUT_MARGIN = 1.0  # times the size
+_LETTER_WIDTH = 0.55  # times the size
+_FIRST_WORD = re.compile(rf"[{HAN}{HIRAGANA}{KATAKANA}]{{1,2}}|\S[^\s{HAN}]*")
+_GOES_ON = re.compile(rf"[,，、;；(（\[/–—]$|-$|{LINE_END_HYPHEN}$")
 _SHORT_LINE = 0.6  # of the width of the text
 _MIN_COLUMN_LINES = 3
 _MIN_COLUMN_WIDTH = 0.25  # of the width of the text
@@ -43,9 +49,6 @@ _WORD_END = re.compile(rf"[{_LETTERS}-]+$")
 _WORD = re.compile(rf"[{_LETTERS}]+")
 _MAX_WORD = 60
 _MIN_WORD = 4  # Letters of each half of a compound; shorter ones are prefixes.
-_BULLET_ITEM = re.compile(
-    r"[-–•·▪●○◆■□►✓*]\s*\S|\(?(?:\d{1,2}|[a-z])[.)、]\s\S|[（(][一二三四五六七八九十\d]{1,3}[）)]"
-)
 
 
 class Line(NamedTuple):
@@ -72,7 +75,7 @@ class Paragraph:
 
     @property
     def is_item(self) -> bool:
-        return bool(_BULLET_ITEM.match(self.text))
+        return is_item(self.text)
 
 
 def readable(text: str) -> str:
@@ -110,13 +113,15 @@ def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     for place, line in enumerate(lines):
         left, right = margins[max(0, place - 1)]  # Of the previous line, which may end a paragraph.
         is_blank = not line.text.strip()
+        near = (one.right for one in lines[max(0, place - _NEAR) : place + _NEAR] if not one.rows)
+        is_cut = bool(group) and _is_cut(group, line, min(right, max(near, default=right)))
         is_table = bool(line.rows or (group and group[-1].rows))
         if group and (
             is_blank
             or is_table
             or (
                 not _continues_title(group[-1], line, title_size)
-                and _begins_paragraph(group[-1], line, leading, left, right - left)
+                and (is_cut or _begins_paragraph(group[-1], line, leading, left, right - left))
             )
         ):
             yield group
@@ -237,6 +242,32 @@ def _usual_leading(lines: Sequence[Line]) -> float:
     return distance if count >= _TELLING_COUNT else min(distances)
 
 
+def _is_cut(group: Sequence[Line], line: Line, right: float) -> bool:
+    """Return whether a paragraph was ended by hand: the first word of the next line would have
+    fitted between its end and `right`, where the lines around end."""
+    *above, previous = group
+    if above and abs(above[-1].right - previous.right) < _NEAR * line.size:
+        return False  # Beside a picture lines end before the others.
+    text, before = line.text.lstrip(), previous.text.rstrip()
+    if text[:1].islower() or _GOES_ON.search(before):
+        return False
+    return (
+        abs(previous.left - line.left) < line.size / 2
+        and previous.baseline > line.baseline
+        and previous.style == line.style
+        and _fits(line, right - previous.right - _CUT_MARGIN * line.size)
+    )
+
+
+def _fits(line: Line, room: float) -> bool:
+    """Return whether the first word of a line would have fitted into `room` above it."""
+    word = _FIRST_WORD.match(line.text.lstrip())
+    widths = (
+        (1.0 if _WIDE.match(letter) else _LETTER_WIDTH for letter in word.group()) if word else ()
+    )
+    return sum(widths) * line.size < room
+
+
 def _begins_paragraph(  # noqa: PLR0911 - a table of cases
     previous: Line, line: Line, leading: float, left: float, width: float
 ) -> bool:
@@ -259,6 +290,6 @@ def _begins_paragraph(  # noqa: PLR0911 - a table of cases
     indented = line.left > previous.left + 0.9 * line.size
     if previous.style != line.style and (ended or indented or filled < _BOLD_LINE):
         return True  # A heading in bold type, of the size of the text.
-    return (ended and (indented or filled < 1 - 2 * line.size / max(width, 1.0) - 0.05)) or (
-        filled < _SHORT_LINE
-    )
+    is_short = filled < 1 - 2 * line.size / max(width, 1.0) - 0.05
+    is_short = is_short and _fits(line, left + width - previous.right)
+    return (ended and (indented or is_short)) or filled < _SHORT_LINE

@@ -17,6 +17,7 @@ _PAGE_NUMBER = re.compile(
 _LEADING_NUMBER = re.compile(r"\d{1,4}(?=\s)")
 _TRAILING_NUMBER = re.compile(r"(?<=\s)\d{1,4}$")
 _HEADING_SIZE = 1.15  # times the size of most of the text
+_SMALL_SIZE = 0.95
 _MAX_RUNNING = 2  # Lines of a header, and of a footer.
 
 
@@ -37,10 +38,11 @@ def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
             for key in _running(page[place], number, body_size)
         }
     )
-    # Fewer than three lines without a number may be chance.
+    # Fewer than three lines without a number may be chance, except in small type.
     min_counts = {
         "text": max(3, len(pages) * 0.6),
         "place": max(3, len(pages) * 0.05),
+        "small": max(2, len(pages) * 0.05),
         "number": 2,
     }
     repeated = {key for key, count in counts.items() if count >= min_counts[key[0]]}
@@ -83,6 +85,8 @@ def _running(line: Line, page: int, body_size: float) -> Iterator[tuple[str, str
     yield "text", pattern, 0
     if line.size <= body_size * _HEADING_SIZE:  # Titles of slides are repeated too.
         yield "place", pattern, round(line.baseline / 2)
+    if line.size < body_size * _SMALL_SIZE:
+        yield "small", pattern, round(line.baseline / 2)
     for match in (_LEADING_NUMBER.match(line.text), _TRAILING_NUMBER.search(line.text)):
         if match:
             yield "number", pattern, int(match.group()) - page

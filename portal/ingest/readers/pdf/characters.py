@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+from bisect import bisect_left, bisect_right
+from functools import cached_property
 from typing import Any
 
 import pypdfium2.raw as pdfium
@@ -12,6 +14,8 @@ import pypdfium2.raw as pdfium
 _BOLD_WEIGHT = 600
 _BOLD_NAME = re.compile(rb"bold|black|heavy|demi|medi(?!um)|simhei", re.IGNORECASE)
 _MAX_FONT_NAME = 128
+_LINE_ENDS = frozenset({0, 10, 13})  # NUL marks a glyph without a character.
+_SAME_LINE = 0.5  # of the height of a character: raised ones are on the line too.
 
 
 class Characters:
@@ -55,3 +59,35 @@ class Characters:
             or pdfium.FPDFText_GetFontWeight(self._page, index) >= _BOLD_WEIGHT
         )
         return size, "bold" if is_bold else ""
+
+    def text_within(self, left: float, top: float, right: float, bottom: float) -> str:
+        """Return the lines of a rectangle. A character is where the middle of its baseline is:
+        outlines are unknown for fonts that are not in the file."""
+        first = bisect_left(self._placed, (bottom,))
+        end = bisect_right(self._placed, (top, math.inf))
+        inside = [one for one in self._placed[first:end] if left <= one[1] <= right]
+        text, before = "", None
+        for y, x, index in sorted(inside, key=lambda one: one[2]):
+            if before:
+                is_apart = index > before[2] + 1
+                # Characters of turned text stand above each other without being lines.
+                is_below = abs(y - before[0]) > _SAME_LINE * self.height(index)
+                text += "\n" if is_below and (is_apart or x < before[1]) else " " * is_apart
+            text += chr(pdfium.FPDFText_GetUnicode(self._page, index))
+            before = y, x, index
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
+
+    @cached_property
+    def _placed(self) -> list[tuple[float, float, int]]:
+        """The baselines, middles and numbers of the visible characters, from the bottom."""
+        x, y = self._origin
+        box = self._loose
+        placed = []
+        for index in range(pdfium.FPDFText_CountChars(self._page)):
+            if pdfium.FPDFText_GetUnicode(self._page, index) not in _LINE_ENDS:
+                pdfium.FPDFText_GetCharOrigin(self._page, index, x, y)
+                is_known = pdfium.FPDFText_GetLooseCharBox(self._page, index, box)
+                middle = (box.left + box.right) / 2 if is_known else x.value
+                placed.append((y.value, middle, index))
+        return sorted(placed)

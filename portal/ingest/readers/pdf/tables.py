@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
 
+from portal.ingest.readers.pdf.characters import Characters
+
 # Drawings have more; examining each would cost more than the text of the page.
 _MAX_OBJECTS = 5_000
 _MAX_RULES = 2_000
@@ -60,12 +62,12 @@ class Table:
         )
 
 
-def find_tables(page: Any, text_page: Any) -> list[Table]:
-    """Return the ruled tables of a page, top to bottom. Takes raw handles of PDFium."""
+def find_tables(page: Any, characters: Characters) -> list[Table]:
+    """Return the ruled tables of a page, top to bottom. Takes a raw handle of PDFium."""
     rules = list(_rules(page))
     if not 2 * _MIN_LINES <= len(rules) <= _MAX_RULES:
         return []
-    tables = [table for group in _groups(rules) if (table := _table(group, text_page))]
+    tables = [table for group in _groups(rules) if (table := _table(group, characters))]
     return sorted(tables, key=lambda table: -table.top)
 
 
@@ -145,7 +147,7 @@ def _touches(one: _Rule, other: _Rule) -> bool:
     )
 
 
-def _table(rules: Sequence[_Rule], text_page: Any) -> Table | None:
+def _table(rules: Sequence[_Rule], characters: Characters) -> Table | None:
     xs, ys = _borders(rules, is_vertical=True), _borders(rules, is_vertical=False)[::-1]
     if min(len(xs), len(ys)) < _MIN_LINES or len(xs) * len(ys) > _MAX_CELLS:
         return None
@@ -159,14 +161,16 @@ def _table(rules: Sequence[_Rule], text_page: Any) -> Table | None:
             end = column + 1
             while end < len(xs) - 1 and not _is_ruled(rules, xs[end], middle, is_vertical=True):
                 end += 1
-            text = _text(text_page, xs[column], top, xs[end], bottom)
+            text = _text(characters, xs[column], top, xs[end], bottom)
             center = (xs[column] + xs[end]) / 2
             if number == 0 or _is_ruled(rules, top, center, is_vertical=False):
                 begins[column] = number
             spanned = table.rows[begins[column] :]
-            whole = f"{spanned[0][column]} {text}".strip()
+            whole = f"{spanned[0][column]}\n{text}".strip()
             for row in spanned if len(whole) <= _MAX_REPEATED else spanned[:1]:
                 row[column] = whole
+            if number == 0 == column and end == len(xs) - 1:
+                table.rows[0] = [text]  # A title across the table.
             column = end
     if sum(any(cell for cell in row) for row in table.rows) < 2:  # noqa: PLR2004 - a frame
         return None
@@ -214,18 +218,7 @@ def _is_ruled(rules: Sequence[_Rule], at: float, across: float, *, is_vertical: 
     )
 
 
-def _text(text_page: Any, left: float, top: float, right: float, bottom: float) -> str:
+def _text(characters: Characters, left: float, top: float, right: float, bottom: float) -> str:
     # Text that only reaches into a cell, such as the tail of a letter above, is not part of it.
     inset = min(_TOLERANCE, (top - bottom) / 5)
-    return text_within(text_page, left + 1, top - inset, right - 1, bottom + inset)
-
-
-def text_within(text_page: Any, left: float, top: float, right: float, bottom: float) -> str:
-    """Return the text of a rectangle on one line."""
-    length = pdfium.FPDFText_GetBoundedText(text_page, left, top, right, bottom, None, 0)
-    if length <= 0:
-        return ""
-    buffer = (ctypes.c_ushort * (length + 1))()
-    pdfium.FPDFText_GetBoundedText(text_page, left, top, right, bottom, buffer, length)
-    text = bytes(buffer)[: 2 * length].decode("utf-16-le", "replace")
-    return " ".join(text.replace("\0", "").replace("\x02", "-").split())
+    return characters.text_within(left, top - inset, right, bottom)

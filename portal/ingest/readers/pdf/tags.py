@@ -1,14 +1,17 @@
-"""Tables of a tagged PDF page, by its structure tree: rules are not needed."""
+"""Tables, list items and artifacts of a tagged PDF page, by its structure tree."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from portal.ingest.readers.pdf.tables import Table, text_within
+from portal.ingest.readers.pdf.characters import Characters
+from portal.ingest.readers.pdf.tables import Table
 
 _MAX_ELEMENTS = 20_000
 _MAX_OBJECTS = 20_000
@@ -20,22 +23,98 @@ _Box = tuple[float, float, float, float]  # Left, top, right, bottom.
 _Boxes = dict[int, list[_Box]]
 
 
-def find_tables(page: Any, text_page: Any) -> list[Table]:
-    """Return the tagged tables of a page. Takes raw handles of PDFium."""
-    tree = pdfium.FPDF_StructTree_GetForPage(page)
-    if not tree:
-        return []
-    try:
-        count = pdfium.FPDF_StructTree_CountChildren(tree)
-        roots = [pdfium.FPDF_StructTree_GetChildAtIndex(tree, place) for place in range(count)]
+def find_tables(page: Any, characters: Characters) -> list[Table]:
+    """Return the tagged tables of a page. Takes a raw handle of PDFium."""
+    with _roots(page) as roots:
         elements = list(_outermost(roots, {"Table"}))
         boxes = _boxes(page) if elements else {}
-        return [table for element in elements if (table := _table(element, boxes, text_page))]
+        return [table for element in elements if (table := _table(element, boxes, characters))]
+
+
+class LineTags:
+    """What a tagged page says of its lines: items of lists, and headers and footers."""
+
+    def __init__(self, page: Any, text_page: Any) -> None:
+        self._text_page = text_page
+        with _roots(page) as roots:
+            self.is_tagged = bool(roots)
+            self._items = {number for item in _items(roots) for number in _words_of_item(item)}
+
+    def begins_item(self, index: int) -> bool:
+        """Return whether a character begins an item whose bullet is drawn, not written. True once
+        for each item: its further lines are of the same content."""
+        number = pdfium.FPDFPageObj_GetMarkedContentID(self._object(index))
+        if number not in self._items:
+            return False
+        self._items.remove(number)
+        return True
+
+    def is_artifact(self, index: int) -> bool:
+        """Return whether a character is not part of the text, such as a header."""
+        drawn = self._object(index)
+        count = pdfium.FPDFPageObj_CountMarks(drawn) if self.is_tagged else 0
+        marks = (pdfium.FPDFPageObj_GetMark(drawn, place) for place in range(max(count, 0)))
+        return any(_mark_name(mark) == "Artifact" for mark in marks)
+
+    def _object(self, index: int) -> Any:
+        return pdfium.FPDFText_GetTextObject(self._text_page, index)
+
+
+def _items(roots: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items of lists, also those within others."""
+    waiting = list(roots)
+    for _ in range(_MAX_ELEMENTS):
+        if not waiting:
+            return
+        element = waiting.pop()
+        if _type(element) == "LI":
+            yield element
+        waiting += _children(element)
+
+
+def _words_of_item(item: Any) -> Iterator[int]:
+    """Yield the number of the first content of an item, without its label."""
+    numbers = (
+        number
+        for place in range(pdfium.FPDF_StructElement_CountChildren(item))
+        for number in _contents_at(item, place)
+    )
+    yield from islice(numbers, 1)
+
+
+def _contents_at(item: Any, place: int) -> Iterator[int]:
+    child = pdfium.FPDF_StructElement_GetChildAtIndex(item, place)
+    number = pdfium.FPDF_StructElement_GetChildMarkedContentID(item, place)
+    if child:
+        yield from () if _type(child) == "Lbl" else _contents(child)
+    elif number >= 0:
+        yield number
+
+
+def _mark_name(mark: Any) -> str:
+    buffer, length = ctypes.create_string_buffer(_MAX_TYPE_BYTES), ctypes.c_ulong()
+    wide = ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR))
+    pdfium.FPDFPageObjMark_GetName(mark, wide, _MAX_TYPE_BYTES, length)
+    return (
+        buffer.raw[: min(length.value, _MAX_TYPE_BYTES)].decode("utf-16-le", "replace").rstrip("\0")
+    )
+
+
+@contextmanager
+def _roots(page: Any) -> Iterator[list[Any]]:
+    """Open the structure tree of a page: its outermost elements, none if it is not tagged."""
+    tree = pdfium.FPDF_StructTree_GetForPage(page)
+    if not tree:
+        yield []
+        return
+    try:
+        count = pdfium.FPDF_StructTree_CountChildren(tree)
+        yield [pdfium.FPDF_StructTree_GetChildAtIndex(tree, place) for place in range(count)]
     finally:
         pdfium.FPDF_StructTree_Close(tree)
 
 
-def _table(element: Any, boxes: _Boxes, text_page: Any) -> Table | None:
+def _table(element: Any, boxes: _Boxes, characters: Characters) -> Table | None:
     rows: list[list[str]] = []
     filled: list[_Box] = []
     for row in _outermost(_children(element), {"TR"}):
@@ -43,7 +122,7 @@ def _table(element: Any, boxes: _Boxes, text_page: Any) -> Table | None:
         for cell in _outermost(_children(row), {"TD", "TH"}):
             inside = [box for number in _contents(cell) for box in boxes.get(number, ())]
             box = _box_around(inside) if inside else None
-            cells.append(text_within(text_page, *box) if box else "")
+            cells.append(characters.text_within(*box) if box else "")
             filled += [box] if box else []
         rows.append(cells)
     width = max(map(len, rows), default=0)
@@ -55,7 +134,10 @@ def _table(element: Any, boxes: _Boxes, text_page: Any) -> Table | None:
         bottom - _TOLERANCE,
         right + _TOLERANCE,
         top + _TOLERANCE,
-        [cells + [""] * (width - len(cells)) for cells in rows],
+        [
+            cells if not place and len(cells) == 1 else cells + [""] * (width - len(cells))
+            for place, cells in enumerate(rows)
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""Plain text: its characters as they are, with the headings that its lines show."""
+"""Plain text: its characters as they are, with the headings and tables that its lines show."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from portal.domain.documents import ExtractedText
 from portal.errors import EmptyFile
 from portal.ingest.decoding import DecodedText, decode
+from portal.ingest.formats.texts.spaced_tables import with_tables
 from portal.ingest.formats.texts.text_outline import text_headings
 from portal.ingest.limits import FileToRead
 
@@ -17,13 +18,15 @@ _LINE_ENDS = re.compile(r"\r\n?|[\u2028\u2029\u0085]")
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return the text with line feeds as line ends; a chosen encoding overrides the detection.
-    Raises EmptyFile and UndecodableText."""
+    """Return the text with line feeds as line ends and bars in tables drawn with spaces; a chosen
+    encoding overrides the detection. Raises EmptyFile and UndecodableText."""
     read = read_text(file)
+    text, tables = with_tables(read.text)
     return ExtractedText(
-        text=read.text,
+        text=text,
         extractor=EXTRACTOR,
-        headings=text_headings(read.text),
+        headings=text_headings(text),
+        blocks=tables,
         encoding=read.encoding,
         warnings=read.warnings,
     )

@@ -93,6 +93,19 @@ def test_mail_has_its_head_and_words_and_names_attachments(tmp_path: Path) -> No
     )
 
 
+def test_quoted_lines_of_a_mail_read_without_their_marks(tmp_path: Path) -> None:
+    path = tmp_path / "a.eml"
+    path.write_text(
+        "Subject: RE: Vans\nFrom: a@example.com\n\nSee below.\n\n"
+        "> Twelve vans are leased\n> from June on.\n>\n>> - Marc voted against.\n",
+        encoding="utf-8",
+    )
+    extracted = read(path, MediaType.EML)
+    assert extracted.text.endswith(
+        "See below.\n\nTwelve vans are leased\nfrom June on.\n\n- Marc voted against."
+    )
+
+
 @pytest.mark.parametrize(
     ("make", "name", "error"),
     [

@@ -67,3 +67,10 @@ def test_time_is_linear_for_any_text(unit: str) -> None:
     started = time.process_time()
     text_headings(unit * (500_000 // len(unit)))
     assert time.process_time() - started < 5
+
+
+def test_numbered_and_underlined_line_is_one_heading() -> None:
+    text = "手册\n====\n\n一、年假\n--------\n\n十天。\n\n二、病假\n--------\n\n三天。\n"
+    assert [(h.level, h.title) for h in text_headings(text)] == [
+        (1, "手册"), (2, "一、年假"), (2, "二、病假"),
+    ]  # fmt: skip

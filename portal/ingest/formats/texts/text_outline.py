@@ -60,7 +60,9 @@ def text_headings(text: str) -> tuple[Heading, ...]:
 
 def _lines(text: str) -> Iterator[_Line]:
     """Yield the lines that may be headings, without those of lists and tables of contents."""
-    found = [line for match in _CANDIDATE.finditer(text) if (line := _line(text, match))]
+    matched = (line for match in _CANDIDATE.finditer(text) if (line := _line(text, match)))
+    # A numbered line that is underlined is found twice, and counts as underlined.
+    found = list({line.start: line for line in matched}.values())
     for place, line in enumerate(found):
         before = found[place - 1] if place else None
         after = found[place + 1] if place + 1 < len(found) else None

@@ -1,0 +1,93 @@
+"""Tables that plain text draws with spaces or tabs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from portal.domain.documents.structure import Block
+from portal.ingest.formats.texts.readable_text import ReadableText
+from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
+from portal.text.layout.tables import header_count
+
+_CELL = re.compile(r"\S+(?: \S+)*")
+_WIDE = re.compile(rf"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]")
+_RULE = re.compile(r"[-=─━\s]{3,}")
+_BAR = re.compile(r"[|│┃]")
+_MIN_ROWS = 3
+_MIN_COLUMNS = 3  # Two columns are a table only below a header.
+_MAX_MEAN_CELL = 30  # Characters; longer ones are text set in columns.
+
+
+def with_tables(text: str) -> tuple[str, tuple[Block, ...]]:
+    """Return a text with the borders of cells where it draws tables, and these tables. Linear in
+    len(text)."""
+    lines = text.split("\n")
+    parts: list[str] = []
+    blocks: list[Block] = []
+    length = done = 0
+    for first, end, rows in find_tables(lines):
+        before = "".join(f"{line}\n" for line in lines[done:first])
+        table = ReadableText()
+        for row in rows:
+            table.open_row()
+            for cell in row:
+                table.add_cell(cell)
+            table.close_row()
+        table.close_table()
+        blocks += (block.shifted(length + len(before)) for block in table.blocks)
+        parts += (before, table.text(), "\n" if end < len(lines) else "")
+        length += sum(map(len, parts[-3:]))
+        done = end
+    return "".join((*parts, "\n".join(lines[done:]))), tuple(blocks)
+
+
+def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]]]]:
+    """Yield the first line of each table, the line behind it, and its rows."""
+    place = 0
+    while place < len(lines):
+        columns = [start for start, _ in _cells(lines[place])]
+        end, rows = place, list[list[str]]()
+        while len(columns) > 1 and end < len(lines):
+            if not (len(rows) == 1 and _RULE.fullmatch(lines[end])):
+                row = _row(lines[end], columns)
+                if row is None:
+                    break
+                rows.append(row)
+            end += 1
+        if len(rows) >= _MIN_ROWS and _are_cells(rows):
+            yield place, end, rows
+        place = end if len(rows) >= _MIN_ROWS else place + 1
+
+
+def _cells(line: str) -> list[tuple[int, str]]:
+    """Return the cells of a line, each with its column of the screen, or its number after tabs."""
+    if _BAR.search(line):
+        return []  # Of a table that is drawn with bars.
+    if "\t" in line.strip():
+        cells = (cell.strip() for cell in line.strip().split("\t"))
+        return [(2 * number, cell) for number, cell in enumerate(filter(None, cells))]
+    found, column, done = [], 0, 0
+    for match in _CELL.finditer(line):
+        column += match.start() - done + len(_WIDE.findall(line, done, match.start()))
+        done = match.start()
+        found.append((column, match.group()))
+    return found
+
+
+def _row(line: str, columns: Sequence[int]) -> list[str] | None:
+    """Return the cells of a line by column, or None unless each begins where a column does."""
+    cells = _cells(line)
+    row = [""] * len(columns)
+    for start, text in cells:
+        fitting = [place for place, column in enumerate(columns) if abs(column - start) <= 1]
+        if not fitting or row[fitting[0]]:
+            return None
+        row[fitting[0]] = text
+    return row if len(cells) > 1 and row[0] else None
+
+
+def _are_cells(rows: Sequence[Sequence[str]]) -> bool:
+    has_columns = len(rows[0]) >= _MIN_COLUMNS or bool(header_count(rows))
+    return has_columns and fmean(len(cell) for row in rows for cell in row) <= _MAX_MEAN_CELL

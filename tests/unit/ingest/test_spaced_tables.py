@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from portal.ingest.formats.texts.spaced_tables import with_tables
+from tests.unit.ingest.reading import cells, read, tables
+
+TABLE = """工龄         年假天数   可结转
+不满 1 年    5 天
+1 至 5 年    10 天      3 天
+10 年以上    20 天      5 天"""
+
+
+def test_table_drawn_with_spaces_is_rows_and_cells(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(f"年假如下。\n\n{TABLE}\n\n逾期作废。\n", encoding="utf-8")
+    extracted = read(path)
+    (table,) = tables(extracted)
+    assert cells(extracted.text, table) == [
+        ("工龄", "年假天数", "可结转"),
+        ("不满 1 年", "5 天", ""),
+        ("1 至 5 年", "10 天", "3 天"),
+        ("10 年以上", "20 天", "5 天"),
+    ]
+    assert table.header == ("工龄", "年假天数", "可结转")
+    assert extracted.text.startswith("年假如下。\n\n工龄 | 年假天数")
+    assert extracted.text.endswith("20 天 | 5 天\n\n逾期作废。\n")
+
+
+def test_table_of_a_mail_is_rows_and_cells(tmp_path: Path) -> None:
+    path = tmp_path / "a.eml"
+    path.write_text(f"Subject: 年假\nFrom: a@example.com\n\n> 见下：\n{TABLE}\n", encoding="utf-8")
+    extracted = read(path)
+    (table,) = tables(extracted)
+    assert cells(extracted.text, table)[2] == ("1 至 5 年", "10 天", "3 天")
+
+
+def test_tabs_and_a_rule_below_the_header_make_a_table() -> None:
+    text, (table,) = with_tables("Room\tBeds\tPrice\n----\nSingle\t1\t80\nDouble\t2\t120")
+    assert text == "Room | Beds | Price\nSingle | 1 | 80\nDouble | 2 | 120"
+    assert table.header == ("Room", "Beds", "Price")
+
+
+def test_other_text_stays_as_it_is() -> None:
+    text = (
+        "First.  Second sentence.\nAnother.  And so on it goes.\nOne more.  The end.\n\n"
+        "| Room   | Beds |\n| Single | 1    |\n| Double | 2    |\n\n"
+        "a   b   c\nd   e   f\n"
+    )
+    assert with_tables(text) == (text, ())

@@ -21,7 +21,7 @@ def headings(path: Path) -> frozenset[str]:
     """Return the words of a document's headings, captions and header rows, and of its name; of a
     format that is not text its name alone."""
     find = _FINDERS.get(path.suffix)
-    found = find(path.read_text(encoding="utf-8")) if find else []
+    found = find(path.read_text(encoding="utf-8", errors="replace")) if find else []
     return frozenset(filter(None, map(words, [path.stem, *found])))
 
 

@@ -208,7 +208,7 @@ def _measure(characters: Characters, line: re.Match[str], tags: pdf_tags.LineTag
     text = line.group().replace("\0", "")
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if tags.begins_item(first) and not lead:
-        text = f"• {text}"
+        text = f"- {text}"
     measures = [round(measure, 1) for measure in (left, right, baseline, size)]
     return [text, *measures, style, tags.is_artifact(first)]
 

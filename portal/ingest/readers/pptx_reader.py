@@ -99,7 +99,8 @@ def _paragraphs(paragraphs: Iterable[Any], *, is_body: bool) -> str:
     if not is_body or len(lines) < 2:  # noqa: PLR2004
         return "".join(f"<p>{text}</p>" for _, text in lines)
     parts, depth = [], -1
-    for level, text in lines:
+    highest = min(level for level, _ in lines)  # Some slides begin below the first level.
+    for level, text in ((level - highest, text) for level, text in lines):
         parts += ["<ul>"] * (level - depth) if level > depth else ["</ul>"] * (depth - level)
         parts.append(f"<li>{text}</li>")
         depth = level

@@ -225,11 +225,11 @@ def test_bold_lines_and_written_bullets_of_word_are_headings_and_items(tmp_path:
         "<p><b>Note:</b> all of it.</p><p><b>Only bold words</b></p></body></html>",
     )
     assert extracted.text == (
-        "年假\n\n· 婚假 10 天\n· 产假 158 天\n\nNote: all of it.\n\nOnly bold words"
+        "年假\n\n- 婚假 10 天\n- 产假 158 天\n\nNote: all of it.\n\nOnly bold words"
     )
     assert [heading.title for heading in extracted.headings] == ["年假"]
     items = [extracted.text[block.start : block.end] for block in extracted.blocks]
-    assert items == ["· 婚假 10 天", "· 产假 158 天"]
+    assert items == ["- 婚假 10 天", "- 产假 158 天"]
 
 
 def test_items_after_breaks_are_items(tmp_path: Path) -> None:

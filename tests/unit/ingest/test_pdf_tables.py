@@ -110,8 +110,8 @@ def test_thousands_of_rows_that_are_no_table_are_read_in_time(tmp_path: Path) ->
 def test_tags_tell_items_with_drawn_bullets_and_headers(tmp_path: Path) -> None:
     extracted = read(ruled.tagged_list_pdf(tmp_path / "a.pdf"))
     assert extracted.text == (
-        "• Order a laptop and a phone for the person\n\n"
-        "• Choose a colleague who helps in the first week"
+        "- Order a laptop and a phone for the person\n\n"
+        "- Choose a colleague who helps in the first week"
     )
     assert [block.kind for block in extracted.blocks] == [BlockKind.ITEM, BlockKind.ITEM]
 

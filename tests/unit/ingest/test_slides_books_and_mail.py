@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pptx import Presentation
 
 from portal.domain.documents import MediaType
 from portal.domain.documents.structure import BlockKind
@@ -70,6 +71,18 @@ def test_mail_in_any_charset_is_read(tmp_path: Path, charset: str, words: str) -
         b"Content-Type: text/plain; charset=" + charset.encode() + b"\n\n" + coded
     )
     assert read(path).text == f"{words}\n\nFrom: a@b.c\n\n{words}"
+
+
+def test_items_that_all_stand_below_the_first_level_are_one_list(tmp_path: Path) -> None:
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+    slide.placeholders[1].text_frame.text = "Moving house: 1 day\nWedding: 2 days"
+    for paragraph in slide.placeholders[1].text_frame.paragraphs:
+        paragraph.level = 1
+    presentation.save(str(tmp_path / "a.pptx"))
+    extracted = read(tmp_path / "a.pptx")
+    assert extracted.text == "- Moving house: 1 day\n- Wedding: 2 days"
+    assert [block.level for block in extracted.blocks] == [1, 1]
 
 
 def test_chapters_come_in_the_order_of_reading(tmp_path: Path) -> None:

@@ -139,12 +139,15 @@ class ReadableText:
         self._tight = True
 
     def add_item(self, text: str) -> None:
-        """Add an item that has a marker of its own; items that follow each other are a list."""
+        """Add an item that has a marker of its own, of which bullets are written as those of other
+        lists; items that follow each other are a list."""
         above = self.blocks[-1] if self.blocks else None
         self._tight = bool(above and above.kind is BlockKind.ITEM and above.end == self.length)
         marker = _MARKER.match(text)
         end = marker.end() if marker else 0
-        self.add_block(f"{text[:end].rstrip()} {text[end:]}".lstrip(), BlockKind.ITEM, level=1)
+        sign = text[:end].rstrip()
+        sign = sign if any(map(str.isalnum, sign)) else "-"
+        self.add_block(f"{sign} {text[end:]}", BlockKind.ITEM, level=1)
 
     def _extend_item(self, previous_end: int) -> None:
         """Extend the item that ends at `previous_end` to the end of the text."""

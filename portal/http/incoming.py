@@ -12,14 +12,14 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, NoReturn, cast
 from uuid import UUID
 
 from flask import Flask, request
 from flask import Request as FlaskRequest
 from werkzeug.datastructures import FileStorage
 
-from portal.errors import N_, MalformedRequest, Message, TooLarge
+from portal.errors import N_, MalformedRequest, Message, TooLarge, UnsupportedMediaType
 from portal.http import context
 from portal.http.marks import Mark
 from portal.services.documents.intake.disk_space import ReservedSpace, temporary_dir
@@ -147,7 +147,10 @@ class SpooledFile(io.RawIOBase):
 
 
 class Request(FlaskRequest):
-    """A request whose files go to a spool, if there is room for all that it announces."""
+    """A request whose files go to a spool, if there is room for all that it announces.
+
+    JSON is read whatever its Content-Type says, as `curl --data` calls it a form.
+    """
 
     _spool: Spool | None = None
     _room: ReservedSpace | None = None
@@ -182,6 +185,11 @@ class Request(FlaskRequest):
             # All of it is on the disk, or none of it will be: what stores it asks for itself.
             if self._room is not None:
                 self._room.close()
+
+    def on_json_loading_failed(self, error: ValueError | None) -> NoReturn:
+        if self.mimetype and not self.is_json:
+            raise UnsupportedMediaType from error
+        raise MalformedRequest(reason=N_("the body is not JSON in UTF-8")) from error
 
     def close(self) -> None:
         super().close()

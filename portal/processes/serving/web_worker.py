@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter, defaultdict, deque
 from concurrent.futures import Future
+from functools import cache
 from typing import Any
 
 from gunicorn import util
@@ -263,12 +264,14 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
     def handle_request(self, req: Any, conn: Connection) -> Any:
         # The head is read: from here on there is a body to wait for, and a reader.
         conn.sock.may_wait = True
+        client_closes = req.should_close
+        # Gunicorn asks when it writes the headers: a client that reads `keep-alive` there sends its
+        # next request on this connection.
+        req.should_close = cache(lambda: client_closes() or not _skip_body(conn))
         return super().handle_request(req, conn)
 
-    def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
-        # What is left of a body that the application refused is not worth a thread.
-        conn.sock.may_wait = False
-        return super()._keepalive_after(conn, keepalive)  # type: ignore[no-any-return]
+    def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:  # noqa: ARG002
+        return keepalive
 
     # --- after a response -----------------------------------------------------------------------
 
@@ -342,6 +345,19 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         for conn in self.waiting:
             if conn.state is State.IDLE:
                 conn.deadline = min(conn.deadline, deadline)
+
+
+def _skip_body(conn: Connection) -> bool:
+    """Discard what the application did not read of a body; return False if more is to come, which
+    is not worth a thread."""
+    conn.sock.may_wait = False
+    try:
+        is_skipped: bool = conn.parser.finish_body(
+            deadline=time.monotonic() + _LINGER_S, max_bytes=2 * MAX_BUFFERED_BODY_BYTES
+        )
+    finally:
+        conn.sock.may_wait = True
+    return is_skipped
 
 
 def _is_request_line_too_long(conn: Connection, max_bytes: int) -> bool:

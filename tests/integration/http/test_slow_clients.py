@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,24 @@ def test_bodies_are_read_however_they_are_sent(patient: str, portal: Portal) -> 
             for start in range(0, len(rest), 7):
                 connection.sendall(rest[start : start + 7])
             assert read_status(connection) == 200
+
+
+def test_a_refused_body_leaves_the_connection_as_announced(patient: str, portal: Portal) -> None:
+    for path, size in [("/api/nothing", 200_000), (SEARCH, 300_000), (SEARCH, 3_000_000)]:
+        body = b'{"query": "' + b"a" * size + b'"}'
+        with connect(patient) as connection:
+            connection.sendall(head(path, JSON, bearer(portal), f"Content-Length: {len(body)}"))
+            with suppress(ConnectionError):
+                connection.sendall(body)
+            answers = connection.makefile("rb")
+            status = answers.readline().split()[1]
+            lines = iter(answers.readline, b"\r\n")
+            headers = dict(line.lower().strip().split(b": ", 1) for line in lines)
+            answers.read(int(headers[b"content-length"]))
+            assert status == (b"413" if path == SEARCH else b"404")
+            if headers[b"connection"] == b"keep-alive":
+                connection.sendall(head(HEALTH, method="GET"))
+                assert answers.readline().split()[1] == b"200"
+            else:
+                assert size > 256 * 1024
+                assert answers.read() == b""

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from portal.domain.embedding import Embedder
-from portal.embeddings import create_embedder
 from portal.integrations.chroma.chunks import ChromaChunks, LexicalLeg
 from portal.integrations.chroma.client import DEFAULT_PORT, Client, open_directory, open_server
 from portal.integrations.chunk_store import SemanticChunkStore
-from portal.integrations.connection import Connection, connect
+from portal.integrations.connection import Connection, connect, portal_model
 from portal.integrations.postgres_chunks import PostgresChunks
 from portal.services.collections.records import Collections
 from portal.settings import Settings, load_settings
@@ -89,6 +88,6 @@ def _make_store(
 ) -> SemanticChunkStore:
     return SemanticChunkStore(
         backend,
-        embedder or create_embedder(settings.embedding),
+        embedder or portal_model(settings),
         hybrid=settings.hybrid_semantic_search if hybrid is None else hybrid,
     )

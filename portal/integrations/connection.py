@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import atexit
 import os
+from functools import lru_cache
+from pathlib import Path
 from threading import Lock
 
 from portal.answering import create_chat_model
 from portal.database import bm25, extensions
 from portal.database.embedded import EmbeddedPostgres
+from portal.domain.embedding import Embedder
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration.eventual import EventualCalibration
 from portal.errors import ServerSetup
 from portal.reranking import create_reranker
 from portal.services import Services
-from portal.settings import Settings, load_settings
+from portal.settings import EmbeddingSettings, Settings, load_settings
 from portal.store import migrations
 from portal.store.session import Database, normalise_url
 
@@ -57,7 +60,7 @@ def open_services(connection: Connection | Services | None) -> Services:
     with _lock:
         known = _services.get(id(database))
         if known is None or known.database is not database or known.settings != settings:
-            embedder = create_embedder(settings.embedding)
+            embedder = portal_model(settings)
             known = _services[id(database)] = Services(
                 settings=settings,
                 database=database,
@@ -68,6 +71,18 @@ def open_services(connection: Connection | Services | None) -> Services:
                 reranker=create_reranker(settings.rerank),
             )
         return known
+
+
+def portal_model(settings: Settings) -> Embedder:
+    """Return the portal's own model. The stores of a process share it: older callers open one for
+    each request, and loading takes seconds."""
+    cache_dir = settings.data_dir / "cache"
+    return _model(settings.embedding, cache_dir if cache_dir.is_dir() else None)
+
+
+@lru_cache(maxsize=4)
+def _model(settings: EmbeddingSettings, cache_dir: Path | None) -> Embedder:
+    return create_embedder(settings, cache_dir=cache_dir)
 
 
 def _open(url: str, settings: Settings) -> Database:

@@ -11,8 +11,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from portal.domain.vector_collections import DISTANCES, Distance
-from portal.embeddings import create_embedder
-from portal.integrations.connection import Connection, connect
+from portal.integrations.connection import Connection, connect, portal_model
 from portal.integrations.langchain.collection import Collection
 from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
@@ -79,8 +78,8 @@ class CollectionStore(VectorStore):
     def embeddings(self) -> Embeddings:
         """Return the caller's model, or the portal's own."""
         if self._embedding_function is None:
-            embedder = create_embedder(self._settings.embedding)
-            self._embedding_function = EmbedderEmbeddings(lambda: embedder)
+            model = portal_model(self._settings)
+            self._embedding_function = EmbedderEmbeddings(lambda: model)
         return self._embedding_function
 
     @property

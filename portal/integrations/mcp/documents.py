@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from portal.domain.addresses import chunk_url
 from portal.domain.answering import Source
@@ -31,7 +31,13 @@ _LENGTH_OF_ID = 36
 _MAX_IN_SCOPE = 100
 
 
-class ScopeArguments(BaseModel):
+class Arguments(BaseModel):
+    """Refuse unknown names, so that a mistyped scope does not search everything."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ScopeArguments(Arguments):
     documents: list[UUID] = Field([], max_length=_MAX_IN_SCOPE, description="Ids of documents.")
     folders: list[UUID] = Field(
         [], max_length=_MAX_IN_SCOPE, description="Ids of folders, with what lies below them."
@@ -39,7 +45,7 @@ class ScopeArguments(BaseModel):
     tags: list[str] = Field([], max_length=_MAX_IN_SCOPE)
 
 
-class SearchArguments(BaseModel):
+class SearchArguments(Arguments):
     query: str = Field(
         min_length=1,
         max_length=MAX_QUERY_CHARACTERS,
@@ -50,7 +56,7 @@ class SearchArguments(BaseModel):
     )
 
 
-class FetchArguments(BaseModel):
+class FetchArguments(Arguments):
     id: str = Field(
         min_length=1,
         max_length=_MAX_ID_CHARACTERS,

@@ -45,6 +45,28 @@ def test_anonymous_body_is_small(client: FlaskClient, path: str) -> None:
     assert "64 kB" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type", "status", "words"),
+    [
+        (b"{", "application/json", 400, "not JSON"),
+        (b"", "application/json", 400, "not JSON"),
+        (b'{"query": "\xff"}', None, 400, "not JSON"),
+        (b"query=leave", "application/x-www-form-urlencoded", 415, "Send JSON"),
+        (b"<query>leave</query>", "application/xml", 415, "Send JSON"),
+        # `curl --data` says that it sends a form.
+        (b'{"query": "leave"}', "application/x-www-form-urlencoded", 200, "leave"),
+    ],
+)
+def test_a_body_that_is_no_json_is_told_from_one_of_another_type(
+    portal: Portal, body: bytes, content_type: str | None, status: int, words: str
+) -> None:
+    answer = portal.client().post(
+        "/api/knowledge/search", data=body, content_type=content_type, headers=portal.headers()
+    )
+    assert answer.status_code == status, answer.text
+    assert words in answer.text
+
+
 def test_a_refusal_says_what_a_value_takes(client: FlaskClient) -> None:
     error = client.post("/api/auth/token", json={"username": "ada"}).get_json()["error"]
     assert error["message"] == "Invalid value: password is required."

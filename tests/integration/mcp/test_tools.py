@@ -206,6 +206,8 @@ def test_hostile_input_is_looked_for_or_refused_in_words(portal: Portal, door: D
         assert "at most" in await refusal(client, "search", query="refund " * 10_000)
         for odd in ({}, {"query": None}, {"query": ["a"]}, {"query": ""}):
             assert "query" in await refusal(client, "search", **odd)
+        for mistyped in ({"scopes": {}}, {"scope": {"document": []}}):
+            assert "scope" in await refusal(client, "search", query="refund", **mistyped)
         for query in (
             "refunds\0 fourteen",
             "'; DELETE FROM documents; --",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, ConfigDict, Field, RootModel
-from pydantic.config import JsonDict
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents.chunks import (
@@ -17,7 +16,7 @@ from portal.domain.documents.chunks import (
 )
 
 _METADATA = {"source_file": "leave.pdf", "page_number": 3}
-_NEW: JsonDict = {
+_NEW = {
     "content": "Part-time staff earn leave by the hour.",
     "metadata": {"topic": "leave"},
 }
@@ -89,18 +88,25 @@ class NewChunkModel(RequestModel):
     )
 
 
-class NewChunksModel(RequestModel):
-    chunks: list[NewChunkModel] = Field(min_length=1, max_length=MAX_CHUNKS_ADDED)
+def _or_one(schema: dict[str, Any]) -> None:
+    several = dict(schema)
+    schema.clear()
+    schema |= {"anyOf": [several, dict(several["properties"]["chunks"]["items"])]}
+    schema["examples"] = [_NEW]
 
 
-class AddChunksBody(RootModel[NewChunksModel | NewChunkModel]):
+class AddChunksBody(RequestModel):
     """Several passages, or one."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_NEW]})
+    model_config = ConfigDict(json_schema_extra=_or_one)
 
-    @property
-    def chunks(self) -> list[NewChunkModel]:
-        return self.root.chunks if isinstance(self.root, NewChunksModel) else [self.root]
+    chunks: list[NewChunkModel] = Field(min_length=1, max_length=MAX_CHUNKS_ADDED)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_several(cls, value: Any) -> Any:
+        is_one = isinstance(value, dict) and "chunks" not in value
+        return {"chunks": [value]} if is_one else value
 
 
 class AddedChunksModel(ResponseModel):

@@ -10,6 +10,7 @@ from sqlalchemy import create_engine, make_url, text
 from portal.database.embedded import EmbeddedPostgres
 from portal.errors import ServerSetup
 from portal.integrations import connection
+from portal.integrations.chunk_stores import open_postgresql
 from portal.integrations.langchain import PostgresVectorStore
 from portal.services import Services
 from tests.conftest import make_settings
@@ -24,6 +25,13 @@ def test_a_url_settings_and_a_database_mean_the_same(services: Services, databas
         assert store.count() == number
     plain = database_url.replace("postgresql+psycopg", "postgresql")
     assert connection.connect(plain)[0] is connection.connect(services.settings)[0]
+
+
+def test_stores_of_a_process_share_the_model(services: Services) -> None:
+    stores = [PostgresVectorStore(name, connection=services.settings) for name in ("one", "two")]
+    chunks = open_postgresql("three", connection=services.settings)
+    first, second = (store.embeddings._embedder() for store in stores)
+    assert first is second is chunks._embedder
 
 
 def test_settings_of_this_machine_are_the_default(

@@ -97,7 +97,6 @@ def test_all_are_added_or_none(portal: Portal, api: Api) -> None:
         {"content": "x", "metadata": ["list"]},
         {"content": "x", "metadata": {"a": "x" * 20_000}},
         {"content": "x", "metadata": {"a\0": 1}},
-        {"content": "x", "metadata": {"a": "\ud800"}},
         {"content": "x", "metadata": {"a": [[[[[[[[[1]]]]]]]]]}},
         {"content": "x", "metadata": {"a": float("nan")}},
         {"content": "x", "embedding": [1, 2]},
@@ -112,12 +111,23 @@ def test_invalid_chunk_is_422(api: Api, body: Any) -> None:
     assert api.get().json["data"]["pagination"] == before
 
 
+def test_a_refusal_names_the_field_of_the_chunk(api: Api) -> None:
+    one = api.post({"content": "leave", "chunk_index": "3"})
+    several = api.post({"chunks": [{"content": "leave"}, {"content": 5}]})
+    assert_envelope(one, 422)
+    assert one.json["error"]["details"] == {
+        "json": {"chunks.0.chunk_index": ["must be a whole number"]}
+    }
+    assert several.json["error"]["details"] == {"json": {"chunks.1.content": ["must be text"]}}
+
+
 def test_hostile_content_is_stored_as_it_is(api: Api) -> None:
     content = "'; DROP TABLE documents; -- <script>alert(1)</script> %s :x {} \\"
     metadata = {"'; --": {"$gt": ""}, ":x": "%s", "$or": [1.5, None, True]}
     chunk = api.add(content, metadata=metadata)
     assert (chunk["content"], chunk["metadata"]) == (content, metadata)
     assert api.get(f"/{chunk['id']}").json["data"] == chunk
+    assert api.add("half \ud800", metadata={"a": "\ud800"})["metadata"] == {"a": "?"}
 
 
 def test_job_that_is_not_searched_takes_nothing(client: FlaskClient, portal: Portal) -> None:

@@ -36,7 +36,10 @@ def once(
         return action()
     if _KEY.fullmatch(key) is None:
         raise InvalidInput(
-            reason=N_("Idempotency-Key has 1 to %(max)s characters", max=MAX_KEY_CHARACTERS)
+            reason=N_(
+                "Idempotency-Key has 1 to %(max)s characters of ASCII, and no spaces",
+                max=MAX_KEY_CHARACTERS,
+            )
         )
     digest = body_sha256()
     # Held during the request: the server releases the lock when a process dies, so a retry need not

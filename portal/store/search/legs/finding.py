@@ -84,13 +84,14 @@ def find_offers(
         # Statements that keep their plan come last.
         found = running.enter_context(sending(reader, settings, [*words, *near]))
         nearest += found[len(words) :]
-        with tracing.span("search.vector_leg", plan=str(trace.vector_plan)):
-            similar = _compared(vectors, legs.vector)
-            beside.close()
+        similar = _compared(vectors, legs.vector)
+        # Words are found first; their hits are read while the other server process walks the graph.
         with tracing.span("search.keyword_leg", plan=str(trace.keyword_plan)):
             running.close()
-    by_vector = hits_of(chain.from_iterable(nearest))
-    by_words = hits_of(chain.from_iterable(found[: len(words)]))
+            by_words = hits_of(chain.from_iterable(found[: len(words)]))
+        with tracing.span("search.vector_leg", plan=str(trace.vector_plan)):
+            beside.close()
+            by_vector = hits_of(chain.from_iterable(nearest))
     if similar is not None:
         by_vector = [(*near, 0.0) for near in similar.nearest(legs.leg_limit)]
         by_words = _with_cosines(similar, by_words, given)

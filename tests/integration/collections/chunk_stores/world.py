@@ -86,7 +86,7 @@ class World:
     ) -> SemanticChunkStore:
         return self._open(collection, embedder=self.embedder, hybrid=hybrid)
 
-    def filled(self, *, hybrid: bool = True) -> SemanticChunkStore:
+    def filled(self, *, hybrid: bool | None = True) -> SemanticChunkStore:
         store = self.open(hybrid=hybrid)
         store.upsert(CHUNKS)
         return store

@@ -191,14 +191,6 @@ def test_3_and_4_ranks_and_scores_are_those_of_the_two_legs(
     assert scores == sorted(scores, reverse=True)
 
 
-def test_3_4_each_leg_offers_twice_what_is_wanted(
-    hybrid: Portal, log: list[dict[str, Any]]
-) -> None:
-    ask(hybrid, limit=2)
-    (counts,) = named(log, "legs")
-    assert (counts["dense"], counts["sparse"], counts["candidates"]) == (4, 4, 4)
-
-
 def test_3_5_vectors_that_are_gone_leave_words(
     hybrid: Portal, log: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,12 +225,6 @@ def test_5_2_and_5_3_limit_and_threshold(hybrid: Portal) -> None:
     kept = ask(hybrid, limit=50, threshold=threshold)["results"]
     assert kept == [one for one in everything if one["similarity"] >= threshold]
     assert 0 < len(kept) < len(everything)
-
-
-def test_5_4_metadata_has_similarity_and_rrf_score(hybrid: Portal) -> None:
-    for result in ask(hybrid)["results"]:
-        assert result["metadata"]["similarity"] == result["similarity"]
-        assert result["metadata"]["rrf_score"] > 0
 
 
 def test_5_5_nothing_near_enough_is_an_empty_list(hybrid: Portal, dense: Portal) -> None:

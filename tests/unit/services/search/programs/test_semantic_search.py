@@ -296,7 +296,8 @@ def as_written(event: Mapping[str, Any]) -> str:
 
 
 def test_7_5_final_count_and_summary_are_logged(log: list[dict[str, Any]]) -> None:
-    over(backend()).semantic_search("q", 2, threshold=0.1)
+    over(backend()).semantic_search(SECRET, 2, threshold=0.1)
+    assert "北京" not in repr(log)
     (finished,) = named(log, "finished")
     assert (finished["results"], finished["limit"], finished["threshold"]) == (2, 2, 0.1)
     assert (finished["method"], finished["degraded"]) == ("hybrid", [])
@@ -307,7 +308,7 @@ def test_7_5_final_count_and_summary_are_logged(log: list[dict[str, Any]]) -> No
 
 
 @pytest.mark.parametrize("hybrid", [True, False])
-@pytest.mark.parametrize("query", ["", " ", "\n\t　"])
+@pytest.mark.parametrize("query", ["", " ", "\n\t　", "\u200b\u3000"])
 def test_8_1_question_without_a_word_finds_nothing(query: str, hybrid: bool) -> None:
     found = backend()
     assert over(found, hybrid=hybrid).semantic_search(query) == []

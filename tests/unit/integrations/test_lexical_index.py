@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portal.integrations.chroma import lexical_index
 from portal.integrations.chroma.lexical_index import LexicalIndex
 from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import index_terms, query_terms
@@ -46,19 +45,15 @@ def expected(
 @settings(max_examples=60)
 @given(CHANGES, st.lists(WORDS, min_size=1, max_size=3).map(" ".join), TYPES, st.integers(1, 6))
 def test_best_are_those_of_the_formula_after_any_changes(changes, question, content_type, limit):
-    with pytest.MonkeyPatch.context() as patch:
-        # So that what changed moves to the rest and back.
-        patch.setattr(lexical_index, "_MAX_CHANGED", 3)
-        index, texts = LexicalIndex(SHAPE), {}
-        for key, text, of_type in changes:
-            if text is None:
-                index.remove(key)
-                texts.pop(key, None)
-            else:
-                index.put(key, text, of_type)
-                texts[key] = (text, of_type)
-            index.best("annual", 1, None)
-        found = index.best(question, limit, content_type)
+    index, texts = LexicalIndex(SHAPE), {}
+    for key, text, of_type in changes:
+        if text is None:
+            index.remove(key)
+            texts.pop(key, None)
+        else:
+            index.put(key, text, of_type)
+            texts[key] = (text, of_type)
+    found = index.best(question, limit, content_type)
     scores = expected(texts, question, content_type)
     assert len(index) == len(texts)
     assert len(found) == len(set(found)) == min(limit, len(scores))

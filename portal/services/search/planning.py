@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import structlog
 
 from portal.domain.deadlines import Deadline
+from portal.domain.embedding import Vector
 from portal.domain.people import User
 from portal.domain.search import (
     Correction,
@@ -24,10 +25,11 @@ from portal.domain.search.fusion import (
 )
 from portal.embeddings.calibration import QueryStatistics, uncorrected
 from portal.embeddings.loaded import LoadedModel
-from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.embeddings.validation import validated
+from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, InvalidQueryVector
 from portal.services import Services
 from portal.services.models import catalog
-from portal.services.search import dynamic_config, query_vectors
+from portal.services.search import dynamic_config
 from portal.services.search.corrections import respelling
 from portal.services.search.dynamic_config import DynamicConfig
 from portal.services.search.plan import (
@@ -43,7 +45,7 @@ from portal.settings import SearchSettings
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import SearchContext
 from portal.store.search.keywords.index import KeywordState
-from portal.store.search.legs.trace import Trace
+from portal.store.search.legs.finding import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.selection.scope import Scope
 from portal.store.search.selection.visible_corpus import VisibleCorpus
@@ -171,7 +173,7 @@ def _meaning(
     if model is None:
         return _Meaning(degraded=(MODEL_NOT_INDEXED,))
     if request.query_vector is not None:
-        vector = query_vectors.checked(request.query_vector, model)
+        vector = _check_vector(request.query_vector, model)
         statistics = uncorrected(vector, parsed.text)
     else:
         try:
@@ -247,3 +249,23 @@ def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery |
         return None
     is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
     return KeywordQuery(backend, terms, " ".join(terms) if is_bm25 else tsquery_or(terms))
+
+
+def _check_vector(given: Sequence[float], model: RegisteredModel) -> Vector:
+    """Return the vector (dimensions,) at unit length. Raises InvalidQueryVector, naming both
+    dimensions where they differ."""
+    if len(given) != model.dimensions:
+        raise InvalidQueryVector(
+            reason=N_(
+                "it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s",
+                got=len(given),
+                name=model.name,
+                wanted=model.dimensions,
+            )
+        )
+    try:
+        (vector,) = validated([given], dimensions=model.dimensions, count=1)
+    except InvalidEmbedding as error:
+        raise InvalidQueryVector(**error.params) from error
+    unit: Vector = vector
+    return unit

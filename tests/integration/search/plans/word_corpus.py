@@ -7,7 +7,7 @@ from typing import Any
 
 from portal.domain.people import User
 from portal.services.search.finding import Candidate
-from portal.store.search.legs.trace import Trace
+from portal.store.search.legs.finding import Trace
 from portal.text.terms.analyser import index_terms
 from tests.integration.search.chunks import chunk_search
 from tests.integration.search.plans.synthetic_corpus import SyntheticCorpus

@@ -28,6 +28,7 @@ from werkzeug.routing import Rule
 from portal import create_app
 from portal.container import build_services
 from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
 from portal.database.server import cluster_files
@@ -231,7 +232,7 @@ def template(server_url: str, run_dir: Path) -> str:
         services = build_services(settings)
         list(setup.prepare_database(services))
         with services.database.engine.begin() as connection:
-            for index in bm25.INDEXES:
+            for index in indexes.INDEXES:
                 connection.execute(text(f"DROP INDEX IF EXISTS {index.name}"))
         services.database.dispose()
         # Renamed once complete, so that other workers never see it half done.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from portal.database.bm25 import Bm25State, read_state
+from portal.database.bm25.indexes import Bm25State, read_state
 from portal.database.extensions import (
     MIN_PGVECTOR,
     MIN_SERVER,

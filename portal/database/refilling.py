@@ -11,7 +11,7 @@ from typing import IO
 import psycopg
 from psycopg import sql
 
-from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.domain import locks
 from portal.errors import BackupRefused
 
@@ -93,12 +93,12 @@ def refuse_others(connection: psycopg.Connection) -> None:
 
 def begin(connection: psycopg.Connection, schema: str) -> None:
     """Begin the transaction. Raises BackupRefused where a migration runs."""
-    if bm25.STATE_TABLE in tables(connection, schema):
+    if indexes.STATE_TABLE in tables(connection, schema):
         # pg_textsearch discards its state of an index that is dropped, and a rollback does not
         # restore it: scores would be silently wrong. Marked as stale, the index is rebuilt before
         # it is used.
         stale = sql.SQL("UPDATE {} SET state = 'stale'")
-        connection.execute(stale.format(sql.Identifier(schema, bm25.STATE_TABLE)))
+        connection.execute(stale.format(sql.Identifier(schema, indexes.STATE_TABLE)))
     connection.commit()
     connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     row = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (locks.MIGRATION,)).fetchone()

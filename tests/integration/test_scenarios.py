@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.domain.search import Fusion, SearchMode, SearchRequest
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.services import Services
@@ -60,7 +60,7 @@ def test_keyword_index_is_made_with_the_configured_parameters(
         with services.database.engine.connect() as connection:
             found = connection.execute(
                 text("SELECT indexdef FROM pg_indexes WHERE indexname = :name"),
-                {"name": bm25.ALL_CHUNKS.name},
+                {"name": indexes.ALL_CHUNKS.name},
             )
             return str(found.scalar_one())
 

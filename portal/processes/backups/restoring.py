@@ -11,7 +11,8 @@ from pathlib import Path
 import psycopg
 
 from portal.container import build_services
-from portal.database import bm25, extensions, refilling
+from portal.database import extensions, refilling
+from portal.database.bm25 import indexes
 from portal.database.embedded import borrowed
 from portal.database.lock import DataDirLock
 from portal.database.server import client_programs
@@ -33,7 +34,7 @@ Note = Callable[[int], None]
 # Tables with data that a user would miss. The first administrator alone is created by every start.
 _PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
 # Created by the server that restores, where it can: pg_textsearch and pg_trgm may be missing.
-_CREATED_BY_SERVER = (*(index.name for index in bm25.INDEXES), vocabulary.TRIGRAM_INDEX)
+_CREATED_BY_SERVER = (*(index.name for index in indexes.INDEXES), vocabulary.TRIGRAM_INDEX)
 
 
 def restore(

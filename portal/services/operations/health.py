@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.domain.health import HealthSample, Monitored
 from portal.domain.search import KeywordBackend
 from portal.errors import DatabaseUnavailable
@@ -177,7 +177,7 @@ def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
 
 def _read_keyword_index(session: Session, keywords: KeywordState) -> dict[str, Any]:
     """Return the state of the BM25 index now, and about how many chunks it holds."""
-    state = bm25.read_state(session.connection())
+    state = indexes.read_state(session.connection())
     return {
         "state": state.state,
         "rebuilt_at": state.rebuilt_at.isoformat() if state.rebuilt_at else None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from portal.database import bm25, corruption, extensions
 from portal.database import health as server_health
+from portal.database.bm25 import indexes
 from portal.database.cancelling import Cancelled
 from portal.domain.search import KeywordBackend
 from portal.embeddings.cached import fix_length
@@ -100,9 +101,9 @@ def _read_keywords(session: Session, services: Services) -> KeywordState:
     return keyword_index.read_state(session, wanted=wanted, logs=False)
 
 
-def _bm25_parameters(services: Services) -> bm25.Parameters:
+def _bm25_parameters(services: Services) -> indexes.Parameters:
     settings = services.settings.search
-    return bm25.Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
+    return indexes.Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
 
 
 def repair_keyword_index(

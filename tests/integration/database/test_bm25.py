@@ -14,6 +14,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from portal.database import bm25
+from portal.database.bm25 import indexes, probing
 from portal.database.cancelling import Cancelled
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.extensions import (
@@ -25,7 +26,7 @@ from portal.database.server.postmaster import running_postmaster
 from portal.domain import locks
 from tests.factories.uploads import needs_bm25
 
-INDEX = bm25.ALL_CHUNKS.name
+INDEX = indexes.ALL_CHUNKS.name
 
 ONE = f" WHERE index_name = '{INDEX}'"
 OF_INDEX = " WHERE indexrelid = '{}'::regclass"
@@ -104,7 +105,7 @@ def restart(server: EmbeddedPostgres, engine: Engine, *, kill: bool) -> None:
 
 def answers(engine: Engine) -> bool:
     with engine.connect() as connection:
-        return bm25.probe(connection).answers
+        return probing.probe(connection).answers
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
@@ -119,7 +120,7 @@ def test_rebuild_restores_what_a_restart_loses(
         assert version is not None
         if version < FIRST_DURABLE_PG_TEXTSEARCH:
             assert search(engine, "罕见") != before, "the guard is no longer needed: see bm25.py"
-            assert bm25.read_state(connection).state == "stale"
+            assert indexes.read_state(connection).state == "stale"
     state = bm25.rebuild_after_start(engine)
     assert (state.state, search(engine, "罕见")) == ("ready", before)
     assert answers(engine)
@@ -137,7 +138,7 @@ def test_a_large_index_is_left_to_a_worker_at_a_start(
     add(engine, range(299, 300))
     with engine.begin() as connection:
         bm25.ensure_index(connection, max_rows=1)
-        assert bm25.read_state(connection).state == "absent"
+        assert indexes.read_state(connection).state == "absent"
     assert (bm25.repair(engine).state, search(engine, "罕见")) == ("ready", before)
 
 
@@ -156,7 +157,7 @@ def test_a_drop_that_waits_for_a_long_reader_gives_way_to_searches(
             )
 
     monkeypatch.setattr(bm25.time, "sleep", count)
-    monkeypatch.setattr(bm25, "_DROP_ATTEMPTS", 3)
+    monkeypatch.setattr(indexes, "_DROP_ATTEMPTS", 3)
     monkeypatch.setattr(bm25, "MAX_ROWS_AT_START", 1)
     with engine.connect() as reader:
         reader.execute(text("SELECT count(*) FROM document_chunks"))
@@ -171,7 +172,7 @@ def test_a_drop_that_waits_for_a_long_reader_gives_way_to_searches(
 
 def test_leftovers_of_an_interrupted_build_are_dropped_at_a_start(engine: Engine) -> None:
     """It may accept no writes, as an index of another start of the server."""
-    name = bm25.SHARED_CHUNKS.name
+    name = indexes.SHARED_CHUNKS.name
     with engine.begin() as connection:
         connection.execute(text(f"UPDATE pg_index SET indisvalid = false{OF_INDEX.format(name)}"))
         connection.execute(
@@ -185,7 +186,7 @@ def test_leftovers_of_an_interrupted_build_are_dropped_at_a_start(engine: Engine
 
 
 def test_new_parameters_of_a_large_index_are_left_to_a_worker(engine: Engine) -> None:
-    parameters = bm25.Parameters(k1=1.7)
+    parameters = indexes.Parameters(k1=1.7)
     assert bm25.rebuild_after_start(engine, parameters, max_rows=1).state == "absent"
     assert bm25.repair(engine, parameters).state == "ready"
     assert bm25.rebuild_after_start(engine, parameters, max_rows=1).state == "ready"
@@ -221,7 +222,7 @@ def test_build_ends_when_its_process_is_to_end(engine: Engine) -> None:
     with engine.connect() as reader:
         # A concurrent build waits for the end of this snapshot.
         reader.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
-        assert bm25.read_state(reader).state == "absent"
+        assert indexes.read_state(reader).state == "absent"
         with pytest.raises(Cancelled):
             bm25.repair(engine, should_stop=lambda: True)
     assert bm25.repair(engine).state == "ready"
@@ -272,7 +273,7 @@ def test_a_crashed_session_is_noticed_and_healed(engine: Engine) -> None:
     while not accepts_connections(engine):
         pass
     with engine.connect() as connection:
-        assert bm25.read_state(connection).state == "stale"
+        assert indexes.read_state(connection).state == "stale"
     assert bm25.repair(engine).state == "ready"
     assert search(engine, "罕见") == before
 
@@ -298,7 +299,7 @@ def test_the_probe_notices_chunks_that_are_not_counted(
     restart(own_server, engine, kill=False)
     with engine.connect() as connection:
         if pg_textsearch_version(connection) < FIRST_DURABLE_PG_TEXTSEARCH:
-            probe = bm25.probe(connection)
+            probe = probing.probe(connection)
             assert (probe.row_count, probe.counted, probe.answers) == (600, 300, False)
     bm25.repair(engine)
     assert answers(engine)
@@ -306,7 +307,7 @@ def test_the_probe_notices_chunks_that_are_not_counted(
 
 def test_new_parameters_rebuild_the_index_during_writes(engine: Engine) -> None:
     before = search(engine, "罕见")
-    parameters = bm25.Parameters(k1=2.0, b=0.5)
+    parameters = indexes.Parameters(k1=2.0, b=0.5)
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(lambda: [add(engine, range(n, n + 10)) for n in range(301, 401, 10)])
         state = bm25.rebuild_after_start(engine, parameters)
@@ -324,7 +325,7 @@ def test_new_parameters_rebuild_the_index_during_writes(engine: Engine) -> None:
 
 def remade_at(engine: Engine) -> object:
     with engine.connect() as connection:
-        return bm25.read_state(connection).rebuilt_at
+        return indexes.read_state(connection).rebuilt_at
 
 
 BROKEN = {
@@ -344,8 +345,8 @@ def test_broken_index_is_rebuilt(engine: Engine, how: str) -> None:
     with engine.begin() as connection:
         connection.execute(text(BROKEN[how]))
     with engine.connect() as connection:
-        assert bm25.read_state(connection).state == "absent"
-    state = bm25.repair(engine, bm25.DEFAULTS)
+        assert indexes.read_state(connection).state == "absent"
+    state = bm25.repair(engine, indexes.DEFAULTS)
     assert state.state == "ready"
     assert search(engine, "罕见") == before
     assert bm25.repair(engine).rebuilt_at == state.rebuilt_at
@@ -356,7 +357,7 @@ def test_a_damaged_index_is_rebuilt(own_server: EmbeddedPostgres, engine: Engine
     with engine.connect() as connection:
         path = connection.execute(
             text("SELECT current_setting('data_directory') || '/' || pg_relation_filepath(:name)"),
-            {"name": bm25.ALL_CHUNKS.name},
+            {"name": indexes.ALL_CHUNKS.name},
         ).scalar_one()
     engine.dispose()
     own_server.stop()
@@ -378,10 +379,10 @@ def test_rolled_back_inserts_are_detected_at_the_next_start(engine: Engine) -> N
         )
         connection.rollback()
     with engine.connect() as connection:
-        assert not bm25.probe(connection).is_exact
+        assert not probing.probe(connection).is_exact
     bm25.rebuild_after_start(engine)
     with engine.connect() as connection:
-        assert bm25.probe(connection).is_exact
+        assert probing.probe(connection).is_exact
 
 
 def test_an_empty_table_is_no_fault(engine: Engine) -> None:

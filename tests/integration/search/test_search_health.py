@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal import create_app
-from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.domain.search import SearchOutcome, SearchRequest
 from portal.errors import RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
@@ -37,10 +37,10 @@ def ask(portal: Portal, query: str) -> SearchOutcome:
 # --- the keyword index --------------------------------------------------------------------------
 
 LOSSES = {
-    "index dropped": f"DROP INDEX {bm25.ALL_CHUNKS.name}",
+    "index dropped": f"DROP INDEX {indexes.ALL_CHUNKS.name}",
     "extension dropped": "DROP EXTENSION pg_textsearch CASCADE",
     "index invalid": "UPDATE pg_index SET indisvalid = false"
-    f" WHERE indexrelid = '{bm25.ALL_CHUNKS.name}'::regclass",
+    f" WHERE indexrelid = '{indexes.ALL_CHUNKS.name}'::regclass",
 }
 
 

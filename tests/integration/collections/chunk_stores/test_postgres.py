@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.integrations.chunk_stores import open_chunk_store
 from portal.integrations.postgres_chunks import NO_KEYWORD_INDEX
 from portal.services import Services
 from portal.services.collections.records import Collections
 from portal.settings import SearchSettings
 from tests.factories.uploads import needs_bm25
-from tests.integration.collections.chunk_stores.world import (
+from tests.integration.collections.chunk_stores.conftest import (
     CHUNKS,
     COSINES,
     QUESTION,
@@ -32,7 +32,7 @@ def test_6_5_and_8_3_index_of_words_goes_and_meaning_is_searched(services: Servi
     store.upsert(CHUNKS)
     assert store.search(QUESTION).method == "hybrid"
     with services.database.engine.begin() as connection:
-        connection.execute(text(f"DROP INDEX {bm25.ALL_CHUNKS.name}"))
+        connection.execute(text(f"DROP INDEX {indexes.ALL_CHUNKS.name}"))
     outcome = store.search(QUESTION)
     assert (outcome.method, outcome.degraded) == ("dense", ())
     assert (store.is_hybrid_search_enabled(), store.status.reason) == (False, NO_KEYWORD_INDEX)

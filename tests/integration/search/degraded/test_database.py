@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portal.container import build_services
-from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.database.embedded import EmbeddedPostgres
 from portal.domain.search import SearchMode
 from portal.services import Services
@@ -21,7 +21,7 @@ from tests.factories.uploads import needs_bm25
 from tests.integration.search.degraded.asking import ask, fill, is_whole, titles
 
 KEYWORDS = engine.KEYWORD_UNAVAILABLE
-INDEX = bm25.ALL_CHUNKS.name
+INDEX = indexes.ALL_CHUNKS.name
 IS_VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX}'::regclass"
 
 
@@ -152,12 +152,12 @@ def test_index_that_forgot_chunks_is_noticed_and_rebuilt(filled: Portal) -> None
     whole = ask(filled, mode=SearchMode.KEYWORD)
     filled.execute("UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
     with filled.services.database.engine.connect() as connection:
-        assert bm25.read_state(connection).state == "stale"
+        assert indexes.read_state(connection).state == "stale"
     assert titles(ask(filled))[:1] == ["leave"]
 
     setup.repair_keyword_index(filled.services)
     with filled.services.database.engine.connect() as connection:
-        assert bm25.read_state(connection).state == "ready"
+        assert indexes.read_state(connection).state == "ready"
     assert is_whole(ask(filled))
     assert titles(ask(filled, mode=SearchMode.KEYWORD)) == titles(whole)
 

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from portal.database import bm25
+from portal.database.bm25 import indexes
 from portal.domain.search import SearchMode
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.embedding_models import registry
@@ -25,6 +26,7 @@ from portal.store.search.selection.term_postings import WORDS_OF_JOBS, Bm25Shape
 from portal.store.session import Session
 from portal.store.statements import fetch, fetch_under
 from portal.text.terms.analyser import query_terms
+from tests.integration.search.plans.conftest import NEVER, SIZE, find
 from tests.integration.search.plans.synthetic_corpus import (
     CHUNKS_A_DOCUMENT,
     SyntheticCorpus,
@@ -32,7 +34,6 @@ from tests.integration.search.plans.synthetic_corpus import (
     document_id,
     place_of,
 )
-from tests.integration.search.plans.word_corpus import NEVER, SIZE, find
 
 
 def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUID, float]:
@@ -40,7 +41,7 @@ def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUI
     with corpus.services.database.read() as session:
         rows = session.execute(
             text(
-                f"SELECT id, -(terms <@> to_bm25query(:words, '{bm25.ALL_CHUNKS.name}'))"
+                f"SELECT id, -(terms <@> to_bm25query(:words, '{indexes.ALL_CHUNKS.name}'))"
                 " FROM document_chunks WHERE terms_vector @@"
                 " to_tsquery('simple', replace(:words, ' ', '|'))"
             ),
@@ -69,7 +70,7 @@ def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) ->
 def shape(request: pytest.FixtureRequest, corpus: SyntheticCorpus) -> Bm25Shape:
     """Rebuild the index with these k1 and b."""
     k1, b = request.param
-    bm25.rebuild_after_start(corpus.services.database.engine, bm25.Parameters(k1=k1, b=b))
+    bm25.rebuild_after_start(corpus.services.database.engine, indexes.Parameters(k1=k1, b=b))
     return Bm25Shape(k1, b)
 
 
@@ -188,7 +189,7 @@ def stored_vectors(session: Session, ids: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("count", [1, 10, 100, 1000])
 def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, count: int) -> None:
-    bm25.rebuild_after_start(corpus.services.database.engine, bm25.DEFAULTS)
+    bm25.rebuild_after_start(corpus.services.database.engine, indexes.DEFAULTS)
     enabled = selected(corpus, count)
     step = corpus.size // CHUNKS_A_DOCUMENT // count
     for query in ("common", "budget river", "年假 报销"):
@@ -207,7 +208,7 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
 
 
 def test_words_of_a_larger_selection_are_cached_little_by_little(corpus: SyntheticCorpus) -> None:
-    bm25.rebuild_after_start(corpus.services.database.engine, bm25.DEFAULTS)
+    bm25.rebuild_after_start(corpus.services.database.engine, indexes.DEFAULTS)
     enabled = selected(corpus, 250)
     words, cache = query_terms("common budget"), RowCache[TermPostings](10_000_000)
     with corpus.services.database.read() as session:

@@ -1,0 +1,241 @@
+"""The BM25 indexes of pg_textsearch: their state, and how they are built and dropped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import psycopg
+import structlog
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from portal.database.extensions import FIRST_DURABLE_PG_TEXTSEARCH, pg_textsearch_version
+
+
+@dataclass(frozen=True)
+class Bm25Index:
+    """A BM25 index on the column `terms` of a table, and the order of its rows, newest first. Its
+    count of rows may be off by a share of them and by `count_slack`."""
+
+    name: str
+    table: str
+    newest_first: str
+    count_slack: int
+
+
+ALL_CHUNKS = Bm25Index("ix_document_chunks_bm25", "document_chunks", "created_at DESC, id", 20)
+# Chunks that are trashed or made private leave this index, but are counted until it is rebuilt.
+SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC", 0)
+INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
+STATE_TABLE = "bm25_index_state"
+# Searches queue behind a drop that waits for a long reader of the table, such as a backup, so it
+# waits for a moment only and tries again.
+_DROP_TIMEOUT_MS = 100
+_DROP_ATTEMPTS = 20
+_DROP_RETRY_S = 0.5
+State = Literal["absent", "ready", "rebuilding", "stale"]
+_WORST_FIRST: tuple[State, ...] = ("absent", "stale", "rebuilding", "ready")
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Bm25State:
+    """The state of the index. `absent` where the server has no pg_textsearch."""
+
+    state: State
+    version: str | None = None
+    rebuilt_at: datetime | None = None
+    row_count: int | None = None
+    needs_guard: bool = False
+    is_of_this_start: bool = True
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of BM25: `k1` limits the effect of repeated words, `b` penalises long chunks.
+    PostgreSQL stores them with the index, in this form."""
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    @property
+    def options(self) -> set[str]:
+        return {f"k1={self.k1:g}", f"b={self.b:g}"}
+
+    @property
+    def assignments(self) -> str:
+        return f"k1 = {self.k1:g}, b = {self.b:g}"
+
+
+DEFAULTS = Parameters()
+
+# After a killed session the postmaster restarts everything but itself: its own start time does not
+# change then, but the checkpointer's does.
+_SERVER_STARTED_AT = """
+    SELECT greatest(
+        pg_postmaster_start_time(),
+        (SELECT max(backend_start) FROM pg_stat_activity WHERE backend_type = 'checkpointer')
+    )
+"""
+_RECORD = f"""
+    SELECT state, rebuilt_at, row_count,
+           server_started_at = ({_SERVER_STARTED_AT}) AS is_of_this_start
+      FROM bm25_index_state WHERE index_name = :name
+"""
+
+
+def read_state(connection: Connection) -> Bm25State:
+    """Return the worse state of both indexes, from the record of the last rebuild and the server's
+    start."""
+    return worst([read_index_state(connection, index) for index in INDEXES])
+
+
+def worst(states: Sequence[Bm25State]) -> Bm25State:
+    """Return the first of the states with the lowest usability."""
+    return min(states, key=lambda state: _WORST_FIRST.index(state.state))
+
+
+def read_index_state(connection: Connection, index: Bm25Index) -> Bm25State:
+    version = pg_textsearch_version(connection)
+    if version is None or not is_usable(connection, index):
+        return Bm25State("absent")
+    spelled = ".".join(str(part) for part in version)
+    row = connection.execute(text(_RECORD), {"name": index.name}).one_or_none()
+    if version >= FIRST_DURABLE_PG_TEXTSEARCH:
+        return Bm25State("ready", spelled, row.rebuilt_at if row else None)
+    if row is None:
+        return Bm25State("stale", spelled, needs_guard=True, is_of_this_start=False)
+    state: State = row.state if row.state in ("rebuilding", "stale") else "ready"
+    if state == "ready" and not row.is_of_this_start:
+        state = "stale"
+    return Bm25State(
+        state,
+        spelled,
+        row.rebuilt_at,
+        row.row_count,
+        needs_guard=True,
+        is_of_this_start=bool(row.is_of_this_start),
+    )
+
+
+def savepoint(connection: Connection) -> AbstractContextManager[object]:
+    """Open a savepoint, if in a transaction, so that a failing statement does not abort it."""
+    options = connection.get_execution_options()
+    if options.get("isolation_level") == "AUTOCOMMIT":
+        return nullcontext()
+    return connection.begin_nested()
+
+
+def is_usable(connection: Connection, index: Bm25Index) -> bool:
+    """Return whether the index exists and is valid: after an interrupted build it is not."""
+    query = text(
+        """
+        SELECT i.indisvalid AND a.amname = 'bm25'
+          FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+         WHERE i.indexrelid = to_regclass(:name)
+        """
+    )
+    return bool(connection.execute(query, {"name": index.name}).scalar())
+
+
+def options_of(connection: Connection, index: Bm25Index) -> set[str]:
+    query = text("SELECT reloptions FROM pg_class WHERE oid = to_regclass(:name)")
+    return set(connection.execute(query, {"name": index.name}).scalar() or ())
+
+
+def has_more_rows(connection: Connection, index: Bm25Index, count: int | None) -> bool:
+    if count is None:
+        return False
+    query = text(f"SELECT EXISTS (SELECT FROM {index.table} OFFSET :count)")
+    return bool(connection.execute(query, {"count": count}).scalar())
+
+
+def create(
+    connection: Connection, index: Bm25Index, parameters: Parameters, *, concurrently: bool
+) -> None:
+    if not drop(connection, index):
+        return
+    how = "CONCURRENTLY " if concurrently else ""
+    _build(
+        connection,
+        index,
+        f"CREATE INDEX {how}{index.name} ON {index.table} USING bm25 (terms)"
+        f" WITH (text_config = 'simple', {parameters.assignments})",
+    )
+
+
+def rebuild(connection: Connection, index: Bm25Index, *, concurrently: bool) -> Bm25State:
+    remember(connection, index, "rebuilding")
+    drop_each(connection, *_leftovers(index))
+    how = "CONCURRENTLY " if concurrently else ""
+    _build(connection, index, f"REINDEX INDEX {how}{index.name}")
+    return read_index_state(connection, index)
+
+
+def _build(connection: Connection, index: Bm25Index, statement: str) -> None:
+    connection.execute(text(statement))
+    rows = connection.execute(text(f"SELECT count(*) FROM {index.table}")).scalar_one()
+    remember(connection, index, "ready", row_count=rows)
+
+
+def drop(connection: Connection, index: Bm25Index) -> bool:
+    """Drop an index and what interrupted builds left of it; return False if their table was being
+    read at each attempt."""
+    return drop_each(connection, index.name, *_leftovers(index))
+
+
+def drop_each(connection: Connection, *names: str) -> bool:
+    connection.execute(text(f"SET lock_timeout = {_DROP_TIMEOUT_MS}"))
+    try:
+        return all(_drop_one(connection, name) for name in names)
+    finally:
+        connection.execute(text("RESET lock_timeout"))
+
+
+def _drop_one(connection: Connection, name: str) -> bool:
+    for attempt in range(_DROP_ATTEMPTS):
+        if attempt:
+            time.sleep(_DROP_RETRY_S)
+        try:
+            with savepoint(connection):
+                connection.execute(text(f"DROP INDEX IF EXISTS {name}"))
+        except DBAPIError as error:
+            if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+                raise
+        else:
+            return True
+    log.warning("keyword index could not be dropped, because chunks are being read", index=name)
+    return False
+
+
+def _leftovers(index: Bm25Index) -> tuple[str, str]:
+    """Return the names of what interrupted concurrent builds left, which slows every write or
+    refuses it."""
+    return f"{index.name}_ccnew", f"{index.name}_ccold"
+
+
+def remember(
+    connection: Connection, index: Bm25Index, state: State, row_count: int | None = None
+) -> None:
+    connection.execute(
+        text(
+            f"""
+            INSERT INTO bm25_index_state
+                   (index_name, server_started_at, rebuilt_at, row_count, state)
+            VALUES (:name, CASE WHEN :state = 'ready' THEN ({_SERVER_STARTED_AT}) END,
+                    CASE WHEN :state = 'ready' THEN now() END, :row_count, :state)
+            ON CONFLICT (index_name) DO UPDATE
+               SET server_started_at = coalesce(
+                       excluded.server_started_at, bm25_index_state.server_started_at),
+                   rebuilt_at = coalesce(excluded.rebuilt_at, bm25_index_state.rebuilt_at),
+                   row_count = coalesce(excluded.row_count, bm25_index_state.row_count),
+                   state = excluded.state
+            """
+        ),
+        {"name": index.name, "state": state, "row_count": row_count},
+    )

@@ -13,13 +13,12 @@ from flask import jsonify
 from flask.testing import FlaskClient
 
 from portal import create_app, limits
-from portal.errors import InvalidSetting
 from portal.http import cookies
 from portal.http.marks import marks_of
 from portal.limits import callers
 from portal.services import Services
 from portal.services.people import accounts
-from portal.settings import RateLimitSettings, load_settings
+from portal.settings import RateLimitSettings
 from tests.conftest import PASSWORD, Portal
 
 PROBE = "/api/v1/probe"
@@ -216,21 +215,6 @@ def test_switched_off_they_lift_all_but_sign_in(open_portal) -> None:
     assert {client.get(PROBE, headers=headers).status_code for _ in range(5)} == {200}
     assert {client.get(LIST, headers=headers).status_code for _ in range(5)} == {200}
     assert guesses(client, 12) == [401] * 10 + [429] * 2
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("sign_in", ""),
-        ("sign_in", "1000000 per hour"),
-        ("sign_in_name", "100 per second"),
-        ("default", "often"),
-        ("search_text", "0 per minute"),
-    ],
-)
-def test_a_limit_that_is_none_stops_the_start(name: str, value: str) -> None:
-    with pytest.raises(InvalidSetting, match=f"PORTAL_RATE_LIMITS__{name.upper()}"):
-        load_settings(rate_limits={name: value})
 
 
 # --- addresses ------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from portal import create_app
-from portal.errors import InvalidSetting, ServerSetup
+from portal.errors import ServerSetup
 from portal.observability import tracing
 from portal.processes import worker
 from portal.services import Services
 from portal.services.documents.ingestion import indexing
-from tests.conftest import PASSWORD, Portal, make_settings
+from tests.conftest import PASSWORD, Portal
 from tests.factories.servers.chat import fake_chat
 from tests.factories.servers.endpoint import fake_endpoint
 from tests.factories.uploads import run_apart
@@ -227,8 +227,3 @@ def test_without_the_extra_the_setting_says_what_to_install(
     monkeypatch.delattr("portal.observability.spans")
     with pytest.raises(ServerSetup, match=r"\./run setup --tracing"):
         tracing.export_to("http://127.0.0.1:4318/v1/traces")
-
-
-def test_an_endpoint_that_is_no_address_stops_the_start(tmp_path) -> None:
-    with pytest.raises(InvalidSetting, match="PORTAL_TRACING__ENDPOINT"):
-        make_settings(tmp_path, "postgresql://x", tracing={"endpoint": "collector:4318"})

@@ -10,10 +10,10 @@ from dataclasses import replace
 import jwt
 import pytest
 
-from portal.errors import InvalidSetting, InvalidToken, IssuerUnavailable
+from portal.errors import InvalidToken, IssuerUnavailable
 from portal.services.people import tokens
 from portal.services.people.federation.issuer_keys import IssuerKeys, create_issuer_keys, parse_keys
-from portal.settings import OutsideIssuerSettings, load_settings
+from portal.settings import OutsideIssuerSettings
 from tests.conftest import Portal
 from tests.factories.servers.issuer import (
     AUDIENCE,
@@ -25,7 +25,7 @@ from tests.factories.servers.issuer import (
     rsa_key,
     sign,
 )
-from tests.integration.people.outside_tokens.asking import MakePortal, client_of, outcome, status
+from tests.integration.people.outside_tokens.conftest import MakePortal, client_of, outcome, status
 
 
 class Clock:
@@ -194,29 +194,3 @@ def test_token_without_a_key_name_is_refused_where_there_are_several(
     server.publish(jwk(rsa_key("one"), "one"), jwk(rsa_key("two"), "two"))
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, sign(claims(), kid=None))
-
-
-@pytest.mark.parametrize(
-    ("outside", "name"),
-    [
-        ({"issuer": ISSUER, "jwks_url": "https://x.example.org"}, "AUDIENCE"),
-        ({"issuer": ISSUER, "audience": "p"}, "JWKS_URL"),
-        ({"issuer": ISSUER, "audience": "p", "jwks_url": "http://x.example.org"}, "JWKS_URL"),
-        ({"issuer": ISSUER, "audience": "p", "jwks_url": "file:///etc/passwd"}, "JWKS_URL"),
-        ({"issuer": ISSUER, "audience": "p", "jwks_url": "http://localhost.evil"}, "JWKS_URL"),
-        ({"jwks_url": "https://x.example.org"}, "JWKS_URL"),
-        ({"algorithm": "HS256"}, "ALGORITHM"),
-        ({"algorithm": "none"}, "ALGORITHM"),
-    ],
-    ids=str,
-)
-def test_half_a_setting_stops_the_start(outside: dict[str, str], name: str) -> None:
-    with pytest.raises(InvalidSetting) as caught:
-        load_settings(jwt={"outside": outside})
-    assert f"PORTAL_JWT__OUTSIDE__{name}" in str(caught.value)
-
-
-def test_issuer_may_not_be_called_as_we_are() -> None:
-    outside = {"issuer": "portal", "audience": "p", "jwks_url": "https://x.example.org"}
-    with pytest.raises(InvalidSetting):
-        load_settings(jwt={"outside": outside})

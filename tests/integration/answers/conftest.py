@@ -6,7 +6,6 @@ import pytest
 
 from portal.services.answers import conversations
 from tests.conftest import Portal
-from tests.integration.answers.leave_policy import LEAVE, PRINTER
 
 
 @pytest.fixture
@@ -14,3 +13,8 @@ def talk(portal: Portal) -> object:
     portal.add(LEAVE, title="Leave policy")
     portal.add(PRINTER, title="Printer manual")
     return conversations.create(portal.services, portal.admin).id
+
+
+LEAVE = "Employees may take fifteen days of annual leave. Unused leave expires in March."
+PRINTER = "The printer stands on the third floor. Its paper tray holds five hundred sheets."
+QUESTION = "How many days of annual leave may employees take?"

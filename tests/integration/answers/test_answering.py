@@ -30,7 +30,7 @@ from portal.services.documents import library, selections
 from portal.services.search import dynamic_config
 from tests.conftest import Portal
 from tests.factories.answers import answer_of, ask, asked, saying
-from tests.integration.answers.leave_policy import QUESTION
+from tests.integration.answers.conftest import QUESTION
 
 
 def test_answer_is_stored_with_its_question_and_what_it_cites(portal: Portal, talk) -> None:

@@ -23,7 +23,7 @@ from portal.services.answers import answering, conversations, drafts, streaming
 from portal.services.documents import library
 from tests.conftest import Portal
 from tests.factories.answers import answer_of, ask, asked, saying
-from tests.integration.answers.leave_policy import QUESTION
+from tests.integration.answers.conftest import QUESTION
 
 
 def test_closing_stops_and_keeps_what_is_there(portal: Portal, talk) -> None:

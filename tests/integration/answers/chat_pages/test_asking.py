@@ -12,7 +12,7 @@ from portal.errors import ChatUnavailable
 from portal.services.documents import library
 from tests.conftest import Portal
 from tests.factories.answers import SaysWhatIsWritten
-from tests.integration.answers.chat_pages.chat import PANE, QUESTION, Chat, text_of
+from tests.integration.answers.chat_pages.conftest import PANE, QUESTION, Chat, text_of
 
 
 def test_first_question_begins_a_conversation_that_it_names(chat: Chat) -> None:

@@ -7,7 +7,7 @@ import re
 from portal.domain.documents import DocumentSummary
 from tests.conftest import Portal
 from tests.factories.answers import SaysWhatIsWritten
-from tests.integration.answers.chat_pages.chat import (
+from tests.integration.answers.chat_pages.conftest import (
     EVENTS,
     FRAGMENT,
     OFFICE,

@@ -14,7 +14,7 @@ from portal.store.documents.ingestion import files, jobs
 from portal.web.presenters import percent
 from tests.conftest import Portal
 from tests.factories.uploads import upload
-from tests.integration.answers.chat_pages.chat import FRAGMENT, PANE, Chat, text_of
+from tests.integration.answers.chat_pages.conftest import FRAGMENT, PANE, Chat, text_of
 
 
 def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:

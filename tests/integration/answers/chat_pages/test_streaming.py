@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from portal.domain.conversations import MessageStatus
 from tests.factories.answers import SaysWhatIsWritten
-from tests.integration.answers.chat_pages.chat import (
+from tests.integration.answers.chat_pages.conftest import (
     EVENTS,
     FRAGMENT,
     QUESTION,

@@ -8,7 +8,7 @@ from uuid import UUID
 from portal.domain.documents import DocumentSummary
 from portal.services.documents import selections
 from tests.conftest import Portal
-from tests.integration.answers.chat_pages.chat import FRAGMENT, Chat, text_of
+from tests.integration.answers.chat_pages.conftest import FRAGMENT, Chat, text_of
 
 
 def test_switch_on_the_list_of_documents(chat: Chat, office: DocumentSummary) -> None:

@@ -18,12 +18,12 @@ from portal.integrations.chunk_stores import open_chunk_store
 from portal.text.terms.analyser import query_terms
 from tests.factories.chroma import with_sparse_indexes
 from tests.factories.semantic import named
-from tests.integration.collections.chunk_stores.conftest import Chroma
-from tests.integration.collections.chunk_stores.world import (
+from tests.integration.collections.chunk_stores.conftest import (
     CHUNKS,
     COSINES,
     PLAIN,
     QUESTION,
+    Chroma,
     PlannedEmbedder,
     chunk,
     ids,

@@ -11,10 +11,10 @@ import pytest
 from portal.domain.search.semantic import SemanticChunk
 from portal.errors import EmbedderUnavailable
 from portal.integrations.chunk_stores import open_chunk_store
-from tests.integration.collections.chunk_stores.conftest import EVERYWHERE
-from tests.integration.collections.chunk_stores.world import (
+from tests.integration.collections.chunk_stores.conftest import (
     CHUNKS,
     COSINES,
+    EVERYWHERE,
     MARKDOWN,
     PLAIN,
     QUESTION,

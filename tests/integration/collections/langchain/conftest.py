@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from langchain_core.embeddings import Embeddings
+from sqlalchemy import text
 
 from portal.integrations.langchain import PostgresVectorStore
 from portal.services import Services
 from portal.store.session import Database
 from tests.factories.uploads import run_apart
-from tests.integration.collections.langchain.embeddings import WordEmbeddings
 
 HERE = Path(__file__).parent
 MakeStore = Callable[..., PostgresVectorStore]
@@ -55,3 +60,25 @@ def make_store(database: Database) -> MakeStore:
 @pytest.fixture
 def store(make_store: MakeStore) -> PostgresVectorStore:
     return make_store(collection_metadata={"hnsw:space": "cosine"})
+
+
+class WordEmbeddings(Embeddings):
+    """Embed a text as the sum of its words' vectors."""
+
+    def __init__(self, size: int = 64) -> None:
+        self.size = size
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        total = np.zeros(self.size)
+        for word in re.findall(r"\w+", text.lower()) or [""]:
+            seed = int.from_bytes(hashlib.sha256(word.encode("utf-8", "replace")).digest()[:4])
+            total += np.random.default_rng(seed).normal(size=self.size)
+        return [float(number) for number in total]
+
+
+def _rows(database: Database, statement: str, **binds: Any) -> list[Any]:
+    with database.begin() as session:
+        return list(session.execute(text(statement), binds))

@@ -14,7 +14,7 @@ from portal.integrations.chunk_stores import open_postgresql
 from portal.integrations.langchain import PostgresVectorStore
 from portal.services import Services
 from tests.conftest import make_settings
-from tests.integration.collections.langchain.embeddings import WordEmbeddings
+from tests.integration.collections.langchain.conftest import WordEmbeddings
 
 
 def test_a_url_settings_and_a_database_mean_the_same(services: Services, database_url: str) -> None:

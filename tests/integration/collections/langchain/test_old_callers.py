@@ -14,7 +14,7 @@ from portal.services import Services
 from portal.services.documents.sources.syncing import source_context
 from portal.store.session import Database
 from tests.factories.servers.website import serve_website
-from tests.integration.collections.langchain.embeddings import WordEmbeddings
+from tests.integration.collections.langchain.conftest import WordEmbeddings
 
 CONFIG = {
     "data_manager": {

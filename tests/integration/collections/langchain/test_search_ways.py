@@ -19,8 +19,7 @@ from portal.store.collections import rows as collection_store
 from portal.store.embedding_models.vector_index import standing_indexes
 from portal.store.search.keywords import index as keyword_index
 from portal.store.session import Database
-from tests.integration.collections.langchain.conftest import MakeStore
-from tests.integration.collections.langchain.embeddings import WordEmbeddings
+from tests.integration.collections.langchain.conftest import MakeStore, WordEmbeddings
 
 _TEXTS = {
     "leave": "Annual leave is twenty four days a year",

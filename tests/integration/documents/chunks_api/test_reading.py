@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.services.documents import library
 from tests.conftest import Portal
-from tests.integration.documents.chunks_api.api import Api, assert_envelope
+from tests.integration.documents.chunks_api.conftest import Api, assert_envelope
 
 
 def test_chunk_response_has_every_field(api: Api, document: DocumentSummary) -> None:

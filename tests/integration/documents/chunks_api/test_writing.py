@@ -28,7 +28,7 @@ from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.answers import ask, parts_of, saying
 from tests.factories.uploads import upload
-from tests.integration.documents.chunks_api.api import ADDED, Api, assert_envelope
+from tests.integration.documents.chunks_api.conftest import ADDED, Api, assert_envelope
 
 
 def found(services: Services, user: User, query: str) -> list[UUID]:

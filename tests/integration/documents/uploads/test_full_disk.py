@@ -19,7 +19,7 @@ from portal.services.documents.intake import uploads
 from portal.services.documents.intake.disk_space import ReservedSpace
 from tests.conftest import Portal
 from tests.factories.uploads import upload
-from tests.integration.documents.uploads.sending import MB, Body, post, rows_of, send
+from tests.integration.documents.uploads.conftest import MB, Body, post, rows_of, send
 
 NO_ROOM = "RAISE 'could not extend file' USING ERRCODE = 'disk_full'"
 

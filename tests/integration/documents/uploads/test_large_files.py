@@ -14,7 +14,7 @@ from portal.services.documents import library
 from portal.services.documents.intake import idempotency
 from portal.services.people import sessions
 from tests.conftest import Portal
-from tests.integration.documents.uploads.sending import KB, MB, Body, post, rows_of, send
+from tests.integration.documents.uploads.conftest import KB, MB, Body, post, rows_of, send
 
 
 def test_memory_does_not_grow_with_the_file(client: FlaskClient, portal: Portal) -> None:

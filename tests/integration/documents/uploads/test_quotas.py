@@ -16,7 +16,7 @@ from portal.services.documents import library
 from portal.services.documents.intake import quotas, uploads
 from tests.conftest import Portal
 from tests.factories.uploads import upload
-from tests.integration.documents.uploads.sending import DOCUMENTS, KB, MB, post, rows_of, send
+from tests.integration.documents.uploads.conftest import DOCUMENTS, KB, MB, post, rows_of, send
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from portal import create_app
 from portal.domain.documents import Visibility
 from portal.services.documents.intake import uploads
 from tests.conftest import Portal
-from tests.integration.documents.uploads.sending import DOCUMENTS, MB, rows_of, send
+from tests.integration.documents.uploads.conftest import DOCUMENTS, MB, rows_of, send
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 

@@ -22,7 +22,7 @@ from portal.store.embedding_models.vector_index import standing_indexes
 from tests.conftest import Portal
 from tests.factories.uploads import run_apart
 from tests.faults.world import wait
-from tests.integration.models.building.models import NEW, OLD, TEXTS, active, build, summary
+from tests.integration.models.building.conftest import NEW, OLD, TEXTS, active, build, summary
 
 
 def test_new_model_is_built_beside_the_old_one_and_waits(filled: Portal) -> None:

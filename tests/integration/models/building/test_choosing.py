@@ -16,7 +16,7 @@ from portal.errors import Conflict, InvalidInput, NoSuchModel
 from portal.services import Services
 from portal.services.models import builds, catalog, comparison, switching
 from tests.conftest import Portal
-from tests.integration.models.building.models import NEW, OLD, TEXTS, active, build, summary
+from tests.integration.models.building.conftest import NEW, OLD, TEXTS, active, build, summary
 
 
 def test_switching_to_what_serves_or_is_not_there_is_refused(filled: Portal) -> None:

@@ -24,7 +24,7 @@ from portal.services.people import sessions, tokens
 from tests.conftest import PASSWORD, Portal, make_settings
 from tests.factories.browser import Browser
 from tests.factories.uploads import upload
-from tests.integration.people.administration.accounts import rows
+from tests.integration.people.administration.conftest import rows
 
 
 class Shelf:

@@ -20,7 +20,7 @@ from portal.services.operations import account_deletion
 from portal.services.people import accounts, administration, sessions, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
-from tests.integration.people.administration.accounts import rows
+from tests.integration.people.administration.conftest import rows
 
 NEW_PASSWORD = "a quite different password"
 

@@ -18,9 +18,10 @@ from tests.conftest import Portal
 from tests.factories.browser import Browser
 from tests.factories.servers.issuer import claims, ec_key, jwk, public_pem, rsa_key, sign
 from tests.factories.servers.oidc import CLIENT, LyingProvider, Provider, path, query
-from tests.integration.people.oidc.conftest import MakePortal, browser_of
-from tests.integration.people.oidc.walking import (
+from tests.integration.people.oidc.conftest import (
+    MakePortal,
     begin,
+    browser_of,
     callback,
     error_of,
     id_token,

@@ -8,9 +8,10 @@ from portal.services.people import accounts
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.servers.oidc import LyingProvider, Provider
-from tests.integration.people.oidc.conftest import MakePortal, browser_of
-from tests.integration.people.oidc.walking import (
+from tests.integration.people.oidc.conftest import (
+    MakePortal,
     begin,
+    browser_of,
     callback,
     error_of,
     events,

@@ -7,8 +7,15 @@ import time
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.servers.oidc import LyingProvider, Provider, path, query
-from tests.integration.people.oidc.conftest import MakePortal, browser_of
-from tests.integration.people.oidc.walking import callback, events, id_token, name_of, sign_in
+from tests.integration.people.oidc.conftest import (
+    MakePortal,
+    browser_of,
+    callback,
+    events,
+    id_token,
+    name_of,
+    sign_in,
+)
 
 
 def signed_in(portal: Portal, name: str = "ada") -> Browser:

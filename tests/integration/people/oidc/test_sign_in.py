@@ -10,9 +10,10 @@ from portal.domain.people import SignInMethod
 from portal.services.people import accounts, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories.servers.oidc import LyingProvider, Provider, path, query
-from tests.integration.people.oidc.conftest import MakePortal, browser_of
-from tests.integration.people.oidc.walking import (
+from tests.integration.people.oidc.conftest import (
+    MakePortal,
     begin,
+    browser_of,
     callback,
     error_of,
     events,

@@ -11,9 +11,11 @@ from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.servers.issuer import claims, rsa_key, sign
 from tests.factories.servers.oidc import CLIENT, LyingProvider, Provider, query
-from tests.integration.people.oidc.conftest import MakePortal, app_of, browser_of
-from tests.integration.people.oidc.walking import (
+from tests.integration.people.oidc.conftest import (
+    MakePortal,
+    app_of,
     begin,
+    browser_of,
     callback,
     events,
     id_token,

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from flask.testing import FlaskClient
 
+from portal.errors import InvalidToken, PortalError
 from portal.services import Services
+from portal.services.people import tokens
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
 from tests.factories.servers.issuer import AUDIENCE, ISSUER, JwksServer, jwks_server
-from tests.integration.people.outside_tokens.asking import MakePortal
 
 
 @pytest.fixture
@@ -38,3 +40,27 @@ def portal(make_portal: MakePortal) -> Portal:
     portal.user("ada")
     outside_accounts.link(portal.services, name="ada", subject="7f3a")
     return portal
+
+
+DOCUMENTS = "/api/knowledge/documents"
+
+
+MakePortal = Callable[..., Portal]
+
+
+def client_of(portal: Portal) -> FlaskClient:
+    return portal.app().test_client()
+
+
+def status(client: FlaskClient, token: str, path: str = DOCUMENTS, method: str = "GET") -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    body = {} if method == "POST" else None
+    return client.open(path, method=method, headers=headers, json=body).status_code
+
+
+def outcome(services: Services, token: str) -> object:
+    """Return the type of error that a token causes, or the user's name."""
+    try:
+        return tokens.authenticate(services, token).user.name
+    except PortalError as error:
+        return InvalidToken if isinstance(error, InvalidToken) else type(error)

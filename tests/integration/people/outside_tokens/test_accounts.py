@@ -14,7 +14,7 @@ from portal.services.people import accounts, tokens
 from portal.services.people.federation import outside_accounts
 from tests.conftest import Portal
 from tests.factories.servers.issuer import AUDIENCE, ISSUER, claims, sign
-from tests.integration.people.outside_tokens.asking import (
+from tests.integration.people.outside_tokens.conftest import (
     DOCUMENTS,
     client_of,
     outcome,

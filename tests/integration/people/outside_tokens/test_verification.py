@@ -29,7 +29,7 @@ from tests.factories.servers.issuer import (
     rsa_key,
     sign,
 )
-from tests.integration.people.outside_tokens.asking import client_of, outcome, status
+from tests.integration.people.outside_tokens.conftest import client_of, outcome, status
 
 NOW = int(datetime.now(UTC).timestamp())
 

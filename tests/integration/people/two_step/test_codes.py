@@ -16,7 +16,7 @@ from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.second_factors import PAGE, set_up_totp
 from tests.factories.second_factors import recovery_codes as codes_in
-from tests.integration.people.two_step.steps import TOKEN, audited, is_signed_in, step
+from tests.integration.people.two_step.conftest import TOKEN, audited, is_signed_in, step
 
 
 def test_code_is_accepted_once(portal: Portal, app: Flask) -> None:

@@ -9,7 +9,7 @@ from portal.services.people import accounts, second_factors
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.second_factors import PAGE, set_up_totp
-from tests.integration.people.two_step.steps import DOCUMENTS, STEP, audited, is_signed_in, step
+from tests.integration.people.two_step.conftest import DOCUMENTS, STEP, audited, is_signed_in, step
 
 
 def test_pending_sign_in_opens_nothing(portal: Portal, app: Flask, visitor: Browser) -> None:

@@ -12,7 +12,7 @@ from portal.services.people.second_factors import totp
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.second_factors import PAGE, App
-from tests.integration.people.two_step.steps import DOCUMENTS, TOKEN, is_signed_in
+from tests.integration.people.two_step.conftest import DOCUMENTS, TOKEN, is_signed_in
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 from tests.factories.second_factors import PAGE, App, set_up_totp
 from tests.factories.second_factors import recovery_codes as codes_in
-from tests.integration.people.two_step.steps import (
+from tests.integration.people.two_step.conftest import (
     STEP,
     TOKEN,
     audited,

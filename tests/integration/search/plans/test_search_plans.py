@@ -15,8 +15,8 @@ from portal.domain.search import SearchMode, SearchRequest
 from portal.services.search import engine
 from portal.services.search.finding import Candidate
 from portal.store.search.legs.statements import KeywordPlan, VectorPlan
+from tests.integration.search.plans.conftest import CHINESE, ENGLISH, NEVER, find
 from tests.integration.search.plans.synthetic_corpus import CHUNKS_A_DOCUMENT, SyntheticCorpus
-from tests.integration.search.plans.word_corpus import CHINESE, ENGLISH, NEVER, find
 
 SHARES = (1.0, 0.5, 0.1, 0.01, 0.001)
 QUESTIONS = 30

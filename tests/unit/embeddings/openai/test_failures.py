@@ -20,7 +20,7 @@ from portal.embeddings.providers.breaker import CircuitBreaker
 from portal.embeddings.providers.openai import OpenAIEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, Message
 from tests.factories.servers.endpoint import Reply, dead_port
-from tests.unit.embeddings.openai.endpoint import SLACK_S, embedder
+from tests.unit.embeddings.openai.conftest import SLACK_S, embedder
 
 
 def rows(*vectors, indexes=None):

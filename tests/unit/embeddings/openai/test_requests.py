@@ -18,7 +18,7 @@ from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.embeddings.providers.openai import _seconds
 from portal.errors import EmbedderUnavailable
 from tests.factories.servers.endpoint import Reply, wait_until
-from tests.unit.embeddings.openai.endpoint import SLACK_S, embedder
+from tests.unit.embeddings.openai.conftest import SLACK_S, embedder
 
 
 def test_chunks_are_sent_in_batches_and_come_back_in_order(endpoint):

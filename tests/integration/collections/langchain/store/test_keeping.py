@@ -14,9 +14,7 @@ from portal.integrations.langchain import PostgresVectorStore
 from portal.services.collections.records import Collections
 from portal.store.session import Database
 from tests.factories.uploads import run_apart
-from tests.integration.collections.langchain.conftest import MakeStore
-from tests.integration.collections.langchain.embeddings import WordEmbeddings
-from tests.integration.collections.langchain.store.records import _rows
+from tests.integration.collections.langchain.conftest import MakeStore, WordEmbeddings, _rows
 
 
 def test_records_are_chunks_with_vectors_and_json(

@@ -14,9 +14,7 @@ from sqlalchemy import text
 from portal.integrations.langchain import PostgresVectorStore
 from portal.store.ordered_ids import ids_in_order
 from portal.store.session import Database
-from tests.integration.collections.langchain.conftest import MakeStore
-from tests.integration.collections.langchain.embeddings import WordEmbeddings
-from tests.integration.collections.langchain.store.records import _rows
+from tests.integration.collections.langchain.conftest import MakeStore, WordEmbeddings, _rows
 
 
 def _document_of(database: Database, external_id: str) -> UUID:

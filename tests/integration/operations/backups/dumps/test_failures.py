@@ -28,7 +28,7 @@ from portal.services.operations import setup
 from portal.store import migrations
 from portal.store.session import Database
 from tests.conftest import Portal, make_settings
-from tests.integration.operations.backups.dumps.portals import KEY, everything_seen, services_on
+from tests.integration.operations.backups.dumps.conftest import KEY, everything_seen, services_on
 
 
 def forge(file: Path, forged: Path, *, change: Callable[[dict[str, Any]], None]) -> None:

@@ -27,7 +27,7 @@ from portal.store import migrations
 from portal.store.session import Database
 from tests.conftest import PASSWORD, Portal
 from tests.factories.uploads import run_apart
-from tests.integration.operations.backups.dumps.portals import (
+from tests.integration.operations.backups.dumps.conftest import (
     KEY,
     OFFICE,
     SECRET,

@@ -17,7 +17,7 @@ from portal.services.answers import conversations
 from portal.services.documents import chunks
 from portal.text.terms.analyser import query_terms
 from tests.conftest import Portal
-from tests.integration.search.chunks.chunk_search_api.asking import TEXTS, Ask, contents, similar
+from tests.integration.search.chunks.chunk_search_api.conftest import TEXTS, Ask, contents, similar
 
 
 @pytest.mark.parametrize(

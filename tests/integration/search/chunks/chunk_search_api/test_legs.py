@@ -12,7 +12,7 @@ from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from tests.conftest import Portal
-from tests.integration.search.chunks.chunk_search_api.asking import TEXTS, Ask, contents
+from tests.integration.search.chunks.chunk_search_api.conftest import TEXTS, Ask, contents
 
 
 def cosines(services: Services, query: str, texts: Iterable[str]) -> list[float]:

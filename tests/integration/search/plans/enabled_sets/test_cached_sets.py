@@ -18,7 +18,7 @@ from portal.store.search.selection.enabled import EnabledQuery, EnabledSet, drif
 from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.search.selection.scope import Scope, Versions
 from portal.text.terms.query_syntax import parse_query
-from tests.integration.search.plans.enabled_sets.shelf import (
+from tests.integration.search.plans.enabled_sets.conftest import (
     DEFAULT_OFF,
     OF_DOCUMENTS,
     OVERRIDE_OFF,

@@ -20,7 +20,7 @@ from portal.services.search.cache import SearchCache
 from portal.store.documents import rows as document_store
 from portal.store.search.selection.enabled import EnabledQuery
 from portal.store.search.selection.enabled_sets import EnabledSets
-from tests.integration.search.plans.enabled_sets.shelf import (
+from tests.integration.search.plans.enabled_sets.conftest import (
     CHANGES,
     DEFAULT_OFF,
     DOCUMENTS,

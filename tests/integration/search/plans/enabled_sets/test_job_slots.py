@@ -26,7 +26,7 @@ from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.search.selection.job_slots import JobSlots, counting_by_slots
 from portal.store.search.selection.scope import Scope
 from portal.store.statements import fetch
-from tests.integration.search.plans.enabled_sets.shelf import Shelf
+from tests.integration.search.plans.enabled_sets.conftest import Shelf
 from tests.integration.search.plans.enabled_sets.test_changes_during_a_search import (
     AT_ONCE,
     NEVER,

@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 from sqlalchemy import text
 
-from tests.integration.search.plans.enabled_sets.shelf import (
+from tests.integration.search.plans.enabled_sets.conftest import (
     CHANGES,
     DEFAULT_OFF,
     DEFAULTS,

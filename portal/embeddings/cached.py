@@ -70,7 +70,7 @@ class CachedQueries(EmbedderLayer):
         with self._lock:
             vector = self._fitting(self._vectors.get(text))
         if vector is None and self._shared is not None:
-            vector = self._keep(text, self._fitting(self._shared.get(text)))
+            vector = self._cache(text, self._fitting(self._shared.get(text)))
         metrics.cache_asked("query_embeddings", hit=vector is not None)
         return self._embed(text) if vector is None else vector
 
@@ -82,10 +82,10 @@ class CachedQueries(EmbedderLayer):
             self._require_length(vector.reshape(1, -1), count=1)
         if self._shared is not None:
             self._shared.put(text, vector)
-        self._keep(text, vector)
+        self._cache(text, vector)
         return vector
 
-    def _keep(self, text: str, vector: Vector | None) -> Vector | None:
+    def _cache(self, text: str, vector: Vector | None) -> Vector | None:
         if vector is not None:
             vector.setflags(write=False)  # All later callers get this very array.
             with self._lock:

@@ -9,7 +9,7 @@ from portal.embeddings.validation import reading
 
 
 class EmbedderLayer:
-    """Passes on to a model what a layer around it leaves as it is."""
+    """Delegates to the wrapped model what a layer does not override."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

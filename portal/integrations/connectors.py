@@ -213,7 +213,7 @@ class VectorStoreManager(_ConfiguredStore):
         gone: set[str] = set()
         for item in listing.items:
             known = by_location.get(followed.location(item.path))
-            resource_hash = self._take(collection, followed, item, known, set(records) | present)
+            resource_hash = self._add_new(collection, followed, item, known, set(records) | present)
             if resource_hash is not None:
                 present.add(resource_hash)
             if known is not None and resource_hash != known.resource_hash:
@@ -230,7 +230,7 @@ class VectorStoreManager(_ConfiguredStore):
         for resource_hash in sorted(gone - present):
             collection.delete(where={"resource_hash": resource_hash})
 
-    def _take(
+    def _add_new(
         self,
         collection: PostgresVectorStore,
         followed: _Followed,

@@ -37,7 +37,7 @@ _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _MAX_BYTES = 256 * 1024
 _MAX_BYTES_A_TEXT = 512 * 1024
 _MAX_SAID_LENGTH = 200
-_MAX_LOOKED_AT = 4 * _MAX_SAID_LENGTH
+_MAX_ERROR_CHARACTERS = 4 * _MAX_SAID_LENGTH
 
 
 class OpenAIEmbedder:
@@ -213,7 +213,7 @@ class OpenAIEmbedder:
                 )
             )
         if not httpx.codes.is_success(answer.status):
-            said = strip_echo(answer.text[:_MAX_LOOKED_AT], texts)
+            said = strip_echo(answer.text[:_MAX_ERROR_CHARACTERS], texts)
             said = (said.replace(self._key, "…") if self._key else said)[:_MAX_SAID_LENGTH]
             raise EmbedderUnavailable(
                 reason=N_(

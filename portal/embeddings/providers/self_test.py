@@ -55,7 +55,7 @@ def load_encoder(load_reference: Callable[[], Encode], cache_dir: Path | None) -
         encoders = {precision: E5Encoder(precision) for precision in PRECISIONS}
         results = _measure(encoders, load_reference())
         log.info("model_self_test", **results)
-        _keep(results, path)
+        _store(results, path)
     passed = [one for one in PRECISIONS if results[one]["cosine"] >= MIN_COSINE]
     if not passed:
         log.warning("fast_model_differs", **results)
@@ -125,7 +125,7 @@ def _read(path: Path | None) -> dict[str, dict[str, float]] | None:
         return None  # Missing or damaged: it is measured again.
 
 
-def _keep(results: dict[str, dict[str, float]], path: Path | None) -> None:
+def _store(results: dict[str, dict[str, float]], path: Path | None) -> None:
     if path is None:
         return
     with contextlib.suppress(OSError):

@@ -12,7 +12,7 @@ from typing import Any
 
 from portal.errors import ServerSetup
 
-# What Chroma keeps of its own directory; a directory without it is none.
+# Chroma's database; a directory without it is not one of Chroma's.
 DATABASE_FILE = "chroma.sqlite3"
 DEFAULT_PORT = 8000
 

@@ -150,7 +150,7 @@ class _Move:
         writing = replace(self.collections, compared_one_by_one=NEVER_INDEXED)
         self._open()
         for batch in self.reader.batches():
-            self._take(batch, writing)
+            self._import_batch(batch, writing)
             self.advance(len(batch), self.tally.in_chroma)
         if self.target is not None and not self.options.is_dry_run:
             self.collections.index_if_many(self.target.id)
@@ -182,7 +182,7 @@ class _Move:
         if self.target is not None and self.target.model is not None:
             self.dimensions = self.target.model.dimensions
 
-    def _take(self, batch: Sequence[ChromaRecord], writing: Collections) -> None:
+    def _import_batch(self, batch: Sequence[ChromaRecord], writing: Collections) -> None:
         """Write what is new in a batch, in one transaction."""
         records = [record for item in batch if (record := self._usable(item)) is not None]
         there = {

@@ -25,7 +25,7 @@ from portal.store.documents.texts import chunks as chunk_store
 from portal.store.session import Session
 from portal.text.characters.storable import storable
 
-# Longer than any id of ours; what is longer is not looked at.
+# Longer than any of our ids; longer ones are not looked up.
 _MAX_ID_CHARACTERS = 1000
 _LENGTH_OF_ID = 36
 _MAX_IN_SCOPE = 100

@@ -80,7 +80,7 @@ def put_back(
     identity: Path | None = None,
     passphrase_file: Path | None = None,
 ) -> None:
-    """Restore a backup and report its contents; a rehearsal restores into a portal of its own."""
+    """Restore a backup and report its contents; a rehearsal restores into a temporary portal."""
     key = encryption.read_key(identity=identity, passphrase_file=passphrase_file)
     began = time.monotonic()
     path, note = path.expanduser().absolute(), _ProgressReport("read").note

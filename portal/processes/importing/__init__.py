@@ -111,17 +111,17 @@ class _Import:
             roots=paths,
             into=into,
         ):
-            self._take(file)
+            self._import_file(file)
             if self._stop.is_set():
                 return
             if follow:
                 self._poll()
             self._display.renew(is_whole=self._is_whole)
         for file in gone:
-            self._take(file)
+            self._import_file(file)
         self._tally.found, self._is_whole = self._tally.taken, True
 
-    def _take(self, file: ImportedFile) -> None:
+    def _import_file(self, file: ImportedFile) -> None:
         if line := self._tally.take(file):
             self._display.say(line)
 

@@ -216,7 +216,7 @@ def _best_offers(services: Services, plan: SearchPlan, offered: Offers) -> _Best
 def _found(
     plan: SearchPlan, offers: _BestOffers, chunks: Mapping[str, FoundChunk], enabled: EnabledSet
 ) -> Found:
-    """Order the best offers once more by their chunks, and group near-duplicates."""
+    """Rank the best offers again by their chunks, and group near-duplicates."""
     best = [one for one in offers.best if one.offer.id in chunks]
     translated: Mapping[UUID, float] = {}
     if plan.weighs_proximity:

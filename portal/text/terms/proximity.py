@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-# Terms of the best stretch of a text that is looked at: a sentence or two.
+# Terms of the best stretch of a text that is compared: a sentence or two.
 _STRETCH = 30
 
 

@@ -142,8 +142,8 @@ def _han_suspects(run: str, offset: int) -> Iterator[Suspect]:
     for start, end in sorted(windows):
         word = run[start:end]
         if not rjieba.has_word(word) and STOP_WORDS.isdisjoint(word):
-            before = _telling(run[max(0, start - _CONTEXT) : start][::-1])[::-1]
-            after = _telling(run[end : end + _CONTEXT])
+            before = _up_to_stop_word(run[max(0, start - _CONTEXT) : start][::-1])[::-1]
+            after = _up_to_stop_word(run[end : end + _CONTEXT])
             span = offset + start, offset + end
             yield Suspect(word, one_lexeme(word), *span, True, before, after)
 
@@ -161,7 +161,7 @@ def not_seen(suspects: Sequence[Suspect], forms: Collection[str], texts: str) ->
         if not (
             _is_han_seen(suspect, has_pair)
             if suspect.is_han
-            else suspect.term in forms or _stands_whole(suspect.word, texts)
+            else suspect.term in forms or _is_whole_word_in(suspect.word, texts)
         )
     ]
 
@@ -173,7 +173,7 @@ def _is_han_seen(suspect: Suspect, has_pair: Callable[[str], bool]) -> bool:
     return all(any(seen[max(0, place - 1) : place + 1]) for place in range(first, last))
 
 
-def _stands_whole(word: str, texts: str) -> bool:
+def _is_whole_word_in(word: str, texts: str) -> bool:
     place = texts.find(word)
     while place >= 0:
         end = place + len(word)
@@ -183,7 +183,7 @@ def _stands_whole(word: str, texts: str) -> bool:
     return False
 
 
-def _telling(neighbours: str) -> str:
+def _up_to_stop_word(neighbours: str) -> str:
     """Return the characters up to the first that occurs beside every other."""
     return "".join(takewhile(lambda character: character not in STOP_WORDS, neighbours))
 

@@ -180,7 +180,7 @@ class PageReaders:
         if not self._places.acquire(blocking=False):
             raise Overloaded
         try:
-            reader = self._take(file.id)
+            reader = self._acquire(file.id)
             try:
                 if not reader.lock.acquire(timeout=_PATIENCE_S):
                     raise Overloaded
@@ -195,7 +195,7 @@ class PageReaders:
         finally:
             self._places.release()
 
-    def _take(self, file_id: UUID) -> _Reader:
+    def _acquire(self, file_id: UUID) -> _Reader:
         with self._lock:
             reader = self._readers.get(file_id)
             if reader is None:

@@ -137,7 +137,7 @@ class _Run:
             if should_stop():
                 return False
             known = self.known.get(item.path)
-            self._attempt(item.path, partial(self._take, item, known))
+            self._attempt(item.path, partial(self._sync_item, item, known))
             if should_stop():  # What it did not get to was not refused.
                 return False
         for path in self.listing.unreadable:
@@ -179,7 +179,7 @@ class _Run:
             failure = Failure(error.code, error.params) if error else None
             self.listed.append(ListedChange(change, path, failure))
 
-    def _take(self, item: SourceItem, known: KnownItem | None) -> Change | None:
+    def _sync_item(self, item: SourceItem, known: KnownItem | None) -> Change | None:
         try:
             with self.source.open(item, known.stamp if known else None) as opened:
                 return self._store(item, known, opened) if opened else None
@@ -199,12 +199,12 @@ class _Run:
             except NotFound:
                 pass  # Deleted in the portal: the file changed since then, and comes back.
             else:
-                self._keep(item, known.document_id)
+                self._record_item(item, known.document_id)
                 return Change.CHANGED if version.taken is VersionOutcome.QUEUED else None
         receipt = self._upload(item, upload, opened.title)
         if receipt.is_duplicate:
             return self._adopt(item, receipt)
-        self._keep(item, receipt.document.id)
+        self._record_item(item, receipt.document.id)
         return Change.ADDED
 
     def _upload(self, item: SourceItem, upload: Upload, title: str) -> UploadReceipt:
@@ -228,7 +228,7 @@ class _Run:
                 session, document_id, self.tie.folder_id
             )
         if is_left_over:
-            self._keep(item, document_id)
+            self._record_item(item, document_id)
             return Change.ADDED
         folder_id, path = claim or (None, "")
         is_moved = self.listing.is_complete and path not in self.present
@@ -240,7 +240,7 @@ class _Run:
                 session, self.owner, self.tie.folder_id, names, self.visibility
             )
         folders.move_document(self.services, self.owner, document_id, place)
-        self._keep(item, document_id)
+        self._record_item(item, document_id)
         self._forget(path)
         self.known = {name: one for name, one in self.known.items() if name != path}
         return Change.CHANGED
@@ -254,7 +254,7 @@ class _Run:
         self._forget(path)
         return change
 
-    def _keep(self, item: SourceItem, document_id: UUID) -> None:
+    def _record_item(self, item: SourceItem, document_id: UUID) -> None:
         with self.services.database.begin() as session:
             source_store.save_item(session, self.tie.folder_id, item, document_id)
 

@@ -62,7 +62,7 @@ class Comparisons:
             raise Overloaded
         try:
             # The previous holder of the lock may have computed the same pair.
-            return self._get(key) or self._keep(key, compare(*read()))
+            return self._get(key) or self._cache(key, compare(*read()))
         finally:
             self._place.release()
 
@@ -70,7 +70,7 @@ class Comparisons:
         with self._lock:
             return self._kept.get(key)
 
-    def _keep(self, key: tuple[UUID, UUID], pieces: Pieces) -> Pieces:
+    def _cache(self, key: tuple[UUID, UUID], pieces: Pieces) -> Pieces:
         if _size(pieces) <= _MAX_KEPT:
             with self._lock:
                 self._kept[key] = pieces

@@ -123,7 +123,7 @@ def check_code(
 def _refusal(
     session: Session, user_id: UUID, method: FactorMethod, sign_in_sha256: bytes | None
 ) -> PortalError | None:
-    """Return why no code is looked at now, or None."""
+    """Return why codes are refused now, or None."""
     if sign_in_sha256 is not None:
         failures = factor_store.count_failures_of_sign_in(session, user_id, sign_in_sha256)
         if failures >= MAX_FAILURES_OF_SIGN_IN:

@@ -145,8 +145,8 @@ def finish_sign_in(
     credential: str,
     user_id: UUID | None,
 ) -> VerifiedUser:
-    """Return the user whose passkey answered the challenge. `user_id` is who typed the password
-    before, if anyone. Raises PasskeyRefused."""
+    """Return the user whose passkey answered the challenge. `user_id` is the user who typed a
+    password before, if any. Raises PasskeyRefused."""
     _spend(services, challenge, user_id)
     parsed = _run_checked(lambda: parse_authentication_credential_json(credential))
     with services.database.begin() as session:
@@ -212,7 +212,7 @@ def _challenge(user_id: UUID | None) -> Challenge:
 
 
 def _spend(services: Services, challenge: Challenge, user_id: UUID | None) -> None:
-    """Use a challenge up before its answer is looked at. Raises PasskeyRefused."""
+    """Spend a challenge before its answer is checked. Raises PasskeyRefused."""
     if challenge.user_id != user_id or challenge.expires_at < datetime.now(UTC):
         raise PasskeyRefused
     digest = hashlib.sha256(challenge.value).digest()

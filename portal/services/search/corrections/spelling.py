@@ -120,9 +120,9 @@ def _corrected(
         return None
     replaced: list[tuple[str, str]] = []
     corrected, done = "", 0
-    for suspect, word in _apart(chosen):
+    for suspect, word in _without_overlaps(chosen):
         typed = parsed_text[suspect.start : suspect.end]
-        new = _written(parsed_text, typed, suspect, word)
+        new = _as_typed(parsed_text, typed, suspect, word)
         corrected += parsed_text[done : suspect.start] + new
         done = suspect.end
         if (typed, new) not in replaced:
@@ -133,14 +133,14 @@ def _corrected(
 
 def _unknown(searchable: SearchableWords, suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return the words that no chunk, or no title, visible to this user has."""
-    wanted = {suspect: _standing(suspect) for suspect in suspects if not suspect.in_title}
+    wanted = {suspect: _evidence_of(suspect) for suspect in suspects if not suspect.in_title}
     titles = {suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title}
     seen = set(searchable.matches(wanted))
     seen.update(searchable.title_matches(titles))
     return [suspect for suspect in suspects if suspect not in seen]
 
 
-def _standing(suspect: Suspect) -> Evidence:
+def _evidence_of(suspect: Suspect) -> Evidence:
     """Return evidence of a word in a chunk; a Chinese one may be segmented differently there."""
     if not suspect.is_han:
         return Evidence(tsquery_or((suspect.term,)))
@@ -183,43 +183,43 @@ def _chosen(
     """Choose for each word the nearest candidate in the user's chunks, then the most frequent."""
 
     def find(wanted: Mapping[_Tried, Evidence]) -> dict[_Tried, list[str]]:
-        return _borne_out(searchable, wanted)
+        return _find_matches(searchable, wanted)
 
     chosen: dict[Suspect, Word] = {}
-    open_: dict[Suspect, list[Word]] = {}
+    undecided: dict[Suspect, list[Word]] = {}
     for suspect, words in candidates.items():
         if suspect.is_han and words:
             known = _visible(searchable, suspect, words)
-            if known and not _is_guesswork(suspect, known):
+            if known and not _is_ambiguous(suspect, known):
                 tried = suspect, tuple(known)
                 evidence = {tried: _evidence_in_context(suspect, known)}
                 if found := _best(suspect, find(evidence)):
                     chosen[suspect] = found[-1]
         else:
-            open_[suspect] = words
+            undecided[suspect] = words
     # The vocabulary includes words of documents that this user may not see. However many of them
     # are nearer, they must not hide a visible word: candidates are looked up until no better one
     # can come.
     best: dict[Suspect, _Choice] = {}
-    while open_:
+    while undecided:
         wanted: dict[_Tried, Evidence] = {
             # Compare the word itself, not its stem, which other words of hidden documents may
             # share.
             (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
-            for suspect, words in open_.items()
+            for suspect, words in undecided.items()
             for word in words[:_MAX_LOOKED_UP]
         }
         found_strings = find(wanted)
-        for suspect in list(open_):
+        for suspect in list(undecided):
             of_suspect = {tried: s for tried, s in found_strings.items() if tried[0] == suspect}
             options = [one for one in (best.get(suspect), _best(suspect, of_suspect)) if one]
             if options:
                 best[suspect] = min(options)
-            rest = open_[suspect][_MAX_LOOKED_UP:]
+            rest = undecided[suspect][_MAX_LOOKED_UP:]
             if not rest or (suspect in best and _closeness(suspect, rest[0]) > best[suspect][:2]):
-                del open_[suspect]
+                del undecided[suspect]
             else:
-                open_[suspect] = rest
+                undecided[suspect] = rest
     return chosen | {suspect: choice[-1] for suspect, choice in best.items()}
 
 
@@ -260,14 +260,14 @@ def _visible(
             (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
             for word in batch
         }
-        found = _borne_out(searchable, wanted, max_matches=1)
+        found = _find_matches(searchable, wanted, max_matches=1)
         known += [word for word in batch if (suspect, (word,)) in found]
-        if _is_guesswork(suspect, known):
+        if _is_ambiguous(suspect, known):
             break
     return known
 
 
-def _borne_out(
+def _find_matches(
     searchable: SearchableWords,
     wanted: Mapping[_Tried, Evidence],
     *,
@@ -284,8 +284,8 @@ def _borne_out(
     return found | searchable.title_matches(titles, max_matches=max_matches)
 
 
-def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:
-    """Tell whether a short Chinese word without neighbours is close to too many words."""
+def _is_ambiguous(suspect: Suspect, words: Sequence[Word]) -> bool:
+    """Return whether a short Chinese word without neighbours is close to too many words."""
     has_context = suspect.before or suspect.after or len(suspect.word) >= LONG_HAN_WORD
     return len(words) > (_MAX_IN_CONTEXT if has_context else _MAX_TRIED)
 
@@ -307,7 +307,7 @@ def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:
     return Evidence(f"({terms}) & ({neighbours})", "|".join(sides))
 
 
-def _apart(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
+def _without_overlaps(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
     """Return replacements that do not overlap, in the order of the text."""
     # Longer ones win: the more characters agree, the more likely the correction.
     taken: list[tuple[Suspect, Word]] = []
@@ -317,7 +317,7 @@ def _apart(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
     return sorted(taken, key=lambda pair: pair[0].start)
 
 
-def _written(question: str, typed: str, suspect: Suspect, word: Word) -> str:
+def _as_typed(question: str, typed: str, suspect: Suspect, word: Word) -> str:
     if suspect.is_han:
         return in_script_of(question, word.surface)
     return in_case_of(typed, word.surface)

@@ -35,7 +35,7 @@ def suggest(
         return outcome.correction
     has_titles = bool(outcome.hits or not parsed.titles)
     is_long = found.text_count > 0 and len(plan.terms) > _SHORT
-    if has_titles and (is_long or _holds_all(plan, found)):
+    if has_titles and (is_long or _contain_all_terms(plan, found)):
         return outcome.correction
     seen = Seen(
         words=[word for hit in outcome.hits for word in (*hit.matched_words, hit.title)],
@@ -63,8 +63,8 @@ def _few_jobs(plan: SearchPlan, enabled: EnabledSet | None) -> str | None:
     return enabled.ids
 
 
-def _holds_all(plan: SearchPlan, found: Found) -> bool:
-    """Tell whether the candidates have each term of a query, by their stored terms."""
+def _contain_all_terms(plan: SearchPlan, found: Found) -> bool:
+    """Return whether the candidates contain each term of a query, by their stored terms."""
     # This does not work for Chinese: a slip is segmented into single characters, which are common.
     if not plan.parsed.text.isascii() or plan.parsed.titles:
         return False

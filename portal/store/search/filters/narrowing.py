@@ -92,7 +92,7 @@ def narrowing(
         documents.append(f"AND d.title ~ :f_title_{number}")
         binds[f"f_title_{number}"] = title_pattern(title)
     chunks = [
-        f"AND {_holds(phrase, f'f_phrase_{number}', binds)}"
+        f"AND {_contains(phrase, f'f_phrase_{number}', binds)}"
         for number, phrase in enumerate(parsed.phrases)
     ] + [
         f"AND NOT ({_mentions(excluded, f'f_not_{number}', binds)})"
@@ -124,7 +124,7 @@ def _days_ago(days: int) -> datetime:
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days)
 
 
-def _holds(phrase: str, name: str, binds: dict[str, Any]) -> str:
+def _contains(phrase: str, name: str, binds: dict[str, Any]) -> str:
     """Return the condition that a chunk's text has a phrase, word for word."""
     binds[name] = pattern(phrase)
     exact = f"c.content ~ :{name}"
@@ -141,7 +141,7 @@ def _mentions(words: str, name: str, binds: dict[str, Any]) -> str:
     if len(terms) == 1:
         binds[f"{name}_terms"] = f"'{terms[0]}'"
         return f"c.terms_vector @@ to_tsquery('simple', :{name}_terms)"
-    exact = _holds(words, name, binds)
+    exact = _contains(words, name, binds)
     return f"{exact} OR concat_ws(E'\\n', c.heading, c.context) ~ :{name}"
 
 

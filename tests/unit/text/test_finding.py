@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import analyse, index_terms, query_terms
 from portal.text.terms.finding import find_terms
+from portal.text.terms.highlight import highlight_spans, whole_words
 
 TEXTS = [
     "The U.S. office sent an e-mail about PO-4711 and v0.8 to Luther’s heirs, happily running.",
@@ -60,3 +61,18 @@ def test_single_characters_are_found_where_they_are_words() -> None:
 
 def test_query_without_terms_finds_nothing() -> None:
     assert find_terms("anything", ()) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "marked"),
+    [
+        ("年假有几天", "2024年起，年假为五天。明年再休年假。", ["年假", "年假"]),
+        ("年假", "每年一次，假期三天。", []),
+        ("茶", "茶 很好。", ["茶"]),
+        ("annual leave", "Annual leave is left.", ["Annual", "leave"]),
+        ("离心机 转速", "离心机的转速", ["离心机", "转速"]),
+    ],
+)
+def test_only_whole_words_are_marked(query: str, text: str, marked: list[str]) -> None:
+    spans = highlight_spans(text, query_terms(query))
+    assert [text[start:end] for start, end in whole_words(text, spans, query)] == marked

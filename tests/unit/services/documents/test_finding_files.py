@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from portal.services.documents.intake.finding_files import find_files
+from portal.services.documents.intake.uploads import clean_file_name, title_of
 
 
 def test_known_files_are_found_in_order(tmp_path: Path) -> None:
@@ -65,3 +66,28 @@ def test_folders_may_be_nested_more_deeply_than_calls(
     for _ in range(1200):  # Pytest's own cleanup may be recursive.
         os.chdir("..")
         Path("d").rmdir()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("می\u200cخواهم.txt", "می\u200cخواهم.txt"),  # Persian: not to be joined.
+        ("क्\u200dष.txt", "क्\u200dष.txt"),  # Hindi: the half form.
+        ("👩\u200d👩\u200d👧.md", "👩\u200d👩\u200d👧.md"),
+        ("\ue000外字.txt", "\ue000外字.txt"),  # Private use: signs that fonts in offices have.
+        ("gnp.\u202etxt\u202c", "gnp.txt"),
+        ("a\u2066b\u200e\u200b\ufeff\u00ad.txt", "ab.txt"),
+        ("nul\0, line\n, bell\a, \x9f.txt", "nul, line, bell, .txt"),
+        ("lone \udc80.txt", "lone .txt"),
+        ("\u200d\u200c", "unnamed"),
+        ("..\u200d..", "unnamed"),
+        ("C:\\letters\\a.txt", "a.txt"),
+    ],
+)
+def test_names_keep_what_is_written_and_lose_what_misleads(name: str, shown: str) -> None:
+    assert clean_file_name(name) == shown
+
+
+def test_title_can_be_seen() -> None:
+    assert title_of("می\u200cخواهم.txt") == "می\u200cخواهم"
+    assert title_of("\u200d.txt") == "\u200d.txt"

@@ -148,7 +148,7 @@ def test_run_continues_after_one_that_was_killed(
     tied.write("leave.md", "Twelve days.")
     tied.tie()
     with monkeypatch.context() as patch:
-        patch.setattr(syncing._Run, "_keep", _die)
+        patch.setattr(syncing._Run, "_record_item", _die)
         with pytest.raises(KeyboardInterrupt):
             syncing.sync_due(tied.portal.services)
     document = tied.found()

@@ -145,6 +145,7 @@ def test_tree_from_disk_keeps_its_shape(portal: LightPortal, tmp_path: Path) -> 
     page.get_by_test_id("upload-for").select_option("private")
     page.get_by_test_id("upload-folder").set_input_files(tmp_path / "Policies")
     expect(rows_of(page)).to_have_count(4)
+    expect(page.get_by_test_id("folder-link").filter(has_text="Policies")).to_be_visible()
     open_folder(page, "Contracts", "2026", "Policies", "Pay & <bands>")
     expect(rows_of(page)).to_have_count(2)
     expect(page.get_by_test_id("seen-by")).to_have_text(["Private"] * 2)
@@ -249,6 +250,36 @@ def test_rows_are_selected_by_click_by_shift_and_all_that_match(portal: LightPor
     boxes.first.click()
     expect(page.get_by_test_id("select-all")).not_to_be_checked()
     expect(page.get_by_text("49 selected")).to_be_visible()
+
+
+def test_window_that_comes_to_the_front_shows_what_changed(portal: LightPortal) -> None:
+    page, other = portal.open_window().page, portal.open_window(user="eve").page
+    place = "/documents?q=item 2&sort=title"
+    page.goto(place)
+    other.goto(place)
+    expect(rows_of(other)).to_have_count(10)
+    kept = rows_of(other).first
+    kept.evaluate("row => row.dataset.kept = 'yes'")
+    # Chromium takes each of its windows here for the one in front.
+    comes_to_the_front = "window.dispatchEvent(new Event('focus'))"
+    with other.expect_response(lambda response: "x-refresh" in response.request.headers):
+        other.evaluate(comes_to_the_front)
+    page.get_by_role("checkbox", name="item 29").check()
+    page.get_by_test_id("bulk-delete").click()
+    page.get_by_test_id("bulk-apply").click()
+    expect(rows_of(page)).to_have_count(9)
+    # What was the same stayed where it was.
+    expect(kept).to_have_attribute("data-kept", "yes")
+    tick = other.get_by_role("checkbox", name="item 20")
+    tick.check()
+    other.evaluate(comes_to_the_front)
+    expect(tick).to_be_checked()
+    tick.uncheck()
+    other.evaluate(comes_to_the_front)
+    expect(rows_of(other)).to_have_count(9)
+    expect(other).to_have_url(re.compile(r"q=item(%20|\+| )2&sort=title$"))
+    page.get_by_test_id("undo-delete").click()
+    expect(rows_of(page)).to_have_count(10)
 
 
 def test_second_click_sends_nothing_and_the_wait_is_shown(portal: LightPortal) -> None:

@@ -4,6 +4,7 @@ import { watchCitations } from "./citations.js";
 import { watchCompleting } from "./completing.js";
 import { watchComposing } from "./composing.js";
 import { watchDialog } from "./dialog.js";
+import { watchList } from "./document-list.js";
 import { watchDrafts } from "./drafts.js";
 import { watchFocus } from "./focus.js";
 import { watchKeys } from "./keys.js";
@@ -25,6 +26,6 @@ import { watchCopying } from "./copying.js";
 const starts = [
   watchToasts, watchRequests, watchNotifications, watchSession, watchKeys, watchDialog, watchMenus, watchUploads,
   watchPages, watchFocus, watchCopying, watchDrafts, watchCompleting, watchComposing, watchCitations, watchPasskeys,
-  watchSearching, watchSelecting, watchPanes, watchSide, watchChat, rememberTimezone,
+  watchSearching, watchSelecting, watchList, watchPanes, watchSide, watchChat, rememberTimezone,
 ];
 for (const start of starts) start();

@@ -1,5 +1,6 @@
 // Uploads: each file is a form in the list of documents, which HTMX sends; then the server's own row
 // takes its place. What cannot be stored stays with its reason until it is dismissed.
+import { refreshList, refreshTree, stopRefresh } from "./document-list.js";
 import { signInAgain } from "./session.js";
 import { droppedFiles, pathOf, readableFiles } from "./upload-files.js";
 
@@ -65,16 +66,18 @@ class Uploads {
   }
 
   reset() {
-    Object.assign(this, { stored: 0, listed: 0, bytes: 0, sentBytes: 0, startedAt: Date.now() });
+    Object.assign(this, { stored: 0, listed: 0, bytes: 0, sentBytes: 0, hasFolders: false, startedAt: Date.now() });
   }
 
   add({ files, skipped = 0 }) {
+    stopRefresh();
     if (!this.isBusy) this.reset();
     // As the form stands now: what is chosen in it later is for later files.
     const fields = [...new FormData(this.form)].filter(([name]) => name !== "file");
     for (const file of files) {
       this.queue.push({ file, fields });
       this.bytes += file.size;
+      this.hasFolders ||= pathOf(file) !== file.name;
     }
     const words = skipped ? this.words("skipped", { count: skipped }) : files.length ? "" : this.words("nothing");
     this.notice(words);
@@ -178,7 +181,9 @@ class Uploads {
     this.stored += 1;
     this.sentBytes += Number(row.dataset.size);
     row.remove();
-    if (!this.isBusy && this.listed > MAX_LISTED) this.refreshList();
+    if (!this.isBusy && this.listed > MAX_LISTED) refreshList();
+    // The rows are there already; the tree lacks the folders that were made.
+    else if (!this.isBusy && this.hasFolders) refreshTree();
     this.fill();
   }
 
@@ -303,13 +308,6 @@ class Uploads {
 
   words(key, values = {}) {
     return this.template.dataset[key].replace(/\{(\w+)\}/g, (place, name) => values[name] ?? place);
-  }
-
-  // Without an entry in the history.
-  refreshList() {
-    const query = new URLSearchParams(new FormData(document.getElementById("document-filters")));
-    const headers = { "X-Refresh": "true" };
-    window.htmx.ajax("GET", `${location.pathname}?${query}`, { target: "#document-results", swap: "outerHTML", headers });
   }
 
   // Failures stay when the page is left or reloaded; their files are gone then, and chosen again.

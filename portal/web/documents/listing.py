@@ -225,6 +225,8 @@ def index() -> Answer:
             more_choices=_list_more_choices(),
             is_opened=True,
         )
+    if wants_fragment("folder-tree"):
+        return render_template("fragments/folders/_tree.html", **page_values(query))
     if not wants_fragment("document-results") and not wants_fragment("load-more"):
         return render_template("pages/documents/documents.html", **page_values(query))
     # After an upload, which may have made folders.

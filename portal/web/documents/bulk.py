@@ -49,8 +49,12 @@ _TYPED = {
 
 @blueprint.post("/ask")
 def ask() -> Answer:
-    """Ask what an action needs to know, in the dialog or on its own page."""
-    return _ask(_action(), _target(), chosen=request.form.get("value", ""))
+    """Ask what an action needs to know, in the dialog or on its own page; of a move to the chosen
+    folder, tell who gains and loses access."""
+    action, target, chosen = _action(), _target(), request.form.get("value", "")
+    if action is BulkAction.MOVE and chosen:
+        return _ask(action, target, _sight(target, _value(action)), chosen=chosen)
+    return _ask(action, target, chosen=chosen)
 
 
 def ask_to_move(document_id: UUID, folder_id: UUID | None, sight: AccessChange) -> Answer:
@@ -97,13 +101,19 @@ def _ask(
     return render_template("pages/documents/bulk_question.html", **values)
 
 
+def _sight(target: BulkTarget, folder_id: UUID | None) -> AccessChange | None:
+    """Return who gains and loses access by a move; None if nobody does."""
+    sight = folder_members.preview_move(*context.caller(), target, folder_id)
+    return sight if sight.matters else None
+
+
 @blueprint.post("")
 def apply() -> Answer:
     action = _action()
     target, value = _target(), _value(action)
     if action is BulkAction.MOVE and request.form.get("seen") != request.form.get("value"):
-        sight = folder_members.preview_move(*context.caller(), target, value)
-        if sight.matters:
+        sight = _sight(target, value)
+        if sight:
             return _ask(action, target, sight, chosen=request.form["value"])
     try:
         done = bulk.apply(*context.caller(), target, action, value)

@@ -266,6 +266,10 @@ def test_move_names_who_gains_and_loses_access(team: Team) -> None:
     assert asked.status_code == 200
     assert 'data-testid="sight-change"' in asked.text
     assert "ben" in asked.text
+    # The question tells it as soon as the folder is chosen; then the move is not asked about again.
+    told = team.call(team.ann, "POST", "/documents/bulk/ask", data=form)
+    assert "Lose access: ben" in told.text
+    assert f'name="seen" value="{second}"' in told.text
     done = team.call(team.ann, "POST", "/documents/bulk", data=form | {"seen": second})
     assert done.status_code == 303
     gone = team.call(team.ben, "GET", f"/api/knowledge/documents/{team.document}")

@@ -148,6 +148,7 @@ ROWS: dict[str, Row] = {
     "revisions.show_all": Row(SEEING, 200),
     "revisions.upload": Row(SEEING, 303, WRITE, {"data": {"file": "<file>"}}),
     "revisions.discard": Row(SEEING, 409, WRITE),  # only what could not be read
+    "revisions.restore": Row(SEEING, 303, WRITE),
     "revisions.show": Row(SEEING, 200),
     "revisions.original_file": Row(SEEING, 200),
     "reading.edit": Row(SEEING, 303, WRITE, form(title="Another", visibility="private")),

@@ -6,6 +6,7 @@ owner and administrators add one (docs/documents.md).
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -74,6 +75,18 @@ def add_version(
         taken = _take(services, session, user, document, file)
         summary = library.get_visible(session, user, document_id)
         return VersionReceipt(summary, is_duplicate=taken is not VersionOutcome.QUEUED, taken=taken)
+
+
+def restore(services: Services, user: User, document_id: UUID, number: int) -> VersionReceipt:
+    """Make the file of an earlier version the newest one. Raises NotFound, and what `add_version`
+    raises."""
+    with services.database.begin() as session:
+        find_editable(session, user, document_id, deleted=False)
+    stored = open_file(services, user, document_id, number)
+    with tempfile.TemporaryFile(dir=disk_space.temporary_dir(services.settings)) as copy:
+        copy.writelines(stored.parts)
+        copy.seek(0)
+        return add_version(services, user, document_id, Upload(copy, stored.file_name))
 
 
 def _take(

@@ -16,7 +16,7 @@ from portal.limits.bodies import accepts_files
 from portal.services.documents import library
 from portal.services.documents.intake.uploads import Upload
 from portal.services.documents.versions import revisions
-from portal.services.documents.versions.revisions import VersionOutcome
+from portal.services.documents.versions.revisions import VersionOutcome, VersionReceipt
 from portal.text.likeness.differences import characters_changed
 from portal.text.likeness.stretches import PART_CHARACTERS, part_of
 from portal.web.blueprint import PageBlueprint
@@ -67,6 +67,16 @@ def upload(document_id: UUID) -> Answer:
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"version_error": error_message(error)}
         return render_template("pages/documents/document.html", **values), error.status
+    return _taken(document_id, receipt)
+
+
+@blueprint.post("/<int:number>/restore")
+def restore(document_id: UUID, number: int) -> Answer:
+    """Make an earlier version the newest one."""
+    return _taken(document_id, revisions.restore(*context.caller(), document_id, number))
+
+
+def _taken(document_id: UUID, receipt: VersionReceipt) -> Answer:
     return see_other(
         url_for("reading.show", document_id=document_id),
         gettext(_SAID[receipt.taken]),

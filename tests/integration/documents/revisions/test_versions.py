@@ -94,6 +94,26 @@ def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
     assert rows(portal, "stored_files") == rows(portal, "document_revisions") == 0
 
 
+def test_earlier_version_becomes_the_newest_again(portal: Portal, client: FlaskClient) -> None:
+    document = portal.add(FIRST, name="leave 2025.txt")
+    send(portal, document.id, SECOND, "leave 2026.txt")
+    read(portal, document.id)
+    pages = f"/documents/{document.id}/revisions"
+    address = f"{pages}/1/restore"
+    assert f'action="{address}"' in client.get(pages, headers=portal.headers()).text
+    assert f'action="{pages}/2/restore"' not in client.get(pages, headers=portal.headers()).text
+    reader = portal.headers(portal.user("eve"))
+    assert address not in client.get(pages, headers=reader).text
+    assert client.post(address, headers=reader).status_code == 403
+    assert client.post(f"{pages}/9/restore", headers=portal.headers()).status_code == 404
+    assert client.post(address, headers=portal.headers()).status_code == 303
+    read(portal, document.id)
+    assert body(portal, document.id) == FIRST
+    assert library.get_summary(portal.services, portal.admin, document.id).title == "leave 2025"
+    listed = revisions.list_revisions(portal.services, portal.admin, document.id).items
+    assert [(one.number, one.is_current) for one in listed] == [(3, True), (2, False), (1, False)]
+
+
 def test_same_bytes_and_other_documents_are_reported(portal: Portal) -> None:
     document, other = portal.add(FIRST), portal.add("Another matter altogether.", title="Other")
     assert send(portal, document.id, FIRST).is_duplicate

@@ -305,9 +305,10 @@ def delete(document_id: UUID) -> Answer:
         note = toast(message, kind="success", undo=undo)
         return fragments(removal_fragment(f"document-{document_id}"), note, total())
     remember(message, kind="success", undo=undo)
+    after = url_for("documents.index", folder=document.folder_id)
     if wants_fragment():
-        return Response("", headers={"HX-Redirect": url_for("documents.index")})
-    return see_other(url_for("documents.index"))
+        return Response("", headers={"HX-Redirect": after})
+    return see_other(after)
 
 
 def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:

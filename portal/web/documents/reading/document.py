@@ -14,6 +14,7 @@ from flask_babel import gettext
 from portal.domain.conversations import Citation, CitedIn, SourceState
 from portal.domain.documents import DocumentDetail, StoredChunk, Visibility
 from portal.domain.documents.bulk import BulkTarget
+from portal.domain.documents.folders import Folder
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.documents.structure import BlockKind
 from portal.domain.people.audit import AuditEntry, AuditEvent
@@ -167,6 +168,7 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
         **text,
         "cited": cited,
         "cited_count": cited_count,
+        "path": _path(detail.summary.folder_id),
         "view": view,
         "why_text": why_text,
         "has_pages": showing.has_pages(detail.summary.media_type),
@@ -185,6 +187,14 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
             services, user, document_id, limit=_REVISIONS_SHOWN
         ),
     }
+
+
+def _path(folder_id: UUID | None) -> tuple[Folder, ...]:
+    """Return the folders that a document lies in, from the top."""
+    if folder_id is None:
+        return ()
+    opened = folders.get_folder(*context.caller(), folder_id)
+    return (*opened.above, opened.folder)
 
 
 def _private_reads(detail: DocumentDetail) -> list[AuditEntry]:

@@ -377,6 +377,19 @@ def test_document_in_the_trash_comes_back_where_it_was(portal: Portal, ada: Cabi
     assert library.list_documents(portal.services, portal.admin).total_count == 1
 
 
+def test_document_shows_its_path_and_leaves_for_its_folder(ada: Cabinet) -> None:
+    outer = ada.folder("Plans")
+    inner = ada.folder("Drafts", outer)
+    page = f"/documents/{ada.upload('plan.txt', folder_id=inner)['id']}"
+    crumbs = ada.call("GET", page).text.partition("<h1")[0]
+    found = re.findall(
+        r'href="/documents(?:\?folder=([-0-9a-f]+))?">', crumbs.partition("<main")[2]
+    )
+    assert found == ["", outer, inner]
+    gone = ada.call("POST", f"{page}/delete")
+    assert gone.headers["Location"] == f"/documents?folder={inner}"
+
+
 def test_count_above_the_list_is_that_of_its_folder(ada: Cabinet) -> None:
     folder_id = ada.folder("Plans")
     ada.upload("elsewhere.txt")

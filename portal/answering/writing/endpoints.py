@@ -6,6 +6,7 @@ import ipaddress
 import json
 import socket
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -74,6 +75,12 @@ def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
 def _download(address: str, headers: dict[str, str]) -> bytes:
     body = bytearray()
     with httpx.stream("GET", address, headers=headers, timeout=_TIMEOUT_S) as response:
+        if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            raise ChatUnavailable(
+                reason=N_(
+                    "its endpoint refused the API key (%(status)s)", status=response.status_code
+                )
+            )
         if not response.is_success:
             raise ChatUnavailable(
                 reason=N_("its endpoint answered %(status)s", status=response.status_code)

@@ -143,6 +143,8 @@ def test_endpoint_without_a_list_of_models_is_kept_and_takes_a_name(
     connect(client, portal, endpoint)
     page = get(client, portal)
     assert "The chat model did not answer" in page
+    refused = isinstance(listing.body, dict) and "error" in listing.body
+    assert ("its endpoint refused the API key (401)" in page) == refused
     assert "secret words" not in page
     assert "The server listed no models. Enter the name of one." in page
     assert post(client, portal, "/writer", model="")[0] == 422

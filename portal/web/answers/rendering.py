@@ -81,8 +81,9 @@ def consulted(message: Message) -> tuple[Citation, ...]:
 
 
 def changed_count(message: Message) -> int:
-    """Count the sources that have changed since."""
-    return sum(source.state is not SourceState.CURRENT for source in message.citations)
+    """Count the sources of an answer that have changed since, not what was only read for it."""
+    sources = cited(message) or message.citations
+    return sum(source.state is not SourceState.CURRENT for source in sources)
 
 
 def judged(message: Message) -> tuple[SentenceSupport, ...]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
 
+from portal.domain.conversations import SourceState
 from portal.domain.documents import DocumentSummary
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from portal.store.documents.ingestion import files, jobs
+from portal.web.answers.rendering import changed_count
 from portal.web.presenters import percent
 from tests.conftest import Portal
 from tests.factories.uploads import upload
@@ -52,6 +55,16 @@ def test_citation_page_marks_a_quote_that_no_longer_matches(
     with portal.services.database.begin() as session:
         session.execute(text("UPDATE document_revisions SET text = replace(text, 'six', 'ten')"))
     assert "The quote is no longer in the stored text." in text_of(chat.get(check[1]))
+
+
+def test_what_was_only_read_is_no_changed_source(chat: Chat, office: DocumentSummary) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    message = chat.messages(address)[1]
+    gone = replace(message.citations[0], state=SourceState.GONE)
+    for was_cited, count in ((False, 0), (True, 1)):
+        citations = (*message.citations, replace(gone, was_cited=was_cited))
+        assert changed_count(replace(message, citations=citations)) == count
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,10 @@ export function watchChat() {
     // A phone's keyboard would cover the answer.
     if (event.pointerType !== "touch") document.getElementById("chat-input").focus({ preventScroll: true });
   });
+  // What was wrong with an answer is asked below it, where the field of the next question may lie.
+  document.addEventListener("htmx:afterSettle", ({ target }) => {
+    if (target.matches?.(".feedback")) target.querySelector(".feedback-reasons")?.scrollIntoView({ block: "nearest" });
+  });
   showLatest();
   if (document.getElementById("messages")) keepToEnd();
   askPending();

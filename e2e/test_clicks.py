@@ -104,7 +104,7 @@ def test_archive_stays_switched_off(page: Page) -> None:
 def test_folder_is_handed_to_a_new_member(page: Page) -> None:
     open_folders(page, "Hand-over")
     page.get_by_test_id("folder-members").click()
-    page.get_by_label("Name of the user").click()
+    page.get_by_label("Username").click()
     page.keyboard.type("eve")
     page.get_by_role("button", name="Add user").click()
     expect(page.get_by_test_id("member-row")).to_contain_text("eve")

@@ -85,7 +85,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     page.goto("/documents")
     tab_to(page.get_by_test_id("new-folder"))
     keys.press("Enter")
-    expect(page.get_by_label("Name of the folder")).to_be_focused()
+    expect(page.get_by_label("Folder name")).to_be_focused()
     keys.type("Handbook")
     keys.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Handbook")
@@ -118,7 +118,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     keys.type("Contracts")
     tab_to(page.get_by_test_id("bulk-apply"))
     keys.press("Enter")
-    expect(page.get_by_text("1 document changed.")).to_be_visible()
+    expect(page.get_by_text("1 document was moved.")).to_be_visible()
     expect(row).to_have_count(0)
     tab_to(page.get_by_test_id("undo-delete"))
     keys.press("Enter")
@@ -234,7 +234,7 @@ def test_rows_are_selected_by_click_by_shift_and_all_that_match(portal: LightPor
     for number, is_private in enumerate(private):
         expect(seen_by.nth(number)).to_have_text("Private" if is_private else "Everyone")
     page.get_by_test_id("undo-delete").click()
-    expect(page.get_by_text("3 documents are as they were.")).to_be_visible()
+    expect(page.get_by_text("The change to 3 documents was undone.")).to_be_visible()
     expect(seen_by.filter(has_text="Private")).to_have_count(0)
     # All that match are more than those on the page.
     page.get_by_test_id("select-all").check()
@@ -313,7 +313,7 @@ def test_refused_change_is_named(portal: LightPortal) -> None:
     page.get_by_test_id("bulk-apply").click()
     note = page.get_by_test_id("notification")
     expect(note).to_contain_text(
-        re.compile(r"^\s*[0-9]+ belong to other users and stay as they are: item 00, item 01,")
+        re.compile(r"^\s*[0-9]+ were skipped because they belong to other users: item 00, item 01,")
     )
     expect(note).to_have_attribute("data-kind", "error")
 
@@ -344,7 +344,7 @@ def test_all_of_it_goes_without_javascript(portal: LightPortal, tmp_path: Path) 
     page = portal.open_window(java_script_enabled=False).page
     page.goto("/documents")
     page.get_by_test_id("new-folder").click()
-    page.get_by_label("Name of the folder").fill("By hand")
+    page.get_by_label("Folder name").fill("By hand")
     page.get_by_label("Parent folder").select_option(label="Contracts")
     page.get_by_test_id("save-folder").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("By hand")

@@ -66,7 +66,7 @@ def test_passkey_is_registered_and_signs_in_without_a_password(
     sign_in(page, site, "passkey user")
     page.goto(f"{site}/account/second-factors")
     assert_accessible(page)
-    page.get_by_label("Name of the passkey").fill("Test laptop")
+    page.get_by_label("Passkey name").fill("Test laptop")
     page.get_by_role("button", name="Add a passkey").click()
     expect(page.get_by_test_id("new-recovery-codes").get_by_role("listitem")).to_have_count(10)
     expect(page.get_by_test_id("passkey-row")).to_contain_text("Test laptop")

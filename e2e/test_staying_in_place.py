@@ -53,7 +53,7 @@ def test_question_outlives_the_session_and_shows_at_once(
     chat.field.fill("And where was the smith from?")
     chat.field.press("Enter")
     again = page.get_by_test_id("sign-in-again")
-    expect(again.get_by_label("Name")).to_have_value("admin")
+    expect(again.get_by_label("Username")).to_have_value("admin")
     for password in ("not the password", PASSWORD):
         again.get_by_label("Password").fill(password)
         again.get_by_label("Password").press("Enter")

@@ -134,7 +134,9 @@ def apply() -> Answer:
 def undo(change_id: UUID) -> Answer:
     changed_count = bulk.undo(*context.caller(), change_id)
     message = ngettext(
-        "%(num)s document is as it was.", "%(num)s documents are as they were.", changed_count
+        "The change to %(num)s document was undone.",
+        "The change to %(num)s documents was undone.",
+        changed_count,
     )
     if wants_fragment("document-results"):
         values = list_values()
@@ -199,6 +201,8 @@ def _words(action: BulkAction, done: BulkResult) -> str:
         words = ngettext(
             "%(num)s document was restored.", "%(num)s documents were restored.", count
         )
+    elif action is BulkAction.MOVE and count:
+        words = ngettext("%(num)s document was moved.", "%(num)s documents were moved.", count)
     elif action is BulkAction.READ_AGAIN:
         words = ngettext(
             "%(num)s document is being read again.",
@@ -206,7 +210,7 @@ def _words(action: BulkAction, done: BulkResult) -> str:
             count,
         )
     elif not count and not (done.skipped_count or done.missing_count):
-        words = gettext("Nothing to change: the documents are like this already.")
+        words = gettext("No changes needed: the documents are like this already.")
     else:
         words = ngettext("%(num)s document changed.", "%(num)s documents changed.", count)
     parts = [words] if count or not (done.skipped_count or done.missing_count) else []
@@ -216,8 +220,8 @@ def _words(action: BulkAction, done: BulkResult) -> str:
         more = {"titles": titles if done.skipped_count == len(shown) else f"{titles} …"}
         if {one.reason for one in done.skipped} == {Forbidden.code}:
             words = ngettext(
-                "%(num)s belongs to another user and stays as it is: %(titles)s.",
-                "%(num)s belong to other users and stay as they are: %(titles)s.",
+                "%(num)s was skipped because it belongs to another user: %(titles)s.",
+                "%(num)s were skipped because they belong to other users: %(titles)s.",
                 done.skipped_count,
                 **more,
             )

@@ -135,8 +135,7 @@ def _queue(days: Sequence[Day], waiting: int, working: int) -> Plot:
         "queue",
         gettext("Queue"),
         gettext(
-            "%(waiting)s waiting, %(working)s being read now. By day: what was read, and what "
-            "failed.",
+            "%(waiting)s waiting, %(working)s in progress. Finished and failed by day.",
             waiting=_number(waiting),
             working=_number(working),
         ),
@@ -152,7 +151,7 @@ def _storage(days: Sequence[Day]) -> Plot:
     return Plot(
         "storage",
         gettext("Storage"),
-        gettext("%(size)s of documents, those in the trash included.", size=file_size(last)),
+        gettext("%(size)s of documents, including the trash.", size=file_size(last)),
         gettext("Day"),
         gettext("Size"),
         [Bar(_date(day), day.stored_bytes, file_size(day.stored_bytes)) for day in days],

@@ -25,7 +25,7 @@ PATH_FIELD = "confirm_path"
 _OWN_FIELDS = {PASSWORD_FIELD, PATH_FIELD, "csrf_token"}
 _HELD = "held_form"
 _MAX_HELD_CHARACTERS = 2000  # Of a cookie of 4096 bytes that holds other things too.
-_WRONG_PASSWORD = N_("The password is wrong. Try again.")
+_WRONG_PASSWORD = N_("Incorrect password. Try again.")
 
 blueprint = PageBlueprint("confirming", __name__, url_prefix="/account/confirm")
 

@@ -154,7 +154,9 @@ def _batch_notes(ended: list[Notification]) -> list[tuple[str, dict[str, Any]]]:
             notes += map(_note, unseen)
             continue
         failed = sum(item.kind is NotificationKind.FAILED for item in batch)
-        words = gettext("Your files: %(counts)s.", counts=batch_counts(len(batch) - failed, failed))
+        words = gettext(
+            "Your uploads: %(counts)s.", counts=batch_counts(len(batch) - failed, failed)
+        )
         goes_to = url_for("notifications.open_one", notification_id=unseen[-1].id)
         kind = "error" if failed else "success"
         notes.append(toast(words, kind=kind, opens=goes_to, key=f"batch-{batch_id}"))

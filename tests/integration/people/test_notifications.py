@@ -217,7 +217,7 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     assert 'data-unread="1"' in page
     assert 'hx-post="/notifications/deliver"' in page
     answer = client.post("/notifications/deliver", headers=headers | HTMX)
-    assert messages(answer) == ["Your files: 4 ready, 1 failed."]
+    assert messages(answer) == ["Your uploads: 4 ready, 1 failed."]
     # A later note of the batch takes the place of this one.
     assert answer.text.count('data-key="batch-') == 1
     (batch,) = notifications.list_batches(portal.services, ada).items

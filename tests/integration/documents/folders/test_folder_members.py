@@ -326,7 +326,7 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Tea
 def test_deleting_a_closed_folder_names_who_gains_access(team: Team) -> None:
     page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
     assert 'data-testid="sight-change"' in page
-    assert "All users will see them." in page
+    assert "Everyone will be able to see them." in page
     outer = team.call(
         team.ann, "POST", "/api/folders", json={"name": "Outer", "visibility": "members"}
     ).json["id"]

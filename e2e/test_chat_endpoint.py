@@ -361,6 +361,20 @@ def test_reload_while_an_answer_is_written_stays_at_its_end(portal_with: OpenPor
     portal.expect_nothing_to_go_on()
 
 
+def test_reasons_against_an_answer_are_in_sight_on_a_phone(portal_with: OpenPortal) -> None:
+    portal = portal_with([f"{EN.begins}, rule {number}.\n\n" for number in range(40)])
+    # What is asked of the page again and again is a text that its policy would refuse to run.
+    size = {"width": 390, "height": 600}
+    chat = ChatPage(portal.open_window(viewport=size, bypass_csp=True).page)
+    answer = chat.begin_without_waiting(EN.question)
+    answer.get_by_test_id("feedback-not_useful").click()
+    chat.page.wait_for_function(
+        "document.querySelector('.feedback-reasons')?.getBoundingClientRect().bottom"
+        " <= document.getElementById('ask-form').getBoundingClientRect().top + 1"
+    )
+    portal.expect_nothing_to_go_on()
+
+
 def test_reader_who_leaves_ends_the_request_and_leaves_no_thread(portal_with: OpenPortal) -> None:
     portal = portal_with([f"{EN.begins} [1].", Until(), "never"])
     portal.close_browsers()

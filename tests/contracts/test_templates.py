@@ -22,7 +22,7 @@ def name(path: Path) -> str:
 
 
 def of_kind(folder: str) -> list[Path]:
-    return [path for path in FILES if folder in path.parts]
+    return [path for path in FILES if folder in path.relative_to(TEMPLATES).parts]
 
 
 @pytest.fixture(params=FILES, ids=name)

@@ -26,6 +26,10 @@ _ABBREVIATION = re.compile(
     r"|Fig|Figs|No|Nos|Vol|pp|Eq|Sec|Ch|Inc|Ltd|Corp|Co|vs|cf|etc|approx|est|al|ca|Jan|Feb|Mar|Apr"
     r"|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)$"
 )
+# These may end a sentence ("after 5 min."), but not before a number.
+_BEFORE_NUMBER = re.compile(
+    r"(?:^|[^\w.])(?:extn?|tel|min|max|art|arts|para|sect|ver|rev|nr|rm|apt)$", re.IGNORECASE
+)
 _MAX_ABBREVIATION_LENGTH = 12
 _OPENS_SENTENCE = re.compile(rf"[\"'“‘(\[]*[A-Z0-9{HAN}]")
 LIST_ITEM = re.compile(r"\s*(?:[-*•·▪●○]|\(?\d{1,3}[.)、]|[（(]?[一二三四五六七八九十]+[）)、])")
@@ -90,7 +94,10 @@ def _dot_ends_sentence(text: str, at: int, end: int) -> bool:
     following = text[end : end + 80].lstrip()
     if following and not _OPENS_SENTENCE.match(following):
         return False
-    before = _ABBREVIATION.search(text[max(0, at - _MAX_ABBREVIATION_LENGTH) : at])
+    said = text[max(0, at - _MAX_ABBREVIATION_LENGTH) : at]
+    if following[:1].isdigit() and _BEFORE_NUMBER.search(said):
+        return False
+    before = _ABBREVIATION.search(said)
     if not before or end - at > 1:
         return True
     word = before.group().lstrip(" \n(\"'“‘").rstrip()

@@ -116,6 +116,10 @@ def test_excerpt_is_a_range_of_the_text_within_its_limit(text: str, query: str, 
         ),
         ("- one\n- two", ["- one", "- two"]),
         ("结束.下一句", ["结束.", "下一句"]),
+        (
+            "Tell Ana (ext. 4410) today. It takes 5 min. Then leave.",
+            ["Tell Ana (ext. 4410) today.", "It takes 5 min.", "Then leave."],
+        ),
     ],
 )
 def test_sentences(text: str, expected: list[str]) -> None:

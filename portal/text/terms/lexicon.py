@@ -25,11 +25,15 @@ from portal.text.terms.stopwords import STOP_WORDS
 # The terms of one translation; all of them together mean the word.
 Sense = tuple[str, ...]
 
-_ENTRY = re.compile(rf"\S+ ([{HAN}]{{2,4}}) \[[^\]]*\] /(.*)/")
+_ENTRY = re.compile(rf"\S+ ([{HAN}]{{2,4}}) \[([^\]]*)\] /(.*)/")
 _ASIDE = re.compile(r"\([^)]*\)|\[[^\]]*\]")
 _NO_SENSE = re.compile(
     r"\s*(?:cl:|(?:\w+ )?variant of|see |surname |abbr\. for|also |taiwan pr|used in|same as"
     rf"|equivalent to)|[^/]*[{HAN}]"
+)
+# "Hangzhou" of "Hangzhou subprovincial city, capital of Zhejiang province".
+_PLACE = re.compile(
+    r"(?:[A-Z][\w'-]* )+(?=(?:subprovincial|municipality|prefecture|province|county|city)\b)"
 )
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _LITTLE = """
@@ -126,7 +130,8 @@ def _read() -> _Lexicon:
                 continue
             word = entry[1]
             known = english[word].split("/") if word in english else []
-            senses = dict.fromkeys([*known, *_senses(entry[2])])
+            # The pinyin of a name begins with a capital letter.
+            senses = dict.fromkeys([*known, *_senses(entry[3], is_name=entry[2][:1].isupper())])
             if senses:
                 english[word] = "/".join(senses)
     for word, joined in english.items():
@@ -135,8 +140,13 @@ def _read() -> _Lexicon:
     return _Lexicon(english, chinese)
 
 
-def _senses(field: str) -> Iterator[str]:
-    for sense in re.split("[/;]", _ASIDE.sub("", field.lower())):
+def _senses(field: str, *, is_name: bool) -> Iterator[str]:
+    for sense in re.split("[/;]", _ASIDE.sub("", field)):
+        if is_name:
+            place = _PLACE.match(sense)
+            # "London, capital of the United Kingdom"
+            sense = place.group() if place else sense.partition(",")[0]
+        sense = sense.lower()
         if _NO_SENSE.match(sense):
             continue
         words = (word for word in _WORD.findall(sense) if word not in _SAYS_LITTLE)

@@ -31,6 +31,8 @@ def share(query: str, text: str) -> float:
         ("會議室", ("meet", "room")),  # In either script.
         ("年假", ("annual", "leav")),  # 年 and 假 to the analyser.
         ("annual leave", ("年", "假")),
+        ("杭州", ("hangzhou",)),  # Not "…, capital of Zhejiang province".
+        ("London", ("伦敦",)),
     ],
 )
 def test_words_and_phrases_have_their_senses(query: str, sense: tuple[str, ...]) -> None:

@@ -195,6 +195,8 @@ _ASKED = (
 _MONEY = (
     rf"\d[\d,.]*\s*(?:{_CURRENCY}|[万亿k]\b|[mb]illion)|[$¥€£₩₹]\s*\d|{_HAN_NUMERAL}+{_CURRENCY}"
     r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
+    rf"|{_NUMERAL}\s*个?(?:月|周|年)的?(?:租|房租|工资|薪)"
+    rf"|{_NUMERAL} (?:months?|weeks?|years?)['’]? (?:of )?(?:rent|pay|salary|wages)\b"
 )
 _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
 _DURATION = (
@@ -256,10 +258,11 @@ _HELD = {
         rf"|(?<![\d.,$¥€£])\d{{3,8}}(?![\d.,]*\s*(?:[元%]|[天日年月]|{_MEASURE_UNIT}|{_CURRENCY}))"),
     Wanted.PLACE: _any(
         rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交]在|[交寄送提]到|[在于到至](?!\d)[^,，。;；]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台)"
+        rf"|(?:地点|地址|位置|场地)[:：]|(?:\d|{_HAN_NUMERAL})[楼层]"
         r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取",
         r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
         rf"|\b(?:in|at|on|from|to|into|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}{_ROOM}",
-        r"\b(?:floor|building|room|street|road|avenue)\b",
+        r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
         _in_column("存放|地点|位置|where|location|place"),
     ),
     Wanted.PERSON: _any(

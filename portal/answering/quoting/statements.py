@@ -143,8 +143,11 @@ class _Reader:
             return False
         if kinds[place] == "blank":
             return place + 1 < len(kinds) and kinds[place + 1] == "list"
-        # An item continues on indented lines, and on lines without an empty line before them.
-        return kinds[place] == "text" and kinds[place - 1] != "blank"
+        # An item continues on indented lines, and on lines below one that ends no sentence.
+        if kinds[place] != "text" or kinds[place - 1] == "blank":
+            return False
+        is_indented = self._source.text[self._lines[place].start - 1] != "\n"
+        return is_indented or not _ENDS_STATEMENT.search(self._lines[place - 1].text)
 
     def _kind(self, place: int) -> str:  # noqa: PLR0911 - one kind a line
         line = self._lines[place]

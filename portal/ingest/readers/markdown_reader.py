@@ -88,6 +88,7 @@ def records(source: str) -> Iterator[dict[str, Any]]:
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
     parser.block.ruler.at("reference", _reference)
+    parser.block.ruler.before("paragraph", "end_of_list", _end_of_list, {"alt": ["paragraph"]})
     environment: dict[str, object] = {}
     source = _EMBEDDED.sub(lambda one: one[1] + OF_FILE + key_of(one[2]), source)
     tokens = parser.parse(source, environment)
@@ -109,6 +110,14 @@ def _reference(state: StateBlock, first: int, last: int, silent: bool) -> bool:
     """Read the address of a link; a footnote of one word, as all in Chinese, is none."""
     place = state.bMarks[first] + state.tShift[first]
     return not state.src.startswith("[^", place) and reference(state, first, last, silent)
+
+
+def _end_of_list(state: StateBlock, line: int, _last: int, silent: bool) -> bool:
+    """Tell whether a list ends before a line: at the margin, after a full stop. CommonMark would
+    let the last item continue, but the writer left out an empty line."""
+    is_at_margin = silent and 0 <= state.sCount[line] < state.blkIndent
+    above = state.src[state.bMarks[line - 1] : state.eMarks[line - 1]] if is_at_margin else ""
+    return above.rstrip().endswith((".", "。", "!", "！"))
 
 
 def _length(event: Event) -> int:

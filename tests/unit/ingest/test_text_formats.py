@@ -101,6 +101,8 @@ def test_markdown_headings_have_levels_and_places(tmp_path: Path) -> None:
             "- one\n  - two\n    more\n- three\n\n  para",
             "- one\n  - two\n    more\n- three\n  para",
         ),
+        ("- 8:00 to 19:00\nevery day\n- free", "- 8:00 to 19:00\n  every day\n- free"),
+        ("- Free of charge.\nAsk the desk.", "- Free of charge.\n\nAsk the desk."),
         ("> quoted\n> words", "quoted\nwords"),
         ("a ![the map](map.png) b", "a the map b"),
         ("a <b>bold</b> &amp; c<br>d", "a bold & c\nd"),

@@ -145,6 +145,12 @@ def _leans(question: str) -> bool:
     return False
 
 
+def may_stand_alone(question: str) -> bool:
+    """Tell whether a question is taken for a follow-up only because it has few words."""
+    leans = (_CORRECTS.match(question), _GOES_ON.match(question), _POINTS_BACK.search(question))
+    return asks(question) and not any(leans)
+
+
 def _subject(before: str, question: str) -> list[str]:
     """Return the words of the previous question's subject that are missing in this one."""
     known = set(_telling(question))

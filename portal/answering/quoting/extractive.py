@@ -10,13 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from portal.answering.follow_up import may_stand_alone
 from portal.answering.quoting.choosing import Quotation, choose
-from portal.answering.quoting.questions import beside_first, standalone_parts
+from portal.answering.quoting.questions import beside_first, standalone_parts, telling_words
 from portal.answering.quoting.relevance import (
     MIN_CHANCE,
     MIN_ON_TOPIC,
     Judged,
+    context_of,
     judge,
+    shares_of_words,
     without_other_figures,
 )
 from portal.answering.quoting.rendering import as_markdown, render
@@ -78,7 +81,12 @@ class ExtractiveChatModel:
         if request.search_across is not None:
             # Once for all parts.
             request = replace(request, search_across=cache(request.search_across))
-        parts = [self._find(*part, request) for part in standalone_parts(request.question)]
+        parts = self._parts(request.question, request)
+        # "How much for hotels?" may ask of what the question before was about, or not.
+        asked = request.turns[-1].content
+        if asked != request.question and may_stand_alone(asked) and not _has_words(parts, asked):
+            alone = self._parts(asked, request)
+            parts = alone if _has_words(alone, asked) else parts
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
             outcome = Outcome.ON_TOPIC if about else Outcome.NOTHING
@@ -93,6 +101,9 @@ class ExtractiveChatModel:
                 text = _say(name, request, part=as_markdown(part.asked))
                 yield TextDelta(f"\n\n{text}")
             yield from _quoted(part.quotations, request, numbers, gap="\n\n")
+
+    def _parts(self, question: str, request: ChatRequest) -> list[_Part]:
+        return [self._find(*part, request) for part in standalone_parts(question)]
 
     def _is_told(self, part: _Part, quotations: Sequence[Quotation], request: ChatRequest) -> bool:
         """Tell whether what is quoted for other parts is likeliest to answer this one, or answers
@@ -138,6 +149,18 @@ class ExtractiveChatModel:
             if one.chance >= _MIN_NEAR_CHANCE or one.on_topic >= MIN_ON_TOPIC
         ][:_MAX_ABOUT]
         return _Part(asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=tuple(about))
+
+
+def _has_words(parts: Sequence[_Part], question: str) -> bool:
+    """Tell whether what is quoted, or what stands above it, has a word of a question."""
+    said = [
+        f"{context_of(each.source, one)} {each.source.text[one.start : one.end]}"
+        for part in parts
+        for each in part.quotations
+        for one in each.statements
+    ]
+    words = telling_words(question)
+    return bool(said and words) and bool(shares_of_words(words, said).any())
 
 
 def _is_quoted(quotations: Sequence[Quotation], source: Source, start: int, end: int) -> bool:

@@ -247,13 +247,13 @@ class _ReadSource:
         weights = np.array([word.weight for word in words], np.float32)
         # What each word means in the other language.
         means = _translations(words) if is_foreign else None
-        own = _lexical(words, self.texts, means)
+        own = shares_of_words(words, self.texts, means)
         in_range = rows_in_range(question, self.statements)
         for place in in_range or ():
             # A number of the question is in the row's range.
             own[place, [has_figure(word.text) for word in words]] = 1
-        above = _lexical(words, self.contexts, means) * _IN_CONTEXT
-        title = _lexical(words, [source.title], means) * _IN_TITLE
+        above = shares_of_words(words, self.contexts, means) * _IN_CONTEXT
+        title = shares_of_words(words, [source.title], means) * _IN_TITLE
         self.own = _means(own, weights)
         self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
         self.holding = self._holding(question, wanted)
@@ -379,7 +379,7 @@ def _read_labels(
         if math.isnan(before) or not is_label(text):
             continue
         words = telling_words(question)
-        short = without_name(question, words, _lexical(words, source.contexts[:1])[0] > 0)
+        short = without_name(question, words, shares_of_words(words, source.contexts[:1])[0] > 0)
         if short != question:
             (value,) = reader.read_answers(short, [(context, text)], [0.0], 1, by_nearness)
             source.read[place] = max(before, float(value))
@@ -429,7 +429,7 @@ def _translations(words: Sequence[Word]) -> list[tuple[Sense, ...]]:
     return translations([one.text if one.is_han else one.term for one in words])
 
 
-def _lexical(
+def shares_of_words(
     words: Sequence[Word],
     texts: Sequence[str],
     means: Sequence[Sequence[Sense]] | None = None,

@@ -262,6 +262,27 @@ def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words(
     assert [one.number for one in event.about] == [2, 1]
 
 
+def test_short_question_on_a_new_subject_is_not_answered_with_the_one_before():
+    leave, hotels = "Employees get 25 days of annual leave.", "Hotels cost 90 euros at most."
+    sources = [source(1, leave), source(2, hotels)]
+
+    class Rewritten:
+        def read_answers(self, question, statements, *_):
+            liked = leave if "annual leave" in question else hotels
+            return np.array([6.0 if text == liked else -9.0 for _, text in statements])
+
+    def quoted(asked):
+        turns = (Turn("user", "Who gets annual leave?"), Turn("user", asked))
+        events = ExtractiveChatModel(Rewritten()).stream(
+            ChatRequest("", turns, f"annual leave {asked}", "en", sources)
+        )
+        return content_of(events, sources)[0]
+
+    assert hotels in quoted("How much for hotels?")
+    assert leave in quoted("Which employees?")
+    assert leave in quoted("What about hotels?")
+
+
 @pytest.mark.parametrize(
     ("question", "language", "without", "answer"),
     [

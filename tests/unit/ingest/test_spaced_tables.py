@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
+
+import pytest
 
 from portal.ingest.formats.texts.spaced_tables import with_tables
 from tests.unit.ingest.reading import cells, read, tables
@@ -48,3 +51,17 @@ def test_other_text_stays_as_it_is() -> None:
         "a   b   c\nd   e   f\n"
     )
     assert with_tables(text) == (text, ())
+
+
+def test_empty_cells_between_tabs_keep_their_column() -> None:
+    text, _ = with_tables("Name\tDesk\tPhone\nAnn\t\t4711\nBen\t3\t4712")
+    assert text == "Name | Desk | Phone\nAnn |  | 4711\nBen | 3 | 4712"
+    aligned, _ = with_tables("Name\t\tDesk\tPhone\nAnn\t\t2\t4711\nBenedicta\t3\t4712")
+    assert aligned == "Name | Desk | Phone\nAnn | 2 | 4711\nBenedicta | 3 | 4712"
+
+
+@pytest.mark.parametrize("unit", ["--  --\n", "a  b\n---\n", "a  ", "a\t", "a b  c", "\n  a  b"])
+def test_time_is_linear_for_any_text(unit: str) -> None:
+    started = time.process_time()
+    with_tables(unit * (500_000 // len(unit)))
+    assert time.process_time() - started < 5

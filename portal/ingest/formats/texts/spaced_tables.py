@@ -17,7 +17,10 @@ _RULE = re.compile(r"[-=─━\s]{3,}")
 _BAR = re.compile(r"[|│┃]")
 _MIN_ROWS = 3
 _MIN_COLUMNS = 3  # Two columns are a table only below a header.
+_MAX_COLUMNS = 50  # Each cell of a row is compared with each column.
 _MAX_MEAN_CELL = 30  # Characters; longer ones are text set in columns.
+
+_Cells = list[tuple[int, str]]
 
 
 def with_tables(text: str) -> tuple[str, tuple[Block, ...]]:
@@ -47,10 +50,10 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
     """Yield the first line of each table, the line behind it, and its rows."""
     place = 0
     while place < len(lines):
-        columns = [start for start, _ in _cells(lines[place])]
+        columns = [[start for start, _ in cells] for cells in _cells(lines[place])]
         end, rows = place, list[list[str]]()
-        while len(columns) > 1 and end < len(lines):
-            if not (len(rows) == 1 and _RULE.fullmatch(lines[end])):
+        while len(columns[0]) > 1 and end < len(lines):
+            if end != place + 1 or not _RULE.fullmatch(lines[end]):
                 row = _row(lines[end], columns)
                 if row is None:
                     break
@@ -61,24 +64,34 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
         place = end if len(rows) >= _MIN_ROWS else place + 1
 
 
-def _cells(line: str) -> list[tuple[int, str]]:
-    """Return the cells of a line, each with its column of the screen, or its number after tabs."""
-    if _BAR.search(line):
-        return []  # Of a table that is drawn with bars.
-    if "\t" in line.strip():
-        cells = (cell.strip() for cell in line.strip().split("\t"))
-        return [(2 * number, cell) for number, cell in enumerate(filter(None, cells))]
-    found, column, done = [], 0, 0
-    for match in _CELL.finditer(line):
-        column += match.start() - done + len(_WIDE.findall(line, done, match.start()))
-        done = match.start()
-        found.append((column, match.group()))
-    return found
+def _cells(line: str) -> tuple[_Cells, _Cells]:
+    """Return the cells of a line, each with its column of the screen. Between tabs that is the
+    number of the cell, counted with the empty cells and without them: several tabs also align."""
+    found: _Cells = []
+    if _BAR.search(line) or _RULE.fullmatch(line):
+        pass  # Of a table that is drawn with bars, or a rule.
+    elif "\t" in line.strip():
+        fields = [(2 * number, field.strip()) for number, field in enumerate(line.split("\t"))]
+        found = [field for field in fields if field[1]]
+    else:
+        column = done = 0
+        for match in _CELL.finditer(line):
+            column += match.start() - done + len(_WIDE.findall(line, done, match.start()))
+            done = match.start()
+            found.append((column, match.group()))
+    if len(found) > _MAX_COLUMNS:
+        return [], []
+    is_tabbed = "\t" in line.strip()
+    return found, [(2 * n, text) for n, (_, text) in enumerate(found)] if is_tabbed else found
 
 
-def _row(line: str, columns: Sequence[int]) -> list[str] | None:
+def _row(line: str, columns: Sequence[Sequence[int]]) -> list[str] | None:
     """Return the cells of a line by column, or None unless each begins where a column does."""
-    cells = _cells(line)
+    rows = (_fit(cells, starts) for cells, starts in zip(_cells(line), columns, strict=True))
+    return next(filter(None, rows), None)
+
+
+def _fit(cells: _Cells, columns: Sequence[int]) -> list[str] | None:
     row = [""] * len(columns)
     for start, text in cells:
         fitting = [place for place, column in enumerate(columns) if abs(column - start) <= 1]

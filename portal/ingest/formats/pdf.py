@@ -7,7 +7,6 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from portal.ingest.formats.pages.page_layout import (
     LINE_END_HYPHEN,
     Line,
     Paragraph,
-    join_lines,
+    join,
     paragraphs,
     readable,
     words_of,
@@ -168,8 +167,7 @@ def _visible(text: str) -> str:
 
 def _cell(text: str) -> str:
     """Return the lines of a cell as one."""
-    lines = (readable(_visible(line)) for line in text.split("\n"))
-    return one_line(reduce(join_lines, lines).replace(LINE_END_HYPHEN, "-"))
+    return one_line(join(readable(_visible(line)) for line in text.split("\n")))
 
 
 def _table_text(rows: Sequence[Sequence[str]], caption: str) -> ReadableText:

@@ -28,7 +28,7 @@ from portal.ingest import reader_process
 from portal.ingest.extraction import extract
 from portal.ingest.formats import pdf as pdf_format
 from portal.ingest.formats.pages import page_recognition
-from portal.ingest.formats.pages.page_layout import Line, join_lines, paragraphs, readable
+from portal.ingest.formats.pages.page_layout import Line, join, paragraphs, readable
 from portal.ingest.formats.pages.page_recognition import in_words
 from portal.ingest.formats.pages.pdf_headings import outlined_headings
 from portal.ingest.formats.pages.running_lines import without_running_lines
@@ -85,7 +85,7 @@ def test_english_lines_join_with_spaces_and_without_their_hyphens(tmp_path: Path
 )
 def test_lines_join_as_their_script_wants(before: str, after: str, joined: str) -> None:
     expected = joined.replace("para\x02graph", "paragraph")
-    assert join_lines(before, after) == expected
+    assert join([before, after]) == expected
 
 
 def test_kangxi_radicals_and_ligatures_become_letters_but_punctuation_stays() -> None:

@@ -99,7 +99,13 @@ def paragraphs(lines: Sequence[Line], words: frozenset[str] = frozenset()) -> li
     """Join lines to paragraphs: Chinese without spaces, words with, without line-end hyphens.
     `words` are those of the document, which tell "well-known" from "know-ledge"."""
     return [
-        Paragraph(_join(group, words), group[0].size, len(group), group[0].rows, style)
+        Paragraph(
+            join([line.text for line in group], words),
+            group[0].size,
+            len(group),
+            group[0].rows,
+            style,
+        )
         for group in _lines_of_paragraphs(lines)
         for style in [group[0].style if len({line.style for line in group}) == 1 else ""]
     ]
@@ -114,7 +120,7 @@ def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
         left, right = margins[max(0, place - 1)]  # Of the previous line, which may end a paragraph.
         is_blank = not line.text.strip()
         near = (one.right for one in lines[max(0, place - _NEAR) : place + _NEAR] if not one.rows)
-        is_cut = bool(group) and _is_cut(group, line, min(right, max(near, default=right)))
+        is_cut = bool(group) and _is_cut(group[-2:], line, min(right, max(near, default=right)))
         is_table = bool(line.rows or (group and group[-1].rows))
         if group and (
             is_blank
@@ -191,20 +197,20 @@ def _continues_title(previous: Line, line: Line, title_size: float) -> bool:
     )
 
 
-def _join(lines: Iterable[Line], words: frozenset[str]) -> str:
-    """Return the text of a paragraph. Joining depends on the last word only, so earlier text is set
-    aside. Otherwise a hundred thousand lines would be copied as often."""
+def join(lines: Iterable[str], words: frozenset[str] = frozenset()) -> str:
+    """Return lines as the text of one paragraph. Joining depends on the last word only, so earlier
+    text is set aside. Otherwise a hundred thousand lines would be copied as often."""
     aside: list[str] = []
     end = ""
     for line in lines:
-        end = join_lines(end, line.text.strip(), words) if end else line.text.strip()
+        end = _join_lines(end, line.strip(), words) if end else line.strip()
         if len(end) > 2 * _MAX_WORD_LENGTH:
             aside.append(end[:-_MAX_WORD_LENGTH])
             end = end[-_MAX_WORD_LENGTH:]
     return "".join((*aside, end)).replace(LINE_END_HYPHEN, "-")
 
 
-def join_lines(before: str, after: str, words: frozenset[str] = frozenset()) -> str:
+def _join_lines(before: str, after: str, words: frozenset[str]) -> str:
     """Join two lines that belong to one paragraph, with `words` that the document has elsewhere."""
     if before.endswith(LINE_END_HYPHEN) or (before.endswith("-") and before[-2:-1].isalpha()):
         # A4-Format and state-of-the-art keep their hyphens; other words were divided here.
@@ -242,10 +248,10 @@ def _usual_leading(lines: Sequence[Line]) -> float:
     return distance if count >= _TELLING_COUNT else min(distances)
 
 
-def _is_cut(group: Sequence[Line], line: Line, right: float) -> bool:
-    """Return whether a paragraph was ended by hand: the first word of the next line would have
-    fitted between its end and `right`, where the lines around end."""
-    *above, previous = group
+def _is_cut(last: Sequence[Line], line: Line, right: float) -> bool:
+    """Return whether a paragraph with these `last` lines was ended by hand: the first word of the
+    next line would have fitted between its end and `right`, where the lines around end."""
+    *above, previous = last
     if above and abs(above[-1].right - previous.right) < _NEAR * line.size:
         return False  # Beside a picture lines end before the others.
     text, before = line.text.lstrip(), previous.text.rstrip()

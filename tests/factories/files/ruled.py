@@ -41,6 +41,20 @@ def ruled_pdf(path: Path) -> Path:
     return path
 
 
+def stepped_pdf(path: Path) -> Path:
+    """Write a ruled table whose first row is one cell that reaches down in the second column."""
+    canvas = Canvas(str(path), pagesize=A4)
+    for x, top in ((100, 700), (200, 680), (300, 700)):
+        canvas.line(x, 640, x, top)
+    for y, right in ((700, 300), (680, 200), (660, 300), (640, 300)):
+        canvas.line(100, y, right, y)
+    for y, cells in ((685, ["Rates"]), (665, ["Single", "80"]), (645, ["Double", "120"])):
+        for x, text in zip((105, 205), cells, strict=False):
+            canvas.drawString(x, y, text)
+    canvas.save()
+    return path
+
+
 def framed_pdf(path: Path) -> Path:
     """Write a page with a frame around its text and a line below its header: no table."""
     canvas = Canvas(str(path), pagesize=A4)

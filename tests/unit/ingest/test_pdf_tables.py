@@ -122,3 +122,9 @@ def test_cells_keep_single_characters_of_fonts_outside_the_file(tmp_path: Path) 
     (table,) = tables(extracted)
     assert cells(extracted.text, table) == [("型号", "起订量", "交货期"), ("泵", "10 支", "3 天")]
     assert table.caption == "价目"
+
+
+def test_first_row_that_reaches_down_is_no_title(tmp_path: Path) -> None:
+    extracted = read(ruled.stepped_pdf(tmp_path / "a.pdf"))
+    (table,) = tables(extracted)
+    assert cells(extracted.text, table) == [("Rates", "80"), ("Single", "80"), ("Double", "120")]

@@ -153,6 +153,7 @@ def _table(rules: Sequence[_Rule], characters: Characters) -> Table | None:
         return None
     table = Table(xs[0], ys[-1], xs[-1], ys[0])
     begins = [0] * (len(xs) - 1)  # The row in which the open cell of each column begins.
+    is_titled = False
     for number, (top, bottom) in enumerate(pairwise(ys)):
         middle = (top + bottom) / 2
         table.rows.append([""] * (len(xs) - 1))
@@ -169,9 +170,13 @@ def _table(rules: Sequence[_Rule], characters: Characters) -> Table | None:
             whole = f"{spanned[0][column]}\n{text}".strip()
             for row in spanned if len(whole) <= _MAX_REPEATED else spanned[:1]:
                 row[column] = whole
-            if number == 0 == column and end == len(xs) - 1:
-                table.rows[0] = [text]  # A title across the table.
+            # A title across the table, which no cell below reaches up into.
+            is_titled = (
+                end - column == len(xs) - 1 if number == 0 else is_titled and begins[column] > 0
+            )
             column = end
+    if is_titled:
+        table.rows[0] = table.rows[0][:1]
     if sum(any(cell for cell in row) for row in table.rows) < 2:  # noqa: PLR2004 - a frame
         return None
     filled = [cell for row in table.rows for cell in row if cell]

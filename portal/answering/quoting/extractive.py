@@ -184,15 +184,19 @@ class _Numbers:
         self._next = max((source.number for source in sources), default=0) + 1
         self._used: set[int] = set()
         self._taken: list[tuple[int, int, int]] = []
+        self._rendered: set[str] = set()
 
     def take(self, quotation: Quotation) -> Quoted | None:
-        """Number a quotation; return None when its text was quoted already."""
+        """Number a quotation; return None when its place was quoted already, or the same text of
+        another chunk."""
         source, start, end = quotation.source, quotation.start, quotation.end
-        if any(
+        rendered = render(quotation, 0)
+        if rendered in self._rendered or any(
             number == source.number and start < last and first < end
             for number, first, last in self._taken
         ):
             return None
+        self._rendered.add(rendered)
         self._taken.append((source.number, start, end))
         number = source.number
         if number in self._used:

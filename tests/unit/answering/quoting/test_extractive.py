@@ -10,9 +10,10 @@ import pytest
 
 from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
-from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.extractive import ExtractiveChatModel, _Numbers
 from portal.answering.quoting.relevance import Evidence, judge
-from portal.answering.quoting.statements import statements
+from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
 from portal.settings import ChatSettings
 from tests.unit.answering.sources import source
@@ -89,6 +90,27 @@ def test_two_chunks_that_both_answer_are_both_quoted():
     _, order = content_of(ask("How many days of annual leave do employees get?", sources), sources)
     assert set(order) <= {1, 2}
     assert order
+
+
+def test_sentence_that_two_chunks_hold_is_quoted_once():
+    said = "Employees get 25 days of annual leave."
+    sources = [source(1, f"The handbook is for everybody. {said}"), source(2, f"{said} Ask first.")]
+    content, order = content_of(ask("How many days of annual leave?", sources), sources)
+    assert content.count(said) == 1
+    assert len(order) == 1
+
+
+def test_same_words_below_other_headings_are_both_quoted():
+    sources = [
+        source(number, f"{heading}\n\nYou get five days of leave.", heading=heading)
+        for number, heading in enumerate(("Wedding", "Moving house"), 1)
+    ]
+    quotations = [
+        Quotation(one, (Statement(one.text.index("You"), len(one.text)),), title=one.heading)
+        for one in sources
+    ]
+    numbers = _Numbers(sources)
+    assert [numbers.take(each) is not None for each in quotations * 2] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(

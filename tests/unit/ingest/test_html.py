@@ -8,6 +8,7 @@ import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import EmptyFile, ExtractionTooLarge
+from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
 from portal.ingest.formats import html as html_format
 from portal.ingest.formats.html import _decoded
@@ -247,6 +248,17 @@ def test_title_across_a_table_is_its_caption(tmp_path: Path) -> None:
     table = next(block for block in extracted.blocks if block.header)
     assert (table.caption, table.header) == ("Rates", ("Room", "Price"))
     assert extracted.text == "Rates\n\nRoom | Price\nSingle | 80"
+
+
+def test_long_title_of_a_table_leaves_room_for_the_header(tmp_path: Path) -> None:
+    title = "All of this holds for rooms only. " * 40
+    rows = "".join(f"<tr><td>Room {number}</td><td>{number}</td></tr>" for number in range(300))
+    head = f"<tr><td colspan=2>{title}</td></tr><tr><th>Room</th><th>Price</th></tr>"
+    extracted = read(tmp_path, f"<table>{head}{rows}</table>")
+    assert title.strip() in extracted.text
+    table = next(block for block in extracted.blocks if block.header)
+    assert len(table.caption) < 300
+    assert (split(extracted)[-1].context or "").endswith("Room | Price")
 
 
 def test_what_a_wiki_writes_around_a_page_is_left_out(tmp_path: Path) -> None:

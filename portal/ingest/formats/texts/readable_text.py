@@ -176,7 +176,8 @@ class ReadableText:
         return self._cells is not None
 
     def open_table(self, caption: str = "") -> None:
-        self._table = _OpenTable(caption or self._caption_above())
+        # It is the context of each chunk of the table, beside its header.
+        self._table = _OpenTable((caption or self._caption_above())[:_MAX_CAPTION_LENGTH])
 
     def _caption_above(self) -> str:
         """Return the last block if it is a table's caption: "Table 3: …", or marked as one."""

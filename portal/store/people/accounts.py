@@ -1,4 +1,4 @@
-"""Users and invitations."""
+"""Users, invitations and password resets."""
 
 from __future__ import annotations
 

@@ -141,12 +141,11 @@ def _read() -> _Lexicon:
 
 
 def _senses(field: str, *, is_name: bool) -> Iterator[str]:
-    for sense in re.split("[/;]", _ASIDE.sub("", field)):
-        if is_name:
-            place = _PLACE.match(sense)
-            # "London, capital of the United Kingdom"
-            sense = place.group() if place else sense.partition(",")[0]
-        sense = sense.lower()
+    for said in re.split("[/;]", _ASIDE.sub("", field)):
+        place = _PLACE.match(said) if is_name else None
+        # "London, capital of the United Kingdom"
+        name = place.group() if place else said.partition(",")[0]
+        sense = (name if is_name else said).lower()
         if _NO_SENSE.match(sense):
             continue
         words = (word for word in _WORD.findall(sense) if word not in _SAYS_LITTLE)

@@ -213,6 +213,12 @@ def test_line_at_the_margin_below_a_list_is_no_part_of_its_last_item():
     assert found[-2:] == ["- Meals: 35 pounds a day.", "Marta repays trips."]
 
 
+def test_line_that_only_introduces_is_no_statement():
+    text = "On Wed, 7 Jan at 10:00, Bob wrote:\n\nWe meet in room Kade."
+    found = [text[one.start : one.end] for one in statements(source(1, text))]
+    assert found == ["We meet in room Kade."]
+
+
 def test_item_is_quoted_below_what_gives_it_its_meaning():
     text = (
         "Not reimbursed\n\n- Laundry and the minibar\n- Fees for changed tickets\n- Parking fines"

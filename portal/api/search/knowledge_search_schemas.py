@@ -136,7 +136,10 @@ class LegSharesModel(ResponseModel):
 class SearchResponse(ResponseModel):
     query: str
     results: list[ResultModel]
-    total_count: int
+    total_count: int = Field(
+        description="passages that the search compared, or of them those that reach `threshold`; a"
+        " larger `top_n` compares more"
+    )
     search_method: SearchMode
     degraded: list[str] = Field(
         description="unavailable parts of the search, as codes", examples=[[]]

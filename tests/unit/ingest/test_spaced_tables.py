@@ -53,6 +53,25 @@ def test_other_text_stays_as_it_is() -> None:
     assert with_tables(text) == (text, ())
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["int a    = 1;    // first", "int bb   = 2;    // second", "int ccc  = 3;    // third"],
+        ["listen   8000   # port", "workers  4      # count", "timeout  30     # seconds"],
+        [
+            "drwxr-xr-x   2 root   4096 bin",
+            "-rw-r--r--   1 root    120 a.txt",
+            "-rw-r--r--  10 root  99120 bb.txt",
+        ],
+        [f"2026-01-01 10:00:0{n}  INFO   web     started" for n in range(3)],
+    ],
+    ids=["code", "settings", "files", "log"],
+)
+def test_aligned_lines_of_programs_stay_as_they_are(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    assert with_tables(text) == (text, ())
+
+
 def test_empty_cells_between_tabs_keep_their_column() -> None:
     text, _ = with_tables("Name\tDesk\tPhone\nAnn\t\t4711\nBen\t3\t4712")
     assert text == "Name | Desk | Phone\nAnn |  | 4711\nBen | 3 | 4712"

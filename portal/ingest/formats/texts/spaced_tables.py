@@ -15,6 +15,10 @@ _CELL = re.compile(r"\S+(?: \S+)*")
 _WIDE = re.compile(rf"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]")
 _RULE = re.compile(r"[-=─━\s]{3,}")
 _BAR = re.compile(r"[|│┃]")
+# Cells of programs, settings, listings of files and logs, which stay as they are.
+_OF_PROGRAMS = re.compile(
+    r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*"
+)
 _MIN_ROWS = 3
 _MIN_COLUMNS = 3  # Two columns are a table only below a header.
 _MAX_COLUMNS = 50  # Each cell of a row is compared with each column.
@@ -102,5 +106,7 @@ def _fit(cells: _Cells, columns: Sequence[int]) -> list[str] | None:
 
 
 def _are_cells(rows: Sequence[Sequence[str]]) -> bool:
+    cells = [cell for row in rows for cell in row]
     has_columns = len(rows[0]) >= _MIN_COLUMNS or bool(header_count(rows))
-    return has_columns and fmean(len(cell) for row in rows for cell in row) <= _MAX_MEAN_CELL
+    is_short = fmean(map(len, cells)) <= _MAX_MEAN_CELL
+    return has_columns and is_short and not any(map(_OF_PROGRAMS.fullmatch, cells))

@@ -16,9 +16,7 @@ _WIDE = re.compile(rf"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]")
 _RULE = re.compile(r"[-=─━\s]{3,}")
 _BAR = re.compile(r"[|│┃]")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
-_OF_PROGRAMS = re.compile(
-    r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*"
-)
+_OF_PROGRAMS = re.compile(r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 _MIN_ROWS = 3
 _MIN_COLUMNS = 3  # Two columns are a table only below a header.
 _MAX_COLUMNS = 50  # Each cell of a row is compared with each column.

@@ -241,10 +241,9 @@ class _Reader:
         text = self._source.text
         for start, end in _spans(text, lines[0].start, lines[-1].end):
             sentence = text[start:end]
-            if sentence.endswith(_INTRODUCES):
-                # "Bob wrote:" is said of what follows, if not of a list.
-                is_last = introduces and end == lines[-1].end
-                self._introduction = _Line(start, end, sentence) if is_last else None
+            if sentence.endswith(_INTRODUCES) and end == lines[-1].end:
+                # "Bob wrote:" says nothing alone, above a list or not.
+                self._introduction = _Line(start, end, sentence) if introduces else None
             elif _ASKS.search(sentence):
                 self._heading, self._introduction = sentence, None
             else:

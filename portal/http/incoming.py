@@ -149,7 +149,7 @@ class SpooledFile(io.RawIOBase):
 class Request(FlaskRequest):
     """A request whose files go to a spool, if there is room for all that it announces.
 
-    JSON is read whatever its Content-Type says, as `curl --data` calls it a form.
+    JSON is also read where its Content-Type says form: `curl --data` sends it so.
     """
 
     _spool: Spool | None = None

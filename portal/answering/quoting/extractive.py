@@ -12,7 +12,7 @@ from functools import cache
 
 from portal.answering.follow_up import may_stand_alone
 from portal.answering.quoting.choosing import Quotation, choose
-from portal.answering.quoting.questions import beside_first, standalone_parts, telling_words
+from portal.answering.quoting.questions import Word, beside_first, standalone_parts, telling_words
 from portal.answering.quoting.relevance import (
     MIN_CHANCE,
     MIN_ON_TOPIC,
@@ -84,9 +84,10 @@ class ExtractiveChatModel:
         parts = self._parts(request.question, request)
         # "How much for hotels?" may ask of what the question before was about, or not.
         asked = request.turns[-1].content
-        if asked != request.question and may_stand_alone(asked) and not _has_words(parts, asked):
+        words = telling_words(asked) if asked != request.question and may_stand_alone(asked) else ()
+        if words and not _has_words(parts, words):
             alone = self._parts(asked, request)
-            parts = alone if _has_words(alone, asked) else parts
+            parts = alone if _has_words(alone, words) else parts
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
             outcome = Outcome.ON_TOPIC if about else Outcome.NOTHING
@@ -151,16 +152,15 @@ class ExtractiveChatModel:
         return _Part(asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=tuple(about))
 
 
-def _has_words(parts: Sequence[_Part], question: str) -> bool:
-    """Tell whether what is quoted, or what stands above it, has a word of a question."""
+def _has_words(parts: Sequence[_Part], words: Sequence[Word]) -> bool:
+    """Tell whether what is quoted, or what stands above it, has one of the words."""
     said = [
         f"{context_of(each.source, one)} {each.source.text[one.start : one.end]}"
         for part in parts
         for each in part.quotations
         for one in each.statements
     ]
-    words = telling_words(question)
-    return bool(said and words) and bool(shares_of_words(words, said).any())
+    return bool(said) and bool(shares_of_words(words, said).any())
 
 
 def _is_quoted(quotations: Sequence[Quotation], source: Source, start: int, end: int) -> bool:

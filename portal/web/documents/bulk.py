@@ -102,7 +102,7 @@ def _ask(
 
 
 def _sight(target: BulkTarget, folder_id: UUID | None) -> AccessChange | None:
-    """Return who gains and loses access by a move; None if nobody does."""
+    """Return who gains and loses access by a move; None if no user does."""
     sight = folder_members.preview_move(*context.caller(), target, folder_id)
     return sight if sight.matters else None
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from portal.domain.caching import SharedCache
-from portal.domain.embedding import Embedder, Vector
+from portal.domain.embedding import Embedder
 from portal.embeddings.cached import CachedQueries
-from portal.embeddings.layer import EmbedderLayer
+from portal.embeddings.measured import MeasuredEmbedder
 from portal.embeddings.shared import SharedVectors
-from portal.observability import metrics
 from portal.settings import EmbeddingSettings
 
 
@@ -79,19 +78,3 @@ def create_embedder(
     model = MeasuredEmbedder(PROVIDERS[settings.provider](settings, cache_dir), settings.provider)
     shared = SharedVectors(cache, settings, model.name) if cache is not None else None
     return CachedQueries(model, shared=shared)
-
-
-class MeasuredEmbedder(EmbedderLayer):
-    """An embedder whose calls are counted and timed under its provider's name."""
-
-    def __init__(self, embedder: Embedder, provider: str) -> None:
-        super().__init__(embedder)
-        self._provider = provider
-
-    def embed_query(self, text: str) -> Vector:
-        with metrics.embedding(self._provider, texts=1, is_query=True):
-            return self._embedder.embed_query(text)
-
-    def embed_chunks(self, texts: Sequence[str]) -> Vector:
-        with metrics.embedding(self._provider, texts=len(texts), is_query=False):
-            return self._embedder.embed_chunks(texts)

@@ -13,7 +13,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 
 from portal.web import assets, errors, go, home, i18n, layout, presenters, security
 from portal.web.answers import chat, citations, messages, rendering, sharing
-from portal.web.documents import bulk, jobs, listing, selection, trash, uploads
+from portal.web.documents import bulk, job_words, jobs, listing, selection, trash, uploads
 from portal.web.documents.folders import forms as folders
 from portal.web.documents.folders import sources
 from portal.web.documents.reading import document as reading
@@ -114,7 +114,7 @@ def register(app: APIFlask) -> None:
     i18n.init_app(app)
     security.init_app(app)
     presenters.init_app(app)
-    jobs.init_app(app)
+    job_words.init_app(app)
     page_views.init_app(app)
     rendering.init_app(app)
     selection.init_app(app)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from portal.answering.follow_up import may_stand_alone
+from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
 from portal.answering.quoting.questions import Word, beside_first, standalone_parts, telling_words
 from portal.answering.quoting.relevance import (
@@ -23,7 +24,6 @@ from portal.answering.quoting.relevance import (
     without_other_figures,
 )
 from portal.answering.quoting.rendering import as_markdown, render
-from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import (
     Abstained,
     ChatEvent,
@@ -34,7 +34,6 @@ from portal.domain.answering import (
     TextDelta,
 )
 from portal.domain.embedding import Embedder, StatementReader
-from portal.text.characters.folding import in_script_of
 
 # Another source is quoted as well when its odds are at least a sixth of the best ones.
 _FURTHER_ODDS = 6
@@ -71,8 +70,8 @@ class ExtractiveChatModel:
         if request.reply is not None:
             yield Abstained(request.reply, Outcome.REPLY)
         elif request.is_outline:
-            yield TextDelta(f"{_say('outline', request)}\n\n")
-            yield from _quoted(_outline(request.sources), request)
+            yield TextDelta(f"{wording.say('outline', request)}\n\n")
+            yield from _quoted(outlines.outline(request.sources), request)
             yield Abstained("", Outcome.REPLY)
         else:
             yield from self._answer(request)
@@ -91,15 +90,15 @@ class ExtractiveChatModel:
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
             outcome = Outcome.ON_TOPIC if about else Outcome.NOTHING
-            yield Abstained(_say(outcome.value, request), outcome, about)
+            yield Abstained(wording.say(outcome.value, request), outcome, about)
             return
-        yield TextDelta(_say("introduction", request))
+        yield TextDelta(wording.say("introduction", request))
         found_for = [each for part in parts for each in part.quotations]
         numbers = _Numbers([*request.sources, *(each.source for each in found_for)])
         for part in parts:
             if part.outcome is not Outcome.QUOTED and not self._is_told(part, found_for, request):
                 name = "part_on_topic" if part.outcome is Outcome.ON_TOPIC else "part_nothing"
-                text = _say(name, request, part=as_markdown(part.asked))
+                text = wording.say(name, request, part=as_markdown(part.asked))
                 yield TextDelta(f"\n\n{text}")
             yield from _quoted(part.quotations, request, numbers, gap="\n\n")
 
@@ -216,57 +215,3 @@ def _quoted(
         if (quoted := numbers.take(quotation)) is not None:
             yield TextDelta(f"{gap}{render(quotation, quoted.number)}", quoted)
             gap = "\n\n"
-
-
-_MAX_SECTIONS = 20
-
-
-def _outline(sources: Sequence[Source]) -> list[Quotation]:
-    """Return the first statement below each heading, in order; of a table or list its first row or
-    item."""
-    found: dict[str, Quotation] = {}
-    for source in sources:
-        for statement in statements(source):
-            heading = _heading(statement, source)
-            if heading not in found:
-                found[heading] = Quotation(source, (statement,), title=heading)
-    return list(found.values())[:_MAX_SECTIONS]
-
-
-def _heading(statement: Statement, source: Source) -> str:
-    return statement.heading or source.heading or source.title
-
-
-_WORDS = {
-    "introduction": {
-        "zh": "以下是文档中的原文摘录：",
-        "en": "Quoted from your documents, word for word:",
-    },
-    "outline": {
-        "zh": "概括需要语言模型，而本站目前只引用原文。下面是这份文档的提纲，每节列出第一句原文：",
-        "en": "Summarizing needs a language model, and this portal only quotes at the moment. "
-        "This is the document's outline, with the first sentence of each section:",
-    },
-    "on_topic": {
-        "zh": "文档提到了这个话题，但没有写明所问的内容。",
-        "en": "The documents mention this, but do not say what you asked.",
-    },
-    "nothing": {
-        "zh": "在选用的文档中没有找到与此相关的内容。",
-        "en": "Nothing about this was found in the documents in use.",
-    },
-    "part_on_topic": {
-        "zh": "文档中没有写明：{part}",
-        "en": "The documents do not say: {part}",
-    },
-    "part_nothing": {
-        "zh": "文档中没有找到：{part}",
-        "en": "Nothing was found for: {part}",
-    },
-}
-
-
-def _say(name: str, request: ChatRequest, **values: str) -> str:
-    """Return a sentence of the portal's own."""
-    text = _WORDS[name]["zh" if request.language == "zh" else "en"].format(**values)
-    return in_script_of(request.question, text) if request.language == "zh" else text

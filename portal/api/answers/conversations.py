@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 from flask import Response
 
+from portal.api.answers import answer_events
 from portal.api.answers import conversation_schemas as schemas
-from portal.api.answers.conversation_schemas import message_model
 from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import file_response_doc, read_scope
-from portal.domain.answering import MarkedText
-from portal.domain.conversations import (
-    AnswerBegun,
-    AnswerEvent,
-    AnswerFinished,
-    Message,
-    MessageStatus,
-    SearchedAgain,
-    TextWritten,
-)
 from portal.domain.documents import MediaType
-from portal.errors import PortalError
 from portal.http import context
-from portal.http.messages import error_message
 from portal.http.responses.downloads import conversation_file
-from portal.http.responses.event_streams import NOTHING_NEW, encode, respond
 from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
 
@@ -161,8 +147,8 @@ def retry(message_id: UUID, json_data: schemas.RetryBody) -> schemas.MessageMode
 
 def _answer(stream: AnswerStream, *, as_events: bool) -> schemas.MessageModel | Response:
     if as_events:
-        return event_stream(stream)
-    return schemas.message_model(last_message(stream))
+        return answer_events.event_stream(stream)
+    return schemas.message_model(answer_events.last_message(stream))
 
 
 @blueprint.post("/messages/<uuid:message_id>/stop")
@@ -197,56 +183,3 @@ def get_citation(citation_id: UUID) -> schemas.CitationModel:
 def verify(citation_id: UUID) -> schemas.VerificationModel:
     """Verify a quote."""
     return schemas.VerificationModel.of(citing.verify(*context.caller(), citation_id))
-
-
-def last_message(stream: AnswerStream) -> Message:
-    """Return the complete answer."""
-    for event in stream:
-        if isinstance(event, AnswerFinished):
-            return event.answer
-    raise PortalError
-
-
-def event_stream(stream: AnswerStream) -> Response:
-    """Yield the answer as it is written; a client that disconnects stops it."""
-    return respond(stream, write=_lines, fail=_failure)
-
-
-def _failure(error: PortalError) -> str:
-    return encode("error", {"code": error.code, "message": error_message(error)})
-
-
-def _lines(event: AnswerEvent) -> Iterator[str]:
-    if isinstance(event, AnswerBegun):
-        yield encode(
-            "start",
-            {
-                "id": str(event.answer_id),
-                "question_id": str(event.question.id),
-                "search_query": event.search_query,
-                "source_count": event.source_count,
-            },
-        )
-    elif isinstance(event, SearchedAgain):
-        yield encode("search", {"query": event.query, "source_count": event.source_count})
-    elif isinstance(event, TextWritten):
-        for piece in event.pieces:
-            yield encode("delta", _delta(piece))
-    elif isinstance(event, AnswerFinished):
-        yield from _end(event.answer)
-    else:
-        yield NOTHING_NEW
-
-
-def _delta(piece: MarkedText) -> dict[str, Any]:
-    return {"text": piece.text} | ({"marker": piece.marker} if piece.marker is not None else {})
-
-
-def _end(answer: Message) -> Iterator[str]:
-    """Yield the citations, then `done` or `error` as the last event."""
-    body = message_model(answer).model_dump(mode="json")
-    yield encode("citations", {name: body[name] for name in ("citations", "consulted")})
-    if answer.status is MessageStatus.UNAVAILABLE:
-        yield encode("error", (body["error"] or {}) | {"answer": body})
-    else:
-        yield encode("done", body)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from portal.domain.documents import ExtractedText
-from portal.domain.documents.structure import BlockKind
 from portal.ingest.formats.plain_text import read_text
-from portal.ingest.formats.texts.html_text import HtmlText
-from portal.ingest.formats.texts.readable_text import ReadableText, with_address
+from portal.ingest.formats.texts.markdown_text import write_events
+from portal.ingest.formats.texts.readable_text import ReadableText
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_text_records
 from portal.ingest.readers import markdown_reader
@@ -74,56 +73,3 @@ def _parted(source: str) -> tuple[str, str]:
 def _front_title(front_matter: str) -> str | None:
     title = _FRONT_TITLE.search(front_matter)
     return title.group(2).strip() if title else None
-
-
-_FOOTNOTE = re.compile(r"(?:^|\n)(?=\[\^[^\]\n]+\]:)")
-
-
-def write_events(readable: ReadableText, events: Iterable[tuple[str, Any]]) -> None:
-    """Add the text that a reader of the rendered page sees."""
-    for kind, value in events:
-        _ACTIONS[kind](readable, value)
-
-
-def _add_paragraph(readable: ReadableText, parts: Sequence[tuple[str, Any]]) -> None:
-    text = _inline_text(parts)
-    if readable.in_row:
-        readable.add_cell(text)
-    elif text.startswith("[^") and not readable.in_list:
-        for note in _FOOTNOTE.split(text):
-            readable.add_block(note, BlockKind.FOOTNOTE if note.startswith("[^") else None)
-    else:
-        readable.add_paragraph(text.strip())
-    for kind, value in parts:
-        if kind == "image":
-            readable.add_image(value)
-
-
-_ACTIONS: Mapping[str, Callable[[ReadableText, Any], None]] = {
-    "heading": lambda readable, value: readable.add_heading(value[0], _inline_text(value[1])),
-    "paragraph": _add_paragraph,
-    "list": lambda readable, first: readable.open_list(first),
-    "/list": lambda readable, _: readable.close_list(),
-    "item": lambda readable, _: readable.open_item(),
-    "table": lambda readable, _: readable.open_table(),
-    "row": lambda readable, is_header: readable.open_row(is_header=is_header),
-    "/row": lambda readable, _: readable.close_row(),
-    "/table": lambda readable, _: readable.close_table(),
-    "code": lambda readable, code: readable.add_code(code),
-    "html": lambda readable, events: HtmlText(readable).add_events(events),
-    "block": lambda readable, text: readable.add_block(text),
-}
-
-
-def _inline_text(parts: Iterable[tuple[str, Any]]) -> str:
-    texts: list[str] = []
-    links: list[tuple[str, int]] = []
-    for kind, value in parts:
-        if kind == "text":
-            texts.append(value)
-        elif kind == "link":
-            links.append((value, len(texts)))
-        elif kind == "/link" and links:
-            address, first = links.pop()
-            texts[first:] = [with_address("".join(texts[first:]), address)]
-    return "".join(texts)

@@ -10,10 +10,10 @@ import structlog
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from portal.domain.embedding import Embedder
 from portal.domain.vector_collections import DISTANCES, Distance
 from portal.integrations.connection import Connection, connect, portal_model
 from portal.integrations.langchain.collection import Collection
+from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
 from portal.services.collections.nearest import COMPARED_ONE_BY_ONE
 from portal.services.collections.records import Collections
@@ -162,17 +162,3 @@ def _distance(
     if space not in DISTANCES:
         raise ValueError(f"hnsw:space is one of {', '.join(DISTANCES)}; got {space!r}")
     return cast("Distance", space)
-
-
-class EmbedderEmbeddings(Embeddings):
-    """A model of the portal's; `embedder` returns the one to use now. Vectors have unit length.
-    Both methods raise EmbedderUnavailable."""
-
-    def __init__(self, embedder: Callable[[], Embedder]) -> None:
-        self._embedder = embedder
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [vector.tolist() for vector in self._embedder().embed_chunks(texts)]
-
-    def embed_query(self, text: str) -> list[float]:
-        return [float(number) for number in self._embedder().embed_query(text)]

@@ -18,7 +18,7 @@ from portal.domain.people import User
 from portal.domain.search import SearchMode, Unit
 from portal.domain.vector_collections import StoredRecord
 from portal.integrations.connection import Connection
-from portal.integrations.langchain.base import EmbedderEmbeddings
+from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.langchain.portal_reading import (
     as_uuid,
     open_reader,

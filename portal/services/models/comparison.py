@@ -8,18 +8,17 @@ better one; use a set of real questions for that.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, InvalidInput
 from portal.services import Services
-from portal.services.models import catalog
+from portal.services.models import catalog, question_sets
+from portal.services.models.question_sets import Question
 from portal.store.embedding_models import builds as build_store
 from portal.store.embedding_models import nearby, registry
 from portal.store.embedding_models.nearby import Neighbour, SampledChunk
@@ -71,7 +70,7 @@ def compare(
         else:
             # Only those whose answer is stored; documents go by title or file stem.
             names = nearby.document_names(session)
-            asked = [one for one in _read_questions(questions_dir) if one.relevant & names]
+            asked = [one for one in question_sets.read(questions_dir) if one.relevant & names]
     if not asked:
         raise InvalidInput(reason=N_("none of the questions has its answer stored here"))
     for model in pair:
@@ -156,70 +155,3 @@ def _question(chunk: SampledChunk) -> Question:
     whole = [s for s in sentences if _MIN_SENTENCE_LENGTH <= len(s) <= _MAX_SENTENCE_LENGTH]
     text = whole[len(whole) // 2] if whole else chunk.content[:_MAX_SENTENCE_LENGTH]
     return Question(text, frozenset({str(chunk.id)}))
-
-
-_QUESTIONS = ".queries.jsonl"
-_CHUNKS = ".docs.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question and its answers: ids of chunks, or names of documents."""
-
-    text: str
-    relevant: frozenset[str]
-
-
-def _read_questions(directory: Path) -> Iterator[Question]:
-    """Read the questions of all sets in a folder. Answers are given by the chunk's id, and by its
-    title where the set includes its chunks. Raises InvalidInput, with file and line."""
-    for path in sorted(directory.glob(f"*{_QUESTIONS}")):
-        titles = _titles(path.with_name(path.name.removesuffix(_QUESTIONS) + _CHUNKS))
-        for row, place in _rows(path):
-            try:
-                judged = row.get("qrels") or {}
-                ids = {str(id_) for id_, grade in judged.items() if float(grade) > 0}
-                text = str(row["text"])
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise _unreadable(place, error) from error
-            yield Question(text, frozenset(ids | {titles[id_] for id_ in ids if id_ in titles}))
-
-
-def _titles(path: Path) -> dict[str, str]:
-    """Return the titles of a set's chunks by their ids; none where the set is questions alone."""
-    found = {}
-    for row, place in _rows(path) if path.is_file() else ():
-        try:
-            if title := str(row.get("title") or ""):
-                found[str(row["id"])] = title
-        except KeyError as error:
-            raise _unreadable(place, error) from error
-    return found
-
-
-def _rows(path: Path) -> Iterator[tuple[dict[str, Any], tuple[int, str]]]:
-    # Editors on Windows begin a file with a byte order mark.
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            place = (number, path.name)
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise _unreadable(place, error) from error
-            if not isinstance(row, dict):
-                raise _unreadable(place, TypeError("no JSON object"))
-            yield row, place
-
-
-def _unreadable(place: tuple[int, str], error: Exception) -> InvalidInput:
-    number, name = place
-    return InvalidInput(
-        reason=N_(
-            "line %(number)s of %(file)s is not a question: %(error)s",
-            number=number,
-            file=name,
-            error=str(error),
-        )
-    )

@@ -19,6 +19,7 @@ from portal.services.people.accounts import (
 from portal.services.people.sealing import digest
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
+from portal.store.people import password_resets as reset_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
 
@@ -80,7 +81,7 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
         row.password_hash = None
         session.flush()
         token_store.revoke_all(session, user_id)
-        account_store.replace_reset(
+        reset_store.replace(
             session, user_id=user_id, secret_sha256=digest(secret), expires_at=expires_at
         )
         audit.record(
@@ -107,14 +108,14 @@ def finish_password_reset(services: Services, secret: str, *, password: str) -> 
     with services.database.begin() as session:
         row = _open_reset(session, secret)
         # Of two who use the link at once, one finds it used.
-        if not account_store.use_reset(session, secret_sha256=digest(secret)):
+        if not reset_store.use(session, secret_sha256=digest(secret)):
             raise NotFound
         _set_password(session, row, password_hash)
         audit.record_own(session, AuditEvent.PASSWORD_CHANGED, row, by="reset_link")
 
 
 def _open_reset(session: Session, secret: str) -> UserRow:
-    row = account_store.find_user_of_reset(session, secret_sha256=digest(secret))
+    row = reset_store.find_user(session, secret_sha256=digest(secret))
     if row is None or row.disabled_at is not None:
         raise NotFound
     return row
@@ -135,4 +136,4 @@ def _set_password(session: Session, row: UserRow, password_hash: str) -> None:
     row.password_hash = password_hash
     session.flush()
     token_store.revoke_all(session, row.id)
-    account_store.delete_resets(session, row.id)
+    reset_store.delete_for_user(session, row.id)

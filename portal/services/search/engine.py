@@ -31,7 +31,7 @@ from portal.settings.search import uses_bm25
 from portal.store.answers import conversations as conversation_store
 from portal.store.documents.scopes import require_visible
 from portal.store.search.context import SearchContext, read_context
-from portal.store.search.legs.finding import Trace
+from portal.store.search.legs.trace import Trace
 from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.text.characters.scripts import has_visible_text
 from portal.text.terms.query_syntax import ParsedQuery

@@ -28,8 +28,9 @@ from portal.services.search.plan import SearchPlan
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.found_chunks import FoundChunk, load_chunks
-from portal.store.search.legs.finding import Trace, find_enabled, find_offers
+from portal.store.search.legs.finding import find_enabled, find_offers
 from portal.store.search.legs.offers import Offers
+from portal.store.search.legs.trace import Trace
 from portal.store.search.selection.changes import may_replace_text
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures

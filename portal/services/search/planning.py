@@ -45,7 +45,7 @@ from portal.settings import SearchSettings
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import SearchContext
 from portal.store.search.keywords.index import KeywordState
-from portal.store.search.legs.finding import Trace
+from portal.store.search.legs.trace import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.selection.scope import Scope
 from portal.store.search.selection.visible_corpus import VisibleCorpus

@@ -20,7 +20,7 @@ from portal.services.search.finding import Candidate, Found
 from portal.services.search.plan import SearchPlan
 from portal.services.search.reranking import as_they_were, rerank
 from portal.store.documents.outlines import outlines
-from portal.store.search.legs.finding import Trace
+from portal.store.search.legs.trace import Trace
 from portal.store.search.neighbours import Neighbours, neighbours
 from portal.text.layout.excerpt import best_excerpt
 from portal.text.layout.joining import Fragment, join_neighbours

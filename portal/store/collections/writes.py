@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import time
 from collections.abc import Sequence
-from threading import Lock
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -23,6 +20,7 @@ from portal.store.binary_parameters import VectorParameter
 from portal.store.collections.reads import condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.ordered_ids import ids_in_order
 from portal.text.language import detect_language
 from portal.text.terms.analyser import analyser_version, index_terms
 
@@ -247,30 +245,3 @@ def _publish(session: Session, documents: set[UUID]) -> None:
     binds = {"documents": list(documents)}
     session.execute(_DROP_EMPTY, binds)
     session.execute(_PUBLISH, binds)
-
-
-_lock = Lock()
-_last_ms = 0
-_LOW_COUNTER_BITS = 20
-_MAX = 1 << 32  # The range of the counter.
-_RANDOM_BYTES = 5
-
-
-def ids_in_order(count: int) -> list[UUID]:
-    """Return new ids, each greater than the one before it and than all that this process made
-    earlier."""
-    global _last_ms  # noqa: PLW0603 - one clock a process.
-    if count > _MAX:
-        raise ValueError(f"at most {_MAX} ids at once")
-    with _lock:
-        _last_ms = max(time.time_ns() // 1_000_000, _last_ms + 1)
-        now = _last_ms
-    return [_id(now, number) for number in range(count)]
-
-
-def _id(milliseconds: int, number: int) -> UUID:
-    # 48 bits of time, the version, 12 bits of the counter, the variant, its other 20, 40 random
-    # ones and two zeros.
-    high, low = divmod(number, 1 << _LOW_COUNTER_BITS)
-    random = int.from_bytes(os.urandom(_RANDOM_BYTES))
-    return UUID(int=milliseconds << 80 | 7 << 76 | high << 64 | 2 << 62 | low << 42 | random << 2)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.people import User
 from portal.errors import NameLooksTaken, NameTaken, NoSuchAccount
-from portal.store.models import InvitationRow, PasswordResetRow, UserRow
+from portal.store.models import InvitationRow, UserRow
 from portal.text.characters.look_alikes import skeleton
 
 VISIT_GAP = timedelta(minutes=30)
@@ -186,36 +186,3 @@ def list_open_invitations(session: Session) -> list[tuple[InvitationRow, str]]:
         .order_by(InvitationRow.created_at.desc(), InvitationRow.id)
     )
     return [(row, name) for row, name in rows]
-
-
-def replace_reset(
-    session: Session, *, user_id: UUID, secret_sha256: bytes, expires_at: datetime
-) -> None:
-    """Add a link; an earlier one for the same user no longer counts."""
-    delete_resets(session, user_id)
-    session.add(
-        PasswordResetRow(user_id=user_id, secret_sha256=secret_sha256, expires_at=expires_at)
-    )
-    session.flush()
-
-
-def find_user_of_reset(session: Session, *, secret_sha256: bytes) -> UserRow | None:
-    """Return the user whom an open link is for."""
-    return session.scalar(
-        select(UserRow)
-        .join(PasswordResetRow, PasswordResetRow.user_id == UserRow.id)
-        .where(
-            PasswordResetRow.secret_sha256 == secret_sha256,
-            PasswordResetRow.expires_at > func.now(),
-        )
-    )
-
-
-def use_reset(session: Session, *, secret_sha256: bytes) -> bool:
-    """Remove a link; return whether it was there."""
-    used = delete(PasswordResetRow).where(PasswordResetRow.secret_sha256 == secret_sha256)
-    return session.scalar(used.returning(PasswordResetRow.user_id)) is not None
-
-
-def delete_resets(session: Session, user_id: UUID) -> None:
-    session.execute(delete(PasswordResetRow).where(PasswordResetRow.user_id == user_id))

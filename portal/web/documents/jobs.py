@@ -1,118 +1,22 @@
-"""Retry and cancel jobs, and describe their progress in the reader's language."""
+"""Actions on a document's job: cancel and retry."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from uuid import UUID
 
-from flask import Flask, url_for
-from flask_babel import format_time, format_timedelta, gettext, ngettext
+from flask import url_for
 
-from portal.domain.documents.jobs import Job, JobStage, JobStatus
-from portal.errors import N_, Conflict
+from portal.errors import Conflict
 from portal.http import context
-from portal.http.messages import failure_message
 from portal.services.documents import library
 from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
+from portal.web.documents.job_words import retried_words
 from portal.web.documents.listing import progress_line, retry_failed_button, row
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
 
 blueprint = PageBlueprint("document_jobs", __name__, url_prefix="/documents")
-
-# Until then an estimate of the remaining time would only be a guess.
-MIN_ELAPSED_S = 3.0
-JOB_STATUS_WORDS = {
-    JobStatus.QUEUED: N_("Queued"),
-    JobStatus.PROCESSING: N_("Processing"),
-    JobStatus.READY: N_("Ready"),
-    JobStatus.FAILED: N_("Failed"),
-    JobStatus.CANCELLED: N_("Cancelled"),
-}
-JOB_STATUS_ICONS = {
-    JobStatus.QUEUED: "clock",
-    JobStatus.PROCESSING: "loader-circle",
-    JobStatus.READY: "circle-check",
-    JobStatus.FAILED: "circle-alert",
-    JobStatus.CANCELLED: "ban",
-}
-
-
-def stage_words(job: Job) -> str:
-    """Return the stage of a job with its counts; empty while it is unknown."""
-    if job.stage is JobStage.READING and not job.total:
-        words = gettext("Reading the file")
-    elif job.stage is JobStage.READING:
-        words = ngettext(
-            "Reading: %(done)s of %(num)s page", "Reading: %(done)s of %(num)s pages",
-            job.total, done=job.done
-        )  # fmt: skip
-    elif job.stage is JobStage.EMBEDDING:
-        words = ngettext(
-            "Embedding: %(done)s of %(num)s passage", "Embedding: %(done)s of %(num)s passages",
-            job.total, done=job.done
-        ) + _remaining_words(job)  # fmt: skip
-    else:
-        words = ""
-    return str(words)
-
-
-def _remaining_words(job: Job) -> str:
-    """Return how long embedding goes on, as far as can be told; empty in the first seconds."""
-    if job.started_at is None or not job.done:
-        return ""
-    elapsed = datetime.now(UTC) - job.started_at
-    if elapsed.total_seconds() < MIN_ELAPSED_S:
-        return ""
-    remaining = elapsed * ((job.total - job.done) / job.done)
-    if remaining.total_seconds() < 1:
-        return ""
-    words = gettext("about %(time)s left", time=format_timedelta(remaining))
-    return f" · {words}"
-
-
-def waiting_words(job: Job) -> str:
-    """Return why a job waits for another attempt, and until when; empty if it does not wait."""
-    if job.status is not JobStatus.QUEUED or job.retry_at is None or job.failure is None:
-        return ""
-    words = gettext(
-        "Attempt %(number)s failed: %(reason)s The next one is due at %(time)s.",
-        number=job.attempts,
-        reason=failure_message(job.failure),
-        time=format_time(job.retry_at, format="medium"),
-    )
-    return str(words)
-
-
-def duration_words(job: Job) -> str:
-    """Return how long a job took from its first attempt to its end; empty before that."""
-    if job.started_at is None or job.finished_at is None:
-        return ""
-    seconds = max(1, round((job.finished_at - job.started_at).total_seconds()))
-    minutes, rest = divmod(seconds, 60)
-    if minutes:
-        return str(gettext("took %(minutes)s min %(seconds)s s", minutes=minutes, seconds=rest))
-    return str(ngettext("took %(num)s second", "took %(num)s seconds", seconds))
-
-
-def retried_words(count: int) -> str:
-    """Say how many documents are queued again."""
-    if not count:
-        return str(gettext("No failed documents."))
-    return str(
-        ngettext("%(num)s document is queued again.", "%(num)s documents are queued again.", count)
-    )
-
-
-def init_app(app: Flask) -> None:
-    app.jinja_env.globals.update(
-        stage_words=stage_words,
-        waiting_words=waiting_words,
-        duration_words=duration_words,
-        job_status_word=lambda status: gettext(JOB_STATUS_WORDS[status]),
-        job_status_icon=JOB_STATUS_ICONS.__getitem__,
-    )
 
 
 @blueprint.post("/<uuid:document_id>/retry")

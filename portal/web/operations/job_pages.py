@@ -13,7 +13,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.jobs import retried_words
+from portal.web.documents.job_words import retried_words
 from portal.web.layout import Answer, see_other, wants_fragment
 
 PAGE_SIZE = 50

@@ -17,7 +17,7 @@ from portal.domain.conversations import Citation, Message, SourceState
 from portal.domain.documents import Visibility
 from portal.errors import NotFound
 from portal.services.answers import citing, conversations
-from portal.services.answers.drafts import quoted_range
+from portal.services.answers.quoted_ranges import quoted_range
 from portal.services.documents import library
 from portal.services.documents.erasing import ERASED, without_quotations
 from portal.services.documents.ingestion import indexing

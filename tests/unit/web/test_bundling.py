@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.web import assets
-from portal.web.assets import bundle_scripts
+from portal.web.bundling import bundle_scripts
 
 
 def test_bundle_has_each_module_once_and_before_its_users(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ users read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain
-from time import perf_counter
 from typing import Any
 
 from portal.domain.search import KeywordBackend
@@ -32,6 +31,7 @@ from portal.store.search.legs.statements import (
     keyword_statement,
     vector_statement,
 )
+from portal.store.search.legs.trace import Trace
 from portal.store.search.queries import Legs, VectorQuery
 from portal.store.search.selection.chunk_vectors import (
     ChunkSimilarities,
@@ -177,28 +177,3 @@ def _with_cosines(
     hits = [(chunk_id, document_id, bm25) for chunk_id, document_id, _, _, bm25 in by_words]
     hits += [(str(chunk_id), str(document_id), bm25) for chunk_id, document_id, bm25 in given]
     return [(name, document, *similar.of_chunk(name), bm25) for name, document, bm25 in hits]
-
-
-@dataclass(slots=True)
-class Trace:
-    """The plan of each leg, the enabled set, milliseconds per step."""
-
-    vector_plan: VectorPlan | None = None
-    keyword_plan: KeywordPlan | None = None
-    enabled: EnabledSet | None = None
-    milliseconds: dict[str, float] = field(default_factory=dict)
-
-    def note_plans(self, shape: Shape) -> None:
-        """Record the plan of each leg."""
-        self.vector_plan = shape.vector.plan if shape.vector else None
-        self.keyword_plan = shape.keyword.plan if shape.keyword else None
-
-    @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        """Record the duration of a step."""
-        started = perf_counter()
-        try:
-            with tracing.span(f"search.{step}"):
-                yield
-        finally:
-            self.milliseconds[step] = round((perf_counter() - started) * 1000, 3)

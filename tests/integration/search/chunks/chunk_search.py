@@ -16,7 +16,7 @@ from portal.services.search.plan import SearchPlan
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import read_context
 from portal.store.search.filters.narrowing import narrowing
-from portal.store.search.legs.finding import Trace
+from portal.store.search.legs.trace import Trace
 from portal.store.search.queries import KeywordQuery, Legs, VectorQuery
 from portal.store.search.selection.scope import Scope
 from portal.text.terms.analyser import query_terms

@@ -14,7 +14,7 @@ from portal.container import build_services
 from portal.database import bm25
 from portal.domain.people import User
 from portal.services.search.finding import Candidate
-from portal.store.search.legs.finding import Trace
+from portal.store.search.legs.trace import Trace
 from portal.text.terms.analyser import index_terms
 from tests.conftest import _execute, _with_name, make_settings
 from tests.integration.search.chunks import chunk_search

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from sqlalchemy import text
 
 from portal.integrations.langchain import PostgresVectorStore
-from portal.store.collections.writes import ids_in_order
+from portal.store.ordered_ids import ids_in_order
 from portal.store.session import Database
 from tests.integration.collections.langchain.conftest import MakeStore, WordEmbeddings, _rows
 

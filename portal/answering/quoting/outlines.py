@@ -1,0 +1,27 @@
+"""A document's outline: each section with its first sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.statements import Statement, statements
+from portal.domain.answering import Source
+
+_MAX_SECTIONS = 20
+
+
+def outline(sources: Sequence[Source]) -> list[Quotation]:
+    """Return the first statement below each heading, in order; of a table or list its first row or
+    item."""
+    found: dict[str, Quotation] = {}
+    for source in sources:
+        for statement in statements(source):
+            heading = _heading(statement, source)
+            if heading not in found:
+                found[heading] = Quotation(source, (statement,), title=heading)
+    return list(found.values())[:_MAX_SECTIONS]
+
+
+def _heading(statement: Statement, source: Source) -> str:
+    return statement.heading or source.heading or source.title

@@ -1,0 +1,40 @@
+"""The portal's own sentences around quotations, in the language and script of the question."""
+
+from __future__ import annotations
+
+from portal.domain.answering import ChatRequest
+from portal.text.characters.folding import in_script_of
+
+_WORDS = {
+    "introduction": {
+        "zh": "以下是文档中的原文摘录：",
+        "en": "Quoted from your documents, word for word:",
+    },
+    "outline": {
+        "zh": "概括需要语言模型，而本站目前只引用原文。下面是这份文档的提纲，每节列出第一句原文：",
+        "en": "Summarizing needs a language model, and this portal only quotes at the moment. "
+        "This is the document's outline, with the first sentence of each section:",
+    },
+    "on_topic": {
+        "zh": "文档提到了这个话题，但没有写明所问的内容。",
+        "en": "The documents mention this, but do not say what you asked.",
+    },
+    "nothing": {
+        "zh": "在选用的文档中没有找到与此相关的内容。",
+        "en": "Nothing about this was found in the documents in use.",
+    },
+    "part_on_topic": {
+        "zh": "文档中没有写明：{part}",
+        "en": "The documents do not say: {part}",
+    },
+    "part_nothing": {
+        "zh": "文档中没有找到：{part}",
+        "en": "Nothing was found for: {part}",
+    },
+}
+
+
+def say(name: str, request: ChatRequest, **values: str) -> str:
+    """Return a sentence of the portal's own."""
+    text = _WORDS[name]["zh" if request.language == "zh" else "en"].format(**values)
+    return in_script_of(request.question, text) if request.language == "zh" else text

@@ -23,7 +23,7 @@ from portal.answering.quoting.relevance import (
     shares_of_words,
     without_other_figures,
 )
-from portal.answering.quoting.rendering import as_markdown, render
+from portal.answering.quoting.rendering import as_markdown, render, render_marker
 from portal.domain.answering import (
     Abstained,
     ChatEvent,
@@ -71,7 +71,7 @@ class ExtractiveChatModel:
             yield Abstained(request.reply, Outcome.REPLY)
         elif request.is_outline:
             yield TextDelta(f"{wording.say('outline', request)}\n\n")
-            yield from _quoted(outlines.outline(request.sources), request)
+            yield from _Quoter(request.sources).quote(outlines.outline(request.sources))
             yield Abstained("", Outcome.REPLY)
         else:
             yield from self._answer(request)
@@ -94,19 +94,23 @@ class ExtractiveChatModel:
             return
         yield TextDelta(wording.say("introduction", request))
         found_for = [each for part in parts for each in part.quotations]
-        numbers = _Numbers([*request.sources, *(each.source for each in found_for)])
+        quoter = _Quoter([*request.sources, *(each.source for each in found_for)])
         for part in parts:
-            if part.outcome is not Outcome.QUOTED and not self._is_told(part, found_for, request):
+            if part.outcome is not Outcome.QUOTED and not self._is_covered(
+                part, found_for, request
+            ):
                 name = "part_on_topic" if part.outcome is Outcome.ON_TOPIC else "part_nothing"
                 text = wording.say(name, request, part=as_markdown(part.asked))
                 yield TextDelta(f"\n\n{text}")
-            yield from _quoted(part.quotations, request, numbers, gap="\n\n")
+            yield from quoter.quote(part.quotations, gap="\n\n")
 
     def _parts(self, question: str, request: ChatRequest) -> list[_Part]:
         return [self._find(*part, request) for part in standalone_parts(question)]
 
-    def _is_told(self, part: _Part, quotations: Sequence[Quotation], request: ChatRequest) -> bool:
-        """Tell whether what is quoted for other parts is likeliest to answer this one, or answers
+    def _is_covered(
+        self, part: _Part, quotations: Sequence[Quotation], request: ChatRequest
+    ) -> bool:
+        """Return whether what is quoted for other parts is likeliest to answer this one, or answers
         it beside what the first is about."""
         for one in part.about[:1]:
             if one.confidence >= _MIN_NEAR_CHANCE and _is_quoted(
@@ -152,7 +156,7 @@ class ExtractiveChatModel:
 
 
 def _has_words(parts: Sequence[_Part], words: Sequence[Word]) -> bool:
-    """Tell whether what is quoted, or what stands above it, has one of the words."""
+    """Return whether what is quoted, or what stands above it, has one of the words."""
     said = [
         f"{context_of(each.source, one)} {each.source.text[one.start : one.end]}"
         for part in parts
@@ -176,42 +180,38 @@ def _nearest(judged: Judged) -> Quoted:
     return Quoted(judged.source.number, judged.source, place.start, place.end, best.chance)
 
 
-class _Numbers:
-    """Numbers of quotations: the source's own for its first, new ones for further places in it."""
+class _Quoter:
+    """Renders quotations. The first of a source has its number, further places in it get new ones;
+    a place that was quoted already is left out, and so is the same text of another chunk."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._next = max((source.number for source in sources), default=0) + 1
         self._used: set[int] = set()
-        self._taken: list[tuple[int, int, int]] = []
+        self._places: list[tuple[int, int, int]] = []
         self._rendered: set[str] = set()
 
-    def take(self, quotation: Quotation) -> Quoted | None:
-        """Number a quotation; return None when its place was quoted already, or the same text of
-        another chunk."""
-        source, start, end = quotation.source, quotation.start, quotation.end
-        rendered = render(quotation, 0)
-        if rendered in self._rendered or any(
-            number == source.number and start < last and first < end
-            for number, first, last in self._taken
-        ):
-            return None
-        self._rendered.add(rendered)
-        self._taken.append((source.number, start, end))
+    def quote(self, quotations: Sequence[Quotation], *, gap: str = "") -> Iterator[TextDelta]:
+        """Yield each quotation with its marker, preceded by a gap where it needs one."""
+        for quotation in quotations:
+            source, start, end = quotation.source, quotation.start, quotation.end
+            rendered = render(quotation)
+            if rendered in self._rendered or any(
+                number == source.number and start < last and first < end
+                for number, first, last in self._places
+            ):
+                continue
+            self._rendered.add(rendered)
+            self._places.append((source.number, start, end))
+            number = self._number(source)
+            yield TextDelta(
+                f"{gap}{rendered}{render_marker(quotation, number)}",
+                Quoted(number, source, start, end, quotation.confidence),
+            )
+            gap = "\n\n"
+
+    def _number(self, source: Source) -> int:
         number = source.number
         if number in self._used:
             number, self._next = self._next, self._next + 1
         self._used.add(number)
-        return Quoted(number, source, start, end, quotation.confidence)
-
-
-def _quoted(
-    quotations: Sequence[Quotation],
-    request: ChatRequest,
-    numbers: _Numbers | None = None,
-    gap: str = "",
-) -> Iterator[ChatEvent]:
-    numbers = numbers or _Numbers(request.sources)
-    for quotation in quotations:
-        if (quoted := numbers.take(quotation)) is not None:
-            yield TextDelta(f"{gap}{render(quotation, quoted.number)}", quoted)
-            gap = "\n\n"
+        return number

@@ -12,29 +12,34 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
 _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)]))")
 
 
-def render(quotation: Quotation, number: int) -> str:
-    """Return a block quotation with its marker; table rows as a table with their header."""
+def render(quotation: Quotation) -> str:
+    """Return a block quotation without its marker; table rows as a table with their header."""
     statements = quotation.statements
     title = f"> **{as_markdown(quotation.title)}**\n" if quotation.title else ""
     if statements[0].cells:
-        return (title and f"{title}>\n") + _render_table(quotation, number)
+        return (title and f"{title}>\n") + _render_table(quotation)
     text = quotation.source.text
     if statements[0].group is not None:
         pieces = [text[one.start : one.end] for one in statements]
         if quotation.starts_at is not None:
             end = text.find("\n", quotation.starts_at)
             pieces.insert(0, text[quotation.starts_at : min(end, statements[0].start)].strip())
-        return title + "> " + "\n> ".join(as_markdown(one) for one in pieces) + f" [{number}]"
-    return f"{title}> {as_markdown(text[quotation.start : quotation.end])} [{number}]"
+        return title + "> " + "\n> ".join(as_markdown(one) for one in pieces)
+    return f"{title}> {as_markdown(text[quotation.start : quotation.end])}"
 
 
-def _render_table(quotation: Quotation, number: int) -> str:
+def render_marker(quotation: Quotation, number: int) -> str:
+    """Return the marker that ends a block quotation; below a table, in its own paragraph."""
+    return f"\n>\n> [{number}]" if quotation.statements[0].cells else f" [{number}]"
+
+
+def _render_table(quotation: Quotation) -> str:
     header = quotation.statements[0].header
     rows = [one.cells for one in quotation.statements]
     columns = max(map(len, (header, *rows)))
     lines = [_row([as_markdown(cell) for cell in row], columns) for row in (header, *rows)]
     lines.insert(1, _row(["---"] * columns, columns))
-    return "\n".join([*lines, ">", f"> [{number}]"])
+    return "\n".join(lines)
 
 
 def _row(cells: Sequence[str], columns: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
 from portal.answering.quoting.choosing import Quotation
-from portal.answering.quoting.extractive import ExtractiveChatModel, _Numbers
+from portal.answering.quoting.extractive import ExtractiveChatModel, _Quoter
 from portal.answering.quoting.relevance import Evidence, judge
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
@@ -109,8 +109,9 @@ def test_same_words_below_other_headings_are_both_quoted():
         Quotation(one, (Statement(one.text.index("You"), len(one.text)),), title=one.heading)
         for one in sources
     ]
-    numbers = _Numbers(sources)
-    assert [numbers.take(each) is not None for each in quotations * 2] == [True, True, False, False]
+    quoter = _Quoter(sources)
+    assert len(list(quoter.quote(quotations))) == len(quotations)
+    assert list(quoter.quote(quotations)) == []
 
 
 @pytest.mark.parametrize(

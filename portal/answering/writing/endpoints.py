@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from portal.domain.openai_protocol import DEFAULT_API_BASE, authorization
 from portal.errors import N_, ChatUnavailable, InvalidInput
 from portal.settings.base import http_address
 
@@ -34,7 +35,7 @@ SERVERS = (
     Server("ollama", "Ollama", "http://localhost:11434/v1"),
     Server("vllm", "vLLM", "http://localhost:8000/v1"),
     Server("llama.cpp", "llama.cpp", "http://localhost:8080/v1"),
-    Server("openai", "OpenAI", "https://api.openai.com/v1"),
+    Server("openai", "OpenAI", DEFAULT_API_BASE),
 )
 
 
@@ -60,7 +61,7 @@ def check_address(value: str) -> str:
 def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
     """Return the names of the models that an endpoint serves. Raises ChatUnavailable, with a reason
     that contains neither the key nor the endpoint's response."""
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    headers = authorization(api_key or "")
     try:
         body = _download(f"{api_base}/models", headers)
         return _names(json.loads(body))

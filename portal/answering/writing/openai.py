@@ -23,21 +23,24 @@ from portal.answering.writing.chat_stream import (
 )
 from portal.answering.writing.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
+from portal.domain.openai_protocol import (
+    DEFAULT_API_BASE,
+    RETRIED_STATUSES,
+    authorization,
+    retry_after_s,
+)
 from portal.errors import N_, ChatUnavailable, Message
 from portal.event_loop import EventLoop
-from portal.text.likeness.echo import strip_echo
+from portal.text.likeness.echo import MAX_READ_LENGTH, shown_error
 
 DEFAULT_MODEL = "gpt-4o-mini"
-DEFAULT_API_BASE = "https://api.openai.com/v1"
 
 # Interval of heartbeats while the endpoint is silent, at which a reader can leave.
 HEARTBEAT_S = 0.25
 _MAX_ATTEMPTS = 3
 _PAUSE_S = 0.2
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _REFUSES_TOOLS = frozenset({400, 404, 422, 501})
 _MAX_CHARACTERS = 200_000
-_MAX_SAID_LENGTH = 200
 
 _TOOLS = [
     {
@@ -84,7 +87,7 @@ class OpenAIChatModel:
         self._takes_tools = True
         make_client = partial(
             httpx.AsyncClient,
-            headers=_headers(self._key),
+            headers=authorization(self._key),
             timeout=httpx.Timeout(None),
             # Loading the machine's certificates is slow, so not during a question.
             verify=httpx.create_ssl_context(),
@@ -97,7 +100,7 @@ class OpenAIChatModel:
 
     @property
     def takes_tools(self) -> bool:
-        """Tell whether to offer tools; false once the endpoint has rejected them."""
+        """Return whether to offer tools; false once the endpoint has rejected them."""
         return self._takes_tools
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
@@ -264,12 +267,12 @@ class OpenAIChatModel:
         status = response.status_code
         if response.is_success:
             return
-        if status in _RETRIED:
+        if status in RETRIED_STATUSES:
             raise _WorthRetrying(
                 N_("its endpoint answered %(status)s", status=status),
-                pause_s=_seconds(response.headers.get("retry-after", "")),
+                pause_s=retry_after_s(response.headers.get("retry-after", "")),
             )
-        start = (await start_of(response, 4 * _MAX_SAID_LENGTH)).decode(errors="replace")
+        start = (await start_of(response, MAX_READ_LENGTH)).decode(errors="replace")
         said = self._said(start, request)
         if status in _REFUSES_TOOLS and request.can_search:
             # It was rejected without tools as well, so they were not the reason.
@@ -298,8 +301,7 @@ class OpenAIChatModel:
         # Some endpoints repeat both.
         sent = [request.system, request.question, *(turn.content for turn in request.turns)]
         sent += [str(turn.get("content", "")) for turn in request.tool_turns]
-        line = strip_echo(storable(text), sent)
-        return (line.replace(self._key, "…") if self._key else line)[:_MAX_SAID_LENGTH]
+        return shown_error(storable(text), sent, self._key)
 
 
 class _WorthRetrying(ChatUnavailable):
@@ -314,15 +316,3 @@ def _late(seconds: float) -> ChatUnavailable:
     return ChatUnavailable(
         reason=N_("its endpoint did not answer within %(seconds)s seconds", seconds=f"{seconds:g}")
     )
-
-
-def _headers(key: str) -> dict[str, str]:
-    # A key with other characters is invalid, and the client's error would quote it.
-    return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
-
-
-def _seconds(retry_after: str) -> float:
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        return 0.0

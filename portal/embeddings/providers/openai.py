@@ -6,23 +6,26 @@ import json
 import random
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
 import numpy as np
 
 from portal.domain.embedding import Vector
+from portal.domain.openai_protocol import (
+    DEFAULT_API_BASE,
+    RETRIED_STATUSES,
+    authorization,
+    retry_after_s,
+)
 from portal.embeddings.providers.breaker import CircuitBreaker
 from portal.embeddings.providers.endpoint import Answer, AnswerTooLarge, Endpoint
 from portal.embeddings.providers.prefixes import prefixed, prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, Message
-from portal.text.likeness.echo import strip_echo
+from portal.text.likeness.echo import MAX_READ_LENGTH, shown_error, strip_echo
 
 DEFAULT_MODEL = "text-embedding-3-small"
-DEFAULT_API_BASE = "https://api.openai.com/v1"
 KNOWN_DIMENSIONS = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -32,12 +35,9 @@ KNOWN_DIMENSIONS = {
 _BATCH = 64
 _CHUNKS_TIMEOUT_S = 60.0
 _MAX_WAIT_S = 30.0
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 # 16,000 numbers as JSON are about 350 kB; the rest of an answer is small.
 _MAX_BYTES = 256 * 1024
 _MAX_BYTES_A_TEXT = 512 * 1024
-_MAX_SAID_LENGTH = 200
-_MAX_ERROR_CHARACTERS = 4 * _MAX_SAID_LENGTH
 
 
 class OpenAIEmbedder:
@@ -70,7 +70,7 @@ class OpenAIEmbedder:
         self._sleep = sleep
         self._failure: Message | None = None
         self._key = (api_key or "").strip()
-        self._endpoint = Endpoint(api_base or DEFAULT_API_BASE, headers=_headers(self._key))
+        self._endpoint = Endpoint(api_base or DEFAULT_API_BASE, headers=authorization(self._key))
 
     @property
     def name(self) -> str:
@@ -199,10 +199,10 @@ class OpenAIEmbedder:
             ) from error
 
     def _require_success(self, answer: Answer, texts: list[str]) -> None:
-        if answer.status in _RETRIED:
+        if answer.status in RETRIED_STATUSES:
             raise _RetryableError(
                 N_("its endpoint answered %(status)s", status=answer.status),
-                pause_s=_seconds(answer.headers.get("retry-after", "")),
+                pause_s=retry_after_s(answer.headers.get("retry-after", "")),
             )
         if httpx.codes.is_redirect(answer.status):
             raise EmbedderUnavailable(
@@ -213,14 +213,12 @@ class OpenAIEmbedder:
                 )
             )
         if not httpx.codes.is_success(answer.status):
-            said = strip_echo(answer.text[:_MAX_ERROR_CHARACTERS], texts)
-            said = (said.replace(self._key, "…") if self._key else said)[:_MAX_SAID_LENGTH]
             raise EmbedderUnavailable(
                 reason=N_(
                     "its endpoint answered %(status)s: %(said)s. Check PORTAL_EMBEDDING__MODEL, "
                     "__API_KEY, __API_BASE and __DIMENSIONS",
                     status=answer.status,
-                    said=said,
+                    said=shown_error(answer.text[:MAX_READ_LENGTH], texts, self._key),
                 )
             )
 
@@ -231,25 +229,6 @@ class _RetryableError(EmbedderUnavailable):
     def __init__(self, reason: Message, *, pause_s: float = 0.0) -> None:
         super().__init__(reason=reason)
         self.pause_s = pause_s
-
-
-def _headers(key: str) -> dict[str, str]:
-    # Other characters cannot be in a key, and the client would quote the key in its error.
-    return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
-
-
-def _seconds(retry_after: str) -> float:
-    """Return the seconds to wait by a Retry-After header (seconds or a date); 0 for neither."""
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        date = parsedate_to_datetime(retry_after)
-    except ValueError:
-        return 0.0
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
 def _length(vector: Any) -> int:

@@ -11,6 +11,9 @@ from collections.abc import Iterable
 
 from portal.text.characters.scripts import HAN
 
+# Of a server's message, what is shown, and what is read to see whether it repeats the input.
+_MAX_LENGTH = 200
+MAX_READ_LENGTH = 4 * _MAX_LENGTH
 # This many equal characters in a row are no coincidence; fewer suffice in Chinese.
 _RUN, _RUN_HAN = 20, 5
 _LEFT_OUT = "(it repeats what was sent, which is left out here)"
@@ -23,6 +26,12 @@ def strip_echo(said: str, sent: Iterable[str]) -> str:
     line = _plain(said)
     is_echo = any(_repeats(line, _plain(text)) for text in sent)
     return _LEFT_OUT if is_echo else " ".join(said.split())
+
+
+def shown_error(said: str, sent: Iterable[str], key: str) -> str:
+    """Return the beginning of a server's message, on one line, without the key and the input."""
+    line = strip_echo(said, sent)
+    return (line.replace(key, "…") if key else line)[:_MAX_LENGTH]
 
 
 def _repeats(line: str, text: str) -> bool:

@@ -7,15 +7,12 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import numpy as np
 import pytest
 
 from portal.embeddings.providers.breaker import CircuitBreaker
 from portal.embeddings.providers.hashing import HashingEmbedder
-from portal.embeddings.providers.openai import _seconds
 from portal.errors import EmbedderUnavailable
 from tests.factories.servers.endpoint import Reply, wait_until
 from tests.unit.embeddings.openai.conftest import SLACK_S, embedder
@@ -63,19 +60,6 @@ def test_endpoint_cannot_make_us_wait_for_hours(endpoint):
     endpoint.replies = [Reply(429, headers={"Retry-After": "86400"})]
     embedder(endpoint, sleep=pauses.append).embed_chunks(["a"])
     assert pauses == [pytest.approx(34, abs=4)]
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"), [("7", 7), ("0.5", 0.5), ("-3", 0), ("", 0), ("soon", 0), ("nan", 0)]
-)
-def test_retry_after_in_seconds(header, seconds):
-    assert _seconds(header) == seconds
-
-
-def test_retry_after_as_a_date():
-    then = datetime.now(UTC) + timedelta(seconds=20)
-    assert _seconds(format_datetime(then, usegmt=True)) == pytest.approx(20, abs=2)
-    assert _seconds(format_datetime(then - timedelta(hours=1), usegmt=True)) == 0
 
 
 @pytest.mark.parametrize("max_retries", [0, 2])

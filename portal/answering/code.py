@@ -102,7 +102,7 @@ class CodeReader:
         return self._guarded(self._take(line_end + 1 or len(self._held)))
 
     def _is_left_by(self, indent: str) -> bool:
-        """Tell whether a line is indented less than the fence, so that its list is over."""
+        """Return whether a line is indented less than the fence, so that its list is over."""
         assert self._fence is not None  # noqa: S101 - for the type checker
         return len(indent.expandtabs(4)) < len(self._fence.indent.expandtabs(4))
 
@@ -168,7 +168,7 @@ class CodeReader:
         limit = len(self._held) if line_end < 0 else line_end
         for other in _BACKTICKS.finditer(self._held, length, min(limit, _MAX_SPAN_LENGTH)):
             if other.end() == len(self._held) and not final:
-                return None  # The run may go on, which would change its length.
+                return None  # The run may continue, which would change its length.
             if other.end() - other.start() == length and other.end() < _MAX_SPAN_LENGTH:
                 self._last_guarded = ""
                 return self._guarded(self._take(other.end()))

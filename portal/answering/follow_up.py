@@ -134,7 +134,7 @@ def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
 
 
 def _leans(question: str) -> bool:
-    """Tell whether a question needs the previous one to be understood."""
+    """Return whether a question needs the previous one to be understood."""
     words = _telling(question)
     if len(words) < _MIN_WORDS or _GOES_ON.match(question):
         return True
@@ -146,7 +146,7 @@ def _leans(question: str) -> bool:
 
 
 def may_stand_alone(question: str) -> bool:
-    """Tell whether a question is taken for a follow-up only because it has few words."""
+    """Return whether a question is taken for a follow-up only because it has few words."""
     leans = (_CORRECTS.match(question), _GOES_ON.match(question), _POINTS_BACK.search(question))
     return asks(question) and not any(leans)
 

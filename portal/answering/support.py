@@ -113,7 +113,7 @@ def _supported(text: str, chunks: Sequence[str]) -> tuple[bool | None, float | N
 
 
 def _contradicts(text: str, chunks: Sequence[str]) -> bool:
-    """Tell whether text or chunk denies what the other affirms."""
+    """Return whether text or chunk denies what the other affirms."""
     # Only their closest sentences are compared.
     near = [
         (_likeness(text, chunk[start:end]), chunk[start:end])

@@ -51,7 +51,7 @@ class _Attempt(threading.Thread, Generic[T]):
             self.model = self._load()
         except EmbedderUnavailable as error:
             self.failure = error.params["reason"]
-        except Exception as error:  # noqa: BLE001 - the waiting caller must be told of any error
+        except Exception as error:  # noqa: BLE001 - the waiting caller must get any error
             said = f"{type(error).__name__}: {error}"
             self.failure = N_("it does not load (%(error)s)", error=said)
         finally:

@@ -50,8 +50,8 @@ class SemanticChunkStore(SemanticSearch):
         return super().search(clean_text(query), limit, threshold, content_type)
 
     def upsert(self, chunks: Iterable[SemanticChunk]) -> None:
-        """Store chunks, each in the place of the one with its id; those without a vector are
-        embedded. Raises ValueError, EmbedderUnavailable."""
+        """Store chunks; each replaces the one with its id. Those without a vector are embedded.
+        Raises ValueError, EmbedderUnavailable."""
         cleaned = [_clean(chunk) for chunk in chunks]
         if not cleaned:
             return

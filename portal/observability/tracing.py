@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Attribute = str | int | float | bool
 
-# Version 00 ends after the flags; a later one may go on after a dash.
+# Version 00 ends after the flags; a later one may continue after a dash.
 _TRACEPARENT = re.compile(
     r"(?!ff)(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})"
     r"-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"

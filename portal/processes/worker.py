@@ -223,7 +223,7 @@ async def _work_on(queue: procrastinate.App, names: list[str], concurrency: int)
         delete_jobs="successful",
         update_heartbeat_interval=_HEARTBEAT_S,
         stalled_worker_timeout=_SILENT_AFTER_S,
-        # Jobs are asked to stop at once: what they did so far is kept and goes on later.
+        # Jobs are asked to stop at once: what they did so far is kept and continues later.
         shutdown_graceful_timeout=0.1,
     )
 

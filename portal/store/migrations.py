@@ -105,8 +105,8 @@ def newest_revision() -> str | None:
 @cache
 def serves_schema(revision: str | None) -> bool:
     """Return whether this code can serve a database at `revision`: its own, or that of a newer
-    portal, whose migrations remove nothing that the portal before it uses. So old processes go on
-    while new ones start. An older schema has to be migrated first."""
+    portal, whose migrations remove nothing that the portal before it uses. So old processes
+    continue while new ones start. An older schema has to be migrated first."""
     return revision is not None and (
         revision == newest_revision() or revision not in known_revisions()
     )

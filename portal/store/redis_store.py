@@ -1,6 +1,6 @@
 """The Redis that processes share limits and caches through, and which may become unreachable.
 
-The call that finds Redis unreachable gives up after `TIMEOUT_S`. From then on all calls go on
+The call that finds Redis unreachable gives up after `TIMEOUT_S`. From then on all calls continue
 without it at once, while a background thread checks for its return, so that requests do not wait
 for it.
 """

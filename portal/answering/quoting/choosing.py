@@ -177,6 +177,6 @@ def _heading(judged: Judged, place: int) -> str:
 
 
 def _join(candidates: Sequence[Candidate], place: int) -> bool:
-    """Tell whether only quoted text separates a statement from the one before."""
+    """Return whether only quoted text separates a statement from the one before."""
     before, statement = candidates[place - 1].statement, candidates[place].statement
     return before.group == statement.group and before.context == statement.context

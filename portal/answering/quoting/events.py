@@ -34,8 +34,8 @@ _LIFE_DATES = re.compile(
 
 
 def lacks_event(asked: str, said: str, *, is_when: bool = False) -> bool:
-    """Tell whether a question names an event that a text does not. Both are folded. Dates of a life
-    say when someone was born and died, not where."""
+    """Return whether a question names an event that a text does not. Both are folded. Dates of a
+    life say when someone was born and died, not where."""
     tells_life = is_when and _LIFE_DATES.search(said) is not None
     return any(
         event.search(asked) and not (event.search(said) or (tells_life and event in _OF_LIFE))
@@ -44,5 +44,5 @@ def lacks_event(asked: str, said: str, *, is_when: bool = False) -> bool:
 
 
 def has_another_event(asked: str, said: str, *, is_when: bool = False) -> bool:
-    """Tell whether a text names another event than the question. Both are folded."""
+    """Return whether a text names another event than the question. Both are folded."""
     return lacks_event(asked, said, is_when=is_when) and any(one.search(said) for one in _EVENTS)

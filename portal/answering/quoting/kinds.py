@@ -317,7 +317,7 @@ def find_wanted(question: str) -> Wanted:
 
 
 def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
-    """Tell whether a statement has something of the wanted kind that is not in the question."""
+    """Return whether a statement has something of the wanted kind that is not in the question."""
     folded = fold(statement).text
     if wanted in ANY_TEXT:
         return True

@@ -134,7 +134,7 @@ def find_parts(question: str) -> tuple[str, ...]:
 
 
 def asks(text: str) -> bool:
-    """Tell whether a text has a question word other than 呢."""
+    """Return whether a text has a question word other than 呢."""
     return _ASKS.search(text.replace("呢", "")) is not None
 
 
@@ -164,7 +164,7 @@ def as_question(text: str) -> str:
 
 
 def leans(part: str) -> bool:
-    """Tell whether a part of a question says nothing without the first: it names nothing ("谁批",
+    """Return whether a part of a question says nothing without the first: it names nothing ("谁批",
     "什么时候完成"), or refers back."""
     words = telling_words(part)
     return _POINTS_BACK.search(part) is not None or all(_is_han_verb(one) for one in words)
@@ -271,7 +271,7 @@ def find_dates(text: str) -> tuple[Word, ...]:
 
 
 def asks_for_list(question: str, *, is_numbered: bool) -> bool:
-    """Tell whether a question wants a whole list, not one of its items: "how" wants the steps of a
-    numbered one."""
+    """Return whether a question wants a whole list, not one of its items: "how" wants the steps of
+    a numbered one."""
     folded = fold(question).text
     return _LIST.search(folded) is not None or (is_numbered and _STEPS.search(folded) is not None)

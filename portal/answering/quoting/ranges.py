@@ -77,12 +77,12 @@ def _is_inside(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
 
 
 def has_figure(text: str) -> bool:
-    """Tell whether a word of a question is a number, with or without its unit."""
+    """Return whether a word of a question is a number, with or without its unit."""
     return _ASKED.search(text) is not None or re.fullmatch(_NUMBER, text) is not None
 
 
 def has_other_figure(question: str, answer: str, text: str) -> bool:
-    """Tell whether an answer has a number of the question and the text only others: room 2, where
+    """Return whether an answer has a number of the question and the text only others: room 2, where
     the question and its answer are about room 3."""
     shared, said = figures_in(question) & figures_in(answer), figures_in(text)
     return bool(shared and said) and not shared & said

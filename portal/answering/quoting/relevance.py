@@ -92,7 +92,7 @@ class Evidence:
 
     @property
     def was_left_out(self) -> bool:
-        """Tell whether the model did not read it."""
+        """Return whether the model did not read it."""
         return self.read is not None and math.isnan(self.read)
 
     def log_odds(self) -> float:

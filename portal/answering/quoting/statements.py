@@ -65,7 +65,7 @@ class _Line:
 
 
 def is_label(text: str) -> bool:
-    """Tell whether a text is a line such as "Author: Anna Berg" or "- 主持：林晓岚"."""
+    """Return whether a text is a line such as "Author: Anna Berg" or "- 主持：林晓岚"."""
     return len(text) <= _MAX_LABEL_CHARACTERS and _LABEL.match(text) is not None
 
 
@@ -183,7 +183,7 @@ class _Reader:
         return block if block is not None and block.kind is BlockKind.TABLE else None
 
     def _reads_as_heading(self, place: int) -> bool:
-        """Tell whether a line of a text without known headings is one."""
+        """Return whether a line of a text without known headings is one."""
         text = self._lines[place].text
         limit = _MAX_HAN_HEADING_CHARACTERS if _HAN.search(text) else _MAX_HEADING_CHARACTERS
         if len(text) > limit or _ENDS_STATEMENT.search(text) or any(c in text for c in ":：,，"):

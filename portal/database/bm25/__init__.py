@@ -74,7 +74,7 @@ def rebuild_after_start(
 ) -> Bm25State:
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
     or counts chunks that do not exist. Processes that start together do it once: the others wait
-    and find it done, or go on without it where it is large. An index with more than `max_rows`
+    and find it done, or continue without it where it is large. An index with more than `max_rows`
     is dropped instead, for `repair`: with the statistics of another start it accepts no writes.
     While a long reader keeps it from being dropped it stays as it is."""
 
@@ -125,7 +125,7 @@ def repair(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Bm25State:
     """Repair each index if it is missing, the server has restarted or it does not answer, and
-    return the state; `absent` where the server does not offer pg_textsearch. Searches go on
+    return the state; `absent` where the server does not offer pg_textsearch. Searches continue
     meanwhile. Cheap when nothing is wrong: call it on a timer. Raises Cancelled once `should_stop`
     returns True; the next call begins again."""
     return worst([_repair(engine, index, parameters, should_stop) for index in INDEXES])

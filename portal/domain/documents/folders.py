@@ -76,7 +76,7 @@ class FolderPath:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFolder:
-    """What became of the documents of a folder that was deleted, as far as the user may know."""
+    """What happened to the documents of a folder that was deleted, as far as the user may know."""
 
     trashed_count: int
     moved_count: int

@@ -75,7 +75,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedChange:
-    """What became of a file in a run; `failure` says why it was refused."""
+    """What happened to a file in a run; `failure` says why it was refused."""
 
     change: Change
     path: str

@@ -1,4 +1,4 @@
-"""Structural parts of a text: headings, tables, list items and the like."""
+"""Structural parts of a text: headings, tables, list items and so on."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def flatten(html: str) -> tuple[str, bool]:
 
 
 def _tags(html: str) -> Iterator[re.Match[str]]:
-    """Yield the tags of a page, except those inside comments, scripts and the like. The last may be
+    """Yield the tags of a page, except those inside comments, scripts and so on. The last may be
     `endless`, cut off by the end of the page."""
     place = html.find("<")
     while place >= 0:

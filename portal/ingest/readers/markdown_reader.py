@@ -113,7 +113,7 @@ def _reference(state: StateBlock, first: int, last: int, silent: bool) -> bool:
 
 
 def _end_of_list(state: StateBlock, line: int, _last: int, silent: bool) -> bool:
-    """Tell whether a list ends before a line: at the margin, after a full stop. CommonMark would
+    """Return whether a list ends before a line: at the margin, after a full stop. CommonMark would
     let the last item continue, but the writer left out an empty line."""
     is_at_margin = silent and 0 <= state.sCount[line] < state.blkIndent
     above = state.src[state.bMarks[line - 1] : state.eMarks[line - 1]] if is_at_margin else ""

@@ -140,7 +140,7 @@ class Reader:
         """Yield all records in batches. Raises Unreadable."""
         for ids in self.ids():
             by_id = {record.id: record for record in self._read(ids)}
-            # What it lists and then does not give is as good as without a vector.
+            # What it lists and then does not give is treated as having no vector.
             yield [by_id.get(record_id, ChromaRecord(record_id)) for record_id in ids]
 
     def _read(self, ids: Sequence[str]) -> list[ChromaRecord]:

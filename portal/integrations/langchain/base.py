@@ -50,8 +50,8 @@ class CollectionStore(VectorStore):
         document_key: str | None = DEFAULT_DOCUMENT_KEY,
         compared_one_by_one: int = COMPARED_ONE_BY_ONE,
     ) -> None:
-        """Take the arguments of `langchain_chroma.Chroma`, with `connection` in the place of those
-        that say where data lies: a URL, the portal's settings or a Database, else this machine's
+        """Take the arguments of `langchain_chroma.Chroma`, with `connection` instead of those that
+        say where data lies: a URL, the portal's settings or a Database, else this machine's
         settings.
 
         Without an `embedding_function` the portal's own model embeds. Records with the same

@@ -1,4 +1,4 @@
-"""`PostgresVectorStore`: LangChain's vector store on the portal's database, in the place of
+"""`PostgresVectorStore`: LangChain's vector store on the portal's database, a replacement for
 `langchain_chroma.Chroma`."""
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _MAX_DOCUMENTS = 12
 # Each costs a search and the reading of its chunks.
 _MAX_TRIED = 10
 _KEPT_S = 600.0
-# How long a request tries questions; the next one goes on where it stopped.
+# How long a request tries questions; the next one continues where it stopped.
 BUDGET_S = 0.8
 
 

@@ -45,7 +45,7 @@ def _load_model(services: Services) -> None:
         embedder = catalog.loaded(services, serving).embedder
         embedder.embed_chunks(["?"])  # Waits for the model, unlike a query.
         embedder.embed_query("?")
-    except Exception as error:  # noqa: BLE001 - searches go on without it, and report the error
+    except Exception as error:  # noqa: BLE001 - searches continue without it, and report the error
         log.warning("model_not_loaded_ahead", error_type=type(error).__name__)
     else:
         log.info("model_loaded_ahead", model=serving.name)

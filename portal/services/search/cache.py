@@ -127,7 +127,7 @@ def key_of_search(
 
 
 def is_settled(services: Services, request: SearchRequest, context: SearchContext) -> bool:
-    """Tell whether confidence is final: a model's background may not be known yet."""
+    """Return whether confidence is final: a model's background may not be known yet."""
     if request.mode is SearchMode.KEYWORD:
         return True
     if context.model is None:

@@ -114,7 +114,7 @@ def _failed_filter(
     applied = shown.correction if shown.correction and shown.correction.is_applied else None
     parsed = parse(request, applied.query if applied else request.query)
     if engine.PHRASE_NOT_FOUND in shown.degraded:
-        parsed = replace(parsed, phrases=())  # The search itself went on without them.
+        parsed = replace(parsed, phrases=())  # The search itself continued without them.
     document_id = state.summary.id
     with services.database.begin() as session:
         everything = narrowing(parsed, domain=request.domain, facets=request.facets)

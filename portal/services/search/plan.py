@@ -79,7 +79,7 @@ class SearchPlan:
 
     @property
     def fills_up(self) -> bool:
-        """Tell whether keyword hits may replace those below a threshold of confidence."""
+        """Return whether keyword hits may replace those below a threshold of confidence."""
         return self.request.threshold is not None and self.request.mode is not SearchMode.KEYWORD
 
     @property
@@ -148,7 +148,7 @@ class SearchPlan:
 
     @property
     def weighs_proximity(self) -> bool:
-        """Tell whether words that stand together count: its weight fits calibrated scores."""
+        """Return whether words that stand together count: its weight fits calibrated scores."""
         request, ranking, legs = self.request, self.ranking, self.legs
         how = ranking.fusion, ranking.normalisation
         is_calibrated = how == (Fusion.WEIGHTED, Normalisation.CALIBRATED) and not request.as_shown

@@ -299,7 +299,7 @@ class DocumentRevisionRow(Base):
     character_count: Mapped[int]
     pages: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     headings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
-    # Tables, list items and the like, as `Block.as_json` of `portal.domain.documents.structure`
+    # Tables, list items and so on, as `Block.as_json` of `portal.domain.documents.structure`
     # writes them.
     blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     # The reader that made the text. Texts of older readers are read again in the background.

@@ -113,7 +113,7 @@ def _end_sessions(session: Session, which: ColumnElement[bool]) -> None:
 
 
 def revoke_family(session: Session, family_id: UUID) -> None:
-    """Revoke all tokens of one session. The session itself goes on, with new tokens."""
+    """Revoke all tokens of one session. The session itself continues, with new tokens."""
     revoke(session, TokenRow.family_id == family_id)
 
 

@@ -44,7 +44,7 @@ def document_state(
 
 
 def passes(session: Session, document_id: UUID, narrowing: Narrowing) -> bool:
-    """Tell whether some chunk of a document satisfies all the conditions of a search."""
+    """Return whether some chunk of a document satisfies all the conditions of a search."""
     statement = f"""
         SELECT EXISTS (
             SELECT FROM documents d
@@ -57,7 +57,7 @@ def passes(session: Session, document_id: UUID, narrowing: Narrowing) -> bool:
 
 
 def is_embedded(session: Session, document_id: UUID, *, model_id: int) -> bool:
-    """Tell whether a model has a vector of any searchable chunk of a document."""
+    """Return whether a model has a vector of any searchable chunk of a document."""
     return bool(
         session.scalar(
             select(

@@ -63,8 +63,8 @@ class Legs:
 
     @property
     def has_private(self) -> bool:
-        """Tell whether words are also searched for in the user's own private chunks, which are not
-        in the index of shared ones."""
+        """Return whether words are also searched for in the user's own private chunks, which are
+        not in the index of shared ones."""
         is_bm25 = (
             self.keywords is not None and self.keywords.backend is KeywordBackend.PG_TEXTSEARCH
         )

@@ -23,7 +23,7 @@ HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3"
 # Thai, Lao, Tibetan, Myanmar and Khmer write no spaces between words.
 UNSPACED = "\u0e01-\u0e4e\u0e81-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f\u1780-\u17d3"
 MARKS = _combining_marks()
-# Currency signs, emoji and the like, without decorative boxes and bullets.
+# Currency signs, emoji and similar signs, without decorative boxes and bullets.
 SYMBOLS = "\u00a3\u00a5\u20a0-\u20cf\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 
 # Joiners (ZWJ, ZWNJ) have the same category but are meaningful: in Persian, in emoji.

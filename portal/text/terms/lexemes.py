@@ -70,7 +70,7 @@ def one_lexeme(term: str) -> str:
 
 
 def _spelt_out(term: str) -> str:
-    """Remove accents and write ß and the like in plain letters; never empty."""
+    """Remove accents and write letters such as ß plainly; never empty."""
     spelt = "".join(c for c in term.translate(_SPELLINGS) if not _is_optional_mark(c))
     return unicodedata.normalize("NFC", spelt or term)
 

@@ -73,7 +73,7 @@ _OPERATORS = re.compile(
     ")",
     re.IGNORECASE,
 )
-# Emoji and the like are searched as words are.
+# Emoji and similar signs are searched as words are.
 _SAYS_SOMETHING = re.compile(f"[^\\W_]|[{SYMBOLS}]")
 _PUNCTUATION = ".,;:!?，。；：！？、"
 

@@ -49,7 +49,7 @@ def show() -> Answer:
     if user is None:
         return show_sign_in_page(after)
     if wants_fragment():
-        # A page that outlived its session goes on with these.
+        # A page that outlived its session continues with these.
         event = {"portal:signed-in": {"token": csrf_token(), "person": str(user.id)}}
         return Response("", headers={"HX-Reswap": "none", "HX-Trigger": json.dumps(event)})
     return see_other(after or url_for("home.show"))
@@ -184,7 +184,7 @@ def finish_sign_in(
 def store_pending(
     response: Response, user: VerifiedUser, *, methods: Sequence[SignInMethod]
 ) -> None:
-    """Let this browser, and no other, go on with a sign-in that needs a second factor."""
+    """Let this browser, and no other, continue with a sign-in that needs a second factor."""
     state = pending_sign_ins.begin(context.services(), user, methods=methods)
     cookies.set_cookie(response, cookies.PENDING_SIGN_IN, state, max_age=pending_sign_ins.LIFE_S)
 
@@ -201,7 +201,7 @@ def _render_dialog(after: str | None, *, name: str = "", error: str | None = Non
 
 
 def _for_dialog(entered: Response) -> Response:
-    """Turn the redirect after a password into what the dialog does next: go on where the user is,
+    """Turn the redirect after a password into what the dialog does next: stay where the user is,
     or to the page that asks for the second factor."""
     address = entered.headers.pop("Location")
     entered.status_code = 200

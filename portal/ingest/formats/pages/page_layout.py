@@ -24,7 +24,7 @@ _LIST_ITEM = re.compile(
 _NUMBERED_HEADING = re.compile(rf"\d{{1,2}}\s+[A-Z{HAN}]")
 _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|表|图|圖)\s*\d+(?:[.-]\d+)*[\s.:：]", re.IGNORECASE)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
-# Punctuation that Chinese text needs but NFKC would convert: ，！？：；（）～ and the like.
+# Punctuation that Chinese text needs but NFKC would convert: ，！？：；（）～ and so on.
 _CHINESE_PUNCTUATION = re.compile("[\u3000，！？：；（）～]")
 _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines

@@ -165,7 +165,7 @@ def hand_back(
     services: Services, job_id: UUID, *, number: int | None = None, is_slow: bool = False
 ) -> None:
     """Queue an interrupted job again without counting an attempt. A job that `is_slow` goes to the
-    slow queue. Without `number` this applies to whichever attempt is running."""
+    slow queue. Without `number` this applies to any attempt that is running."""
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)
         if job is not None:
@@ -190,7 +190,7 @@ def fail(
 ) -> None:
     """End an attempt with an error. A temporary error is retried after a pause, up to three
     attempts. Otherwise the job fails with a reason the user can read, and so does a document that
-    has no earlier text. Without `number` this applies to whichever attempt is running."""
+    has no earlier text. Without `number` this applies to any attempt that is running."""
     failure = Failure(error.code, error.params)
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)

@@ -86,7 +86,7 @@ _STATE = text(f"SELECT {STATE_COLUMNS}")
 
 def read_state(reader: Reader, *, wanted: str, logs: bool = True) -> KeywordState:
     """Return the keyword backends by the setting and by what the server has; `logs` is passed to
-    `state_of`, for processes that go on to search."""
+    `state_of`, for processes that search afterwards."""
     (row,) = fetch_named(reader, _STATE, {})
     return state_of(reader, row, wanted=wanted, logs=logs)
 

@@ -98,14 +98,14 @@ class Shape:
     by_slots: bool = False
 
     def takes_words(self, plan: KeywordPlan) -> bool:
-        """Tell whether the keyword leg uses an index of pg_textsearch by this plan."""
+        """Return whether the keyword leg uses an index of pg_textsearch by this plan."""
         leg, backend = self.keyword, KeywordBackend.PG_TEXTSEARCH
         return leg is not None and leg.backend is backend and leg.plan is plan
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether one plan serves all searches of this shape. Further conditions vary so much
-        in selectivity that each search with them needs a plan of its own."""
+        """Return whether one plan serves all searches of this shape. Further conditions vary so
+        much in selectivity that each search with them is planned by itself."""
         return not (self.documents or self.chunks)
 
 

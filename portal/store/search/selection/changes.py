@@ -72,7 +72,7 @@ def changes_of(reader: Reader, owner_id: UUID | None, old: int, new: int) -> dic
 
 
 def may_replace_text(reader: Reader, collection_id: UUID, old: int, new: int) -> bool:
-    """Tell whether the text of a document may have been replaced between two versions of a
+    """Return whether the text of a document may have been replaced between two versions of a
     collection, as opposed to published for the first time."""
     changed = changes_of(reader, collection_id, old, new)
     if changed is None:
@@ -82,7 +82,7 @@ def may_replace_text(reader: Reader, collection_id: UUID, old: int, new: int) ->
 
 
 def _are_all(rows: Sequence[Any], old: int, new: int) -> bool:
-    """Tell whether the notes lead from the old version to the new one, each to known documents."""
+    """Return whether the notes lead from the old version to the new one by known documents."""
     # A version that something else made is missing in between.
     reached, passed = old, {old}
     for version_before, version, document_id, _ in rows:

@@ -43,14 +43,14 @@ class EnabledSet:
     slots: JobSlots | None = None
 
     def is_same(self, other: EnabledSet) -> bool:
-        """Tell whether both list the same ids, in any order."""
+        """Return whether both list the same ids, in any order."""
         if self.ids is None or other.ids is None:
             return False
         return set(listed(self.ids)) == set(listed(other.ids))
 
     @property
     def lacks_slots(self) -> bool:
-        """Tell whether this is a large set without slots: most users search more than once."""
+        """Return whether this is a large set without slots: most users search more than once."""
         return self.ids is None and self.slots is None and self.document_count <= MAX_JOBS
 
     def with_changes(self, changed: Iterable[str], present: EnabledSet) -> EnabledSet:

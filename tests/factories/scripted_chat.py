@@ -1,4 +1,4 @@
-"""A chat model with scripted replies, for tests. No setting selects it."""
+"""A chat model with scripted replies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ScriptedChatModel:
     provider = "scripted"
     model = "scripted"
     only_quotes = False
+    takes_tools = False
 
-    def __init__(self, *scripts: Sequence[Step], takes_tools: bool = False) -> None:
-        self._scripts = list(scripts) or [()]
-        self.takes_tools = takes_tools
+    def __init__(self, *scripts: Sequence[Step]) -> None:
+        self._scripts = list(scripts)
         self.requests: list[ChatRequest] = []
         self.closed = 0
 

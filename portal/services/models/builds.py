@@ -47,16 +47,11 @@ class Paused(Exception):
     kept."""
 
 
-def backfill(
-    services: Services,
-    *,
-    batch_size: int | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-) -> Generator[Progress]:
+def backfill(services: Services, *, batch_size: int | None = None) -> Generator[Progress]:
     """Embed chunks without a vector by the active model, for example after a restore, and rebuild
     its index when its settings have changed. Raises as `build`."""
     active = catalog.ensure_serving(services)
-    yield from build(services, active.name, batch_size=batch_size, should_stop=should_stop)
+    yield from build(services, active.name, batch_size=batch_size)
 
 
 def build(
@@ -67,7 +62,7 @@ def build(
     should_stop: Callable[[], bool] = lambda: False,
     should_quit: Callable[[], bool] = lambda: False,
 ) -> Generator[Progress]:
-    """Bring a model up to date while searches go on: embed every chunk, `batch_size` at a time,
+    """Bring a model up to date while searches continue: embed every chunk, `batch_size` at a time,
     each batch whole or not at all; then build its index; then compare it to the active model. Safe
     to repeat.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from portal.answering.follow_up import rewritten, search_query
-from portal.answering.writing.scripted import ScriptedChatModel
 from portal.domain.answering import Heartbeat, Turn
 from portal.errors import ChatUnavailable
 from portal.text.counting.token_bound import token_bound
+from tests.factories.scripted_chat import ScriptedChatModel
 
 
 def turns(*questions):

@@ -12,8 +12,8 @@ from eval.answers.sets import load_halves
 from eval.fitting.answers import chances_of, fit, fitted_without
 from eval.fitting.reader_samples import team_samples
 from eval.sets import Chunk, QuestionSet
-from portal.answering.writing.scripted import ScriptedChatModel
 from portal.domain.answering import Abstained
+from tests.factories.scripted_chat import ScriptedChatModel
 from tests.unit.answering.sources import source
 
 SOURCES = [source(1), source(2), source(3)]

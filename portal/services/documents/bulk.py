@@ -25,6 +25,7 @@ from portal.services.documents import shared_words
 from portal.services.documents.folders import find_open_for
 from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
+from portal.store.documents import bulk_undo as undo_store
 from portal.store.documents import folders as folder_store
 from portal.store.documents.ingestion import queue
 from portal.store.session import Session
@@ -81,16 +82,16 @@ def undo(services: Services, user: User, change_id: UUID) -> int:
     """Undo a change of the user's own where nothing came between; return how many documents. Raises
     NotFound, also for one that was undone or is more than a day old."""
     with shared_words.sharing(services) as session:
-        change = existing(bulk_store.lock_change(session, user, change_id))
+        change = existing(undo_store.lock_change(session, user, change_id))
         if change.action == BulkAction.VISIBILITY:
             _record_visibility(session, user, change_id, before=change.value["value"])
-        return bulk_store.undo(session, user, change)
+        return undo_store.undo(session, user, change)
 
 
 def delete_expired(services: Services) -> None:
     """Drop changes that can no longer be undone."""
     with services.database.begin() as session:
-        bulk_store.delete_expired(session, life=_LIFE)
+        undo_store.delete_expired(session, life=_LIFE)
 
 
 def _check_place(session: Session, user: User, folder_id: UUID | None) -> None:
@@ -129,7 +130,7 @@ def _record_visibility(
             Subject(SubjectKind.DOCUMENT, document_id, title),
             {"before": before or noted, "after": after or noted},
         )
-        for document_id, title, noted in bulk_store.list_of_change(session, change_id)
+        for document_id, title, noted in undo_store.list_of_change(session, change_id)
     ]
     audit.record_each(session, AuditEvent.VISIBILITY_CHANGED, user, entries)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -39,15 +38,18 @@ from portal.domain.documents import DocumentStatus, Visibility
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import User
 from portal.store.documents.document_lists import matching
-from portal.store.documents.selection import EDITABLE_WHERE, KEEPS, OPEN_FOLDER, editable_by
+from portal.store.documents.selection import editable_by
 from portal.store.models import BulkChangeRow, DocumentRow, UserDocumentDefaultRow
 from portal.text.titles import MAX_TAGS
 
 MAX_SKIPPED_LISTED = 20
 _DOCUMENTS: Any = DocumentRow.__table__
 _SWITCHES: Any = UserDocumentDefaultRow.__table__
-
-
+_COLUMNS = {
+    BulkAction.MOVE: "folder_id",
+    BulkAction.DOMAIN: "domain",
+    BulkAction.VISIBILITY: "visibility",
+}
 _TO_READ = text(
     """
     SELECT d.id, d.title, original.file_id,
@@ -99,32 +101,7 @@ def change(
     """Change the documents of the target that differ and that the user may change."""
     d = _DOCUMENTS.c
     chosen = _target(user, target, action, deleted=action is BulkAction.RESTORE)
-    before: Any
-    new: dict[str, Any]
-    match action:
-        case BulkAction.MOVE:
-            before, new = d.folder_id, {"folder_id": value}
-            differs = d.folder_id.is_distinct_from(value)
-        case BulkAction.ADD_TAG:
-            before, new = cast(null(), Text), {"tags": func.array_append(d.tags, value)}
-            differs = and_(~_is_tagged(value), func.cardinality(d.tags) < MAX_TAGS)
-        case BulkAction.REMOVE_TAG:
-            before, new = cast(null(), Text), {"tags": func.array_remove(d.tags, value)}
-            differs = d.tags.contains([value])
-        case BulkAction.DOMAIN:
-            before, new = d.domain, {"domain": value}
-            differs = d.domain.is_distinct_from(value)
-        case BulkAction.VISIBILITY:
-            before, new = d.visibility, {"visibility": value.value}
-            differs = d.visibility != value.value
-        case BulkAction.DELETE:
-            before, new = cast(null(), Text), {"deleted_at": func.now()}
-            differs = d.deleted_at.is_(None)
-        case BulkAction.RESTORE:
-            before, new = cast(null(), Text), {"deleted_at": None}
-            differs = and_(d.deleted_at.is_not(None), ~_is_twice(chosen))
-        case _:
-            raise ValueError(action)
+    before, new, differs = _change_of(action, value, chosen)
     locked = (
         select(d.id, cast(func.to_jsonb(before), JSONB).label("before"))
         .where(d.id.in_(select(chosen.c.id).where(chosen.c.can_edit)), differs)
@@ -140,6 +117,32 @@ def change(
         .cte("changed")
     )
     return _execute(session, _note(user, action, value, changed), chosen, changed)
+
+
+def _change_of(
+    action: BulkAction, value: Any, chosen: CTE
+) -> tuple[ColumnElement[Any], dict[str, Any], ColumnElement[bool]]:
+    """Return the column whose old value an undo needs, the new values, and the condition that they
+    change a document."""
+    d, nothing = _DOCUMENTS.c, cast(null(), Text)
+    match action:
+        case BulkAction.MOVE | BulkAction.DOMAIN | BulkAction.VISIBILITY:
+            column = d[_COLUMNS[action]]
+            return column, {column.name: value}, column.is_distinct_from(value)
+        case BulkAction.ADD_TAG:
+            has_room = func.cardinality(d.tags) < MAX_TAGS
+            tags = func.array_append(d.tags, value)
+            return nothing, {"tags": tags}, and_(~_is_tagged(value), has_room)
+        case BulkAction.REMOVE_TAG:
+            tags = func.array_remove(d.tags, value)
+            return nothing, {"tags": tags}, d.tags.contains([value])
+        case BulkAction.DELETE:
+            return nothing, {"deleted_at": func.now()}, d.deleted_at.is_(None)
+        case BulkAction.RESTORE:
+            is_deleted = d.deleted_at.is_not(None)
+            return nothing, {"deleted_at": None}, and_(is_deleted, ~_is_twice(chosen))
+        case _:
+            raise ValueError(action)
 
 
 def set_switches(
@@ -282,119 +285,3 @@ def count_gates(
         .order_by(None)
     )
     return Counter({row[0]: row[1] for row in rows})
-
-
-# --- undo -----------------------------------------------------------------------------------------
-
-# The assignment, and the condition that there was no later change.
-_UNDO = {
-    BulkAction.MOVE: (
-        f"""folder_id = (
-            SELECT f.id FROM folders f WHERE f.id = CAST(b.value AS uuid)
-              AND {OPEN_FOLDER.format("f")}
-        )""",
-        # If the folder is gone the document moves out of folders, but never out of a gate.
-        f"""d.folder_id IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS uuid)
-            AND (d.gate_id IS NULL OR b.value IS NULL OR EXISTS (
-                SELECT FROM folders f
-                WHERE f.id = CAST(b.value AS uuid) AND {OPEN_FOLDER.format("f")}
-            ))""",
-    ),
-    BulkAction.ADD_TAG: ("tags = array_remove(d.tags, c.value ->> 'value')", "true"),
-    BulkAction.REMOVE_TAG: (
-        "tags = array_append(d.tags, c.value ->> 'value')",
-        "NOT d.tags @> ARRAY[c.value ->> 'value']",
-    ),
-    BulkAction.DOMAIN: ("domain = b.value", "d.domain IS NOT DISTINCT FROM c.value ->> 'value'"),
-    BulkAction.VISIBILITY: ("visibility = b.value", "d.visibility = c.value ->> 'value'"),
-    BulkAction.DELETE: (
-        "deleted_at = NULL",
-        """d.deleted_at IS NOT NULL AND (d.status = 'failed' OR NOT EXISTS (
-            SELECT FROM documents o
-            WHERE o.owner_id = d.owner_id AND o.sha256 = d.sha256 AND o.id <> d.id
-              AND o.deleted_at IS NULL AND o.status <> 'failed'
-        ))""",
-    ),
-    BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
-}
-# Keepers may undo their moves out of a folder.
-_WAS_KEPT = f"""OR d.visibility = 'shared' AND EXISTS (
-    SELECT FROM folders f WHERE f.id = CAST(b.value AS uuid) AND {KEEPS.format("f")}
-)"""
-_HOLD_FOLDERS = text(
-    """
-    SELECT id FROM folders WHERE id IN (
-        SELECT CAST(b.value AS uuid) FROM bulk_changes c, jsonb_each_text(c.before) b
-        WHERE c.id = :change_id
-    ) ORDER BY id FOR SHARE
-    """
-)
-_UNDO_SWITCHES = (
-    text(
-        """
-        DELETE FROM user_document_defaults s USING bulk_changes c, jsonb_each_text(c.before) b
-        WHERE c.id = :change_id AND s.user_id = c.user_id
-          AND s.document_id = CAST(b.key AS uuid) AND b.value IS NULL
-        """
-    ),
-    text(
-        """
-        INSERT INTO user_document_defaults (user_id, document_id, enabled)
-        SELECT c.user_id, d.id, CAST(b.value AS boolean)
-        FROM bulk_changes c, jsonb_each_text(c.before) b
-        JOIN documents d ON d.id = CAST(b.key AS uuid)
-        WHERE c.id = :change_id AND b.value IS NOT NULL ORDER BY d.id
-        ON CONFLICT (user_id, document_id)
-        DO UPDATE SET enabled = excluded.enabled, updated_at = now()
-        """
-    ),
-)
-
-
-def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow | None:
-    """Return a change of the user, locked until the transaction ends."""
-    return session.scalar(
-        select(BulkChangeRow)
-        .where(BulkChangeRow.id == change_id, BulkChangeRow.user_id == user.id)
-        .with_for_update()
-    )
-
-
-def undo(session: Session, user: User, change: BulkChangeRow) -> int:
-    """Undo a change of the documents that the user may still change, and delete it. Return their
-    number."""
-    action, binds = BulkAction(change.action), {"change_id": change.id}
-    if action is BulkAction.SWITCH:
-        count = sum(session.execute(one, binds).rowcount for one in _UNDO_SWITCHES)  # type: ignore[attr-defined]
-    else:
-        if action is BulkAction.MOVE:
-            session.execute(_HOLD_FOLDERS, binds)
-        values, is_unchanged = _UNDO[action]
-        statement = text(
-            f"""
-            UPDATE documents d SET {values}, updated_at = now()
-            FROM bulk_changes c, jsonb_each_text(c.before) b
-            WHERE c.id = :change_id AND d.id = CAST(b.key AS uuid) AND d.purged_at IS NULL
-              AND ({EDITABLE_WHERE} {_WAS_KEPT if action is BulkAction.MOVE else ""})
-              AND {is_unchanged}
-            """
-        )
-        rights = {"user_id": user.id, "user_is_admin": user.is_admin}
-        count = session.execute(statement, binds | rights).rowcount  # type: ignore[attr-defined]
-    session.delete(change)
-    return count
-
-
-def list_of_change(session: Session, change_id: UUID) -> list[tuple[UUID, str, Any]]:
-    """Return id, title and former value of the documents of a change."""
-    query = """
-        SELECT d.id, d.title, b.value FROM bulk_changes c, jsonb_each_text(c.before) b
-        JOIN documents d ON d.id = CAST(b.key AS uuid) WHERE c.id = :change_id
-    """
-    rows = session.execute(text(query), {"change_id": change_id})
-    return [(row[0], row[1], row[2]) for row in rows]
-
-
-def delete_expired(session: Session, *, life: timedelta) -> None:
-    """Delete what is older than `life`."""
-    session.execute(delete(BulkChangeRow).where(BulkChangeRow.created_at < func.now() - life))

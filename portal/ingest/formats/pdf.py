@@ -176,10 +176,7 @@ def _table_text(rows: Sequence[Sequence[str]], caption: str) -> ReadableText:
     written.add_caption("".join(title))
     written.open_table("".join(title) or caption)
     for row in rows:
-        written.open_row()
-        for cell in row:
-            written.add_cell(cell)
-        written.close_row()
+        written.add_row(row)
     written.close_table()
     return written
 

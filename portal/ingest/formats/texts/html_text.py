@@ -73,10 +73,7 @@ class _Table:
             readable.add_caption(row[0])  # One cell across the first row is the table's title.
             return
         self._has_rows = True
-        readable.open_row(is_header=self._is_header)
-        for text in row:
-            readable.add_cell(text)
-        readable.close_row()
+        readable.add_row(row, is_header=self._is_header)
 
 
 class HtmlText:

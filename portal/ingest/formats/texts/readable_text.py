@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from portal.domain.documents import ExtractedText, Heading
@@ -139,7 +140,7 @@ class ReadableText:
         self._tight = True
 
     def add_item(self, text: str) -> None:
-        """Add an item that has a marker of its own, of which bullets are written as those of other
+        """Add an item that has its own marker, of which bullets are written as those of other
         lists; items that follow each other are a list."""
         above = self.blocks[-1] if self.blocks else None
         self._tight = bool(above and above.kind is BlockKind.ITEM and above.end == self.length)
@@ -191,6 +192,13 @@ class ReadableText:
             return ""
         self.blocks.append(Block(BlockKind.CAPTION, self.length - len(last), self.length))
         return last
+
+    def add_row(self, cells: Iterable[str], *, is_header: bool = False) -> None:
+        """Add a whole row to the table, which is opened if there is none."""
+        self.open_row(is_header=is_header)
+        for cell in cells:
+            self.add_cell(cell)
+        self.close_row()
 
     def open_row(self, *, is_header: bool = False) -> None:
         if self._table is None:

@@ -54,10 +54,7 @@ class SheetText:
             self._write_row(row)
 
     def _write_row(self, cells: Sequence[str]) -> None:
-        self.readable.open_row()
-        for cell in cells[min(_empty_count(cells), self._left) :]:
-            self.readable.add_cell(cell)
-        self.readable.close_row()
+        self.readable.add_row(cells[min(_empty_count(cells), self._left) :])
 
     def close_table(self) -> None:
         if self._in_table:

@@ -36,10 +36,7 @@ def with_tables(text: str) -> tuple[str, tuple[Block, ...]]:
         before = "".join(f"{line}\n" for line in lines[done:first])
         table = ReadableText()
         for row in rows:
-            table.open_row()
-            for cell in row:
-                table.add_cell(cell)
-            table.close_row()
+            table.add_row(row)
         table.close_table()
         blocks += (block.shifted(length + len(before)) for block in table.blocks)
         parts += (before, table.text(), "\n" if end < len(lines) else "")

@@ -21,9 +21,8 @@ from portal.integrations.chunk_store import (
 from portal.integrations.values import plain_errors
 from portal.services.collections.hybrid import ranks_words, search_by_words
 from portal.services.collections.records import Collections
+from portal.services.search.programs.semantic import NO_KEYWORD_INDEX
 from portal.text.terms.analyser import query_terms
-
-NO_KEYWORD_INDEX = "keyword_unavailable"
 
 Result = TypeVar("Result")
 

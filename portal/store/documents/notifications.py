@@ -153,23 +153,22 @@ def _open_batch() -> ScalarSelect[UUID]:
 
 def add_new_device(session: Session, user_id: UUID, device: Mapping[str, str | None]) -> None:
     """Notify a user of a sign-in with a device that they have not used before."""
-    kind = NotificationKind.NEW_DEVICE.value
-    session.add(NotificationRow(user_id=user_id, kind=kind, payload={"device": dict(device)}))
+    _add(session, user_id, NotificationKind.NEW_DEVICE, device=dict(device))
 
 
 def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
     """Notify a user that a recovery code was used to sign in."""
-    kind = NotificationKind.RECOVERY_CODE.value
-    session.add(
-        NotificationRow(user_id=user_id, kind=kind, payload={"details": {"left": str(left)}})
-    )
+    _add(session, user_id, NotificationKind.RECOVERY_CODE, details={"left": str(left)})
 
 
 def add_shared(session: Session, user_id: UUID, conversation_id: UUID, *, owner: str) -> None:
     """Notify a user that another one shares a conversation with them."""
     details = {"conversation": str(conversation_id), "owner": owner}
-    kind = NotificationKind.SHARED.value
-    session.add(NotificationRow(user_id=user_id, kind=kind, payload={"details": details}))
+    _add(session, user_id, NotificationKind.SHARED, details=details)
+
+
+def _add(session: Session, user_id: UUID, kind: NotificationKind, **payload: Any) -> None:
+    session.add(NotificationRow(user_id=user_id, kind=kind.value, payload=payload))
 
 
 def state(session: Session, user: User) -> NotificationState:

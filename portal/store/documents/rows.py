@@ -36,13 +36,6 @@ from portal.store.models import (
     UserRow,
 )
 
-
-def portal_collection_id(session: Session) -> UUID:
-    return session.scalars(
-        select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION)
-    ).one()
-
-
 NEWEST_JOB = (
     select(JobRow.id)
     .where(JobRow.document_id == DocumentRow.id)
@@ -58,8 +51,6 @@ _CHUNK_COUNT = (
     .correlate(DocumentRow)
     .scalar_subquery()
 )
-
-
 _WARNINGS = (
     select(DocumentRevisionRow.warnings)
     .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
@@ -67,6 +58,12 @@ _WARNINGS = (
     .correlate(DocumentRow)
     .scalar_subquery()
 )
+
+
+def portal_collection_id(session: Session) -> UUID:
+    return session.scalars(
+        select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION)
+    ).one()
 
 
 def shown_to(user: User, *, deleted: bool = False) -> Select[Any]:

@@ -192,7 +192,22 @@ def _value(action: BulkAction) -> Any:
 
 def _words(action: BulkAction, done: BulkResult) -> str:
     """Say what was done, and what could not be."""
-    count = done.changed_count
+    is_whole = not (done.skipped_count or done.missing_count)
+    parts = []
+    if done.changed_count or is_whole:
+        parts.append(_changed_words(action, done.changed_count))
+    if done.skipped_count:
+        parts.append(_skipped_words(done))
+    if done.missing_count:
+        parts.append(
+            ngettext(
+                "%(num)s is no longer there.", "%(num)s are no longer there.", done.missing_count
+            )
+        )
+    return sentence_gap().join(parts)
+
+
+def _changed_words(action: BulkAction, count: int) -> str:
     if action is BulkAction.DELETE:
         words = ngettext(
             "%(num)s document is in the trash.", "%(num)s documents are in the trash.", count
@@ -209,34 +224,29 @@ def _words(action: BulkAction, done: BulkResult) -> str:
             "%(num)s documents are being read again.",
             count,
         )
-    elif not count and not (done.skipped_count or done.missing_count):
+    elif not count:
         words = gettext("No changes needed: the documents are like this already.")
     else:
         words = ngettext("%(num)s document changed.", "%(num)s documents changed.", count)
-    parts = [words] if count or not (done.skipped_count or done.missing_count) else []
-    if done.skipped_count:
-        shown = done.skipped[:_MAX_TITLES_NOTED]
-        titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in shown)
-        more = {"titles": titles if done.skipped_count == len(shown) else f"{titles} …"}
-        if {one.reason for one in done.skipped} == {Forbidden.code}:
-            words = ngettext(
-                "%(num)s was skipped because it belongs to another user: %(titles)s.",
-                "%(num)s were skipped because they belong to other users: %(titles)s.",
-                done.skipped_count,
-                **more,
-            )
-        else:
-            words = ngettext(
-                "%(num)s could not be changed: %(titles)s.",
-                "%(num)s could not be changed: %(titles)s.",
-                done.skipped_count,
-                **more,
-            )
-        parts.append(words)
-    if done.missing_count:
-        parts.append(
-            ngettext(
-                "%(num)s is no longer there.", "%(num)s are no longer there.", done.missing_count
-            )
+    return str(words)
+
+
+def _skipped_words(done: BulkResult) -> str:
+    count, shown = done.skipped_count, done.skipped[:_MAX_TITLES_NOTED]
+    titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in shown)
+    titles = titles if count == len(shown) else f"{titles} …"
+    if {one.reason for one in done.skipped} == {Forbidden.code}:
+        words = ngettext(
+            "%(num)s was skipped because it belongs to another user: %(titles)s.",
+            "%(num)s were skipped because they belong to other users: %(titles)s.",
+            count,
+            titles=titles,
         )
-    return sentence_gap().join(parts)
+    else:
+        words = ngettext(
+            "%(num)s could not be changed: %(titles)s.",
+            "%(num)s could not be changed: %(titles)s.",
+            count,
+            titles=titles,
+        )
+    return str(words)

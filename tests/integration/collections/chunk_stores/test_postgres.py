@@ -7,9 +7,9 @@ from sqlalchemy import text
 
 from portal.database.bm25 import indexes
 from portal.integrations.chunk_stores import open_chunk_store
-from portal.integrations.postgres_chunks import NO_KEYWORD_INDEX
 from portal.services import Services
 from portal.services.collections.records import Collections
+from portal.services.search.programs.semantic import NO_KEYWORD_INDEX
 from portal.settings import SearchSettings
 from tests.factories.uploads import needs_bm25
 from tests.integration.collections.chunk_stores.conftest import (

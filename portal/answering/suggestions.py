@@ -15,7 +15,7 @@ from portal.text.layout.tables import table_rows
 MAX_CHARACTERS = 80
 _MAX_OF_A_DOCUMENT = 3
 _MAX_ROWS = 3
-# A question on a line of its own, as in lists of frequent questions.
+# A question on its own line, as in lists of frequent questions.
 _ASKED = re.compile(
     rf"^(?:(?:Q|问|question)\s*\d*\s*[:：.、]\s*|#+\s*|\d+[.、)]\s*)?([^\n?？|]{{5,{MAX_CHARACTERS}}}[?？])\s*$",
     re.MULTILINE | re.IGNORECASE,

@@ -46,7 +46,7 @@ def schema_of(connection: psycopg.Connection) -> str:
 
 
 def tables(connection: psycopg.Connection, schema: str) -> list[str]:
-    """Return the names of tables with rows of their own: partitions, not their parents."""
+    """Return the names of tables with their own rows: partitions, not their parents."""
     return _names(connection, schema, "pg_class", "relkind = 'r'")
 
 

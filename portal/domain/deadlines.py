@@ -26,7 +26,7 @@ class Deadline:
     def is_over(self) -> bool:
         return self.left_s == 0
 
-    def sooner(self, share: float) -> Deadline:
+    def at_share(self, share: float) -> Deadline:
         """Return the deadline of a share of the remaining time."""
         return Deadline(self.ends_at - (1 - share) * self.left_s)
 

@@ -62,14 +62,14 @@ class StatementReader(Protocol):
         self,
         question: str,
         statements: Sequence[tuple[str, str]],
-        promise: Sequence[float],
+        priorities: Sequence[float],
         max_read: int,
         by_nearness: float = 0.0,
     ) -> Vector:
         """Return the log odds that each statement answers the question: (len(statements),) float32.
 
         A statement is what it is read under (title, headings) and its text. Only the `max_read` are
-        read that are nearest to the question, their `promise` added; the others have NaN. Nearness,
-        a cosine, adds to the log odds `by_nearness` times. Raises EmbedderUnavailable, also if the
-        model gives only vectors.
+        read that are nearest to the question, their `priorities` added; the others have NaN.
+        Nearness, a cosine, adds to the log odds `by_nearness` times. Raises EmbedderUnavailable,
+        also if the model gives only vectors.
         """

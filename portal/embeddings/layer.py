@@ -30,9 +30,9 @@ class EmbedderLayer:
         self,
         question: str,
         statements: Sequence[tuple[str, str]],
-        promise: Sequence[float],
+        priorities: Sequence[float],
         max_read: int,
         by_nearness: float = 0.0,
     ) -> Vector:
         model = reading(self._embedder)
-        return model.read_answers(question, statements, promise, max_read, by_nearness)
+        return model.read_answers(question, statements, priorities, max_read, by_nearness)

@@ -336,7 +336,7 @@ def _pieces(text: str, units: Sequence[_Unit], target: int) -> Iterator[Sequence
     are sentences, and whole tables, lists and code as far as they fit."""
     cap = HARD_CAP * target
     lead: list[_Unit] = []
-    for piece in _unled_pieces(units, target):
+    for piece in _pieces_without_lead(units, target):
         if not lead and piece[-1].has_words:
             yield piece
             continue
@@ -375,7 +375,8 @@ def _cut(text: str, unit: _Unit, room: float) -> Iterator[_Unit]:
         )
 
 
-def _unled_pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
+def _pieces_without_lead(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
+    """Yield blocks of lines that fit, whole; else their units one by one."""
     starts = [place for place, unit in enumerate(units) if place == 0 or unit.begins_block]
     for start, end in pairwise([*starts, len(units)]):
         block = units[start:end]

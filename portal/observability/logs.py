@@ -70,7 +70,7 @@ def _renderer(log_format: str) -> Any:
     )
 
     def render(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
-        # Before the renderer, which adds line breaks and colours of its own.
+        # Before the renderer, which adds its own line breaks and colours.
         escaped = {
             escape_controls(key): escape_controls(value, keep="\n" if key == "exception" else "")
             if isinstance(value, str)

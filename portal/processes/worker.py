@@ -83,7 +83,8 @@ class _Slice:
         now = time.monotonic()
         if self._ends_at is not None and now < self._ends_at:
             return False
-        is_over = self._ends_at is not None and attempts.others_wait(self._services, self._job_id)
+        has_begun = self._ends_at is not None
+        is_over = has_begun and attempts.has_others_waiting(self._services, self._job_id)
         self._ends_at = now + self._length_s
         return is_over
 

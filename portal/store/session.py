@@ -103,7 +103,7 @@ class Database:
         try:
             self._chosen.set(self._replicas.choose())
         except DatabaseUnavailable:
-            self._replicas.lose(self._primary)
+            self._replicas.mark_lost(self._primary)
             self.enter_request()
             if self._chosen.get() is None:
                 raise
@@ -164,7 +164,7 @@ class Database:
                 yield server
         except DatabaseUnavailable as error:
             if self._replicas is not None and _is_lost(error.__cause__):
-                self._replicas.lose(server)
+                self._replicas.mark_lost(server)
             raise
 
     # --- sessions and connections -----------------------------------------------------------

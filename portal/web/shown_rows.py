@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 
 from portal.web.security import referring_path
 
-# The rows after these have a page of their own.
+# The rows after these are on another page.
 MAX_SHOWN = 500
 
 

@@ -122,14 +122,14 @@ def _whole(judged: Judged, place: int) -> range:
     begins with a pronoun."""
     candidates, text = judged.candidates, judged.source.text
 
-    def goes_on(before: int) -> bool:
+    def is_continued(before: int) -> bool:
         is_divided = text[candidates[before].statement.end - 1] == "；"
         return is_divided and _join(candidates, before + 1)
 
     first, end = place, place + 1
-    while first and goes_on(first - 1):
+    while first and is_continued(first - 1):
         first -= 1
-    while end < len(candidates) and goes_on(end - 1):
+    while end < len(candidates) and is_continued(end - 1):
         end += 1
     if _length(judged, range(first, end)) > _MAX_QUOTE_CHARACTERS:
         first, end = place, place + 1

@@ -302,7 +302,7 @@ _CALENDAR = re.compile(
 )
 
 
-# What answers these has no signs of its own; 因为 and "because" are often left out.
+# Nothing marks what answers these; 因为 and "because" are often left out.
 ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 # What answers these nearly always has their signs, which weigh more than those of other kinds.
 WITH_SIGNS = (

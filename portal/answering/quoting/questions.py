@@ -146,7 +146,10 @@ def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
         return ((first, first),)
     return (
         (first, as_question(first)),
-        *((one, beside_first(question, one) if leans(one) else as_question(one)) for one in rest),
+        *(
+            (one, beside_first(question, one) if needs_first_part(one) else as_question(one))
+            for one in rest
+        ),
     )
 
 
@@ -163,7 +166,7 @@ def as_question(text: str) -> str:
     return f"{text.rstrip(' .。!！,，')}{'？' if _is_han(text[-1:]) else '?'}"
 
 
-def leans(part: str) -> bool:
+def needs_first_part(part: str) -> bool:
     """Return whether a part of a question says nothing without the first: it names nothing ("谁批",
     "什么时候完成"), or refers back."""
     words = telling_words(part)
@@ -222,7 +225,7 @@ def telling_words(question: str) -> tuple[Word, ...]:
             and not rjieba.has_word(text)
             and (over := [last for first, last in asking if first <= start < last < end])
         ):
-            # Segmented wrongly: 钱免 is the end of 多少钱 and a word of its own.
+            # Segmented wrongly: 钱免 is the end of 多少钱 and another word.
             start = over[0]
             text = term = fold(question[start:end]).text
         last = found[-1] if found else None
@@ -251,7 +254,7 @@ def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool])
 def without_number_words(question: str) -> str:
     """Ask 分机是多少 for 分机号是多少: documents leave 号 out beside the number."""
     asked = _NUMBER_OF.search(question)
-    # 账号 and 编号 are words of their own.
+    # 账号 and 编号 are words themselves.
     if asked is None or rjieba.has_word(question[asked.start() - 1] + "号"):
         return question
     return question[: asked.start()] + question[asked.end() :]

@@ -51,7 +51,7 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # the other, where words help less to choose, two. There nearness adds to what the model reads.
 _OWN, _ACROSS = (40, 10, 0.0), (64, 16, 7.0)
 # What shared words and the rank of the source add to the nearness of a statement.
-_WORDS_PROMISE, _SEARCH_PROMISE, _KIND_PROMISE = 0.08, 0.03, 0.05
+_WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
 # The chance from which a statement is quoted, and the share of the question's words in a source on
 # its subject.
 MIN_CHANCE = 0.5
@@ -81,7 +81,7 @@ class Evidence:
     """The features of a statement. `odds` is the search confidence of its source, in log odds.
     `met` is the weighted share of the question's words that it matches in its context, `own`
     without it; in another language a word is matched by what it means. `read` is what the model
-    says, in log odds: NaN if others promise more, None without a model. `holds` is 1 if it has the
+    says, in log odds: NaN if others have priority, None without a model. `holds` is 1 if it has the
     wanted kind of answer, and 0 or less without."""
 
     odds: float
@@ -297,13 +297,13 @@ class _ReadSource:
             for said in zip(self.statements, self.texts, self.contexts, strict=True)
         ]
 
-    def promise(self, place: int) -> float:
-        """Return how much reading a statement promises."""
+    def reading_priority(self, place: int) -> float:
+        """Return how early the model should read a statement."""
         by_words = float(self.met[place] + self.own[place])
         return (
-            _WORDS_PROMISE * by_words
-            + _SEARCH_PROMISE * self.source.confidence
-            + _KIND_PROMISE * self.holding[place]
+            _WORDS_WEIGHT * by_words
+            + _SEARCH_WEIGHT * self.source.confidence
+            + _KIND_WEIGHT * self.holding[place]
         )
 
     @property
@@ -348,17 +348,17 @@ def _read_together(
     reader: StatementReader | None,
     limits: tuple[int, int, float],
 ) -> None:
-    """Have the model read the statements that promise most."""
+    """Have the model read the statements of the highest priority."""
     places = [(one, place) for one in sources for place in one.open]
     if reader is None or not places:
         return
-    places.sort(key=lambda pair: -pair[0].promise(pair[1]))
+    places.sort(key=lambda pair: -pair[0].reading_priority(pair[1]))
     max_compared, max_read, by_nearness = limits
     places = places[:max_compared]
     texts = [(one.contexts[place], one.texts[place]) for one, place in places]
-    promise = [one.promise(place) for one, place in places]
+    priorities = [one.reading_priority(place) for one, place in places]
     try:
-        found = reader.read_answers(question, texts, promise, max_read, by_nearness)
+        found = reader.read_answers(question, texts, priorities, max_read, by_nearness)
         for one in sources:
             one.otherwise = math.nan
         for (one, place), value in zip(places, found, strict=True):

@@ -26,7 +26,7 @@ _INTRODUCES = (":", "：")
 # A line without a full stop that is shorter than this, and has no number, reads as a heading.
 _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
-# "Present: Anna Berg": a line of its own, at any length.
+# "Present: Anna Berg": a whole line, at any length.
 _LABEL = re.compile(r"[^\s:：,，。.;；]{1,16}(?: [^\s:：,，。.;；]{1,16}){0,2}[:：]\s*\S")
 _MAX_LABEL_CHARACTERS = 80
 _CHAPTER = re.compile(

@@ -65,7 +65,7 @@ def _read_stored(path: Path) -> dict[str, Matrix]:
 
 
 class AnswerReader:
-    """The adapted layers as a network of their own. Thread-safe; not across a fork."""
+    """The adapted layers as a separate network. Thread-safe; not across a fork."""
 
     def __init__(self, weights: Weights, precision: str, start_session: Any) -> None:
         """Load the changes and build the network, with `start_session` of its ONNX model."""

@@ -176,7 +176,7 @@ class BundledEmbedder:
         self,
         question: str,
         statements: Sequence[tuple[str, str]],
-        promise: Sequence[float],
+        priorities: Sequence[float],
         max_read: int,
         by_nearness: float = 0.0,
     ) -> Vector:
@@ -188,7 +188,7 @@ class BundledEmbedder:
         with ThreadPoolExecutor(self._threads) as threads:
             said = list(threads.map(lambda one: self._read(reader, one), statements))
             near = [reader.similarity(asked, statement) for statement in said]
-            nearest = np.argsort(-np.add(near, promise), kind="stable")[:max_read].tolist()
+            nearest = np.argsort(-np.add(near, priorities), kind="stable")[:max_read].tolist()
             odds = threads.map(lambda place: reader.answer_log_odds(asked, said[place]), nearest)
             found[nearest] = list(odds)
         return found + by_nearness * np.array(near, np.float32)

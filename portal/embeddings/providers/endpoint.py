@@ -36,7 +36,7 @@ class Endpoint:
 
     Connections are kept. Redirects are not followed, since the key would be sent along.
 
-    Requests run in an event loop of their own, because only there can an attempt be cancelled at
+    Requests run in their own event loop, because only there can an attempt be cancelled at
     any point: during name lookup, at a header or at the next byte. The timeouts of a blocking
     client restart at each of these, so that a slow server could hold a search for minutes.
     """

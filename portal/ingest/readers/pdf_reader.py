@@ -58,7 +58,7 @@ def read(
     file: BinaryIO, *, pages: int, characters: int, lines: int, **_options: object
 ) -> Iterator[dict[str, Any]]:
     """Yield the records; end with an error past a limit of `pages`, `characters` or `lines`. Lines
-    have a limit of their own because short ones take the caller a hundred times the memory of their
+    have their own limit because short ones take the caller a hundred times the memory of their
     text."""
     try:
         document = pypdfium2.PdfDocument(file)

@@ -90,8 +90,8 @@ class Tally:
     @property
     def is_whole(self) -> bool:
         """Return whether every record of Chroma is here, or would be."""
-        is_told = self.refused is not None or self.skipped or self.missing.count
-        return not is_told and self.seen == self.in_chroma
+        has_gaps = self.refused is not None or self.skipped or self.missing.count
+        return not has_gaps and self.seen == self.in_chroma
 
 
 class _Refused(Exception):

@@ -26,7 +26,7 @@ from portal.services import Services
 from portal.services.collections.portal_reader import PortalReader, ReadChunk
 from portal.text.characters.storable import storable
 
-# Fields of a document, not of a chunk's metadata: searches have conditions of their own for them.
+# Fields of a document, not of a chunk's metadata: searches have their own conditions for them.
 _DOCUMENT_FIELDS = ("domain", "content_type")
 
 

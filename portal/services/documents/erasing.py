@@ -48,20 +48,20 @@ def without_quotations(
 
 def _find_verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
     """Return the ranges of an answer that repeat whole sentences of a quotation."""
-    texts = [_squeeze(quote) for quote in quotes]
+    texts = [_comparable(quote) for quote in quotes]
     found = []
     for start, end in sentence_spans(content):
         sentence = content[start:end]
         head = _AROUND.match(sentence)
         first = head.end() if head else 0
         bare = _AROUND.sub("", sentence)
-        words = _squeeze(_MARKER.sub("", bare))
+        words = _comparable(_MARKER.sub("", bare))
         if len(words) >= _MIN_CHARACTERS and any(words in text for text in texts):
             found.append((start + first, start + first + len(bare)))
     return found
 
 
-def _squeeze(text: str) -> str:
+def _comparable(text: str) -> str:
     """Remove what quoting may change: white space, escapes, and brackets that look like markers."""
     return "".join(without_markers_of_its_own(_ESCAPED.sub(r"\1", text)).split())
 

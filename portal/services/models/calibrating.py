@@ -1,4 +1,4 @@
-"""Calibration of models that have no constants of confidence of their own, on the stored chunks.
+"""Calibration of models without their own constants of confidence, on the stored chunks.
 
 Until there are enough chunks, another model's constants are used, and explanations report it.
 """
@@ -36,7 +36,7 @@ def fit_if_due(services: Services) -> None:
 
 def fit_model(services: Services, registered: RegisteredModel) -> bool:
     """Fit a model's constants to the stored chunks and store them; return whether that was done.
-    Does nothing for models with constants of their own, with too few chunks, or before there are
+    Does nothing for models with their own constants, with too few chunks, or before there are
     `_GROWTH` times as many as last time. Raises EmbedderUnavailable, InvalidEmbedding."""
     calibration = catalog.loaded(services, registered).calibration
     if calibration.fitted or not calibration.ready:

@@ -44,7 +44,7 @@ def require_same(
     if not texts:
         return
     vectors = embedder.embed_chunks(texts)
-    # Programs may have supplied some vectors of their own.
+    # Programs may have supplied some of its vectors.
     if float(np.median((vectors * kept).sum(axis=1))) >= MIN_SIMILARITY:
         return
     raise Conflict(

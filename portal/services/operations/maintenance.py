@@ -37,7 +37,7 @@ _WORDS_S = 30.0
 def run(services: Services, *, should_stop: Callable[[], bool] = lambda: False) -> None:
     """Requeue lost jobs and builds, delete what has expired, calibrate a new model, add missing
     words, redo a share of what an older analyser or reader made, and purge old trash. The keyword
-    index has a timer of its own: to build it may take minutes, and what writes to it comes last.
+    index has its own timer: to build it may take minutes, and what writes to it comes last.
     What takes seconds is left to the next call once `should_stop` returns True."""
     builds.requeue_lost(services)
     _requeue_lost(services)

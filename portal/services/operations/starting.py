@@ -89,7 +89,7 @@ def _announce_keywords(settings: Settings, keywords: KeywordState, index: IndexS
     reason = NO_KEYWORD_INDEX if is_requested and not is_hybrid else None
     semantic.announce(
         HybridStatus(BACKEND, is_requested, is_requested and is_hybrid, reason),
-        is_told=keywords.alone is not KeywordBackend.OFF,
+        is_intended=keywords.alone is not KeywordBackend.OFF,
     )
     log.info(
         "search_configured",

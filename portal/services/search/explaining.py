@@ -54,8 +54,8 @@ def why_not(services: Services, user: User, request: SearchRequest, document_id:
     shown = engine.search(services, user, replace(request, explain=False))
     if (place := _place_of(document_id, shown)) is not None:
         return _ranked(state, place, shown, reason=MissingReason.IN_RESULTS)
-    if (unasked := _unasked(shown)) is not None:
-        return _because(state, unasked)
+    if (reason := _why_not_searched(shown)) is not None:
+        return _because(state, reason)
     if (failed := _failed_filter(services, state, request, shown)) is not None:
         return replace(_because(state, MissingReason.EXCLUDED_BY_FILTER), failed_filter=failed)
     if not _is_embedded(services, state, request):
@@ -97,7 +97,7 @@ def _kept_out(state: DocumentState) -> WhyNot | None:
     )
 
 
-def _unasked(shown: SearchOutcome) -> MissingReason | None:
+def _why_not_searched(shown: SearchOutcome) -> MissingReason | None:
     """Return the reason why nothing was searched at all."""
     if engine.NO_WORDS in shown.degraded:
         return MissingReason.NO_WORDS

@@ -142,13 +142,13 @@ def find(
         # Text conditions are evaluated again in each attempt: if that takes half of the time,
         # another attempt with half of the time cannot succeed.
         is_whole = tried is attempts[-1] or plan.legs.scope.narrowing.chunks
-        ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
+        ends = deadline if is_whole else deadline.at_share(_SHARE_OF_TIME)
         attempt = planned.until(ends)
         try:
             while True:
                 with services.database.driver() as reader:
                     found = _find_once(services, reader, attempt, trace)
-                if not (found.is_enough or attempt.is_far):
+                if not (found.is_enough or attempt.is_exhausted):
                     # Duplicates fill the results: the same text may be in any number of chunks.
                     attempt = attempt.with_spare(attempt.spare * _MORE)
                 elif found.candidates or not attempt.parsed.phrases:

@@ -112,9 +112,9 @@ class SearchPlan:
         return replace(self, legs=legs, spare=spare)
 
     @property
-    def is_far(self) -> bool:
-        """Whether to look no further: one document may fill any number of chunks, copies of one
-        chunk are few."""
+    def is_exhausted(self) -> bool:
+        """Return whether to ask for no more candidates: one document may fill any number of chunks,
+        but copies of one chunk are few."""
         return self.spare > _MAX_SPARE and not self.legs.by_document
 
     def without_phrases(self) -> SearchPlan:

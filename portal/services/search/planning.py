@@ -1,4 +1,4 @@
-"""The plan of a search: defaults are filled in, the query is embedded."""
+"""Plan a search: fill in defaults, embed the query, choose the keyword queries."""
 
 from __future__ import annotations
 
@@ -76,29 +76,29 @@ def make_plan(
     ranking, terms = _ranking(request, config), query_terms(parsed.text)
     limit = request.top_n or _top_n(request, context.config, config, settings)
     with trace.timed("embedding"):
-        meaning = _meaning(services, request, parsed, context.model)
+        embedded = _embed_query(services, request, parsed, context.model)
     state = context.keywords
     if corpus is None:  # Administrators search the index of all chunks.
         state = replace(state, lacks_shared=False)
-    words = _words(request, terms, ranking, state, is_alone=meaning.query is None)
+    keywords = _plan_keywords(request, terms, ranking, state, is_alone=embedded.query is None)
     legs = Legs(
         scope=Scope(user, request.conversation_id, narrowing_of(request, parsed)),
-        vector=meaning.query,
-        keywords=words.beside,
+        vector=embedded.query,
+        keywords=keywords.beside,
         versions=context.versions,
         corpus=corpus,
         corpus_version=context.corpus_version,
         total_chunks=context.keywords.chunk_count,
         leg_limit=leg_limit(request, limit, SPARE_RESULTS),
-        # Replaced by each attempt: embedding the query has a timeout of its own.
+        # Replaced by each attempt: embedding the query has its own timeout.
         deadline=Deadline.within(settings.statement_timeout_s),
         settings=settings,
         by_document=request.one_hit_per is Unit.DOCUMENT,
     )
     scale = Scale()
-    if (statistics := meaning.statistics) is not None:
+    if (statistics := embedded.statistics) is not None:
         floor = services.calibration.text_floor(len(terms), legs.visible_chunks)
-        is_faded = words.is_bm25 and not request.as_shown
+        is_faded = keywords.is_bm25 and not request.as_shown
         scale = Scale(statistics.v_lo, statistics.v_width, floor if is_faded else 0.0)
     return SearchPlan(
         user=user,
@@ -111,11 +111,11 @@ def make_plan(
         legs=legs,
         limit=limit,
         correction=correction,
-        loaded=meaning.loaded,
+        loaded=embedded.loaded,
         statistics=statistics,
-        words_alone=words.alone,
-        lacks_words=words.are_lacking,
-        degraded=(*meaning.degraded, *words.degraded),
+        words_alone=keywords.alone,
+        lacks_words=keywords.are_lacking,
+        degraded=(*embedded.degraded, *keywords.degraded),
     )
 
 
@@ -155,7 +155,7 @@ def _ranking(request: SearchRequest, config: DynamicConfig) -> Ranking:
     )
 
 
-class _Meaning(NamedTuple):
+class _EmbeddedQuery(NamedTuple):
     """The query's vector, or the reason why there is none."""
 
     query: VectorQuery | None = None
@@ -164,14 +164,16 @@ class _Meaning(NamedTuple):
     degraded: tuple[str, ...] = ()
 
 
-def _meaning(
+def _embed_query(
     services: Services, request: SearchRequest, parsed: ParsedQuery, model: RegisteredModel | None
-) -> _Meaning:
+) -> _EmbeddedQuery:
+    """Embed the query. Raises InvalidQueryVector; in a semantic-only search EmbedderUnavailable and
+    InvalidEmbedding, which otherwise are noted as `degraded`."""
     loaded = None
     if request.mode is SearchMode.KEYWORD:
-        return _Meaning()
+        return _EmbeddedQuery()
     if model is None:
-        return _Meaning(degraded=(MODEL_NOT_INDEXED,))
+        return _EmbeddedQuery(degraded=(MODEL_NOT_INDEXED,))
     if request.query_vector is not None:
         vector = _check_vector(request.query_vector, model)
         statistics = uncorrected(vector, parsed.text)
@@ -183,7 +185,7 @@ def _meaning(
             if request.mode is SearchMode.VECTOR:
                 raise
             log.warning("query_not_embedded", code=error.code)
-            return _Meaning(degraded=(EmbedderUnavailable.code,))
+            return _EmbeddedQuery(degraded=(EmbedderUnavailable.code,))
         statistics = loaded.calibration.query_statistics(vector, parsed.text)
     # A semantic-only search uses the model's own cosine; a hybrid search corrects the query's
     # vector for its language (docs/retrieval-quality.md).
@@ -195,11 +197,11 @@ def _meaning(
         corrected_vector=statistics.search_vector,
         is_corrected=is_hybrid,
     )
-    return _Meaning(query, statistics, loaded)
+    return _EmbeddedQuery(query, statistics, loaded)
 
 
-class _Words(NamedTuple):
-    """The keyword queries beside meaning and, best first, for keywords alone."""
+class _KeywordQueries(NamedTuple):
+    """The keyword queries beside a vector and, best first, for keywords alone."""
 
     beside: KeywordQuery | None = None
     alone: tuple[KeywordQuery, ...] = ()
@@ -208,33 +210,34 @@ class _Words(NamedTuple):
     degraded: tuple[str, ...] = ()
 
 
-def _words(
+def _plan_keywords(
     request: SearchRequest,
     terms: tuple[str, ...],
     ranking: Ranking,
     state: KeywordState,
     *,
     is_alone: bool,
-) -> _Words:
+) -> _KeywordQueries:
+    """Choose the keyword queries; `is_alone`: there is no vector beside them."""
     is_vector = request.mode is SearchMode.VECTOR
     if is_vector and request.threshold is None:
-        return _Words()
+        return _KeywordQueries()
     fallback = () if state.alone is KeywordBackend.OFF else (KeywordBackend.TSVECTOR,)
     backends = dict.fromkeys((state.alone, *fallback))
-    alone = tuple(one for backend in backends if (one := _keywords(terms, backend)))
+    alone = tuple(one for backend in backends if (one := _keyword_query(terms, backend)))
     if is_alone:
         if is_vector:
-            return _Words(alone=alone)
+            return _KeywordQueries(alone=alone)
         is_incomplete = state.is_rebuilding or state.lacks_shared
         code = KEYWORD_INCOMPLETE if is_incomplete else None
         if state.alone is KeywordBackend.OFF:
             code = KEYWORD_UNAVAILABLE
-        return _Words(alone=alone, degraded=(code,) if code else ())
+        return _KeywordQueries(alone=alone, degraded=(code,) if code else ())
     # A leg that finds too little is filled up by keywords alone.
     is_beside = ranking.weights.vector > 0 and not is_vector
     backend = state.backend if is_beside else state.alone
-    return _Words(
-        beside=_keywords(terms, backend),
+    return _KeywordQueries(
+        beside=_keyword_query(terms, backend),
         alone=alone,
         is_bm25=backend is KeywordBackend.PG_TEXTSEARCH,
         are_lacking=backend is KeywordBackend.OFF and not is_vector,
@@ -242,7 +245,7 @@ def _words(
     )
 
 
-def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery | None:
+def _keyword_query(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery | None:
     """Return the keyword query; None without a backend or a word."""
     # An empty query would match every row.
     if backend is KeywordBackend.OFF or not terms:

@@ -42,7 +42,7 @@ def rerank(services: Services, query: str, candidates: Sequence[Candidate]) -> R
     settings = services.settings.rerank
     read = candidates[: settings.candidates]
     if services.reranker is None or not read:
-        return as_they_were(candidates)
+        return not_reranked(candidates)
     try:
         with metrics.reranking():
             given = services.reranker.scores(
@@ -51,14 +51,14 @@ def rerank(services: Services, query: str, candidates: Sequence[Candidate]) -> R
             scores = _checked(given, len(read))
     except RerankerUnavailable as error:
         log.warning("not_reranked", model=services.reranker.name, reason=error.params["reason"])
-        return as_they_were(candidates, error.code)
+        return not_reranked(candidates, error.code)
     # The sort is stable, so that ties keep the order of fusion.
     best_first = sorted(range(len(read)), key=lambda place: -scores[place])
     unread = range(len(read), len(candidates))
     return Reranked((*best_first, *unread), (*scores, *(None for _ in unread)))
 
 
-def as_they_were(candidates: Sequence[Candidate], *degraded: str) -> Reranked:
+def not_reranked(candidates: Sequence[Candidate], *degraded: str) -> Reranked:
     """Return the candidates in their order, without reranking."""
     count = len(candidates)
     return Reranked(tuple(range(count)), (None,) * count, degraded)

@@ -18,7 +18,7 @@ from portal.embeddings.calibration.confidence import Evidence, coverage, lacks_c
 from portal.services import Services
 from portal.services.search.finding import Candidate, Found
 from portal.services.search.plan import SearchPlan
-from portal.services.search.reranking import as_they_were, rerank
+from portal.services.search.reranking import not_reranked, rerank
 from portal.store.documents.outlines import outlines
 from portal.store.search.legs.trace import Trace
 from portal.store.search.neighbours import Neighbours, neighbours
@@ -96,7 +96,7 @@ def _results(
     # An order by the scores that are shown must not be changed.
     texts = [one.chunk for one in kept]
     reranked = (
-        as_they_were(texts) if plan.request.as_shown else rerank(services, plan.parsed.text, texts)
+        not_reranked(texts) if plan.request.as_shown else rerank(services, plan.parsed.text, texts)
     )
     count = plan.limit if plan.request.threshold is None else len(kept)
     order, below = reranked.order[:count], reranked.order[count:]

@@ -115,7 +115,7 @@ class WatchedServer(Generic[S]):
             self.followed_timeline = sample.timeline
         self._has_failed = False
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """Take the server for lost until it answers the watch again."""
         if not self._has_failed:
             self._has_failed = True
@@ -134,7 +134,7 @@ class WatchedServer(Generic[S]):
             try:
                 self.note(self._ask())
             except psycopg.Error:
-                self.lose()
+                self.mark_lost()
             self._asked_at = None
             self._stopping.wait(WATCH_EVERY_S)
         self._close()
@@ -209,18 +209,18 @@ class Replicas(Generic[S]):
         latest = self._primary.latest
         return latest is not None and latest.replicates_bm25
 
-    def lose(self, source: S) -> None:
+    def mark_lost(self, source: S) -> None:
         """Note that a connection to this server broke."""
         for server in (self._primary, *self._replicas):
             if server.source is source:
-                server.lose()
+                server.mark_lost()
 
     def choose(self) -> S | None:
         """Return a replica that has all that the primary has written by now; None for the
         primary. Raises DatabaseUnavailable when the primary does not answer."""
         now = self._primary.source.sample()
         if now.is_replica:
-            self._primary.lose()
+            self._primary.mark_lost()
             return None
         self._primary.note(now)
         following = [replica for replica in self._replicas if _follows(replica, now)]
@@ -242,7 +242,7 @@ class Replicas(Generic[S]):
             try:
                 found = one.source.sample()
             except PortalError:
-                one.lose()
+                one.mark_lost()
                 return False
             if not found.is_replica:
                 return False

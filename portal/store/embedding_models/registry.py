@@ -21,7 +21,7 @@ from portal.store.models import CollectionRow, EmbeddingModelRow
 
 Status = Literal["building", "ready", "active", "retired"]
 
-# Vectors that programs supply with a collection of their own are registered under this name; the
+# Vectors that programs supply with their own collection are registered under this name; the
 # portal's documents are never embedded for them.
 COLLECTION_PROVIDER = "collection"
 

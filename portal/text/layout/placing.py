@@ -34,8 +34,8 @@ class PlacedPage:
 
     def __init__(self, stored: str, shown: str) -> None:
         self._stored = stored
-        self._key, self._places = _squeeze(stored)
-        self._shown_key, self._shown_places = _squeeze(shown)
+        self._key, self._places = _letters_with_places(stored)
+        self._shown_key, self._shown_places = _letters_with_places(shown)
 
     def find(self, start: int, end: int) -> list[Range]:
         """Return the ranges of shown characters that have characters `start` to `end` of the stored
@@ -178,7 +178,7 @@ def _occurrences(text: str, words: str) -> Iterator[int]:
         place = text.find(words, place + 1)
 
 
-def _squeeze(text: str) -> tuple[str, list[int]]:
+def _letters_with_places(text: str) -> tuple[str, list[int]]:
     """Return what is compared, and the index in `text` of each of its characters."""
     parts: list[str] = []
     places: list[int] = []

@@ -148,7 +148,7 @@ def _han_suspects(run: str, offset: int) -> Iterator[Suspect]:
             yield Suspect(word, one_lexeme(word), *span, True, before, after)
 
 
-def not_seen(suspects: Sequence[Suspect], forms: Collection[str], texts: str) -> list[Suspect]:
+def without_seen(suspects: Sequence[Suspect], forms: Collection[str], texts: str) -> list[Suspect]:
     """Return the suspects that are neither in `texts` nor, as terms, among `forms`.
 
     The check is quick and lenient: in Chinese each character has to occur beside one of its

@@ -38,7 +38,7 @@ _FENCE_OR_TABLE = re.compile(r"^[ \t]*(?:```|~~~|\|)", re.MULTILINE)
 _LINE_START = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)[ \t]+)*")
 # Punctuation to Markdown, so that a cut changes no emphasis.
 _OPEN, _CLOSE = "\u2039", "\u203a"  # Single angle quotation marks.
-_FIRST_LEVEL = 3  # The page has h1 and h2 of its own.
+_FIRST_LEVEL = 3  # The page has its own h1 and h2.
 _LAST_LEVEL = 6
 
 _NO_FLAG = Markup("")

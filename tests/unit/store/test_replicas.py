@@ -121,7 +121,7 @@ def test_a_replica_that_dies_while_it_is_waited_for_is_lost_and_its_connections_
     replica.says = None
     assert world.replicas.choose() is None
     assert world.replicas.states() == [("unavailable", None)]
-    world.replicas.lose(replica)
+    world.replicas.mark_lost(replica)
     assert replica.forgot == 1
 
 
@@ -153,7 +153,7 @@ def test_a_server_is_lost_when_it_owes_an_answer_and_not_when_it_was_not_asked()
 
 
 def lost(world: World) -> World:
-    world.replicas.lose(world.primary)
+    world.replicas.mark_lost(world.primary)
     assert world.replicas.is_primary_lost
     return world
 
@@ -198,7 +198,7 @@ def test_replica_that_received_nothing_since_the_loss_replaces_the_primary() -> 
 def test_lost_replicas_and_promoted_ones_do_not_stand_in() -> None:
     dead, promoted = Server(position=100), Server(position=100)
     world = lost(World(dead, promoted))
-    world.replicas.lose(dead)
+    world.replicas.mark_lost(dead)
     assert promoted.says is not None
     world.of(promoted).note(replace(promoted.says, is_replica=False))
     assert world.replicas.stand_in() is None
@@ -227,7 +227,7 @@ def test_replica_states_report_the_lag_of_each_server() -> None:
     # Behind is one that a request has waited for in vain.
     assert world.replicas.states() == [("ok", 0), ("ok", 60)]
     ahead, behind = world.servers
-    world.replicas.lose(ahead)
+    world.replicas.mark_lost(ahead)
     assert world.replicas.choose() is None
     assert behind.asked > 1
     assert world.replicas.states() == [("unavailable", None), ("behind", 60)]

@@ -154,11 +154,11 @@ def is_suspect(services: Services, job_id: UUID) -> bool:
         return job.deaths + is_cut_off >= _DEATHS_OF_A_SUSPECT
 
 
-def others_wait(services: Services, job_id: UUID) -> bool:
+def has_others_waiting(services: Services, job_id: UUID) -> bool:
     """Return whether another user's document could be read while this job makes room."""
     with services.database.begin() as session:
         job = job_store.find_job(session, job_id)
-        return job is not None and queue.others_wait(session, job.document_id)
+        return job is not None and queue.has_others_waiting(session, job.document_id)
 
 
 def hand_back(

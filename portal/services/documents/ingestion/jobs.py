@@ -56,7 +56,7 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
         original = file_store.find_original_of_job(session, job.id)
         if original is not None:
             refuse_elsewhere(session, document, original.sha256)
-        job_store.begin_again(session, job)
+        job_store.requeue_finished(session, job)
         searchable = document.current_job_id is not None
         status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED
         document_store.set_status(session, document_id, status)

@@ -28,8 +28,8 @@ from portal.text.terms.spelling import (
     likeness,
     lookup_keys,
     max_edits,
-    not_seen,
     suspects_of,
+    without_seen,
 )
 
 # A longer query was pasted rather than typed, and works without its odd words.
@@ -70,9 +70,9 @@ def _doubtful(parsed_text: str, seen: Seen) -> list[Suspect]:
     suspects = suspects_of(parsed_text)
     if not suspects:
         return []
-    suspects = not_seen(suspects, query_terms(" ".join(seen.words)), "")
+    suspects = without_seen(suspects, query_terms(" ".join(seen.words)), "")
     # Texts may be long, and most queries are finished by now.
-    return not_seen(suspects, (), "\n".join(seen.texts).lower()) if suspects else []
+    return without_seen(suspects, (), "\n".join(seen.texts).lower()) if suspects else []
 
 
 def correct(

@@ -193,14 +193,14 @@ class SemanticSearch:
 _announced: dict[str, HybridStatus] = {}
 
 
-def announce(status: HybridStatus, *, is_told: bool = False) -> None:
+def announce(status: HybridStatus, *, is_intended: bool = False) -> None:
     """Log how a backend is searched, once and again whenever that changes. Warns where hybrid
     search is unavailable, unless PostgreSQL is configured not to rank keywords beside meaning."""
     if _announced.get(status.backend) == status:
         return
     _announced[status.backend] = status
     is_missed = status.is_requested and not status.is_enabled
-    is_missed &= not (is_told and status.reason == NO_KEYWORD_INDEX)
+    is_missed &= not (is_intended and status.reason == NO_KEYWORD_INDEX)
     (log.warning if is_missed else log.info)(
         "semantic_search_configured",
         backend=status.backend,

@@ -182,7 +182,7 @@ def _is_small(session: Session, job_id: UUID) -> bool:
     return bool(session.scalar(_IS_SMALL, sizes))
 
 
-def others_wait(session: Session, document_id: UUID) -> bool:
+def has_others_waiting(session: Session, document_id: UUID) -> bool:
     """Return whether a document of another user could be read now."""
     return bool(session.scalar(_OTHERS_WAIT, {"document_id": document_id}))
 

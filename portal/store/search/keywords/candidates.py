@@ -210,7 +210,7 @@ def _is_in(enabled: EnabledSet) -> tuple[str, dict[str, Any]]:
 
 # --- more: the best rows of the index, as far as they are in the selection ------------------------
 
-# The rows are read from the index in a derived table of their own, without any condition:
+# The rows are read from the index in their own derived table, without any condition:
 # pg_textsearch then knows how many are wanted and skips rows that cannot be among them. The first
 # row is returned even if it is not in the selection, to carry the number of matches.
 _IS_IN, _MATCHED = 3, 4

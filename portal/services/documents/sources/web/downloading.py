@@ -99,7 +99,7 @@ class Downloader:
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as stream:
             url = check_url(self._settings, address)
             headers = _conditions(known)
-            if max_bytes is None:  # Sitemaps and feeds have limits of their own.
+            if max_bytes is None:  # Sitemaps and feeds have their own limits.
                 self._count_page(url.host)
             limit = max_bytes or self._context.settings.max_upload_bytes
             yield self._get(url, headers, stream, limit)

@@ -74,7 +74,7 @@ def test_long_document_yields_to_other_users_only(
 
     # While no other user waits, a job is not interrupted, however long it takes.
     with portal.services.database.begin() as session:
-        assert not worker.queue_store.others_wait(session, long.id)
+        assert not worker.queue_store.has_others_waiting(session, long.id)
     short = store(portal, "eve's short one", eve)
     work(portal, long)
     made_room = job_of(portal, long)

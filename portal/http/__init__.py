@@ -1,1 +1,1 @@
-"""What pages and JSON share: the request's context, files, streams, messages."""
+"""Shared by pages and JSON: the request's context, files, streams, messages."""

@@ -22,7 +22,7 @@ _JSON_PREFIX = "/api/auth/"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request signs in with; empty where it does not say."""
+    """The credentials of a request; empty where it has none."""
 
     name: str
     password: str = field(repr=False)

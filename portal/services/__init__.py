@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a process works with; built by `portal.container`."""
+    """The dependencies of all use cases, built once a process by `portal.container`."""
 
     settings: Settings
     database: Database

@@ -39,7 +39,7 @@ class Suggestions:
 
 @dataclass(slots=True)
 class _Progress:
-    """What is left to try, and what was found so far."""
+    """The questions that are left to try, and those that are answered."""
 
     left: list[str]
     found: tuple[str, ...] = ()

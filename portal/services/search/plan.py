@@ -54,11 +54,11 @@ Attempt = tuple[VectorQuery | None, KeywordQuery | None, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """What a search does. `legs` are asked, `ranking` and `scale` put their offers into one order,
-    `loaded` and `statistics` are for confidence. `words_alone` lists the keyword backends to use
-    without meaning, best first; with `lacks_words` the server has none for hybrid search.
-    `degraded` lists codes of what is left out. Attempts without a leg, without phrases or with more
-    candidates are copies of the plan."""
+    """A search with all its parameters. `legs` are asked, `ranking` and `scale` put their offers
+    into one order, `loaded` and `statistics` are for confidence. `words_alone` lists the keyword
+    queries to use without meaning, best first; with `lacks_words` the server has none for hybrid
+    search. `degraded` lists codes of what is left out. Attempts without a leg, without phrases or
+    with more candidates are copies of the plan."""
 
     user: User
     request: SearchRequest

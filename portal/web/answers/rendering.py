@@ -1,4 +1,4 @@
-"""What templates of messages need: an answer's HTML, its sources and their state."""
+"""Values for the templates of messages: an answer's HTML, its sources and their state."""
 
 from __future__ import annotations
 

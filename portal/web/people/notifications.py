@@ -44,7 +44,7 @@ blueprint = PageBlueprint("notifications", __name__, url_prefix="/notifications"
 
 @dataclass(frozen=True, slots=True)
 class BellState:
-    """What the bell shows, and after how many seconds its page asks again. `known` is all of that
+    """The count on the bell, and after how many seconds its page asks again. `known` is all of that
     in a word; `is_due`: there is something to tell."""
 
     unread: int

@@ -1,1 +1,1 @@
-"""What administrators and monitoring read about the portal."""
+"""Reports for administrators and for monitoring."""

@@ -54,7 +54,7 @@ _TWO_FACTOR_METHODS = frozenset({"mfa"})
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is used of the discovery document."""
+    """The parts of the discovery document that are used."""
 
     authorization_endpoint: str
     token_endpoint: str
@@ -76,7 +76,7 @@ class PendingSignIn:
 
 @dataclass(frozen=True, slots=True)
 class OidcClaims:
-    """What a verified id token says."""
+    """The claims of a verified id token."""
 
     issuer: str
     subject: str
@@ -90,7 +90,7 @@ class OidcClaims:
 
 @dataclass(frozen=True, slots=True)
 class LogoutClaims:
-    """What a verified logout token says; `subject` or `session_id` is set."""
+    """The claims of a verified logout token; `subject` or `session_id` is set."""
 
     issuer: str
     subject: str | None

@@ -21,7 +21,7 @@ _REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp"]
 
 @dataclass(frozen=True, slots=True)
 class OutsideClaims:
-    """What a token that was verified says."""
+    """The claims of a verified token."""
 
     token_id: UUID
     issuer: str

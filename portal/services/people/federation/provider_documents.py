@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class UnusableDocument(ValueError):
-    """What is wrong with a document, in words that may be logged."""
+    """The reason why a document is unusable, in words that may be logged."""
 
 
 @dataclass(frozen=True, slots=True)

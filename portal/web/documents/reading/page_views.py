@@ -53,7 +53,7 @@ blueprint = PageBlueprint("page_views", __name__, url_prefix="/documents")
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What to mark on pages: ranges of the text, of one `kind` ("quote", "found", or "place" for
+    """Marks on pages: ranges of the text, of one `kind` ("quote", "found", or "place" for
     the place of a heading); `chosen` is where the link leads. `asked` are the values of an address
     that marks the same."""
 
@@ -69,8 +69,8 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class PagesView:
-    """What templates need to show a document as pages. `address` builds the address of the same
-    view with other values."""
+    """Values of the templates that show a document as pages. `address` builds the address of the
+    same view with other values."""
 
     shown: ShownDocument
     pages: tuple[ShownPage, ...]

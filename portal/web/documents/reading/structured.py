@@ -61,7 +61,7 @@ class ImagePiece:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """What to mark in a chunk, in order, and which of the marks a link leads to."""
+    """The marks of a chunk, in order, and which of the marks a link leads to."""
 
     spans: Sequence[Span]
     chosen: Span | None

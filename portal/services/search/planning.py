@@ -95,11 +95,9 @@ def make_plan(
         settings=settings,
         by_document=request.one_hit_per is Unit.DOCUMENT,
     )
-    scale = Scale()
-    if (statistics := embedded.statistics) is not None:
-        floor = services.calibration.text_floor(len(terms), legs.visible_chunks)
-        is_faded = keywords.is_bm25 and not request.as_shown
-        scale = Scale(statistics.v_lo, statistics.v_width, floor if is_faded else 0.0)
+    is_faded = keywords.is_bm25 and not request.as_shown
+    floor = services.calibration.text_floor(len(terms), legs.visible_chunks) if is_faded else 0.0
+    statistics = embedded.statistics
     return SearchPlan(
         user=user,
         request=request,
@@ -107,7 +105,7 @@ def make_plan(
         terms=terms,
         config=config,
         ranking=ranking,
-        scale=scale,
+        scale=Scale(statistics.v_lo, statistics.v_width, floor) if statistics else Scale(),
         legs=legs,
         limit=limit,
         correction=correction,

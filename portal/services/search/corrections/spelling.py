@@ -177,29 +177,35 @@ def _nearest(suspect: Suspect, words: Iterable[Word]) -> list[Word]:
 
 
 def _chosen(
-    searchable: SearchableWords,
-    candidates: dict[Suspect, list[Word]],
+    searchable: SearchableWords, candidates: Mapping[Suspect, list[Word]]
 ) -> dict[Suspect, Word]:
     """Choose for each word the nearest candidate in the user's chunks, then the most frequent."""
+    han = {one: words for one, words in candidates.items() if one.is_han and words}
+    others = {one: words for one, words in candidates.items() if one not in han}
+    return _chosen_in_context(searchable, han) | _chosen_by_distance(searchable, others)
 
-    def find(wanted: Mapping[_Tried, Evidence]) -> dict[_Tried, list[str]]:
-        return _find_matches(searchable, wanted)
 
+def _chosen_in_context(
+    searchable: SearchableWords, candidates: Mapping[Suspect, list[Word]]
+) -> dict[Suspect, Word]:
+    """Choose Chinese words by what stands beside them."""
     chosen: dict[Suspect, Word] = {}
-    undecided: dict[Suspect, list[Word]] = {}
     for suspect, words in candidates.items():
-        if suspect.is_han and words:
-            known = _visible(searchable, suspect, words)
-            if known and not _is_ambiguous(suspect, known):
-                tried = suspect, tuple(known)
-                evidence = {tried: _evidence_in_context(suspect, known)}
-                if found := _best(suspect, find(evidence)):
-                    chosen[suspect] = found[-1]
-        else:
-            undecided[suspect] = words
+        known = _visible(searchable, suspect, words)
+        if known and not _is_ambiguous(suspect, known):
+            evidence = {(suspect, tuple(known)): _evidence_in_context(suspect, known)}
+            if found := _best(suspect, _find_matches(searchable, evidence)):
+                chosen[suspect] = found[-1]
+    return chosen
+
+
+def _chosen_by_distance(
+    searchable: SearchableWords, candidates: Mapping[Suspect, list[Word]]
+) -> dict[Suspect, Word]:
     # The vocabulary includes words of documents that this user may not see. However many of them
     # are nearer, they must not hide a visible word: candidates are looked up until no better one
     # can come.
+    undecided = dict(candidates)
     best: dict[Suspect, _Choice] = {}
     while undecided:
         wanted: dict[_Tried, Evidence] = {
@@ -209,9 +215,9 @@ def _chosen(
             for suspect, words in undecided.items()
             for word in words[:_MAX_LOOKED_UP]
         }
-        found_strings = find(wanted)
+        matches = _find_matches(searchable, wanted)
         for suspect in list(undecided):
-            of_suspect = {tried: s for tried, s in found_strings.items() if tried[0] == suspect}
+            of_suspect = {tried: s for tried, s in matches.items() if tried[0] == suspect}
             options = [one for one in (best.get(suspect), _best(suspect, of_suspect)) if one]
             if options:
                 best[suspect] = min(options)
@@ -220,7 +226,7 @@ def _chosen(
                 del undecided[suspect]
             else:
                 undecided[suspect] = rest
-    return chosen | {suspect: choice[-1] for suspect, choice in best.items()}
+    return {suspect: choice[-1] for suspect, choice in best.items()}
 
 
 def _closeness(suspect: Suspect, word: Word) -> tuple[int, bool]:

@@ -60,23 +60,20 @@ def semantic_search(
     started = time.perf_counter()
     limit = limit if limit >= 1 else semantic.DEFAULT_LIMIT
     leg_limit = limit * semantic.CANDIDATES_PER_RESULT if is_hybrid else limit
-    found = engine.search(
-        services,
-        user,
-        SearchRequest(
-            query,
-            mode=SearchMode.HYBRID if is_hybrid else SearchMode.VECTOR,
-            top_n=2 * leg_limit,  # The threshold applies to the hits of both legs.
-            leg_limit=leg_limit,
-            fusion=Fusion.RRF,
-            rrf_k=RRF_K,
-            operators=False,
-            content_type=content_type,
-            scope=scope,
-            one_hit_per=Unit.CHUNK,
-            as_shown=True,
-        ),
+    request = SearchRequest(
+        query,
+        mode=SearchMode.HYBRID if is_hybrid else SearchMode.VECTOR,
+        top_n=2 * leg_limit,  # The threshold applies to the hits of both legs.
+        leg_limit=leg_limit,
+        fusion=Fusion.RRF,
+        rrf_k=RRF_K,
+        operators=False,
+        content_type=content_type,
+        scope=scope,
+        one_hit_per=Unit.CHUNK,
+        as_shown=True,
     )
+    found = engine.search(services, user, request)
     degraded = tuple(
         EmbedderUnavailable.code if code == MODEL_NOT_INDEXED else code for code in found.degraded
     )

@@ -26,6 +26,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, reference
 from markdown_it.token import Token
 
+from portal.ingest.readers import markdown_dialects
 from portal.ingest.readers.image_keys import OF_FILE, key_of
 
 Event = tuple[str, Any]
@@ -89,6 +90,7 @@ def records(source: str) -> Iterator[dict[str, Any]]:
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
     parser.block.ruler.at("reference", _reference)
     parser.block.ruler.before("paragraph", "end_of_list", _end_of_list, {"alt": ["paragraph"]})
+    markdown_dialects.extend(parser)
     environment: dict[str, object] = {}
     source = _EMBEDDED.sub(lambda one: one[1] + OF_FILE + key_of(one[2]), source)
     tokens = parser.parse(source, environment)
@@ -141,6 +143,8 @@ def _events(
         if token.type == "inline":
             parts = _inline(token.content, parser, environment)
             opening = tokens[position - 1]
+            if opening.type == "alert_title_open":  # "Note", of which the writer wrote "[!NOTE]".
+                continue
             is_heading = opening.type == "heading_open"
             yield ("heading", [int(opening.tag[1:]), parts]) if is_heading else ("paragraph", parts)
         elif token.type == "ordered_list_open":
@@ -150,9 +154,10 @@ def _events(
         elif token.type == "html_block" and _STRUCTURE.search(token.content):
             done = _table_end(tokens, position)
             shown = "".join(_as_html(part, parser, environment) for part in tokens[position:done])
-            yield "html", _html_events(shown)
+            yield "html", _html_events(markdown_dialects.without_markup(shown))
         elif token.type == "html_block":
-            yield "block", _without_tags(token.content).strip()
+            content = markdown_dialects.without_markup(token.content)
+            yield "block", _without_tags(content).strip()
         elif token.type == "tr_open":
             yield "row", tokens[position - 1].type == "thead_open"
         elif kind := _KINDS.get(token.type):

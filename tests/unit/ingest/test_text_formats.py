@@ -118,6 +118,46 @@ def test_markdown_forms(tmp_path: Path, source: str, text: str) -> None:
     assert read_markdown(tmp_path, source).text == text
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ('See [the page]({% page "a/b" %}).', "See the page."),
+        ('[薪水]({{ site.url }}/{{ page.lang }}/a.html){:target="_blank"}', "薪水"),
+        ("[docs](https://a.org/{{ page }}/x)", "docs"),
+        ("[ref]\n\n[ref]: {{ site.url }}/a", "ref"),
+        ('Ask {% slack_channel "travel" %} now', "Ask travel now"),
+        ('a {% image "_img/1.png" "the map" %} b', "a the map b"),
+        ('{% include "alert.html" level="info" %}\n{% alert %}\nCall\n{% endalert %}', "Call"),
+        ("Plan{% comment %}TODO link{% endcomment %} it", "Plan it"),
+        ("{{< hint info >}}\nwords\n{{< /hint >}}", "words"),
+        ("Dear {{ name }}, 100 {%}", "Dear {{ name }}, 100 {%}"),
+        ("`{% raw %}` and `[a]({% b %})`", "{% raw %} and [a]({% b %})"),
+        ("# Title {#top .big}\n\nthe set {#a} of", "Title\n\nthe set {#a} of"),
+        ("![map](a.png){width=300} is f(x){y}", "map is f(x){y}"),
+        ('<p>Channel {% slack_channel "dc" %}</p>', "Channel dc"),
+        (
+            '!!! warning "注意"\n    超过 4 天\n\n    - one\n\nafter',
+            "注意\n\n超过 4 天\n\n- one\n\nafter",
+        ),
+        ("- item\n\n    ??? note\n        hidden\n- next", "- item\n  hidden\n- next"),
+        (
+            '=== "中文"\n\n    本论文\n\n=== "英文"\n\n    This paper',
+            "中文\n\n本论文\n\n英文\n\nThis paper",
+        ),
+        ("!!! wow\nplain\n===\n\ncode", "!!! wow plain\n\ncode"),
+        (
+            "::: tip 温馨提示\n发票丢失\n:::\nafter\n:::note[Read]\n:::",
+            "温馨提示\n\n发票丢失\n\nafter\n\nRead",
+        ),
+        ("::: {.callout-note}\n## Head\n:::", "Head"),
+        ("```\n!!! note\n    {% a %}\n:::\n```", "!!! note\n    {% a %}\n:::"),
+        ("> [!NOTE]\n> words", "words"),
+    ],
+)
+def test_syntax_of_site_generators_is_left_out(tmp_path: Path, source: str, text: str) -> None:
+    assert read_markdown(tmp_path, source).text == text
+
+
 def test_front_matter_gives_the_title_when_there_is_no_heading(tmp_path: Path) -> None:
     assert read_markdown(tmp_path, "---\ntitle: 年度计划\n---\n正文").title == "年度计划"
     assert read_markdown(tmp_path, "no heading").title is None
@@ -131,6 +171,8 @@ def test_front_matter_gives_the_title_when_there_is_no_heading(tmp_path: Path) -
         "[" * 30_000 + "deep",
         "**deep " * 5_000,
         "deep\n" + "|a" * 2_000 + "\n" + "|-" * 2_000,
+        "".join("    " * depth + "!!! note\n" for depth in range(60)) + "    " * 60 + "deep",
+        "{% deep " * 10_000,
     ],
 )
 def test_hostile_markdown_loses_nothing_in_bounded_time(tmp_path: Path, source: str) -> None:

@@ -26,10 +26,11 @@ _MARKUP = re.compile(
 )
 # Tags whose arguments are files, conditions and names of variables. Other tags are written for a
 # site and show what they are given: {% slack_channel "travel" %}.
-_SILENT_TAGS = frozenset(
-    "assign block call capture case elif else elsif extends for from highlight if import include"
-    " layout link macro page post_url render set unless when".split()
-)
+_SILENT_TAGS = frozenset({
+    "assign", "block", "call", "capture", "case", "elif", "else", "elsif", "extends", "for", "from",
+    "highlight", "if", "import", "include", "layout", "link", "macro", "page", "post_url", "render",
+    "set", "unless", "when",
+})  # fmt: skip
 _ARGUMENT = re.compile(r"(?<![=\w])\"([^\"]*)\"")
 _FILE = re.compile(r"[/\\{]|\.\w{2,5}$")
 _TEMPLATE = re.compile(r"\{[{%]")

@@ -140,11 +140,10 @@ def _events(
     for position, token in enumerate(tokens):
         if position < done:
             continue
-        if token.type == "inline":
+        # The title of an alert is not its writer's: "[!NOTE]" gives "Note".
+        if token.type == "inline" and tokens[position - 1].type != "alert_title_open":
             parts = _inline(token.content, parser, environment)
             opening = tokens[position - 1]
-            if opening.type == "alert_title_open":  # "Note", of which the writer wrote "[!NOTE]".
-                continue
             is_heading = opening.type == "heading_open"
             yield ("heading", [int(opening.tag[1:]), parts]) if is_heading else ("paragraph", parts)
         elif token.type == "ordered_list_open":

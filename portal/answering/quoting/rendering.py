@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from portal.answering.quoting.choosing import Quotation
 from portal.answering.writing.prompt import without_markers_of_its_own
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
+_EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
 _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)]))")
 
 
@@ -22,10 +24,14 @@ def render(quotation: Quotation) -> str:
     if statements[0].group is not None:
         pieces = [text[one.start : one.end] for one in statements]
         if quotation.starts_at is not None:
-            end = text.find("\n", quotation.starts_at)
-            pieces.insert(0, text[quotation.starts_at : min(end, statements[0].start)].strip())
+            introduction = text[quotation.starts_at : statements[0].start]
+            pieces.insert(0, _EMPTY_LINE.split(introduction)[0])
         return title + "> " + "\n> ".join(as_markdown(one) for one in pieces)
-    return f"{title}> {as_markdown(text[quotation.start : quotation.end])}"
+    pieces = [text[one.start : one.end] for one in statements]
+    between = [text[one.end : two.start] for one, two in pairwise(statements)]
+    gaps = ["\n>\n> " if _EMPTY_LINE.search(one) else " " * bool(one) for one in between]
+    shown = "".join(gap + as_markdown(one) for gap, one in zip(["", *gaps], pieces, strict=True))
+    return f"{title}> {shown}"
 
 
 def render_marker(quotation: Quotation, number: int) -> str:

@@ -117,7 +117,9 @@ class _Reader:
             self._path[max(0, block.level - self._skipped - 1) :] = [line.text]
 
     def _context(self, *more: str) -> str:
-        parts = dict.fromkeys((*self._path, self._heading, *more))
+        """Return the lines that a statement is read under; those that wrap are one each."""
+        more = tuple(" ".join(one.split()) for one in (self._heading, *more))
+        parts = dict.fromkeys((*self._path, *more))
         return "\n".join(filter(None, parts))
 
     def _blocks(self) -> Iterator[tuple[str, list[_Line]]]:

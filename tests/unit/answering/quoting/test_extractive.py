@@ -13,6 +13,7 @@ from portal.answering.markers import MarkerStream
 from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.extractive import ExtractiveChatModel, _Quoter
 from portal.answering.quoting.relevance import Evidence, judge
+from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
 from portal.settings import ChatSettings
@@ -206,6 +207,27 @@ def test_list_answers_by_what_its_introduction_says():
     assert "Modbus RTU" in content
     assert "PROFINET" in content
     assert "serial ports" not in content
+
+
+def test_introduction_that_wraps_is_shown_whole():
+    text = (
+        "If you also clicked on a link in a phishing message, follow these steps to report\n"
+        "to the response team:\n\n- Write to the desk\n- Name the link\n- Wait for an answer"
+    )
+    question = "What are the steps to report a phishing message?"
+    content, _ = content_of(ask(question, [source(1, text)]), [])
+    assert "steps to report to the response team:\n> \\- Write to the desk\n" in content
+    contexts = {one.context for one in statements(source(1, text))}
+    assert all(one.endswith("steps to report to the response team:") for one in contexts)
+
+
+def test_paragraphs_that_are_quoted_together_stay_apart():
+    text = "The permit of the lab is 47-A.\n\nThe permit of the yard beyond the gate is\n12-C."
+    blocks = render(Quotation(source(1, text), tuple(statements(source(1, text)))), 1)
+    assert (
+        blocks
+        == "> The permit of the lab is 47-A.\n>\n> The permit of the yard beyond the gate is 12-C. [1]"
+    )
 
 
 def test_line_at_the_margin_below_a_list_is_no_part_of_its_last_item():

@@ -23,18 +23,28 @@ _FRONT_BEGIN = re.compile(r"---[ \t]*\n")
 _FRONT_END = re.compile(r"^(?:---|\.\.\.)(?P<rest>.*)(?:\n|\Z)", re.MULTILINE)
 _FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)([^\s'\"].*?)\1[ \t]*$", re.MULTILINE)
 
+# Keys that tell a site generator what to do with a page, and what is below them.
+_OF_GENERATOR = re.compile(
+    r"^(?:title|layout|template|permalink|slug|redirect_(?:from|to)|aliases|locales|lang|prev|next"
+    r"|(?:nav|menu|sidebar|toc|hide)(?:_\w+)?|weight|icon|image|cover|head|css|js|mathjax|katex"
+    r"|comments|editLink|c?spell|outputs|cascade|(?:grand_)?parent|has_children)"
+    r"[ \t]*:.*(?:\n(?:[ \t]+|-[ \t]).*)*\n?",
+    re.MULTILINE | re.IGNORECASE,
+)
+
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return readable text: tables and lists by line, links with their address. Front matter and
-    code are kept as written. The title is the front matter's, else the first heading. Raises
-    EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge."""
+    """Return readable text: tables and lists by line, links with their address. Code is kept as
+    written, and so is front matter that is not for a site generator. The title is the front
+    matter's, which is a heading too, else the first heading. Raises EmptyFile, UndecodableText,
+    ExtractionTimedOut and ExtractionTooLarge."""
     read = read_text(file)
     source = read.text
     front_matter, body = _parted(source)
     readable = ReadableText()
-    if front_matter:
-        readable.add_block(front_matter)
-    for record in _records(body, file):
+    for number, record in enumerate(_records(body, file)):
+        if not number:
+            _add_front_matter(readable, front_matter, record)
         if "is_nested" in record:
             readable.add_block(body.strip("\n"))
         else:
@@ -68,6 +78,17 @@ def _parted(source: str) -> tuple[str, str]:
     if begin is None or end is None or end["rest"].strip(" \t"):
         return "", source
     return source[begin.end() : end.start()].strip(), source[end.end() :]
+
+
+def _add_front_matter(readable: ReadableText, front_matter: str, record: Mapping[str, Any]) -> None:
+    """Add the title, which pages show above a text that does not begin with it, and what else is
+    written for readers."""
+    headings = (value for kind, value in record.get("events", ()) if kind == "heading")
+    _, parts = next(headings, (1, []))
+    title = _front_title(front_matter)
+    if title and title.casefold() != _inline_text(parts).strip().casefold():
+        readable.add_heading(1, title)
+    readable.add_block(_OF_GENERATOR.sub("", front_matter).strip())
 
 
 def _front_title(front_matter: str) -> str | None:

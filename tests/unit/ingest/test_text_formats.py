@@ -96,7 +96,7 @@ def test_markdown_headings_have_levels_and_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ('---\ntitle: "Plan"\n---\n\nBody', 'title: "Plan"\n\nBody'),
+        ('---\ntitle: "Plan"\n---\n\nBody', "Plan\n\nBody"),
         (
             "- one\n  - two\n    more\n- three\n\n  para",
             "- one\n  - two\n    more\n- three\n  para",
@@ -161,6 +161,21 @@ def test_syntax_of_site_generators_is_left_out(tmp_path: Path, source: str, text
 def test_front_matter_gives_the_title_when_there_is_no_heading(tmp_path: Path) -> None:
     assert read_markdown(tmp_path, "---\ntitle: 年度计划\n---\n正文").title == "年度计划"
     assert read_markdown(tmp_path, "no heading").title is None
+
+
+def test_title_of_front_matter_is_a_heading_and_keys_of_a_generator_are_left_out(
+    tmp_path: Path,
+) -> None:
+    front = "---\ntitle: Leave\nowner: Anna\nredirect_from:\n  - /leave/\nnext_review: 2027\n---\n"
+    read = read_markdown(tmp_path, front + "Ask first.\n\n## Sick leave\n\nCall.")
+    assert read.text == (
+        "Leave\n\nowner: Anna\nnext_review: 2027\n\nAsk first.\n\nSick leave\n\nCall."
+    )
+    assert [(one.level, one.title) for one in read.headings] == [(1, "Leave"), (2, "Sick leave")]
+    # A page that begins with its title has it once.
+    assert (
+        read_markdown(tmp_path, "---\ntitle: leave\n---\n# Leave\n\nCall.").text == "Leave\n\nCall."
+    )
 
 
 @pytest.mark.parametrize(

@@ -222,11 +222,10 @@ def test_introduction_that_wraps_is_shown_whole():
 
 
 def test_paragraphs_that_are_quoted_together_stay_apart():
-    text = "The permit of the lab is 47-A.\n\nThe permit of the yard beyond the gate is\n12-C."
-    blocks = render(Quotation(source(1, text), tuple(statements(source(1, text)))), 1)
-    assert (
-        blocks
-        == "> The permit of the lab is 47-A.\n>\n> The permit of the yard beyond the gate is 12-C. [1]"
+    text = "The permit of the lab is 47-A.\n\nThat of the yard is 12-C. Both end in May."
+    shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))), 1)
+    assert shown == (
+        "> The permit of the lab is 47-A.\n>\n> That of the yard is 12-C. Both end in May. [1]"
     )
 
 

@@ -60,6 +60,8 @@ _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the sou
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
+# The address of a link beside its text, whose words say nothing that the text does not.
+_ADDRESS = re.compile(r" ?\(https?://[^\s()]*\)")
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 Shares = NDArray[np.float32]
@@ -239,8 +241,9 @@ class _ReadSource:
         self.source = source
         self.is_foreign = is_foreign
         self.statements = statements(source)
-        self.texts = [spelled_out(one, source.text) for one in self.statements]
-        self.contexts = [context_of(source, one) for one in self.statements]
+        said = [spelled_out(one, source.text) for one in self.statements]
+        self.texts = [_ADDRESS.sub("", one) for one in said]
+        self.contexts = [_ADDRESS.sub("", context_of(source, one)) for one in self.statements]
         # What the model said by place, and for the other places.
         self.read: dict[int, float] = {}
         self.otherwise: float | None = None
@@ -256,7 +259,7 @@ class _ReadSource:
         title = shares_of_words(words, [source.title], means) * _IN_TITLE
         self.own = _means(own, weights)
         self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
-        self.holding = self._holding(question, wanted)
+        self.holding = self._holding(question, wanted, said)
         # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
         days = find_weekdays(question) if wanted is not Wanted.ANYTHING else frozenset()
         self.open = [
@@ -278,9 +281,9 @@ class _ReadSource:
         said = fold(f"{self.contexts[place]} {self.texts[place]}").text
         return has_another_event(fold(question).text, said, is_when=wanted is Wanted.TIME)
 
-    def _holding(self, question: str, wanted: Wanted) -> list[float]:
+    def _holding(self, question: str, wanted: Wanted, texts: Sequence[str]) -> list[float]:
         """Return for each statement 1 if it has the wanted kind of answer, about the event in
-        question, and less if not."""
+        question, and less if not. Addresses of links are part of the `texts`."""
         asked = fold(question).text if wanted in _OF_EVENTS else ""
         lacking = _WITHOUT_SIGNS if wanted in WITH_SIGNS else 0.0
 
@@ -294,7 +297,7 @@ class _ReadSource:
 
         return [
             1.0 if holds(*said) else lacking
-            for said in zip(self.statements, self.texts, self.contexts, strict=True)
+            for said in zip(self.statements, texts, self.contexts, strict=True)
         ]
 
     def reading_priority(self, place: int) -> float:

@@ -221,6 +221,15 @@ def test_introduction_that_wraps_is_shown_whole():
     assert all(one.endswith("steps to report to the response team:") for one in contexts)
 
 
+def test_words_of_addresses_are_not_those_of_a_statement():
+    text = (
+        "The room is shared (https://example.org/help/how-to-set-up-a-projector).\n\n"
+        "See the helper's page (https://example.org/projector)."
+    )
+    (judged,) = judge("How do I set up the projector?", "en", [source(1, text)])
+    assert [one.evidence.own for one in judged.candidates] == [0.0, 0.0]
+
+
 def test_paragraphs_that_are_quoted_together_stay_apart():
     text = "The permit of the lab is 47-A.\n\nThat of the yard is 12-C. Both end in May."
     shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))), 1)

@@ -179,4 +179,6 @@ def _heading(judged: Judged, place: int) -> str:
 def _join(candidates: Sequence[Candidate], place: int) -> bool:
     """Return whether only quoted text separates a statement from the one before."""
     before, statement = candidates[place - 1].statement, candidates[place].statement
-    return before.group == statement.group and before.context == statement.context
+    # Items of a list differ in those that they are nested in.
+    is_item = statement.group is not None
+    return before.group == statement.group and (is_item or before.context == statement.context)

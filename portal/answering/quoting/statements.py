@@ -37,6 +37,7 @@ _HAN = re.compile(f"[{HAN}]")
 _KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}
 # A list item longer than this is quoted by its sentences.
 _MAX_ITEM_CHARACTERS = 300
+_MAX_ABOVE = 2  # Items above a nested one that it is read under.
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ class _Reader:
 
     def _items(self, lines: list[_Line]) -> Iterator[Statement]:
         introduction = self._introduction
-        context = self._context(introduction.text if introduction else "")
+        introduced = introduction.text if introduction else ""
         start = introduction.start if introduction else None
         items: list[tuple[int, int]] = []
         for line in lines:
@@ -230,7 +231,14 @@ class _Reader:
                 items[-1] = items[-1][0], line.end
             else:
                 items.append((line.start, line.end))
+        above: list[tuple[int, str]] = []  # Items that this one is nested in, with their indents.
         for first, last in items:
+            indent = first - self._source.text.rfind("\n", 0, first) - 1
+            while above and above[-1][0] >= indent:
+                above.pop()
+            context = self._context(introduced, *(text for _, text in above[-_MAX_ABOVE:]))
+            text = LIST_ITEM.sub("", self._source.text[first:last], count=1)
+            above.append((indent, text if len(text) <= _MAX_LABEL_CHARACTERS else ""))
             spans = [(first, last)]
             if last - first > _MAX_ITEM_CHARACTERS:
                 spans = _spans(self._source.text, first, last)

@@ -221,6 +221,16 @@ def test_introduction_that_wraps_is_shown_whole():
     assert all(one.endswith("steps to report to the response team:") for one in contexts)
 
 
+def test_nested_item_is_read_and_quoted_below_the_item_that_it_is_in():
+    text = (
+        "植物\n\n1. 吊兰\n   - 养护难度：极低\n2. 虎尾兰\n   - 养护难度：中等\n     - 夏天每周浇水"
+    )
+    found = {text[one.start : one.end]: one.context for one in statements(source(1, text))}
+    assert found["- 养护难度：极低"] == "植物\n吊兰"
+    assert found["- 夏天每周浇水"] == "植物\n虎尾兰\n养护难度：中等"
+    assert found["2. 虎尾兰"] == "植物"
+
+
 def test_words_of_addresses_are_not_those_of_a_statement():
     text = (
         "The room is shared (https://example.org/help/how-to-set-up-a-projector).\n\n"

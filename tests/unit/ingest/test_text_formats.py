@@ -109,6 +109,7 @@ def test_markdown_headings_have_levels_and_places(tmp_path: Path) -> None:
         ("<!-- note -->\n\n<div>shown</div>\n\n<script>run()</script>", "shown"),
         ("[ref][1]\n\n[1]: https://example.com/x", "ref (https://example.com/x)"),
         ("[local](other.md)", "local"),
+        ("写信到<mailto:desk@example.org>邮箱", "写信到desk@example.org邮箱"),
         ("    indented code", "indented code"),
         ("snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"),
         ("<!-- only this -->", "<!-- only this -->"),

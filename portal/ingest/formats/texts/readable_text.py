@@ -294,4 +294,4 @@ def with_address(link_text: str, address: str) -> str:
     shown = shown and len(address) <= _MAX_ADDRESS_LENGTH
     if shown and address.removeprefix("mailto:") not in link_text:
         return f"{link_text} ({address})"
-    return link_text
+    return link_text.removeprefix("mailto:")

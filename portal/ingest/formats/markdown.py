@@ -84,9 +84,10 @@ def _add_front_matter(readable: ReadableText, front_matter: str, record: Mapping
     """Add the title, which pages show above a text that does not begin with it, and what else is
     written for readers."""
     headings = (value for kind, value in record.get("events", ()) if kind == "heading")
-    _, parts = next(headings, (1, []))
+    level, parts = next(headings, (0, []))
+    shown = _inline_text(parts).casefold() if level == 1 else ""
     title = _front_title(front_matter)
-    if title and title.casefold() != _inline_text(parts).strip().casefold():
+    if title and title.casefold() not in shown:
         readable.add_heading(1, title)
     readable.add_block(_OF_GENERATOR.sub("", front_matter).strip())
 

@@ -165,10 +165,10 @@ class Invitation:
     """A link that lets one user create an account; `secret` is known only on creation."""
 
     id: UUID
+    created_at: datetime
     expires_at: datetime
     invited_by: str
     secret: str | None = None
-    used_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

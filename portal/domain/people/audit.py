@@ -22,6 +22,7 @@ class AuditEvent(StrEnum):
     TOKEN_REVOKED = "token_revoked"  # noqa: S105
     INVITATION_CREATED = "invitation_created"
     INVITATION_USED = "invitation_used"
+    INVITATION_WITHDRAWN = "invitation_withdrawn"
     USER_CREATED = "user_created"
     USER_DISABLED = "user_disabled"
     USER_ENABLED = "user_enabled"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from portal.domain.people import Invitation, User, require_admin
 from portal.errors import PasswordSignInOff, existing
@@ -40,8 +41,8 @@ def invite(services: Services, user: User) -> Invitation:
 
 def _to_invitation(row: InvitationRow, invited_by: str, secret: str | None = None) -> Invitation:
     return Invitation(
-        id=row.id, expires_at=row.expires_at, invited_by=invited_by, secret=secret,
-        used_at=row.used_at
+        id=row.id, created_at=row.created_at, expires_at=row.expires_at, invited_by=invited_by,
+        secret=secret
     )  # fmt: skip
 
 
@@ -51,6 +52,20 @@ def list_invitations(services: Services, user: User) -> tuple[Invitation, ...]:
     with services.database.begin() as session:
         rows = account_store.list_open_invitations(session)
         return tuple(_to_invitation(row, name) for row, name in rows)
+
+
+def withdraw(services: Services, user: User, invitation_id: UUID) -> None:
+    """Delete an open invitation, whose link then opens nothing. Administrators only. Raises
+    NotFound, also where it was used meanwhile."""
+    require_admin(user)
+    with services.database.begin() as session:
+        existing(account_store.delete_open_invitation(session, invitation_id))
+        audit.record(
+            session,
+            AuditEvent.INVITATION_WITHDRAWN,
+            actor=user,
+            subject=Subject(SubjectKind.INVITATION, invitation_id),
+        )
 
 
 def find_invitation(services: Services, secret: str) -> Invitation:

@@ -16,6 +16,7 @@ from portal.text.characters.look_alikes import skeleton
 
 VISIT_GAP = timedelta(minutes=30)
 """After this long without a request the next one begins another visit."""
+_OPEN = (InvitationRow.used_at.is_(None), InvitationRow.expires_at > func.now())
 
 
 def add_user(session: Session, *, name: str, password_hash: str | None, is_admin: bool) -> UserRow:
@@ -151,8 +152,7 @@ def find_open_invitation(session: Session, *, secret_sha256: bytes) -> Invitatio
     return session.scalar(
         select(InvitationRow).where(
             InvitationRow.secret_sha256 == secret_sha256,
-            InvitationRow.used_at.is_(None),
-            InvitationRow.expires_at > func.now(),
+            *_OPEN,
         )
     )
 
@@ -163,10 +163,18 @@ def use_invitation(session: Session, *, secret_sha256: bytes) -> UUID | None:
         update(InvitationRow)
         .where(
             InvitationRow.secret_sha256 == secret_sha256,
-            InvitationRow.used_at.is_(None),
-            InvitationRow.expires_at > func.now(),
+            *_OPEN,
         )
         .values(used_at=func.now())
+        .returning(InvitationRow.id)
+    )
+
+
+def delete_open_invitation(session: Session, invitation_id: UUID) -> UUID | None:
+    """Delete an invitation and give its id; None where it was used or has expired."""
+    return session.scalar(
+        delete(InvitationRow)
+        .where(InvitationRow.id == invitation_id, *_OPEN)
         .returning(InvitationRow.id)
     )
 
@@ -182,7 +190,7 @@ def list_open_invitations(session: Session) -> list[tuple[InvitationRow, str]]:
     rows = session.execute(
         select(InvitationRow, UserRow.name)
         .join(UserRow, UserRow.id == InvitationRow.created_by)
-        .where(InvitationRow.used_at.is_(None), InvitationRow.expires_at > func.now())
+        .where(*_OPEN)
         .order_by(InvitationRow.created_at.desc(), InvitationRow.id)
     )
     return [(row, name) for row, name in rows]

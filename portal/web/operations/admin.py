@@ -32,6 +32,12 @@ def invite() -> Answer:
     return _page(invitation=invitation, invitation_link=link)
 
 
+@blueprint.post("/invitations/<uuid:invitation_id>/withdraw")
+def withdraw_invitation(invitation_id: UUID) -> Answer:
+    invitations.withdraw(*context.caller(), invitation_id)
+    return see_other(url_for("admin.show"), gettext("Invitation withdrawn."))
+
+
 @blueprint.post("/users/<uuid:user_id>/disabled")
 @require_recent_sign_in
 def set_disabled(user_id: UUID) -> Answer:

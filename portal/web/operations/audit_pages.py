@@ -28,6 +28,7 @@ EVENT_WORDS = {
     AuditEvent.TOKEN_REVOKED: N_("Token revoked"),
     AuditEvent.INVITATION_CREATED: N_("Invitation created"),
     AuditEvent.INVITATION_USED: N_("Invitation used"),
+    AuditEvent.INVITATION_WITHDRAWN: N_("Invitation withdrawn"),
     AuditEvent.USER_CREATED: N_("User created"),
     AuditEvent.USER_DISABLED: N_("User disabled"),
     AuditEvent.USER_ENABLED: N_("User enabled"),

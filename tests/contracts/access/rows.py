@@ -323,6 +323,7 @@ ROWS: dict[str, Row] = {
     "admin_overview.show": Row(ADMINS, 200, ADMIN),
     "admin_overview.show_components": Row(ADMINS, 200, ADMIN),
     "admin.invite": Row(ADMINS, 200, ADMIN),
+    "admin.withdraw_invitation": Row(ADMINS, 303, ADMIN),
     "admin.set_disabled": Row(ADMINS, 303, ADMIN, form(disabled="true")),
     "admin.remove_second_factors": Row(ADMINS, 303, ADMIN),
     "second_factors_admin_api.remove_all": Row(ADMINS, 204, ADMIN),

@@ -24,7 +24,7 @@ from portal.domain.people import Scope, TokenKind, User
 from portal.services.answers import conversations
 from portal.services.documents import bulk, folders, library, notifications
 from portal.services.documents.folders import members as folder_members
-from portal.services.people import accounts, groups, sessions, tokens
+from portal.services.people import accounts, groups, invitations, sessions, tokens
 from portal.services.search import saved
 from portal.store.people import second_factors
 from tests.conftest import Portal
@@ -34,7 +34,7 @@ from tests.factories.answers import ask
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
     *("token_id", "user_id", "session_id", "passkey_id", "notification_id", "search_id"),
-    *("folder_id", "change_id", "member_id", "group_id"),
+    *("folder_id", "change_id", "member_id", "group_id", "invitation_id"),
 }
 # Parts in which responses about a foreign and a missing object may differ.
 _VARIABLE = re.compile(
@@ -178,6 +178,8 @@ class World:
         if "search_id" in names:
             name = f"Quinces {next(self.numbers)}"
             made["search_id"] = saved.save(self.portal.services, self.ada, name, {"q": "quince"}).id
+        if "invitation_id" in names:
+            made["invitation_id"] = invitations.invite(self.portal.services, self.portal.admin).id
         if "user_id" in names:
             made["user_id"] = self.portal.user(f"person {next(self.numbers)}").id
             self.passkey(made["user_id"])

@@ -128,6 +128,7 @@ def test_changes_of_accounts_tokens_and_invitations_are_recorded(portal: Portal)
     services, admin = portal.services, portal.admin
     secret = invitations.invite(services, admin).secret or ""
     bob = invitations.accept_invitation(services, secret, name="bob", password=PASSWORD)
+    invitations.withdraw(services, admin, invitations.invite(services, admin).id)
     accounts.change_password(services, bob, current=PASSWORD, new="another long password")
     made, _ = sessions.create_personal_token(services, bob, name="backup script", ttl_s=60)
     sessions.revoke_personal_token(services, bob, made.id)
@@ -139,6 +140,8 @@ def test_changes_of_accounts_tokens_and_invitations_are_recorded(portal: Portal)
         ("invitation_created", "admin", None),
         ("invitation_used", "bob", None),
         ("user_created", None, "bob"),
+        ("invitation_created", "admin", None),
+        ("invitation_withdrawn", "admin", None),
         ("password_changed", "bob", "bob"),
         ("token_created", "bob", "backup script"),
         ("token_revoked", "bob", "backup script"),

@@ -1,0 +1,31 @@
+"""Administrators see the invitations that are still open, and withdraw them."""
+
+from __future__ import annotations
+
+import re
+
+from flask.testing import FlaskClient
+
+from portal.services.people import invitations
+from tests.conftest import PASSWORD, Portal
+from tests.factories.browser import Browser
+
+
+def test_withdrawn_invitation_leaves_the_list_and_opens_nothing(
+    client: FlaskClient, portal: Portal
+) -> None:
+    withdrawn, kept, used = (invitations.invite(portal.services, portal.admin) for _ in range(3))
+    invitations.accept_invitation(portal.services, used.secret or "", name="zoe", password=PASSWORD)
+    browser = Browser(client.application)
+    browser.sign_in("admin", PASSWORD)
+    listed = r"/admin/invitations/([\w-]+)/withdraw"
+    page = browser.get("/admin").text
+    assert set(re.findall(listed, page)) == {str(withdrawn.id), str(kept.id)}
+    assert kept.secret and kept.secret not in page
+    address = f"/admin/invitations/{withdrawn.id}/withdraw"
+    assert browser.post(address, {}).status_code == 303
+    assert re.findall(listed, browser.get("/admin").text) == [str(kept.id)]
+    assert client.get(f"/invite/{withdrawn.secret}").status_code == 404
+    assert client.get(f"/invite/{kept.secret}").status_code == 200
+    assert browser.post(address, {}).status_code == 404
+    assert browser.post(f"/admin/invitations/{used.id}/withdraw", {}).status_code == 404

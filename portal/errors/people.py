@@ -133,6 +133,10 @@ class PasswordSignInOff(Forbidden):
     message = N_("Passwords are not used here. Sign in with the sign-in service instead.")
 
 
+class InvalidLink(NotFound):
+    message = N_("This link is invalid or has expired. Ask an administrator for a new one.")
+
+
 class NoSuchAccount(NotFound):
     message = N_(
         "There is no active account “%(name)s”. Check the name, or ask an administrator to create "

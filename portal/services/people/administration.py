@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import PasswordReset, User, require_admin
-from portal.errors import N_, Conflict, NotFound, existing
+from portal.errors import N_, Conflict, InvalidLink, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.accounts import (
@@ -95,21 +95,22 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
 
 
 def find_password_reset(services: Services, secret: str) -> str:
-    """Return the name of the account that a link is for. Raises NotFound when it was used, has
+    """Return the name of the account that a link is for. Raises InvalidLink when it was used, has
     expired or never was."""
     with services.database.begin() as session:
         return _open_reset(session, secret).name
 
 
 def finish_password_reset(services: Services, secret: str, *, password: str) -> None:
-    """Set the password that a link allows, and end all sessions. Raises NotFound, WeakPassword."""
+    """Set the password that a link allows, and end all sessions. Raises InvalidLink,
+    WeakPassword."""
     name = find_password_reset(services, secret)
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
         row = _open_reset(session, secret)
         # Of two who use the link at once, one finds it used.
         if not reset_store.use(session, secret_sha256=digest(secret)):
-            raise NotFound
+            raise InvalidLink
         _set_password(session, row, password_hash)
         audit.record_own(session, AuditEvent.PASSWORD_CHANGED, row, by="reset_link")
 
@@ -117,7 +118,7 @@ def finish_password_reset(services: Services, secret: str, *, password: str) -> 
 def _open_reset(session: Session, secret: str) -> UserRow:
     row = reset_store.find_user(session, secret_sha256=digest(secret))
     if row is None or row.disabled_at is not None:
-        raise NotFound
+        raise InvalidLink
     return row
 
 

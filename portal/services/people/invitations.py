@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import Invitation, User, require_admin
-from portal.errors import PasswordSignInOff, existing
+from portal.errors import InvalidLink, PasswordSignInOff, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import check_name, hash_new_password
@@ -69,24 +69,27 @@ def withdraw(services: Services, user: User, invitation_id: UUID) -> None:
 
 
 def find_invitation(services: Services, secret: str) -> Invitation:
-    """Return an open invitation by its secret. Raises NotFound when it was used, has expired or
+    """Return an open invitation by its secret. Raises InvalidLink when it was used, has expired or
     never existed; PasswordSignInOff where its account could not sign in."""
     if services.settings.oidc.only:
         raise PasswordSignInOff
     with services.database.begin() as session:
-        row = existing(account_store.find_open_invitation(session, secret_sha256=digest(secret)))
+        row = account_store.find_open_invitation(session, secret_sha256=digest(secret))
+        if row is None:
+            raise InvalidLink
         inviter = account_store.get_user(session, row.created_by)
         return _to_invitation(row, inviter.name if inviter else "")
 
 
 def accept_invitation(services: Services, secret: str, *, name: str, password: str) -> User:
-    """Make the one account that an invitation allows. Raises NotFound, NameTaken, WeakPassword."""
+    """Make the one account that an invitation allows. Raises InvalidLink, NameTaken,
+    WeakPassword."""
     name = check_name(name)
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
-        invitation_id = existing(
-            account_store.use_invitation(session, secret_sha256=digest(secret))
-        )
+        invitation_id = account_store.use_invitation(session, secret_sha256=digest(secret))
+        if invitation_id is None:
+            raise InvalidLink
         row = account_store.add_user(
             session, name=name, password_hash=password_hash, is_admin=False
         )

@@ -133,7 +133,7 @@ def show_password_reset(token: str) -> Answer:
 
 
 @blueprint.post("/reset/<token>")
-@limits.limited("sign_in")
+@limits.failed_sign_ins
 def reset_password(token: str) -> Answer:
     password = request.form.get("password", "")
     try:

@@ -178,11 +178,10 @@ class World:
         if "search_id" in names:
             name = f"Quinces {next(self.numbers)}"
             made["search_id"] = saved.save(self.portal.services, self.ada, name, {"q": "quince"}).id
-        if "invitation_id" in names:
-            made["invitation_id"] = invitations.invite(self.portal.services, self.portal.admin).id
-        if "user_id" in names:
+        if names & {"user_id", "invitation_id"}:
             made["user_id"] = self.portal.user(f"person {next(self.numbers)}").id
             self.passkey(made["user_id"])
+            made["invitation_id"] = invitations.invite(self.portal.services, self.portal.admin).id
         return made | (self.group(names) if "group_id" in names else {})
 
     def call(self, rule: Rule, row: Row, values: dict[str, Any], headers: dict[str, str]) -> Any:

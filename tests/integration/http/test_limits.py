@@ -17,7 +17,7 @@ from portal.http import cookies
 from portal.http.marks import marks_of
 from portal.limits import callers
 from portal.services import Services
-from portal.services.people import accounts
+from portal.services.people import accounts, administration
 from portal.settings import RateLimitSettings
 from tests.conftest import PASSWORD, Portal
 
@@ -60,6 +60,23 @@ def sign_in(client: FlaskClient, name: str, password: str, address: str = "127.0
 
 def guesses(client: FlaskClient, count: int, *, name: str = "admin", address: str = "127.0.0.1"):
     return [sign_in(client, name, f"guess {n}", address).status_code for n in range(count)]
+
+
+def test_every_route_has_a_limit_that_can_be_set(open_portal) -> None:
+    _, client = open_portal()
+    names = {marks_of(view).rate_limit for view in client.application.view_functions.values()}
+    assert {f"{name}_burst" for name in names} <= RateLimitSettings.model_fields.keys()
+
+
+def test_link_sets_a_password_once_and_wrong_ones_are_limited(open_portal) -> None:
+    portal, client = open_portal()
+    client.application.config["WTF_CSRF_METHODS"] = set()
+    ada = portal.user("ada")
+    link = administration.begin_password_reset(portal.services, portal.admin, ada.id).secret
+    form = {"password": "seven blue herons", "password_again": "seven blue herons"}
+    assert client.post(f"/reset/{link}", data=form).status_code == 303
+    statuses = [client.post(f"/reset/{link}", data=form).status_code for _ in range(11)]
+    assert statuses == [404] * 10 + [429]
 
 
 # --- bursts ---------------------------------------------------------------------------------------

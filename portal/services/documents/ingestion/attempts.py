@@ -28,7 +28,6 @@ from portal.domain.documents.notifications import NotificationKind
 from portal.errors import KilledWorker, PortalError, StorageFull, Unavailable
 from portal.ingest.formats import FORMATS
 from portal.services import Services
-from portal.services.documents.ingestion.adopting import title_with
 from portal.store.documents import notifications
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
@@ -64,7 +63,6 @@ class Attempt:
     file_id: UUID | None
     revision_id: UUID | None
     title: str
-    """The document's title once this text is searchable."""
     file_name: str
     media_type: MediaType
     encoding: str | None
@@ -105,7 +103,7 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
             collection_id=document.collection_id,
             file_id=job.file_id,
             revision_id=job.revision_id,
-            title=title_with(document, file_name),
+            title=document.title,
             file_name=file_name,
             media_type=media_type,
             encoding=job.config.get("encoding"),

@@ -177,10 +177,11 @@ def _is_being_typed(query: SearchQuery) -> bool:
 
 
 def _shows_weaker(query: SearchQuery) -> bool:
-    """Return whether the weaker matches of this query are unfolded, as the address says."""
-    address = urlsplit(request.headers.get("HX-Current-URL", request.url))
-    before = parse_qs(address.query)
-    return "weaker" in before and before.get("q", [""])[0].strip() == query.text
+    """Return whether the weaker matches of this query are unfolded, as the address says, or that
+    of the page before."""
+    before = parse_qs(urlsplit(request.headers.get("HX-Current-URL", "")).query)
+    is_same = before.get("q", [""])[0].strip() == query.text
+    return "weaker" in request.args or ("weaker" in before and is_same)
 
 
 def _title(query: SearchQuery) -> str:

@@ -305,6 +305,24 @@ def test_results_are_grouped_and_weaker_ones_folded(client: FlaskClient, portal:
     assert "weaker=1" in more.headers["HX-Push-Url"]
 
 
+def test_showing_more_after_a_weak_match_unfolds_the_weak_ones(
+    client: FlaskClient, portal: Portal
+) -> None:
+    portal.add(OFFICE, name="handbook.md")
+    for month in ("March", "April", "May"):
+        portal.add(f"Roses are pruned in {month}.", name=f"{month}.md")
+    query = "/search?q=When+does+the+office+close%3F"
+    page = client.get(f"{query}&n=2", headers=headers(portal)).text
+    more = re.search(r'data-testid="show-more"\s+href="([^"]+)"', page)
+    assert more is not None
+    fragment = {"HX-Request": "true", "HX-Target": "search-results"}
+    for sent in ({}, fragment | {"HX-Current-URL": f"http://localhost{query}&n=2"}):
+        answer = client.get(unescape(more[1]), headers=headers(portal) | sent)
+        assert answer.text.partition('data-testid="weaker"')[2].startswith(" open")
+    # After a strong one there may be more of those.
+    assert "weaker=1" not in client.get(f"{query}&n=1", headers=headers(portal)).text
+
+
 def test_preview_is_of_the_first_result_that_is_not_folded(
     client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,16 @@ export function watchList() {
     const isSame = (id) => wordsOf(page, id) === wordsOf(document, id);
     if (isInUse() || SHOWN.every(isSame)) detail.shouldSwap = false;
   });
+  // The folders to upload into come with the tree: the chosen one stays chosen.
+  document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+    const { target, fragment } = detail;
+    if (target.id !== "upload-into") return;
+    detail.shouldSwap = false;
+    const chosen = target.value;
+    target.replaceChildren(...fragment.children);
+    target.value = chosen;
+    if (target.selectedIndex < 0) target.value = "";
+  });
 }
 
 // Refresh the list and the tree of folders.

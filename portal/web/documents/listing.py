@@ -226,7 +226,8 @@ def index() -> Answer:
             is_opened=True,
         )
     if wants_fragment("folder-tree"):
-        return render_template("fragments/folders/_tree.html", **page_values(query))
+        values = page_values(query)
+        return fragments(("fragments/folders/_tree.html", values), *_upload_places(values))
     if not wants_fragment("document-results") and not wants_fragment("load-more"):
         return render_template("pages/documents/documents.html", **page_values(query))
     # After an upload, which may have made folders.
@@ -239,6 +240,7 @@ def index() -> Answer:
                 ("fragments/documents/_results.html", values),
                 ("fragments/documents/_progress.html", beside),
                 *([("fragments/folders/_tree.html", beside)] if is_refresh else []),
+                *(_upload_places(values) if is_refresh else []),
             )
         )
         # An automatic refresh must not change the address.
@@ -327,6 +329,13 @@ def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, 
     }
     for document in documents:
         yield "fragments/documents/_row.html", {"document": document, **values}
+
+
+def _upload_places(values: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the folders to upload into, where the page has a form for that."""
+    opened = values["opened"]
+    if opened is None or opened.folder.can_add:
+        yield "fragments/uploads/_into.html", {**values, "out_of_band": True}
 
 
 def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:

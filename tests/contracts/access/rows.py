@@ -151,6 +151,7 @@ ROWS: dict[str, Row] = {
     "revisions.restore": Row(SEEING, 303, WRITE),
     "revisions.show": Row(SEEING, 200),
     "revisions.original_file": Row(SEEING, 200),
+    "reading.preview_move": Row(SEEING, 200),
     "reading.edit": Row(SEEING, 303, WRITE, form(title="Another", visibility="private")),
     "trash.show": Row(PEOPLE, 200),
     "trash.confirm_purge": Row(SEEING, 200, is_trashed=True),

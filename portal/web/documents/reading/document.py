@@ -101,7 +101,7 @@ def edit(document_id: UUID) -> Answer:
         if folder_id != before:
             target = BulkTarget((document_id,))
             sight = folder_members.preview_move(services, user, target, folder_id)
-            if sight.matters:
+            if sight.matters and request.form.get("seen") != str(folder_id or ""):
                 return ask_to_move(document_id, folder_id, sight)
             folders.move_document(services, user, document_id, folder_id)
     except InvalidInput as error:
@@ -109,6 +109,17 @@ def edit(document_id: UUID) -> Answer:
         values = page_values(detail) | {"edit_error": error_message(error)}
         return render_template("pages/documents/document.html", **values), error.status
     return see_other(url_for("reading.show", document_id=document_id), gettext("Saved."))
+
+
+@blueprint.get("/<uuid:document_id>/move")
+def preview_move(document_id: UUID) -> Answer:
+    """Say who gains and loses access to a document by a move to the chosen folder."""
+    services, user = context.caller()
+    library.get_summary(services, user, document_id)
+    folder_id = identifier(request.args.get("folder_id"))
+    target = BulkTarget((document_id,))
+    sight = folder_members.preview_move(services, user, target, folder_id)
+    return render_template("fragments/reading/_move_sight.html", sight=sight, chosen=folder_id)
 
 
 @blueprint.post("/<uuid:document_id>/reindex")

@@ -286,6 +286,16 @@ def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> No
     assert f'name="next" value="/documents/{team.document}"' in asked.text
     kept = team.call(team.ann, "GET", f"/api/knowledge/documents/{team.document}").json
     assert kept["folder_id"] == team.folder
+    # The form tells it as soon as the folder is chosen; then the move is not asked about again.
+    preview = f"/documents/{team.document}/move?folder_id="
+    told = team.call(team.ann, "GET", preview)
+    assert 'data-testid="sight-change"' in told.text
+    assert 'name="seen" value=""' in told.text
+    assert "sight-change" not in team.call(team.ann, "GET", preview + team.folder).text
+    outside = team.call(team.ann, "POST", edit, data=form | {"seen": ""})
+    assert outside.status_code == 303
+    back = form | {"folder_id": team.folder, "seen": team.folder}
+    assert team.call(team.ann, "POST", edit, data=back).status_code == 303
     # A folder without members of its own shows what is moved into it to others.
     inner = {"name": "Inner", "parent_id": team.folder}
     inner_id = team.call(team.ann, "POST", "/api/folders", json=inner).json["id"]

@@ -247,8 +247,9 @@ def test_page_of_an_unsupported_type_is_refused(tied: Tied, site: Website, kind:
 @pytest.mark.parametrize("kind", ["pages", "sitemap", "feed"])
 @pytest.mark.parametrize("address", ["http://169.254.169.254/", "https://example.org/", "a", ""])
 def test_address_that_is_not_allowed_is_refused(tied: Tied, kind: str, address: str) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as refused:
         tied.tie(address, kind=kind)
+    assert address in refused.value.params["reason"]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,9 @@ def check_source(settings: SourceSettings, text: str) -> httpx.URL:
     try:
         return check_url(settings, text)
     except PageUnavailable as error:
-        raise InvalidInput(reason=error.params["reason"]) from error
+        # A list has many, of which one is refused.
+        reason = N_("%(address)s: %(reason)s", address=text.strip(), reason=error.params["reason"])
+        raise InvalidInput(reason=reason) from error
 
 
 def allowed_hosts(settings: Settings) -> str:

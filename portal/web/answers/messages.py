@@ -98,7 +98,7 @@ def branch(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
     begun = conversations.branch(*context.caller(), message.id)
     address = url_for("chat.show", conversation_id=begun.id)
-    return see_other(address, gettext("This is a copy. The other conversation stays as it is."))
+    return see_other(address, gettext("Copied to a new conversation. The original is unchanged."))
 
 
 @blueprint.get("/<uuid:message_id>/replay")

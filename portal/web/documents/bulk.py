@@ -36,7 +36,7 @@ _QUESTIONS = {
     BulkAction.MOVE: N_("Move to a folder"),
     BulkAction.ADD_TAG: N_("Add or remove a tag"),
     BulkAction.DOMAIN: N_("Change the domain"),
-    BulkAction.VISIBILITY: N_("Change who may see them"),
+    BulkAction.VISIBILITY: N_("Change visibility"),
     BulkAction.DELETE: N_("Delete these documents?"),
 }
 # Actions with a field to type in, and the question that has it.

@@ -94,7 +94,7 @@ def _searches(
     return Plot(
         name,
         title,
-        gettext("%(count)s searches since the start.", count=count),
+        gettext("%(count)s searches since the server started.", count=count),
         label_words,
         gettext("Searches"),
         [Bar(_up_to(bucket, factor), bucket.count, _number(bucket.count)) for bucket in buckets],
@@ -113,7 +113,7 @@ def _answers(days: Sequence[Day]) -> Plot:
         "answers",
         gettext("Answers"),
         gettext(
-            "%(count)s answers in %(days)s days, %(unanswered)s of them without an answer in the "
+            "%(count)s answers in the last %(days)s days, %(unanswered)s without an answer in the "
             "documents.",
             count=_number(answered),
             days=len(days),

@@ -39,9 +39,9 @@ from portal.web.i18n import sentence_gap
 from portal.web.layout import Answer, render_form, see_other, wants_fragment
 
 ROLE_WORDS = {
-    FolderRole.READER: N_("Reader: may see"),
-    FolderRole.CONTRIBUTOR: N_("Contributor: may also add"),
-    FolderRole.KEEPER: N_("Keeper: may also change, delete and manage members"),
+    FolderRole.READER: N_("Reader: can view"),
+    FolderRole.CONTRIBUTOR: N_("Contributor: can also add documents"),
+    FolderRole.KEEPER: N_("Keeper: can also edit, delete and manage members"),
 }
 
 blueprint = PageBlueprint("folders", __name__, url_prefix="/folders")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from portal.domain.documents import ExtractedText
 from portal.ingest.formats.plain_text import read_text
-from portal.ingest.formats.texts.markdown_text import write_events
+from portal.ingest.formats.texts.markdown_text import inline_text, write_events
 from portal.ingest.formats.texts.readable_text import ReadableText
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_text_records
@@ -85,7 +85,7 @@ def _add_front_matter(readable: ReadableText, front_matter: str, record: Mapping
     written for readers."""
     headings = (value for kind, value in record.get("events", ()) if kind == "heading")
     level, parts = next(headings, (0, []))
-    shown = _inline_text(parts).casefold() if level == 1 else ""
+    shown = inline_text(parts).casefold() if level == 1 else ""
     title = _front_title(front_matter)
     if title and title.casefold() not in shown:
         readable.add_heading(1, title)

@@ -20,7 +20,7 @@ def write_events(readable: ReadableText, events: Iterable[tuple[str, Any]]) -> N
 
 
 def _add_paragraph(readable: ReadableText, parts: Sequence[tuple[str, Any]]) -> None:
-    text = _inline_text(parts)
+    text = inline_text(parts)
     if readable.in_row:
         readable.add_cell(text)
     elif text.startswith("[^") and not readable.in_list:
@@ -34,7 +34,7 @@ def _add_paragraph(readable: ReadableText, parts: Sequence[tuple[str, Any]]) -> 
 
 
 _ACTIONS: Mapping[str, Callable[[ReadableText, Any], None]] = {
-    "heading": lambda readable, value: readable.add_heading(value[0], _inline_text(value[1])),
+    "heading": lambda readable, value: readable.add_heading(value[0], inline_text(value[1])),
     "paragraph": _add_paragraph,
     "list": lambda readable, first: readable.open_list(first),
     "/list": lambda readable, _: readable.close_list(),
@@ -49,7 +49,7 @@ _ACTIONS: Mapping[str, Callable[[ReadableText, Any], None]] = {
 }
 
 
-def _inline_text(parts: Iterable[tuple[str, Any]]) -> str:
+def inline_text(parts: Iterable[tuple[str, Any]]) -> str:
     texts: list[str] = []
     links: list[tuple[str, int]] = []
     for kind, value in parts:

@@ -11,6 +11,8 @@ from portal.answering.writing.prompt import without_markers_of_its_own
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
+# The sign that begins a list item, in Markdown as in most texts.
+_ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s+(?=\S)")
 _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)]))")
 
 
@@ -22,11 +24,11 @@ def render(quotation: Quotation) -> str:
         return (title and f"{title}>\n") + _render_table(quotation)
     text = quotation.source.text
     if statements[0].group is not None:
-        pieces = [text[one.start : one.end] for one in statements]
+        above = title
         if quotation.starts_at is not None:
             introduction = text[quotation.starts_at : statements[0].start]
-            pieces.insert(0, _EMPTY_LINE.split(introduction)[0])
-        return title + "> " + "\n> ".join(as_markdown(one) for one in pieces)
+            above += f"> {as_markdown(_EMPTY_LINE.split(introduction)[0])}\n"
+        return above + _render_list([text[one.start : one.end] for one in statements], above)
     pieces = [text[one.start : one.end] for one in statements]
     between = [text[one.end : two.start] for one, two in pairwise(statements)]
     gaps = ["\n>\n> " if _EMPTY_LINE.search(one) else " " * bool(one) for one in between]
@@ -37,6 +39,16 @@ def render(quotation: Quotation) -> str:
 def render_marker(quotation: Quotation, number: int) -> str:
     """Return the marker that ends a block quotation; below a table, in its own paragraph."""
     return f"\n>\n> [{number}]" if quotation.statements[0].cells else f" [{number}]"
+
+
+def _render_list(items: Sequence[str], above: str) -> str:
+    """Return the items as a list if each begins with its sign, else a line each."""
+    signs = [sign for item in items if (sign := _ITEM.match(item))]
+    if len(signs) < len(items):
+        return "\n".join(f"> {as_markdown(item)}" for item in items)
+    lines = [f"> {sign[1]} {as_markdown(sign.string[sign.end() :])}" for sign in signs]
+    # Markdown would take the first line for one of the paragraph above.
+    return (">\n" if above else "") + "\n".join(lines)
 
 
 def _render_table(quotation: Quotation) -> str:

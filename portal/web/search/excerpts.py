@@ -1,13 +1,16 @@
-"""Excerpts as pages show them: paragraphs, and rows of tables as tables."""
+"""Excerpts as pages show them: paragraphs, lists, and rows of tables as tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from portal.domain.search import Span
 from portal.text.layout.tables import split_cells
+
+_BULLET = re.compile(r"\s*[-*+•]\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +23,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptBlock:
-    """A paragraph, or the rows of a table: then `paragraph` is None. `header` and `caption` are
-    known where the excerpt begins within the table."""
+    """A paragraph, the items of a list without their bullets, or the rows of a table. `header` and
+    `caption` are known where the excerpt begins within the table."""
 
     paragraph: Piece | None = None
+    items: tuple[Piece, ...] = ()
     rows: tuple[tuple[Piece, ...], ...] = ()
     header: tuple[str, ...] = ()
     caption: str = ""
@@ -52,11 +56,26 @@ def excerpt_blocks(
             is_continued = is_under_header and _texts(excerpt, lines[0]) != header
             above = (header, caption) if is_continued else ((), "")
             rows = tuple(tuple(_piece(excerpt, highlights, *cell) for cell in row) for row in lines)
-            blocks.append(ExcerptBlock(None, rows, *above))
+            blocks.append(ExcerptBlock(None, (), rows, *above))
         else:
-            whole = ((line[0][0], line[-1][1]) for line in lines)
-            blocks += (ExcerptBlock(_piece(excerpt, highlights, *ends)) for ends in whole)
+            whole = [(line[0][0], line[-1][1]) for line in lines]
+            blocks += _paragraphs_and_lists(excerpt, highlights, whole)
     return blocks
+
+
+def _paragraphs_and_lists(
+    text: str, highlights: Sequence[Span], lines: Iterable[tuple[int, int]]
+) -> Iterator[ExcerptBlock]:
+    signed = ((_BULLET.match(text, *ends), ends) for ends in lines)
+    for is_list, grouped in groupby(signed, key=lambda each: each[0] is not None):
+        pieces = (
+            _piece(text, highlights, sign.end() if sign else start, end)
+            for sign, (start, end) in grouped
+        )
+        if is_list:
+            yield ExcerptBlock(items=tuple(pieces))
+        else:
+            yield from map(ExcerptBlock, pieces)
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[int, int], ...]]:

@@ -46,3 +46,14 @@ def test_a_lonely_line_with_bars_is_prose_and_keeps_its_words(text: str) -> None
 def test_a_lonely_row_of_a_quotation_is_a_row() -> None:
     (row,) = excerpt_blocks("over 5 | 30 | 5 days", is_quote=True)
     assert _rows(row) == [["over 5", "30", "5 days"]]
+
+
+def test_lines_with_bullets_are_a_list_without_them() -> None:
+    before, items, after = _blocks(
+        "Allowances:\n- Meal: 30\n• Travel: 200\n\nPaid monthly - late.", "200", "late"
+    )
+    assert before.paragraph is not None
+    assert [one.text for one in items.items] == ["Meal: 30", "Travel: 200"]
+    assert items.items[1].spans == (Span(8, 11),)
+    assert after.paragraph is not None
+    assert after.paragraph.text == "Paid monthly - late."

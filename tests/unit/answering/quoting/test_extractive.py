@@ -260,6 +260,15 @@ def test_line_that_only_introduces_is_no_statement():
     assert found == ["We meet in room Kade."]
 
 
+def test_items_are_a_list_and_what_follows_their_sign_is_no_markup():
+    text = "Steps:\n\n1. Open the lid\n2. - Press *both* buttons\n3. Close the lid"
+    content, _ = content_of(ask("Which steps are there?", [source(1, text)]), [])
+    assert (
+        "> Steps:\n>\n> 1. Open the lid\n> 2. \\- Press \\*both\\* buttons\n> 3. Close the lid [1]"
+        in content
+    )
+
+
 def test_item_is_quoted_below_what_gives_it_its_meaning():
     text = (
         "Not reimbursed\n\n- Laundry and the minibar\n- Fees for changed tickets\n- Parking fines"
@@ -268,7 +277,7 @@ def test_item_is_quoted_below_what_gives_it_its_meaning():
     content, _ = content_of(
         ask("Is the minibar reimbursed?", [source(1, text, heading_starts=starts)]), []
     )
-    assert "> **Not reimbursed**\n> \\- Laundry and the minibar" in content
+    assert "> **Not reimbursed**\n>\n> - Laundry and the minibar [1]" in content
     assert "Fines" not in content
     sentence = source(1, "Travel\n\nTrains are booked by the office.", heading_starts=starts)
     content, _ = content_of(ask("Who books trains?", [sentence]), [])

@@ -16,6 +16,8 @@ import snowballstemmer
 
 # PostgreSQL's parser reads 12e45f as the number 12e45 and the word f.
 _LOOKS_LIKE_FLOAT = re.compile("[0-9]+e[0-9]")
+# Letters without accents, marks or other forms, which most terms of Chinese consist of.
+_COMMON_HAN = re.compile("[\u4e00-\u9fff]+")
 _of_thread = threading.local()
 # Languages with stemmers, for Latin letters; `simple` does no stemming. The order must not change,
 # since chunks are marked with a language's index.
@@ -55,13 +57,17 @@ def stemmed(word: str) -> str:
     return stem.replace("'", "") or word.replace("'", "")
 
 
-@lru_cache(maxsize=131072)
 def one_lexeme(term: str) -> str:
     """Encode a term so that PostgreSQL's parser takes it for one word in any locale.
 
     ASCII letters and digits and plain letters are left as they are. Marks, symbols and characters
     beyond the basic plane, on which parsers differ, are written in hexadecimal.
     """
+    return term if _COMMON_HAN.fullmatch(term) else _encoded(term)
+
+
+@lru_cache(maxsize=131072)
+def _encoded(term: str) -> str:
     plain = term if term.isascii() else _spelt_out(term)
     plain = plain.replace("'", "")
     if not all(c <= "\uffff" and (c.isalpha() or c in "0123456789") for c in plain):

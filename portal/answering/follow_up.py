@@ -11,7 +11,9 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-from portal.answering.quoting.questions import asks, telling_words
+from portal.answering.quoting.questions import asks
+from portal.answering.replies import understand
+from portal.answering.substitution import Likeness, substitute
 from portal.answering.writing.prompt import within_budget
 from portal.domain.answering import ChatModel, ChatRequest, TextDelta, Turn
 from portal.errors import ChatUnavailable
@@ -36,7 +38,7 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _PROPER = re.compile(
-    r"(?<=[a-z,;:)’'] )[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*|[“\"《「『][^”\"》」』]+[”\"》」』]"
+    r"(?<=[a-z,;:)’'] )(?!I\b)[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*|[“\"《「『][^”\"》」』]+[”\"》」』]"
 )
 _ASKING = frozenset(
     index_terms(
@@ -55,14 +57,14 @@ _CORRECTS = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON_WORDS = re.compile(
-    r"^\s*(?:and|but|or|so|what about|how about|那么?|那|还有|以及|另外|如果是?|换成)\s*(?:\b(?:for|in|with|on|of)\b)?\s*"
+    r"^\s*(?:and|but|or|so|what about|how about|那么?|那|还有|以及|另外|如果是?|换成)\s*"
     r"|(?:的话)?呢\s*[?？]?\s*$",
     re.IGNORECASE,
 )
 # A question with fewer content words cannot be searched for.
 _MIN_WORDS = 2
 _MAX_CARRIED = 6
-_TURNS_BACK = 3
+_TURNS_BACK = 6
 _MAX_QUERY_LENGTH = 400
 # Added to the timeout for the first word of the answer; together they stay under three seconds when
 # the endpoint hangs.
@@ -75,21 +77,35 @@ _REWRITE = (
 )
 
 
-def search_query(turns: Sequence[Turn], question: str) -> str:
+def search_query(turns: Sequence[Turn], question: str, likeness: Likeness | None = None) -> str:
     """Return the search query by rule; the question itself where it stands alone. `turns` are those
     before it."""
-    asked = [turn.content for turn in turns if turn.role == "user"][-_TURNS_BACK:]
+    asked = [turn.content for turn in turns if turn.role == "user" and _is_question(turn.content)]
+    before = ""
+    for one in asked[-_TURNS_BACK:]:
+        before = _rewrite(before, one, likeness)[1]
+    return _rewrite(before, question, likeness)[0]
+
+
+def _rewrite(before: str, question: str, likeness: Likeness | None) -> tuple[str, str]:
+    """Return the search query for a question asked after another, and what a next one may refer
+    to."""
     is_correction = _CORRECTS.match(question) is not None
     question = _CORRECTS.sub("", question).strip() or question
-    if not asked or not (is_correction or _leans(question)):
-        return question
-    before = search_query([Turn("user", one) for one in asked[:-1]], asked[-1])
-    if asks(question) or _POINTS_BACK.search(question):
+    if not before or not (is_correction or _leans(question)):
+        return question, question
+    subject = _new_subject(question)
+    if asks(subject) or _POINTS_BACK.search(question):
         carried = [] if is_correction and not _leans(question) else _subject(before, question)
-        return " ".join((*carried, question))
+        query = " ".join((*carried, question))
+        return query, query
     # "And for managers?" asks the previous question again, about another subject.
-    subject = _GOES_ON_WORDS.sub("", question).strip(" ?？。.!！")
-    return f"{subject} {_without_replaced(before, subject, is_correction=is_correction)}"
+    query = substitute(before, subject, likeness)
+    return (query, query) if query else (f"{subject} {before}".strip(), before)
+
+
+def _new_subject(question: str) -> str:
+    return _GOES_ON_WORDS.sub("", question).strip(" ?？。.!！")
 
 
 def rewritten(
@@ -133,6 +149,12 @@ def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
     return lines[-1].strip("\"'“”「」 ") if lines else ""
 
 
+def _is_question(message: str) -> bool:
+    """Tell whether a message was searched for, unlike thanks or "summarise it"."""
+    understood = understand(message)
+    return understood is None or understood.may_ask
+
+
 def _leans(question: str) -> bool:
     """Return whether a question needs the previous one to be understood."""
     words = _telling(question)
@@ -145,10 +167,11 @@ def _leans(question: str) -> bool:
     return False
 
 
-def may_stand_alone(question: str) -> bool:
-    """Return whether a question is taken for a follow-up only because it has few words."""
-    leans = (_CORRECTS.match(question), _GOES_ON.match(question), _POINTS_BACK.search(question))
-    return asks(question) and not any(leans)
+def asked_alone(question: str) -> str:
+    """Return what a follow-up asks if it is read without the question before; empty if it cannot
+    be."""
+    question = _CORRECTS.sub("", question).strip()
+    return "" if _POINTS_BACK.search(question) else _new_subject(question)
 
 
 def _subject(before: str, question: str) -> list[str]:
@@ -159,24 +182,6 @@ def _subject(before: str, question: str) -> list[str]:
     words = names if names and points_back else _surface(before)
     fresh = [word for word in words if known.isdisjoint(_telling(word))]
     return list(dict.fromkeys(fresh))[:_MAX_CARRIED]
-
-
-def _without_replaced(before: str, subject: str, *, is_correction: bool) -> str:
-    """Return the previous question without the words that a new subject replaces."""
-    # These are the plans of "the Team plan" and "the Enterprise plan", or the only content word
-    # when it is corrected.
-    words = telling_words(before)
-    fresh = {word.term for word in telling_words(subject)}
-    dropped = [
-        word
-        for place, word in enumerate(words)
-        if word.term in fresh
-        or (place + 1 < len(words) and words[place + 1].term in fresh)
-        or (is_correction and len(words) == 1)
-    ]
-    for word in reversed(dropped):
-        before = f"{before[: word.start]} {before[word.end :]}"
-    return " ".join(before.split())
 
 
 def _telling(text: str) -> list[str]:

@@ -64,7 +64,9 @@ def choose(question: str, judged: Judged) -> list[Quotation]:
     ]
     likely = [place for place in group if candidates[place].chance >= chance * _NEARLY]
     if statement.cells:
-        likely = _named_rows(question, judged, best, likely)
+        named = _named_rows(question, judged, best, likely)
+        # Most of a table answers what asks for none of its rows; the others belong to it.
+        likely = group if named == likely and len(likely) > len(group) / 2 else named
         return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS], chance)
     is_numbered = judged.source.text[statement.start].isdigit()
     if asks_for_list(question, is_numbered=is_numbered) or len(likely) > len(group) / 2:

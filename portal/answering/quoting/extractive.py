@@ -10,10 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from portal.answering.follow_up import may_stand_alone
+from portal.answering.follow_up import asked_alone
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
-from portal.answering.quoting.questions import Word, beside_first, standalone_parts, telling_words
+from portal.answering.quoting.questions import (
+    Word,
+    asks,
+    beside_first,
+    standalone_parts,
+    telling_words,
+)
 from portal.answering.quoting.relevance import (
     MIN_CHANCE,
     MIN_ON_TOPIC,
@@ -83,10 +89,13 @@ class ExtractiveChatModel:
         parts = self._parts(request.question, request)
         # "How much for hotels?" may ask of what the question before was about, or not.
         asked = request.turns[-1].content
-        words = telling_words(asked) if asked != request.question and may_stand_alone(asked) else ()
+        alone = asked_alone(asked) if asked != request.question else ""
+        words = telling_words(alone)
         if words and not _has_words(parts, words):
-            alone = self._parts(asked, request)
-            parts = alone if _has_words(alone, words) else parts
+            others = self._parts(alone, request)
+            # A few words that nothing has are no follow-up.
+            is_new = alone == asked and not asks(asked)
+            parts = others if is_new or _has_words(others, words) else parts
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
             outcome = Outcome.ON_TOPIC if about else Outcome.NOTHING

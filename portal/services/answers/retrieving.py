@@ -22,6 +22,7 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
+from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from portal.services.answers import replying
 from portal.services.answers.replying import Reply
@@ -245,11 +246,23 @@ def _standalone(services: Services, asked: Asked) -> str:
     if not turns:
         return question
     query = (
-        follow_up.search_query(turns, question)
+        _by_rule(services, turns, question)
         if only_quotes
         else follow_up.rewritten(services.chat, turns, question)
     )
     return query[:MAX_QUERY_CHARACTERS].strip() or asked.question
+
+
+def _by_rule(services: Services, turns: Sequence[Turn], question: str) -> str:
+    def likeness(name: str, texts: Sequence[str]) -> list[float]:
+        vectors = services.embedder.embed_chunks([name, *texts])
+        nearness: list[float] = (vectors[1:] @ vectors[0]).tolist()
+        return nearness
+
+    try:
+        return follow_up.search_query(turns, question, likeness)
+    except EmbedderUnavailable:
+        return follow_up.search_query(turns, question)
 
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:

@@ -37,17 +37,47 @@ def test_what_the_question_points_back_to_is_carried_over(before, question, carr
 @pytest.mark.parametrize(
     ("before", "question", "query"),
     [
-        ("法国有多少人口？", "德国呢？", "德国 法国有多少人口？"),
+        ("法国有多少人口？", "德国呢？", "德国有多少人口？"),
+        ("工龄五年有几天年假？", "十年呢", "工龄十年有几天年假？"),
+        ("A区的仓库在哪里？", "那B区呢？", "B区的仓库在哪里？"),
+        ("谁负责支付回调", "文档呢", "谁负责文档"),
         ("What does the Team plan cost?", "And the Enterprise plan?",
-         "the Enterprise plan What does the cost?"),
+         "What does the Enterprise plan cost?"),
+        ("How much is a hotel in London?", "and in Paris?", "How much is a hotel in Paris?"),
+        ("When is the office open on Mondays?", "what about the warehouse?",
+         "When is the warehouse open on Mondays?"),
+        ("Is alcohol reimbursed?", "And coffee?", "Is coffee reimbursed?"),
+        ("What was the revenue in Q1?", "And Q2?", "What was the revenue in Q2?"),
+        ("What does the red light mean?", "and amber?", "What does amber mean?"),
         ("How long is the probation period?", "No, I meant the notice period.",
-         "the notice period How long is the ?"),
-        ("年假有几天？", "不是，我是问病假", "病假 有几天？"),
+         "How long is the notice period?"),
+        ("年假有几天？", "不是，我是问病假", "病假有几天？"),
         ("年假有几天？", "不对，我是问年假怎么申请", "年假怎么申请"),
     ],
 )  # fmt: skip
 def test_new_subject_is_asked_what_was_asked_of_the_one_before(before, question, query):
     assert search_query(turns(before), question) == query
+
+
+def test_where_nothing_tells_what_is_replaced_the_new_subject_is_added():
+    before = "How much can I spend on a hotel in London?"
+    assert search_query(turns(before), "And meals?") == f"meals {before}"
+    assert search_query(turns(before), "And elsewhere?") == f"elsewhere {before}"
+
+
+def test_nearness_in_meaning_decides_between_several():
+    def likeness(name, texts):
+        assert (name, texts) == ("meals", ["hotel", "London"])
+        return [0.86, 0.83]
+
+    before = "How much can I spend on a hotel in London?"
+    query = search_query(turns(before), "And for meals?", likeness)
+    assert query == "How much can I spend on meals in London?"
+
+
+def test_each_new_subject_replaces_the_one_before():
+    asked = turns("上海住酒店能报多少钱？", "成都呢", "谢谢")
+    assert search_query(asked, "那杭州呢？") == "杭州住酒店能报多少钱？"
 
 
 @pytest.mark.parametrize(

@@ -293,6 +293,24 @@ def test_question_that_names_a_row_gets_no_other():
     assert "Leipzig" not in content
 
 
+@pytest.mark.parametrize(
+    ("odds", "is_whole"), [((4.0, 4.0, -4.0), True), ((4.0, -4.0, -4.0), False)]
+)
+def test_most_of_a_table_is_quoted_as_all_of_it(odds, is_whole):
+    text = "City | Hotel a night\nBerlin | 140\nLeipzig | 90\nAll other | 70"
+
+    class Reader:
+        def read_answers(self, question, statements, *_):
+            return np.array(odds)
+
+    request = ChatRequest(
+        "", (Turn("user", "?"),), "What does a hotel cost?", "en", [source(1, text)]
+    )
+    content, _ = content_of(ExtractiveChatModel(Reader()).stream(request), request.sources)
+    assert "| Berlin | 140 |" in content
+    assert ("| All other | 70 |" in content) is is_whole
+
+
 def test_place_that_matches_is_shown_where_nothing_answers():
     text = "The canteen is on the ground floor. The bicycle shed is locked with a code."
     one = source(1, text, confidence=0.6)
@@ -358,7 +376,8 @@ def test_short_question_on_a_new_subject_is_not_answered_with_the_one_before():
 
     assert hotels in quoted("How much for hotels?")
     assert leave in quoted("Which employees?")
-    assert leave in quoted("What about hotels?")
+    assert hotels in quoted("What about hotels?")
+    assert leave in quoted("Who decides about it in hotels?")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,186 @@
+"""A new subject in the place of the one that the previous question had.
+
+"And in Paris?" after "How much is a hotel in London?" asks how much a hotel in Paris is. Rules find
+what is replaced: the same preposition, a word that both have, the same kind of word. Where they say
+nothing the only noun is, or the one that is nearest in meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import rjieba
+
+from portal.answering.quoting.questions import Word, telling_words
+from portal.answering.quoting.weekdays import find_weekdays
+
+# Returns how near each of some texts is in meaning to the first argument.
+Likeness = Callable[[str, Sequence[str]], Sequence[float]]
+
+_PREPOSITIONS = "for|in|with|on|of|at|about|from|to|by|after|before|during|under|over"
+_OPENING = re.compile(rf"(?P<preposition>{_PREPOSITIONS})\s+(?=\S)", re.IGNORECASE)
+_DETERMINER = re.compile(r"\b(?:an?|the|my|our|your|this|that)\s+$", re.IGNORECASE)
+_HAS_DETERMINER = re.compile(r"(?:an?|the|my|our|your)\s", re.IGNORECASE)
+# The word after one of these is a verb.
+_BEFORE_VERB = re.compile(
+    r"\b(?:i|you|we|they|he|she|it|do|does|did|can|could|should|will|would|must|may|might|to|who|not"
+    r"|please)\s+$",
+    re.IGNORECASE,
+)
+# "Open" of "is the office open", which says something of the subject.
+_PREDICATE = re.compile(
+    r"\w{2,}[^e]ed|open|due|free|valid|available|ready|paid|made|held|sent|done|kept"
+)
+_IS = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
+# These stand for no subject.
+_ADVERB = re.compile(r"elsewhere|abroad|afterwards|later|otherwise|above|below", re.IGNORECASE)
+_NO_SUBJECT = re.compile(rf"{_PREPOSITIONS}|up|above|below", re.IGNORECASE)
+_GAP = re.compile(r"[\s\-]*")
+_CODE_BEFORE = re.compile(r"[A-Za-z0-9]{1,12}$")
+_LETTERS, _DIGITS = re.compile(r"[A-Za-z]+"), re.compile(r"\d+")
+_DIGIT = re.compile(r"\d")
+# Tags of the Chinese segmenter: of verbs and the like, and those of which words stand for another.
+_NO_NOUN = ("v", "a", "d", "p", "c", "u", "y", "r")
+_KINDS = ("ns", "nr", "t", "m")
+# Nearness of two words below which a lead says nothing.
+_MIN_LEAD = 0.003
+
+
+class _Phrase(NamedTuple):
+    """Adjacent content words of a question."""
+
+    text: str
+    start: int
+    end: int
+    is_compound: bool = False
+
+
+def substitute(before: str, subject: str, likeness: Likeness | None = None) -> str | None:
+    """Return the question `before` asked of a new subject; None where nothing that it could replace
+    is found."""
+    if not subject or _ADVERB.fullmatch(subject):
+        return None
+    opening = _OPENING.match(subject)
+    name = subject[opening.end() :] if opening else subject
+    words = telling_words(before)
+    phrases = _phrases(before, words)
+    replaced = (
+        (opening and _after_preposition(before, phrases, opening["preposition"]))
+        or _sharing_a_word(before, words, name)
+        or _same_kind(phrases, name)
+    )
+    if replaced is None and phrases:
+        plain = phrases if _kind(name) else [one for one in phrases if not _kind(one.text)]
+        phrases = plain or phrases
+        replaced = phrases[0] if len(phrases) == 1 else _nearest(phrases, name, likeness)
+        if replaced and replaced.is_compound:
+            # "Managers" is no other 住宿标准, but may be what the standard is for.
+            return None
+    if replaced is None:
+        return None
+    ahead = before[: replaced.start]
+    if not _HAS_DETERMINER.match(name) or _DETERMINER.search(ahead):
+        ahead = _DETERMINER.sub("", ahead)
+    return f"{ahead}{name}{before[replaced.end :]}"
+
+
+def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
+    """Return what may be the subject: nouns, in English with the words beside them."""
+    found: list[_Phrase] = []
+    for word in words:
+        start, end = word.start, word.end
+        last = found[-1] if found else None
+        if word.is_han:
+            if not _tag(word.text).startswith(_NO_NOUN):
+                start = _start_with_code(question, start)
+                is_name = not (last and _kind(last.text)) and _kind(word.text) in {"", "ns"}
+                is_compound = bool(last and last.end == start and is_name)
+                if last and is_compound:
+                    start = last.start
+                    found.pop()
+                found.append(_Phrase(question[start:end], start, end, is_compound))
+            continue
+        is_predicate = last and _PREDICATE.fullmatch(word.text) and _IS.search(question, 0, start)
+        is_verb = _BEFORE_VERB.search(question[:start])
+        if is_predicate or is_verb or _NO_SUBJECT.fullmatch(word.text):
+            continue
+        if last and _GAP.fullmatch(question, last.end, start):
+            start = last.start
+            found.pop()
+        found.append(_Phrase(question[start:end], start, end))
+    if not found and len(words) > 1:
+        # "Who is in charge of payment callbacks?" in Chinese has verbs alone; the first one asks.
+        return [_Phrase(question[words[1].start : words[-1].end], words[1].start, words[-1].end)]
+    # The tag of a single Chinese character says little: 报 is a newspaper, and to report.
+    return [one for one in found if len(one.text) > 1] or found
+
+
+def _start_with_code(question: str, start: int) -> int:
+    """Return where the letters before a Chinese word begin: A of A区."""
+    code = _CODE_BEFORE.search(question, max(0, start - 12), start)
+    return code.start() if code else start
+
+
+def _tag(word: str) -> str:
+    """Return the tag of a word's last part, such as `ns` of a place."""
+    tag: str = rjieba.tag(word)[-1][1]
+    return tag
+
+
+def _after_preposition(
+    question: str, phrases: Sequence[_Phrase], preposition: str
+) -> _Phrase | None:
+    at = re.compile(rf"\b{preposition}\s+(?:(?:an?|the|my|our|your)\s+)?$", re.IGNORECASE)
+    return next((one for one in phrases if at.search(question[: one.start])), None)
+
+
+def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase | None:
+    """Return the words that are in the name too, with the one that tells them apart: "Team plan"
+    for "Enterprise plan"."""
+    terms = {word.term for word in telling_words(name)}
+    shared = [place for place, word in enumerate(words) if word.term in terms]
+    if not shared:
+        return None
+    first, last = shared[0], shared[-1]
+    if (
+        first
+        and len(terms) > 1
+        and _GAP.fullmatch(question, words[first - 1].end, words[first].start)
+    ):
+        first -= 1
+    start, end = _start_with_code(question, words[first].start), words[last].end
+    return _Phrase(question[start:end], start, end)
+
+
+def _same_kind(phrases: Sequence[_Phrase], name: str) -> _Phrase | None:
+    """Return the phrase of the name's kind: a place, a day, a number, a code, or one that begins or
+    ends with the same Chinese character."""
+    kind = _kind(name)
+    for one in phrases:
+        if kind and _kind(one.text) == kind:
+            return one
+    for one in phrases:
+        is_like = len(one.text) > 1 and len(name) > 1 and not name.isascii()
+        if is_like and (one.text[-1] == name[-1] or one.text[0] == name[0]):
+            return one
+    return None
+
+
+def _kind(text: str) -> str:
+    if find_weekdays(text):
+        return "weekday"
+    if text.isascii():
+        shape = _DIGITS.sub("9", _LETTERS.sub("a", text))
+        return shape if _DIGIT.search(text) else ""
+    return tag if (tag := _tag(text)) in _KINDS else ""
+
+
+def _nearest(phrases: Sequence[_Phrase], name: str, likeness: Likeness | None) -> _Phrase | None:
+    """Return the phrase that is nearest in meaning, if it leads."""
+    if likeness is None:
+        return None
+    near = likeness(name, [one.text for one in phrases])
+    ranked = sorted(zip(near, phrases, strict=True), reverse=True)
+    return ranked[0][1] if ranked[0][0] - ranked[1][0] >= _MIN_LEAD else None

@@ -100,8 +100,8 @@ def _rewrite(before: str, question: str, likeness: Likeness | None) -> tuple[str
         query = " ".join((*carried, question))
         return query, query
     # "And for managers?" asks the previous question again, about another subject.
-    query = substitute(before, subject, likeness)
-    return (query, query) if query else (f"{subject} {before}".strip(), before)
+    replaced = substitute(before, subject, likeness)
+    return (replaced, replaced) if replaced else (f"{subject} {before}".strip(), before)
 
 
 def _new_subject(question: str) -> str:
@@ -150,7 +150,7 @@ def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
 
 
 def _is_question(message: str) -> bool:
-    """Tell whether a message was searched for, unlike thanks or "summarise it"."""
+    """Return whether a message was searched for, unlike thanks or "summarise it"."""
     understood = understand(message)
     return understood is None or understood.may_ask
 

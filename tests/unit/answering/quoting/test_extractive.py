@@ -216,7 +216,7 @@ def test_introduction_that_wraps_is_shown_whole():
     )
     question = "What are the steps to report a phishing message?"
     content, _ = content_of(ask(question, [source(1, text)]), [])
-    assert "steps to report to the response team:\n> \\- Write to the desk\n" in content
+    assert "steps to report to the response team:\n>\n> - Write to the desk\n" in content
     contexts = {one.context for one in statements(source(1, text))}
     assert all(one.endswith("steps to report to the response team:") for one in contexts)
 
@@ -242,9 +242,9 @@ def test_words_of_addresses_are_not_those_of_a_statement():
 
 def test_paragraphs_that_are_quoted_together_stay_apart():
     text = "The permit of the lab is 47-A.\n\nThat of the yard is 12-C. Both end in May."
-    shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))), 1)
+    shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))))
     assert shown == (
-        "> The permit of the lab is 47-A.\n>\n> That of the yard is 12-C. Both end in May. [1]"
+        "> The permit of the lab is 47-A.\n>\n> That of the yard is 12-C. Both end in May."
     )
 
 

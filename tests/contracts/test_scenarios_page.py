@@ -8,8 +8,6 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "scenarios.md"
 # The rows of this section name no test, because they give measured figures.
@@ -56,16 +54,18 @@ def test_every_scenario_is_there_once() -> None:
     assert {key for key in keys if key.startswith("M")} == criteria
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row["key"])
-def test_scenario_has_a_test_or_is_measured(row: dict[str, str]) -> None:
-    assert bool(NODE.findall(row["tests"])) != row["section"].startswith(WITHOUT_TESTS)
+def test_each_scenario_has_a_test_or_is_measured() -> None:
+    for row in rows():
+        is_measured = row["section"].startswith(WITHOUT_TESTS)
+        assert bool(NODE.findall(row["tests"])) != is_measured, row["key"]
 
 
-@pytest.mark.parametrize(("key", "node"), named_tests())
-def test_named_test_is_there_and_runs(key: str, node: str) -> None:
-    name, _, function = node.partition("::")
-    assert (ROOT / name).is_file(), f"{key}: there is no {name}"
-    found = names_in(ROOT / name).get(function)
-    assert found is not None, f"{key}: there is no {node}"
-    marks = " ".join(ast.unparse(decorator) for decorator in found.decorator_list)
-    assert not re.search(r"\b(skip|skipif|xfail)\b", marks), f"{key}: {node} may not run"
+def test_named_tests_are_there_and_run() -> None:
+    assert named_tests()
+    for key, node in named_tests():
+        name, _, function = node.partition("::")
+        assert (ROOT / name).is_file(), f"{key}: there is no {name}"
+        found = names_in(ROOT / name).get(function)
+        assert found is not None, f"{key}: there is no {node}"
+        marks = " ".join(ast.unparse(decorator) for decorator in found.decorator_list)
+        assert not re.search(r"\b(skip|skipif|xfail)\b", marks), f"{key}: {node} may not run"

@@ -5,103 +5,108 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from portal.web import TEMPLATES
 from portal.web.assets import STATIC
 
-FILES = sorted(TEMPLATES.rglob("*.html"))
-SCRIPTS = sorted(STATIC.rglob("*.js"))
-SHEETS = sorted((STATIC / "css").glob("*.css"))
+TEXTS = {
+    path: path.read_text(encoding="utf-8")
+    for path in (*TEMPLATES.rglob("*.html"), *STATIC.rglob("*.js"), *STATIC.rglob("*.css"))
+}
+PAGES = {path: text for path, text in TEXTS.items() if path.suffix == ".html"}
+SCRIPTS = {path: text for path, text in TEXTS.items() if path.suffix == ".js"}
 TAG = re.compile(r"<[a-z][^<>]*?(?:\{[{%].*?[%}]\}[^<>]*?)*>", re.DOTALL)
 COLOUR = re.compile(r"(--[a-z-]+): (?:#|rgb|0 )")
 
 
-def name(path: Path) -> str:
-    return str(path.relative_to(TEMPLATES))
+def found(pattern: str, texts: dict[Path, str] = PAGES) -> list[tuple[str, str]]:
+    """Return the matches of `pattern`, each with its file."""
+    matches = re.compile(pattern).finditer
+    return [(path.name, match[0]) for path, text in texts.items() for match in matches(text)]
 
 
-def of_kind(folder: str) -> list[Path]:
-    return [path for path in FILES if folder in path.relative_to(TEMPLATES).parts]
+def test_first_line_says_what_it_needs() -> None:
+    first = re.compile(r"\{#-? .+ -?#\}\n")
+    assert [path for path, text in PAGES.items() if not first.match(text)] == []
 
 
-@pytest.fixture(params=FILES, ids=name)
-def template(request: pytest.FixtureRequest) -> str:
-    return request.param.read_text(encoding="utf-8")
+def test_no_inline_script_style_or_handler() -> None:
+    assert found(r"<style|\sstyle=|\son[a-z]+=|javascript:|hx-on|hx-vals='js") == []
+    assert found(r"<script(?![^>]*\bsrc=)") == []
 
 
-def test_first_line_says_what_it_needs(template: str) -> None:
-    assert re.match(r"\{#-? .+ -?#\}\n", template)
+def test_no_text_is_trusted() -> None:
+    assert found(r"\|\s*safe\b|autoescape") == []
 
 
-def test_no_inline_script_style_or_handler(template: str) -> None:
-    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:|hx-on|hx-vals='js", template)
-    assert not re.search(r"<script(?![^>]*\bsrc=)", template)
-
-
-def test_no_text_is_trusted(template: str) -> None:
-    assert not re.search(r"\|\s*safe\b", template)
-    assert "autoescape" not in template
-
-
-def test_every_htmx_action_works_without_htmx(template: str) -> None:
-    for tag in TAG.findall(template):
+def test_every_htmx_action_works_without_htmx() -> None:
+    tags = [(path.name, tag) for path, text in PAGES.items() for tag in TAG.findall(text)]
+    acting = [
+        (name, tag)
+        for name, tag in tags
         # What only a script shows has its equivalent elsewhere on the page.
-        is_shown = not re.search(r"\shidden\b", tag)
-        if is_shown and re.search(r"\shx-(get|post|delete|put|patch)=", tag):
-            assert re.search(r"\s(href|(form)?action)=", tag), tag
+        if not re.search(r"\shidden\b", tag)
+        and re.search(r"\shx-(get|post|delete|put|patch)=", tag)
+    ]
+    assert acting
+    assert [one for one in acting if not re.search(r"\s(href|(form)?action)=", one[1])] == []
 
 
-def test_forms_that_change_something_carry_the_token(template: str) -> None:
-    for form in re.findall(r"<form.*?</form>", template, re.DOTALL):
-        if 'method="post"' in form:
-            assert "csrf_field()" in form or 'name="csrf_token"' in form
+def test_forms_that_change_something_carry_the_token() -> None:
+    forms = [form for form in found(r"(?s)<form.*?</form>") if 'method="post"' in form[1]]
+    assert forms
+    has_token = re.compile(r"csrf_field\(\)|name=\"csrf_token\"")
+    assert [form for form in forms if not has_token.search(form[1])] == []
 
 
-def test_nothing_is_loaded_from_elsewhere(template: str) -> None:
-    assert not re.search(r"(src|href)=\"(https?:)?//", template)
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    assert found(r"(src|href)=\"(https?:)?//") == []
 
 
-def test_attributes_on_lines_of_their_own_do_not_run_together(template: str) -> None:
+def test_attributes_on_lines_of_their_own_do_not_run_together() -> None:
     # The newline after a block and the spaces before one are trimmed: `required` and `autofocus`
     # on two lines would come out as `requiredautofocus`.
-    assert not re.search(r"[a-z]\{% endif %\}\n *\{%-? if", template)
+    assert found(r"[a-z]\{% endif %\}\n *\{%-? if") == []
 
 
-def test_templates_that_it_names_exist(template: str) -> None:
-    for other in re.findall(r"\{% (?:extends|include|from|import) \"([^\"]+)\"", template):
-        assert (TEMPLATES / other).is_file(), other
+def test_templates_that_they_name_exist() -> None:
+    naming = re.compile(r"\{% (?:extends|include|from|import) \"([^\"]+)\"")
+    named = {name for text in PAGES.values() for name in naming.findall(text)}
+    assert named
+    assert [name for name in named if not (TEMPLATES / name).is_file()] == []
 
 
-@pytest.mark.parametrize("path", of_kind("fragments"), ids=name)
-def test_fragment_never_extends(path: Path) -> None:
-    assert "{% extends" not in path.read_text(encoding="utf-8")
+def test_fragments_never_extend_and_pages_have_a_title() -> None:
+    fragments = {path for path in PAGES if "fragments" in path.relative_to(TEMPLATES).parts}
+    pages = {path for path in PAGES if "pages" in path.relative_to(TEMPLATES).parts}
+    assert fragments
+    assert pages
+    assert [path for path in fragments if "{% extends" in PAGES[path]] == []
+    assert [path for path in pages if "{% block title %}" not in PAGES[path]] == []
 
 
-@pytest.mark.parametrize("path", of_kind("pages"), ids=name)
-def test_page_has_a_title(path: Path) -> None:
-    assert "{% block title %}" in path.read_text(encoding="utf-8")
+def test_scripts_need_nothing_that_the_policy_forbids() -> None:
+    forbidden = r"\beval\(|new Function|innerHTML\s*=|\.style\b|setAttribute\(.style"
+    assert found(forbidden, SCRIPTS) == []
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_script_needs_nothing_that_the_policy_forbids(script: Path) -> None:
-    text = script.read_text(encoding="utf-8")
-    assert not re.search(
-        r"\beval\(|new Function|innerHTML\s*=|\.style\b|setAttribute\(.style", text
-    )
-    for other in re.findall(r'from "(\./[^"]+)"', text):
-        assert (script.parent / other).is_file()
+def test_scripts_import_scripts_that_exist() -> None:
+    imports = re.compile(r'from "(\./[^"]+)"')
+    imported = [path.parent / name for path in SCRIPTS for name in imports.findall(TEXTS[path])]
+    assert imported
+    assert [path for path in imported if not path.is_file()] == []
 
 
 def test_each_colour_has_its_dark_twin() -> None:
     light, dark = (
-        COLOUR.findall((STATIC / "css" / f"{sheet}.css").read_text(encoding="utf-8"))
+        COLOUR.findall(TEXTS[STATIC / "css" / f"{sheet}.css"])
         for sheet in ("tokens", "tokens-dark")
     )
+    assert light
     assert set(light) == set(dark)
 
 
-@pytest.mark.parametrize("sheet", SHEETS, ids=lambda path: path.name)
-def test_colours_come_from_the_tokens(sheet: Path) -> None:
-    if not sheet.name.startswith("tokens"):
-        assert not re.search(r"#[0-9a-f]{3,8}\b|rgba?\(|hsl", sheet.read_text(encoding="utf-8"))
+def test_colours_come_from_the_tokens() -> None:
+    sheets = {path: text for path, text in TEXTS.items() if path.parent == STATIC / "css"}
+    other = {path: text for path, text in sheets.items() if not path.name.startswith("tokens")}
+    assert other
+    assert found(r"#[0-9a-f]{3,8}\b|rgba?\(|hsl", other) == []

@@ -14,8 +14,14 @@ from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
 
-pytestmark = pytest.mark.local
-pytest.importorskip("sentence_transformers", reason="not installed: ./run setup --local")
+# Looked for, not imported: that takes seconds in each process that collects tests.
+pytestmark = [
+    pytest.mark.local,
+    pytest.mark.skipif(
+        importlib.util.find_spec("sentence_transformers") is None,
+        reason="not installed: ./run setup --local",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

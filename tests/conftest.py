@@ -17,6 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 import hypothesis
+import psycopg
 import pytest
 from argon2 import PasswordHasher
 from flask import Flask
@@ -27,13 +28,13 @@ from werkzeug.routing import Rule
 
 from portal import create_app
 from portal.container import build_services
-from portal.database import bm25
 from portal.database.bm25 import indexes
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
 from portal.database.server import cluster_files
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
+from portal.embeddings.calibration import Calibration
 from portal.services import Services
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
@@ -41,7 +42,12 @@ from portal.services.documents.intake import uploads
 from portal.services.operations import setup
 from portal.services.people import accounts, sessions
 from portal.settings import Settings, load_settings
-from tests.factories.compiled import CompiledTemplates, compiled_once, share_statements
+from tests.factories.compiled import (
+    CompiledTemplates,
+    calibrated_once,
+    compiled_once,
+    share_statements,
+)
 from tests.factories.uploads import upload
 
 _OTHER_VARIABLES = {"DATABASE_URL", "REDIS_URL", "PROMETHEUS_MULTIPROC_DIR"}
@@ -61,6 +67,9 @@ TEMPLATE_DATA = "template-data"
 SERVER = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 SERVER |= {"shared_buffers": "256MB", "max_connections": "200", "autovacuum": "off"}
 SERVER |= {"max_wal_size": "256MB"}  # The folder may be in memory.
+_DEFINITIONS = """
+    SELECT relname, pg_get_indexdef(oid) AS statement FROM pg_class WHERE relname = ANY(:names)
+"""
 
 
 def make_settings(data_dir: Path, url: str, **overrides: object) -> Settings:
@@ -136,10 +145,12 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _all_is_compiled_once() -> Iterator[None]:
-    """Share compiled templates, URL rules and statements between the many applications of a run."""
+    """Share compiled templates, URL rules and statements, and what a model's background says,
+    between the many applications of a run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Flask, "jinja_options", {"bytecode_cache": CompiledTemplates()})
-        patch.setattr(Rule, "_compile_builder", compiled_once(Rule._compile_builder))
+        patch.setattr(Rule, "compile", compiled_once(Rule.compile))
+        patch.setattr(Calibration, "for_model", calibrated_once(Calibration.for_model))
         share_statements(patch)
         yield
 
@@ -232,12 +243,24 @@ def template(server_url: str, run_dir: Path) -> str:
         services = build_services(settings)
         list(setup.prepare_database(services))
         with services.database.engine.begin() as connection:
-            for index in indexes.INDEXES:
-                connection.execute(text(f"DROP INDEX IF EXISTS {index.name}"))
+            names = {"names": [index.name for index in indexes.INDEXES]}
+            found = connection.execute(text(_DEFINITIONS), names).all()
+            for name, _ in found:
+                connection.execute(text(f"DROP INDEX {name}"))
+        statements = "; ".join(row.statement for row in found).replace("'", "''")
+        _execute(server_url, f"COMMENT ON DATABASE {TEMPLATE}_new IS '{statements}'")
         services.database.dispose()
         # Renamed once complete, so that other workers never see it half done.
         _execute(server_url, f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
     return TEMPLATE
+
+
+@cache
+def _keyword_indexes(server_url: str, template: str) -> str:
+    """Return the statements that make the keyword indexes which the template had."""
+    comment = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname ="
+    (statements,) = _execute(server_url, f"{comment} '{template}'")
+    return str(statements or "")
 
 
 def _with_name(url: str, name: str) -> str:
@@ -269,10 +292,11 @@ def cloned_database(server_url: str, template: str) -> Iterator[str]:
     # Copying files takes a third of the time of copying through the write-ahead log.
     _execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     url = _with_name(server_url, name)
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        bm25.ensure_index(connection)
-    engine.dispose()
+    if statements := _keyword_indexes(server_url, template):
+        # In one message, and without an engine, which would first ask the server what it is.
+        address = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        with psycopg.connect(address) as connection:
+            connection.execute(statements.encode())
     yield url
     _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 

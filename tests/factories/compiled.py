@@ -1,4 +1,4 @@
-"""What applications compile when they start, render and query, kept for the next of the run.
+"""What applications compute when they start, render and query, kept for the next of the run.
 
 Every test has an application and engines of its own, all with the same templates, routes and
 statements.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from types import CodeType
+from pathlib import Path
+from types import CodeType, MethodType
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.util import LRUCache
 from werkzeug.routing import Rule
 
+from portal.domain.embedding import Embedder
+from portal.embeddings.calibration import Calibration, background
+
 # What the SQL of a statement depends on, besides the statement.
 TRAITS = attrgetter("server_version_info", "default_schema_name", "_json_serializer")
-Builder = Callable[..., tuple[str, str]]
 
 
 class CompiledTemplates(BytecodeCache):
@@ -38,17 +41,39 @@ class CompiledTemplates(BytecodeCache):
         self._codes[bucket.key, bucket.checksum] = bucket.code
 
 
-def compiled_once(compile_builder: Callable[[Rule, bool], Builder]) -> Callable[..., Builder]:
-    """Wrap `Rule._compile_builder`, whose result depends on the rule's parts and defaults alone."""
-    builders: dict[tuple[Any, ...], Builder] = {}
+def compiled_once(compile_rule: Callable[[Rule], None]) -> Callable[[Rule], None]:
+    """Wrap `Rule.compile`, whose result depends on the rule's parts and defaults alone."""
+    compiled: dict[tuple[Any, ...], Rule] = {}
 
-    def compile_or_reuse(rule: Rule, append_unknown: bool = True) -> Builder:
-        key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
-        if key not in builders:
-            builders[key] = compile_builder(rule, append_unknown)
-        return builders[key]
+    def compile_or_reuse(rule: Rule) -> None:
+        key = (rule.rule, rule.host, rule.subdomain, rule.merge_slashes, repr(rule.defaults))
+        if key not in compiled:
+            compile_rule(rule)
+            compiled[key] = rule
+            return
+        same = compiled[key]
+        rule._parts, rule._trace, rule._converters = same._parts, same._trace, same._converters
+        rule.arguments |= same.arguments
+        rule._build = MethodType(same._build.__func__, rule)
+        rule._build_unknown = MethodType(same._build_unknown.__func__, rule)
 
     return compile_or_reuse
+
+
+def calibrated_once(for_model: Callable[..., Calibration]) -> Callable[..., Calibration]:
+    """Wrap `Calibration.for_model`, whose result depends on the model and its background alone."""
+    made: dict[tuple[str, int], Calibration] = {}
+
+    def calibrate_or_reuse(embedder: Embedder, cache_dir: Path | None = None) -> Calibration:
+        kept = cache_dir / background.file_name(embedder) if cache_dir else None
+        if kept is None or not kept.is_file():
+            return for_model(embedder, cache_dir)
+        key = (kept.name, kept.stat().st_mtime_ns)
+        if key not in made:
+            made[key] = for_model(embedder, cache_dir)
+        return made[key] if made[key].ready else made.pop(key)
+
+    return calibrate_or_reuse
 
 
 def share_statements(patch: pytest.MonkeyPatch) -> None:

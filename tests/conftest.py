@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -35,6 +35,7 @@ from portal.database.server import cluster_files
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.embeddings.calibration import Calibration
+from portal.embeddings.providers import bundled
 from portal.services import Services
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
@@ -322,6 +323,23 @@ def make_services(
 @pytest.fixture
 def services(make_services: Callable[..., Services]) -> Services:
     return make_services()
+
+
+@cache
+def _load_bundled(threads: int) -> bundled.Model:
+    return bundled.MODELS[bundled.E5][1](threads, None)
+
+
+@pytest.fixture
+def make_reading_services(
+    make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Services]:
+    """Return a function as `make_services`, with the bundled model, which is loaded once a process:
+    loading and testing it takes seconds."""
+    _load_bundled(threads := os.cpu_count() or 1)
+    loaded = (384, lambda _threads, _cache_dir: _load_bundled(threads))
+    monkeypatch.setitem(bundled.MODELS, bundled.E5, loaded)
+    return partial(make_services, embedding={"provider": "bundled"})
 
 
 @dataclass(frozen=True)

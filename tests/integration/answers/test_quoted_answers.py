@@ -35,8 +35,8 @@ HANDBOOK = """# 员工手册
 
 
 @pytest.fixture
-def portal(make_services: Callable[..., Services]) -> Portal:
-    return Portal.of(make_services(embedding={"provider": "bundled"}))
+def portal(make_reading_services: Callable[..., Services]) -> Portal:
+    return Portal.of(make_reading_services())
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from sqlalchemy import event
 from werkzeug.routing import Rule
 
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 
 def address(rule: Rule) -> str:
@@ -111,7 +112,7 @@ def test_log_of_an_unforeseen_error_holds_no_values(
     assert portal.services.secret_key not in repr(portal.services)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path", ["/documents?q=%00", "/search?q=x&domain=%00", "/login?next=%00", "/documents?%00=1"]
 )
 def test_nul_in_an_address_is_refused_in_words(app: Flask, portal: Portal, path: str) -> None:

@@ -30,6 +30,7 @@ from portal.services.documents import library, selections
 from portal.services.search import dynamic_config
 from tests.conftest import Portal
 from tests.factories.answers import answer_of, ask, asked, saying
+from tests.factories.cases import for_each
 from tests.integration.answers.conftest import QUESTION
 
 
@@ -260,7 +261,7 @@ def test_abstaining_shows_the_nearest_chunks(portal: Portal, talk) -> None:
     assert not any(one.was_cited for one in answer.citations)
 
 
-@pytest.mark.parametrize("question", ["", "  \n", "\u200b\u200b", "a" * 4097])
+@for_each("question", ["", "  \n", "\u200b\u200b", "a" * 4097])
 def test_what_is_no_question_is_refused_and_not_stored(portal: Portal, talk, question: str) -> None:
     services = saying(portal.services, "Well.")
     with pytest.raises(InvalidInput):

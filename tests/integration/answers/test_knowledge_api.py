@@ -14,6 +14,7 @@ from portal.domain import locks
 from portal.domain.documents import Visibility
 from portal.services.documents.ingestion import indexing
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 DOCUMENTS = "/api/knowledge/documents"
 SEARCH = "/api/knowledge/search"
@@ -213,7 +214,7 @@ def test_refusal_says_what_is_not_right(client: FlaskClient, portal: Portal) -> 
         assert said in answer.json["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "status"),
     [
         ("{", 400),

@@ -14,6 +14,7 @@ from portal.services.answers import conversations
 from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.answers import ask
+from tests.factories.cases import for_each
 
 HANDBOOK = """# 员工手册
 
@@ -82,7 +83,7 @@ def test_part_without_an_answer_is_named(handbook: Portal) -> None:
     assert "文档中没有写明：年假由谁审批" in answer.content
 
 
-@pytest.mark.parametrize("question", ["年假由谁审批？", "报销款由谁发放？", "病假工资怎么算？"])
+@for_each("question", ["年假由谁审批？", "报销款由谁发放？", "病假工资怎么算？"])
 def test_subject_without_what_is_asked_is_reported_to_be_just_that(
     handbook: Portal, question: str
 ) -> None:
@@ -92,7 +93,7 @@ def test_subject_without_what_is_asked_is_reported_to_be_just_that(
     assert excerpts(answer) == []
 
 
-@pytest.mark.parametrize("message", ["你好", "谢谢！", "把员工手册翻译成英文", "12*7+3 等于多少？"])
+@for_each("message", ["你好", "谢谢！", "把员工手册翻译成英文", "12*7+3 等于多少？"])
 def test_what_is_no_question_is_replied_to_without_a_search(handbook: Portal, message: str) -> None:
     answer = answer_to(handbook, message)
     assert answer.status is MessageStatus.ABSTAINED

@@ -13,6 +13,7 @@ from portal.container import build_services
 from portal.services.answers import conversations
 from tests.conftest import Portal
 from tests.factories.answers import ask
+from tests.factories.cases import for_each
 from tests.factories.servers.chat import FakeChat, Hangup, Status, fake_chat
 
 PAGE = "/admin/answers"
@@ -116,11 +117,9 @@ def test_redirects_are_not_followed(
     assert "its endpoint answered 302" in get(client, portal)
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["ftp://localhost/v1", "localhost:11434", "http://me:secret@localhost/v1",
-     "http://169.254.169.254/v1", "http://[fe80::1]/v1", "http://0.0.0.0/v1", "http://224.0.0.1"],
-)  # fmt: skip
+@for_each("address", ["ftp://localhost/v1", "localhost:11434", "http://me:secret@localhost/v1",
+    "http://169.254.169.254/v1", "http://[fe80::1]/v1", "http://0.0.0.0/v1",
+    "http://224.0.0.1"])  # fmt: skip
 def test_address_that_no_model_server_has_is_refused(
     client: FlaskClient, portal: Portal, address: str
 ) -> None:

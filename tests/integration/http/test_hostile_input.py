@@ -20,6 +20,7 @@ from portal.store.search.selection import enabled
 from portal.store.search.selection.scope import Scope
 from portal.text.terms.query_syntax import parse_query
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 DEEP = b"[" * 50_000
 LONG = b'{"username": "' + b"a" * 1_000_000 + b'", "password": "guess"}'
@@ -38,14 +39,14 @@ def test_json_nested_without_end_is_the_senders_mistake(
     assert answer.status_code == status
 
 
-@pytest.mark.parametrize("path", ["/login", "/api/auth/token", "/api/auth/refresh"])
+@for_each("path", ["/login", "/api/auth/token", "/api/auth/refresh"])
 def test_anonymous_body_is_small(client: FlaskClient, path: str) -> None:
     answer = client.post(path, data=LONG, content_type="application/json")
     assert answer.status_code == 413
     assert "64 kB" in answer.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "content_type", "status", "words"),
     [
         (b"{", "application/json", 400, "not JSON"),

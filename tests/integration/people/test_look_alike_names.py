@@ -9,6 +9,7 @@ import pytest
 from portal.errors import InvalidInput, NameLooksTaken, NameTaken
 from portal.text.characters.look_alikes import skeleton
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_an_account_that_looks_like_another_is_refused(portal: Portal) -> None:
     portal.user("administrator")
 
 
-@pytest.mark.parametrize("name", ["\u3164\u3164", "\u2800", "a\u200bb", "\u2066ada", "\ufe0f"])
+@for_each("name", ["\u3164\u3164", "\u2800", "a\u200bb", "\u2066ada", "\ufe0f"])
 def test_a_name_that_cannot_be_seen_is_refused(portal: Portal, name: str) -> None:
     with pytest.raises(InvalidInput):
         portal.user(name)

@@ -14,6 +14,7 @@ from portal.http import cookies
 from portal.services import Services
 from portal.services.people import accounts
 from tests.conftest import PASSWORD
+from tests.factories.cases import for_each
 
 TOKEN = "/api/auth/token"
 GUESSES = 60
@@ -79,7 +80,7 @@ def test_every_spelling_of_json_is_counted(anonymous: FlaskClient, content_type:
     assert is_locked(anonymous)
 
 
-@pytest.mark.parametrize("content_type", OTHER_TYPES)
+@for_each("content_type", OTHER_TYPES)
 def test_other_types_check_no_password(anonymous: FlaskClient, content_type: str) -> None:
     answers = {send(anonymous, body("admin", f"{n}"), content_type) for n in range(3)}
     assert answers == {415}
@@ -87,9 +88,7 @@ def test_other_types_check_no_password(anonymous: FlaskClient, content_type: str
     assert "portal_device" not in str(anonymous.get(TOKEN).headers)
 
 
-@pytest.mark.parametrize(
-    "path", [TOKEN, "/api/auth/refresh", "/api/auth/revoke", "/api/auth/tokens"]
-)
+@for_each("path", [TOKEN, "/api/auth/refresh", "/api/auth/revoke", "/api/auth/tokens"])
 def test_addresses_of_tokens_take_json_only(anonymous: FlaskClient, path: str) -> None:
     answer = anonymous.post(path, data=b"{}", content_type="text/plain")
     assert answer.status_code == 415
@@ -133,13 +132,13 @@ def test_json_with_a_byte_order_mark_is_counted(anonymous: FlaskClient) -> None:
     assert is_locked(anonymous)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+@for_each("encoding", ["utf-16", "utf-16-le", "utf-32"])
 def test_json_in_other_encodings_signs_no_user_in(anonymous: FlaskClient, encoding: str) -> None:
     right = body("admin", PASSWORD).decode().encode(encoding)
     assert send(anonymous, right, "application/json") == 400
 
 
-@pytest.mark.parametrize("name", ["ADMİN", "admİn"])  # PostgreSQL's lower() makes both "admin".
+@for_each("name", ["ADMİN", "admİn"])  # PostgreSQL's lower() makes both "admin".
 def test_a_name_that_only_the_database_takes_for_another_opens_nothing(
     anonymous: FlaskClient, name: str
 ) -> None:
@@ -159,9 +158,9 @@ def test_a_duplicate_field_is_counted_as_it_is_read(anonymous: FlaskClient) -> N
     assert answers == [401] * 10 + [429] * 2
 
 
-@pytest.mark.parametrize("path", [TOKEN, "/login", "/invite/x"])
-@pytest.mark.parametrize("method", ["OPTIONS", "HEAD", "GET", "PUT"])
-@pytest.mark.parametrize("kind", ["json", "data"])
+@for_each("path", [TOKEN, "/login", "/invite/x"])
+@for_each("method", ["OPTIONS", "HEAD", "GET", "PUT"])
+@for_each("kind", ["json", "data"])
 def test_only_a_sign_in_earns_a_device_cookie(
     anonymous: FlaskClient, path: str, method: str, kind: str
 ) -> None:

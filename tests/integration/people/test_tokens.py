@@ -12,6 +12,7 @@ from portal.errors import InvalidToken, NameTaken, NotFound, WeakPassword, Wrong
 from portal.http import cookies
 from portal.services.people import accounts, invitations, sessions, tokens
 from tests.conftest import PASSWORD, Portal
+from tests.factories.cases import for_each
 
 LIST = "/api/knowledge/documents"
 
@@ -87,7 +88,7 @@ def test_revoking_ends_the_session_at_once(client: FlaskClient) -> None:
     assert client.get(LIST, headers=headers).status_code == 401
 
 
-@pytest.mark.parametrize(
+@for_each(
     "claims",
     [
         {"exp": 1},
@@ -98,7 +99,6 @@ def test_revoking_ends_the_session_at_once(client: FlaskClient) -> None:
         {"jti": "not a uuid"},
         {"sub": "00000000-0000-0000-0000-000000000000"},
     ],
-    ids=lambda claims: next(iter(claims)),
 )
 def test_token_with_a_wrong_claim_is_refused(portal: Portal, claims: dict[str, object]) -> None:
     with pytest.raises(InvalidToken):
@@ -126,7 +126,7 @@ def test_known_token_expires(portal: Portal, monkeypatch: pytest.MonkeyPatch) ->
         tokens.authenticate(portal.services, token)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "token",
     ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.", "\u0000", "é.é.é", "Bearer x"],
 )

@@ -18,6 +18,7 @@ from portal.services import Services
 from portal.services.documents import library
 from portal.services.search import engine, explaining
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 WHY = "/api/knowledge/search/why"
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
@@ -115,7 +116,7 @@ def test_switches_are_distinguished_and_the_conversation_comes_first(
         why(portal, "office", office, conversation_id=on)  # Another user's conversation.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "domain", "failed"),
     [
         ("office", "finance", FailedFilter("domain", "finance")),
@@ -186,7 +187,7 @@ def test_document_without_any_word_of_a_search_by_words_reports_it(
     assert answer.reason is MissingReason.NO_WORD_IN_COMMON
 
 
-@pytest.mark.parametrize("query", ["type:txt", "-draft", "type:pdf", "-office"])
+@for_each("query", ["type:txt", "-draft", "type:pdf", "-office"])
 def test_question_of_conditions_alone_was_not_searched(
     portal: Portal, office: UUID, query: str
 ) -> None:
@@ -248,7 +249,7 @@ def test_api_reports_the_reason_in_the_readers_language(
     assert set(answer.json) >= {"rank", "score", "threshold", "chunk_id", "duplicate_of"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked", "status"),
     [
         ({"query": "office"}, 422),

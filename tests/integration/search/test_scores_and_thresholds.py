@@ -13,6 +13,7 @@ from portal.domain.search import Fusion, Normalisation, SearchMode, SearchReques
 from portal.services.people import accounts
 from portal.services.search import dynamic_config, engine
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.factories.uploads import needs_bm25
 
 pytestmark = needs_bm25
@@ -83,8 +84,8 @@ def test_keyword_mode_gives_the_best_1_and_unrelated_documents_do_not_move_it(
     assert [one["score"] for one in kept] == [1.0]
 
 
-@pytest.mark.parametrize("mode", SearchMode)
-@pytest.mark.parametrize("fusion", Fusion)
+@for_each("mode", SearchMode)
+@for_each("fusion", Fusion)
 def test_parts_add_up_to_the_score_in_every_fusion(
     handbook: Portal, search: Search, fusion: Fusion, mode: SearchMode
 ) -> None:

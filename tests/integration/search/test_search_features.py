@@ -21,6 +21,7 @@ from portal.store.embedding_models.registry import find_active
 from portal.store.search.legs.statements import KeywordPlan, VectorPlan
 from portal.text.terms.analyser import index_terms
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 SECTION = "Expenses above 200 euros need the approval of the head of department before the trip. "
 
@@ -41,7 +42,7 @@ def handbook(portal: Portal) -> Portal:
     return portal
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ('leave "fifteen days"', {"leave"}),
@@ -53,7 +54,7 @@ def handbook(portal: Portal) -> Portal:
         ("「机器学习」", {"机器学习"}),
     ],
 )
-@pytest.mark.parametrize("mode", list(SearchMode))
+@for_each("mode", list(SearchMode))
 def test_operators_narrow_every_leg(
     handbook: Portal, query: str, expected: set[str], mode: SearchMode
 ) -> None:
@@ -118,8 +119,8 @@ def _store_apart(portal: Portal, document_id: UUID, contents: list[str]) -> None
         )
 
 
-@pytest.mark.parametrize("normalisation", list(Normalisation))
-@pytest.mark.parametrize("fusion", list(Fusion))
+@for_each("normalisation", list(Normalisation))
+@for_each("fusion", list(Fusion))
 def test_every_fusion_finds_the_answer_first(
     handbook: Portal, fusion: Fusion, normalisation: Normalisation
 ) -> None:

@@ -23,6 +23,7 @@ from portal.services.documents import folders, library
 from portal.services.people import accounts
 from portal.services.search import dynamic_config, engine
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 OFFICE = "The office closes at six. Visitors must sign in at the front desk."
 FRAGMENT = {"HX-Request": "true", "HX-Target": "why-not"}
@@ -212,7 +213,7 @@ def test_changed_search_settings_take_effect_at_once(
     assert dynamic_config.show(portal.services, portal.admin) == dynamic_config.DynamicConfig()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "wrong"),
     [
         ({"top_n": "0", "rrf_k": "60"}, {"top_n"}),
@@ -223,7 +224,7 @@ def test_changed_search_settings_take_effect_at_once(
         ({"semantic_weight": "0", "bm25_weight": "0"}, {"semantic_weight", "bm25_weight"}),
     ],
 )
-@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@for_each("language", ["en", "zh-CN"])
 def test_wrong_settings_are_marked_and_nothing_is_saved(
     client: FlaskClient, portal: Portal, given: dict[str, str], wrong: set[str], language: str
 ) -> None:

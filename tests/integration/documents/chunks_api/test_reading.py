@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from flask.testing import FlaskClient
 
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.services.documents import library
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.integration.documents.chunks_api.conftest import Api, assert_envelope
 
 
@@ -56,7 +56,7 @@ def test_order_is_by_index_or_age_either_way(api: Api) -> None:
         assert [chunk["chunk_index"] for chunk in turned] == indexes[::-1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "query",
     ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=content", "sort_order=up", "x=1"],
 )

@@ -27,6 +27,7 @@ from portal.services.models import builds, catalog
 from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.answers import ask, parts_of, saying
+from tests.factories.cases import for_each
 from tests.factories.uploads import upload
 from tests.integration.documents.chunks_api.conftest import ADDED, Api, assert_envelope
 
@@ -84,7 +85,7 @@ def test_all_are_added_or_none(portal: Portal, api: Api) -> None:
     assert found(portal.services, portal.admin, "zeppelin") == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         {},

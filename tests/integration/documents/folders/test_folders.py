@@ -26,6 +26,7 @@ from portal.services.operations import account_deletion
 from portal.store.documents import folders as folder_store
 from tests.conftest import Portal
 from tests.factories.blocking import wait_until_blocked
+from tests.factories.cases import for_each
 
 LIST = "/api/knowledge/documents"
 
@@ -340,7 +341,7 @@ def test_two_moves_at_once_make_no_cycle(
     assert len(folders.list_paths(portal.services, people[0])) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "kept"),
     [
         ("  a \t b  ", "a b"),
@@ -362,7 +363,7 @@ def test_folder_keeps_odd_names(ada: Cabinet, given: str, kept: str) -> None:
     assert str(escape(kept)) in ada.call("GET", "/documents").text
 
 
-@pytest.mark.parametrize("name", ["", " ", "\u200b", "a/b", "x" * 101])
+@for_each("name", ["", " ", "\u200b", "a/b", "x" * 101])
 def test_folder_without_a_usable_name_is_refused(ada: Cabinet, name: str) -> None:
     assert ada.call("POST", "/api/folders", json={"name": name}).status_code == 422
     assert ada.call("POST", "/folders", data={"name": name}).status_code == 422

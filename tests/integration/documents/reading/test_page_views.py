@@ -33,6 +33,7 @@ from portal.store.documents.texts import chunks as chunk_store
 from tests.conftest import Portal
 from tests.factories import files
 from tests.factories.answers import ask
+from tests.factories.cases import for_each
 from tests.factories.files.hostile import pdf_bomb
 
 LINES = [f"Rule {n} says that the fee is {n} euros for each day of travel." for n in range(1, 7)]
@@ -121,9 +122,7 @@ def test_administrators_leave_a_trace_where_they_look_at_pages(
     assert len(private_reads.list_reads(portal.services, ada, own.id)) == 1
 
 
-@pytest.mark.parametrize(
-    "path", ["0", "3", "999999", "1/picture?w=701", "3/picture?w=700", "1/picture?w=3000"]
-)
+@for_each("path", ["0", "3", "999999", "1/picture?w=701", "3/picture?w=700", "1/picture?w=3000"])
 def test_unknown_pages_and_widths_are_404(
     client: FlaskClient, portal: Portal, fees: DocumentSummary, path: str
 ) -> None:

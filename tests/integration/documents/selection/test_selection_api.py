@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from flask.testing import FlaskClient
 
 from portal import create_app
@@ -15,6 +14,7 @@ from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.documents import library, selections
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 DEFAULTS = "/api/user/document-defaults"
 ASKED = {"query": "maple", "mode": "keyword"}
@@ -144,11 +144,9 @@ def test_invisible_document_cannot_be_switched_or_listed(portal: Portal) -> None
             assert put.status_code == client.delete(address).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [("{", 400), ("{}", 422), ('{"enabled": "yes"}', 422), ('{"enabled": null}', 422),
-     ('{"enabled": 1}', 422), ('{"enabled": true, "x": 1}', 422)],
-)  # fmt: skip
+@for_each(("body", "status"), [("{", 400), ("{}", 422), ('{"enabled": "yes"}', 422),
+    ('{"enabled": null}', 422), ('{"enabled": 1}', 422),
+    ('{"enabled": true, "x": 1}', 422)])  # fmt: skip
 def test_switch_takes_true_and_false(
     client: FlaskClient, portal: Portal, body: str, status: int
 ) -> None:
@@ -178,7 +176,7 @@ def test_pages_are_whole_and_in_the_order_of_titles(client: FlaskClient, portal:
     assert narrowed["total_count"] == len(titles)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "cursor",
     [
         # The last is a lone surrogate with a valid id.

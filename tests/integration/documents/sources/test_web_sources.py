@@ -20,6 +20,7 @@ from portal.services.documents.sources.registry import KINDS
 from portal.services.documents.versions import revisions
 from portal.store.documents.folders import sources as source_store
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.factories.servers.certificates import Authority
 from tests.factories.servers.website import Reply, Website, serve_website
 from tests.integration.documents.sources.tied_folder import Tied, counts
@@ -244,8 +245,8 @@ def test_page_of_an_unsupported_type_is_refused(tied: Tied, site: Website, kind:
         ]
 
 
-@pytest.mark.parametrize("kind", ["pages", "sitemap", "feed"])
-@pytest.mark.parametrize("address", ["http://169.254.169.254/", "https://example.org/", "a", ""])
+@for_each("kind", ["pages", "sitemap", "feed"])
+@for_each("address", ["http://169.254.169.254/", "https://example.org/", "a", ""])
 def test_address_that_is_not_allowed_is_refused(tied: Tied, kind: str, address: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         tied.tie(address, kind=kind)

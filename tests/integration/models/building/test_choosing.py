@@ -16,6 +16,7 @@ from portal.errors import Conflict, InvalidInput, NoSuchModel
 from portal.services import Services
 from portal.services.models import builds, catalog, comparison, switching
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.integration.models.building.conftest import NEW, OLD, TEXTS, active, build, summary
 
 
@@ -28,7 +29,7 @@ def test_switching_to_what_serves_or_is_not_there_is_refused(filled: Portal) -> 
         switching.rollback(filled.services)
 
 
-@pytest.mark.parametrize("spec", ["nothing", "nothing:x", "", ":"])
+@for_each("spec", ["nothing", "nothing:x", "", ":"])
 def test_unknown_model_is_refused(portal: Portal, spec: str) -> None:
     with pytest.raises(NoSuchModel):
         catalog.register(portal.services, spec)

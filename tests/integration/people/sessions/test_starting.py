@@ -11,6 +11,7 @@ from portal.services.people import accounts, sessions, tokens
 from portal.services.people.second_factors import pending_sign_ins
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
+from tests.factories.cases import for_each
 
 
 def test_session_of_a_sign_in_names_its_methods(portal: Portal) -> None:
@@ -55,7 +56,7 @@ def test_pending_sign_in_keeps_its_user_and_is_no_session(
     assert client.get("/documents").status_code == 303
 
 
-@pytest.mark.parametrize("state", ["", "x", "a.b.c", "WyJhIl0.aaaaaa.bbbb"])
+@for_each("state", ["", "x", "a.b.c", "WyJhIl0.aaaaaa.bbbb"])
 def test_forged_pending_sign_in_is_refused(portal: Portal, state: str) -> None:
     with pytest.raises(SignInExpired):
         pending_sign_ins.load(portal.services, state)

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from portal.services.documents import library
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 
 # Queries that a filter of "dangerous" words would refuse, each with a document that contains it.
 QUERIES = {
@@ -48,7 +49,7 @@ def best_title(body: Any, kept_in: str) -> str:
     return str(found.get("title") or found["metadata"]["title"])
 
 
-@pytest.mark.parametrize("path", ENDPOINTS)
+@for_each("path", ENDPOINTS)
 def test_query_that_looks_like_code_finds_the_text_it_looks_like(
     client: FlaskClient, filled: Portal, path: str
 ) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from portal.integrations.langchain import PostgresVectorStore
 from portal.store.ordered_ids import ids_in_order
 from portal.store.session import Database
+from tests.factories.cases import for_each
 from tests.integration.collections.langchain.conftest import MakeStore, WordEmbeddings, _rows
 
 
@@ -111,7 +112,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(store: PostgresVectorStore) -> No
     assert store.get()["ids"] == ["kept"]
 
 
-@pytest.mark.parametrize("bad", ["", "nul\0", "half \ud800", 7, "x" * 3000])
+@for_each("bad", ["", "nul\0", "half \ud800", 7, "x" * 3000])
 def test_ids_that_cannot_be(store: PostgresVectorStore, bad: Any) -> None:
     with pytest.raises(ValueError, match="ID"):
         store._collection.add(ids=[bad], documents=["text"])
@@ -155,7 +156,7 @@ def test_hostile_words_are_only_words(store: PostgresVectorStore, database: Data
     assert _rows(database, "SELECT count(*) FROM users") is not None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "where",
     [
         {"a": {"$like": "x"}},
@@ -170,7 +171,7 @@ def test_hostile_words_are_only_words(store: PostgresVectorStore, database: Data
     ],
 )
 def test_filters_that_mean_nothing_are_refused(store: PostgresVectorStore, where: Any) -> None:
-    store.add_texts(["x"], [{"a": 1}])
+    store.add_texts(["x"], [{"a": 1}], ["one"])
     with pytest.raises(ValueError):  # noqa: PT011 - each for its own reason.
         store.similarity_search("x", filter=where)
     with pytest.raises(ValueError):  # noqa: PT011

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import pytest
 from flask.testing import FlaskClient
 
 from portal import create_app
@@ -17,10 +16,11 @@ from portal.services.answers import conversations
 from portal.services.documents import chunks
 from portal.text.terms.analyser import query_terms
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.integration.search.chunks.chunk_search_api.conftest import TEXTS, Ask, contents, similar
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wanted", "places"),
     [
         ({"page_number": {"$gte": 3}}, {3, 4, 5}),
@@ -41,7 +41,7 @@ def test_filter_keeps_what_fulfils_it(
         assert set(contents(data)) == {TEXTS[place] for place in places}, kind
 
 
-@pytest.mark.parametrize("wanted", ["a = 1", 7, {"a": {"$regex": "."}}, [{"field": "a"}]])
+@for_each("wanted", ["a = 1", 7, {"a": {"$regex": "."}}, [{"field": "a"}]])
 def test_filter_that_is_none_is_422_in_words(
     document: DocumentSummary, ask: Ask, wanted: Any
 ) -> None:
@@ -67,7 +67,7 @@ def test_selection_of_a_foreign_conversation_is_404(portal: Portal, ask: Ask) ->
         assert error["code"] == "not_found"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "body"),
     [
         ("semantic", {}),

@@ -12,11 +12,12 @@ from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services.documents import chunks, library
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.integration.search.chunks.chunk_search_api.conftest import TEXTS, Ask, contents, similar
 
 
 @pytest.mark.bm25
-@pytest.mark.parametrize("weights", [(0.7, 0.3), (2.0, 6.0), (0.0, 1.0), (1.0, 0.0)])
+@for_each("weights", [(0.7, 0.3), (2.0, 6.0), (0.0, 1.0), (1.0, 0.0)])
 def test_combined_score_is_the_weighted_mean_of_what_is_shown(
     document: DocumentSummary, ask: Ask, weights: tuple[float, float]
 ) -> None:

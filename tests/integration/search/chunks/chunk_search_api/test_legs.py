@@ -12,6 +12,7 @@ from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.integration.search.chunks.chunk_search_api.conftest import TEXTS, Ask, contents
 
 
@@ -112,7 +113,7 @@ def test_text_search_marks_words_and_escapes_all_else(portal: Portal, ask: Ask) 
     assert result["relevance_score"] == 1.0
 
 
-@pytest.mark.parametrize("language", ["auto", "english", "chinese", "simple", "en", "zh"])
+@for_each("language", ["auto", "english", "chinese", "simple", "en", "zh"])
 def test_language_restricts_nothing(document: DocumentSummary, ask: Ask, language: str) -> None:
     data = ask("text", query="annual leave 年假", language=language)
     assert TEXTS[3] in contents(data)
@@ -131,7 +132,7 @@ def test_fuzzy_search_finds_the_likely_spelling(document: DocumentSummary, ask: 
     assert TEXTS[3] in contents(ask("text", query="年假", fuzzy=True))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "query",
     [
         "'; DROP TABLE document_chunks; --",

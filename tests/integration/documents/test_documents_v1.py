@@ -23,6 +23,7 @@ from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
 from portal.text.terms.analyser import query_terms
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.factories.servers.endpoint import fake_endpoint
 from tests.factories.uploads import needs_bm25, upload
 
@@ -161,9 +162,7 @@ def recomputed(
 
 
 @needs_bm25
-@pytest.mark.parametrize(
-    ("w_text", "w_vec"), [(0.35, 0.65), (1.0, 0.0), (0.0, 1.0), (2.0, 0.5), (0.01, 300.0)]
-)
+@for_each(("w_text", "w_vec"), [(0.35, 0.65), (1.0, 0.0), (0.0, 1.0), (2.0, 0.5), (0.01, 300.0)])
 def test_ranking_is_what_postgresql_computes(
     client: FlaskClient, portal: Portal, filled: dict[str, DocumentSummary],
     w_text: float, w_vec: float,

@@ -28,32 +28,32 @@ def reads(portal: Portal, owner: User, document_id: UUID) -> list[tuple[str | No
     return [(entry.actor_name, entry.event) for entry in entries]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/documents/{}",
-        "/documents/{}/file",
-        "/api/knowledge/documents/{}",
-        "/api/knowledge/documents/{}/content",
-        "/v1/documents/{}",
-        "/documents/{}/revisions/1",
-        "/documents/{}/revisions/1/file",
-        "/api/knowledge/documents/{}/revisions/1/content",
-        "/api/knowledge/documents/{}/revisions/1/file",
-        "/api/v1/jobs/{job}/chunks",
-    ],
+OPENING = (
+    "/documents/{}",
+    "/documents/{}/file",
+    "/api/knowledge/documents/{}",
+    "/api/knowledge/documents/{}/content",
+    "/v1/documents/{}",
+    "/documents/{}/revisions/1",
+    "/documents/{}/revisions/1/file",
+    "/api/knowledge/documents/{}/revisions/1/content",
+    "/api/knowledge/documents/{}/revisions/1/file",
+    "/api/v1/jobs/{job}/chunks",
 )
-def test_opening_is_recorded_once(portal: Portal, client: FlaskClient, path: str) -> None:
+
+
+def test_opening_is_recorded_once(portal: Portal, client: FlaskClient) -> None:
     mei = portal.user("mei")
-    secret = portal.add("The salary is ten.", owner=mei, visibility=Visibility.PRIVATE)
-    shared = portal.add("The canteen opens.", owner=mei)
-    for _ in range(2):
-        for document in (secret, shared):
-            address = path.format(document.id, job=document.job_id)
-            assert client.get(address, headers=portal.headers()).status_code == 200
-            assert client.get(address, headers=portal.headers(mei)).status_code == 200
-    assert reads(portal, mei, secret.id) == [("admin", "private_document_opened")]
-    assert reads(portal, mei, shared.id) == []
+    for path in OPENING:
+        secret = portal.add(f"Salary at {path}", owner=mei, visibility=Visibility.PRIVATE)
+        shared = portal.add(f"Canteen at {path}", owner=mei)
+        for _ in range(2):
+            for document in (secret, shared):
+                address = path.format(document.id, job=document.job_id)
+                assert client.get(address, headers=portal.headers()).status_code == 200, path
+                assert client.get(address, headers=portal.headers(mei)).status_code == 200, path
+        assert reads(portal, mei, secret.id) == [("admin", "private_document_opened")], path
+        assert reads(portal, mei, shared.id) == [], path
 
 
 def test_searching_is_recorded(portal: Portal, client: FlaskClient) -> None:

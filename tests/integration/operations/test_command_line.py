@@ -20,6 +20,7 @@ from portal.services.documents.intake import importing, uploads
 from portal.services.people import sessions, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories import files
+from tests.factories.cases import for_each
 from tests.factories.second_factors import set_up_totp
 
 
@@ -209,7 +210,7 @@ def test_migrate_is_safe_to_repeat(run) -> None:
     assert run("migrate", "--check").exit_code == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "status"),
     [
         (["frobnicate"], 2),
@@ -219,7 +220,6 @@ def test_migrate_is_safe_to_repeat(run) -> None:
         (["import", "/nowhere/at/all"], 2),
         (["import", "--owner", "nobody", "/etc/hostname"], 1),
     ],
-    ids=str,
 )
 def test_wrong_usage_exits_2_and_failure_1(run, arguments: list[str], status: int) -> None:
     assert run(*arguments).exit_code == status
@@ -237,8 +237,8 @@ def test_import_uses_data_dir_and_early_ctrl_c_exits_130(
     assert (done.exit_code, done.stderr) == (128 + signal.SIGINT, "portal: stopped\n")
 
 
-@pytest.mark.parametrize("url", ["postgresql://u@127.0.0.1:1/x", "garbage", "mysql://x/y"])
-@pytest.mark.parametrize("command", ["doctor", "models", "token"])
+@for_each("url", ["postgresql://u@127.0.0.1:1/x", "garbage", "mysql://x/y"])
+@for_each("command", ["doctor", "models", "token"])
 def test_missing_database_is_reported_in_one_line(
     run, monkeypatch: pytest.MonkeyPatch, url: str, command: str
 ) -> None:

@@ -25,6 +25,7 @@ from portal.services.models import catalog
 from portal.services.search import finding
 from portal.services.search.corrections import respelling
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.factories.servers.chat import Status, fake_chat
 from tests.factories.servers.endpoint import Reply, fake_endpoint
 from tests.factories.uploads import failing, run_apart
@@ -61,7 +62,7 @@ def assert_no_leak(*texts: str) -> None:
             assert json.dumps(leak)[1:-1] not in one, leak
 
 
-@pytest.mark.parametrize(
+@for_each(
     "error",
     [
         psycopg.errors.DataException(f"invalid input: {QUESTION}"),

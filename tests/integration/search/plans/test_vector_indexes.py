@@ -21,6 +21,7 @@ from portal.store.embedding_models import builds as model_builds
 from portal.store.embedding_models import vector_index
 from portal.store.embedding_models.registry import RegisteredModel
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.factories.models import serving
 
 WORDS = ("coral", "tea", "bread", "lamp", "train", "heron", "violin", "granite", "cedar", "kiln")
@@ -74,7 +75,7 @@ def test_index_is_built_used_and_right(
         assert word in titles[:2]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dimensions", "wanted", "got"),
     [
         (2000, "vector", "vector"),

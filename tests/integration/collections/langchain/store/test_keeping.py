@@ -13,6 +13,7 @@ from langchain_core.documents import Document
 from portal.integrations.langchain import PostgresVectorStore
 from portal.services.collections.records import Collections
 from portal.store.session import Database
+from tests.factories.cases import for_each
 from tests.factories.uploads import run_apart
 from tests.integration.collections.langchain.conftest import MakeStore, WordEmbeddings, _rows
 
@@ -46,7 +47,7 @@ def test_a_caller_s_metadata_is_left_as_it_is(store: PostgresVectorStore) -> Non
     assert store.similarity_search("text")[0].metadata == {"a": 1}
 
 
-@pytest.mark.parametrize("dimensions", [1, 7, 2001, 4001, 16000])
+@for_each("dimensions", [1, 7, 2001, 4001, 16000])
 def test_any_dimension(make_store: MakeStore, dimensions: int) -> None:
     l2 = {"hnsw:space": "l2"}  # One-dimensional vectors all have the same cosine.
     store = make_store(f"of-{dimensions}", collection_metadata=l2, compared_one_by_one=1)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 import time
 from dataclasses import replace
@@ -16,7 +13,15 @@ import pytest
 from portal.services.people.federation.oidc_provider import create_oidc_provider
 from tests.conftest import Portal
 from tests.factories.browser import Browser
-from tests.factories.servers.issuer import claims, ec_key, jwk, public_pem, rsa_key, sign
+from tests.factories.servers.issuer import (
+    claims,
+    ec_key,
+    jwk,
+    public_pem,
+    rsa_key,
+    sign,
+    sign_by_hand,
+)
 from tests.factories.servers.oidc import CLIENT, LyingProvider, Provider, path, query
 from tests.integration.people.oidc.conftest import (
     MakePortal,
@@ -183,9 +188,9 @@ def test_signatures_of_others_and_of_no_key_are_refused(
         foreign = rsa_key("foreign")
         liar.id_token = {
             "none": jwt.encode(body, None, algorithm="none", headers={"kid": "one"}),
-            "public key as secret": _hmac(body, public_pem(rsa_key("one"))),
-            "client secret": _hmac(body, b"a client's secret"),
-            "ours": _hmac(body, portal.services.secret_key.encode()),
+            "public key as secret": sign_by_hand(body, public_pem(rsa_key("one"))),
+            "client secret": sign_by_hand(body, b"a client's secret"),
+            "ours": sign_by_hand(body, portal.services.secret_key.encode()),
             "foreign": sign(body, foreign, headers={"jwk": jwk(foreign, "one")}),
             "ES256": sign(body, ec_key("foreign"), algorithm="ES256"),
         }[words]
@@ -193,17 +198,6 @@ def test_signatures_of_others_and_of_no_key_are_refused(
         if answer.status_code != 403 or not is_out(browser):
             let_in.append(words)
     assert let_in == []
-
-
-def _hmac(body: dict[str, Any], secret: bytes) -> str:
-    """Sign with HS256 by hand, because the library refuses to sign with a public key."""
-
-    def part(content: bytes) -> bytes:
-        return base64.urlsafe_b64encode(content).rstrip(b"=")
-
-    header = {"alg": "HS256", "typ": "JWT", "kid": "one"}
-    signed = part(json.dumps(header).encode()) + b"." + part(json.dumps(body).encode())
-    return (signed + b"." + part(hmac.new(secret, signed, hashlib.sha256).digest())).decode()
 
 
 def test_answer_of_another_provider_is_refused(portal: Portal, liar: LyingProvider) -> None:

@@ -91,8 +91,8 @@ def engine_of(one: AnswerSet) -> Iterator[Engine]:
 
 
 def ask(engine: Engine, question: AnswerQuestion) -> Result:
-    """Ask a question, after the one that it follows."""
-    answered = engine.converse([*filter(None, [question.after]), question.text])
+    """Ask a question, after those that it follows."""
+    answered = engine.converse([*question.after, question.text])
     return Result(
         question=question,
         text=answered.text,

@@ -2,7 +2,8 @@
 
 A set is a folder: documents, and `questions.jsonl` with ``{id, kind, question, gold}`` a line.
 `gold` lists what an answer must contain, an inner list its alternatives; `after` is a question to
-ask before, in the same conversation. Questions without `gold` have no answer in the documents.
+ask before, in the same conversation, or a list of several. Questions without `gold` have no answer
+in the documents.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class AnswerQuestion:
     kind: str
     text: str
     gold: tuple[tuple[str, ...], ...]
-    after: str | None = None
+    after: tuple[str, ...] = ()
 
     @property
     def expected(self) -> Expected:
@@ -108,8 +109,12 @@ def _questions(path: Path) -> Iterator[AnswerQuestion]:
             raise BadSet(
                 f"{row.place}: `gold` is for questions with an answer, and for all of them"
             )
+        after = row.get("after", ())
+        asked_before = (after,) if isinstance(after, str) else tuple(after)
+        if not all(map(_is_text, asked_before)):
+            raise BadSet(f"{row.place}: `after` has to be a question, or a list of questions")
         yield AnswerQuestion(
-            str(row.get("id", "")), kind, text, _gold(gold, row.place), row.get("after")
+            str(row.get("id", "")), kind, text, _gold(gold, row.place), asked_before
         )
 
 

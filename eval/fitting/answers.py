@@ -48,7 +48,7 @@ def find() -> list[Found]:
             found += [
                 Found(one, *engine.find_sources(one.text))
                 for one in chosen.questions
-                if one.expected is not Expected.REPLY and one.after is None
+                if one.expected is not Expected.REPLY and not one.after
             ]
     return found
 

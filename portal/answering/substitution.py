@@ -70,14 +70,8 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
         (opening and _after_preposition(before, phrases, opening["preposition"]))
         or _sharing_a_word(before, words, name)
         or _same_kind(phrases, name)
+        or _only_or_nearest(phrases, name, likeness)
     )
-    if replaced is None and phrases:
-        plain = phrases if _kind(name) else [one for one in phrases if not _kind(one.text)]
-        phrases = plain or phrases
-        replaced = phrases[0] if len(phrases) == 1 else _nearest(phrases, name, likeness)
-        if replaced and replaced.is_compound:
-            # "Managers" is no other 住宿标准, but may be what the standard is for.
-            return None
     if replaced is None:
         return None
     ahead = before[: replaced.start]
@@ -177,10 +171,17 @@ def _kind(text: str) -> str:
     return tag if (tag := _tag(text)) in _KINDS else ""
 
 
-def _nearest(phrases: Sequence[_Phrase], name: str, likeness: Likeness | None) -> _Phrase | None:
-    """Return the phrase that is nearest in meaning, if it leads."""
-    if likeness is None:
-        return None
-    near = likeness(name, [one.text for one in phrases])
-    ranked = sorted(zip(near, phrases, strict=True), reverse=True)
-    return ranked[0][1] if ranked[0][0] - ranked[1][0] >= _MIN_LEAD else None
+def _only_or_nearest(
+    phrases: Sequence[_Phrase], name: str, likeness: Likeness | None
+) -> _Phrase | None:
+    """Return the only phrase that names no place or time, or that which is nearest in meaning to
+    the name, if it leads."""
+    if _kind(name) not in {"", "nr"}:
+        return None  # Where no phrase is of its kind, a place or a time is added.
+    phrases = [one for one in phrases if not _kind(one.text)] or phrases
+    if len(phrases) > 1 and likeness:
+        near = likeness(name, [one.text for one in phrases])
+        ranked = sorted(zip(near, phrases, strict=True), reverse=True)
+        phrases = [ranked[0][1]] if ranked[0][0] - ranked[1][0] >= _MIN_LEAD else []
+    # "Managers" is no other 住宿标准, but may be what the standard is for.
+    return phrases[0] if len(phrases) == 1 and not phrases[0].is_compound else None

@@ -63,6 +63,8 @@ def test_where_nothing_tells_what_is_replaced_the_new_subject_is_added():
     before = "How much can I spend on a hotel in London?"
     assert search_query(turns(before), "And meals?") == f"meals {before}"
     assert search_query(turns(before), "And elsewhere?") == f"elsewhere {before}"
+    assert search_query(turns("会议在哪里开的？"), "下次呢？") == "下次 会议在哪里开的？"
+    assert search_query(turns("住宿标准是多少？"), "经理呢？") == "经理 住宿标准是多少？"
 
 
 def test_nearness_in_meaning_decides_between_several():

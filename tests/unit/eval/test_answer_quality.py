@@ -122,7 +122,7 @@ class Portal:
         return Answered(self._text, bool(pieces), tuple(pieces), 0.02)
 
 
-def question(kind, *gold, after=None):
+def question(kind, *gold, after=()):
     return AnswerQuestion("q", kind, "几天？", tuple((word,) for word in gold), after)
 
 
@@ -152,5 +152,5 @@ def test_quotation_that_is_cut_short_counts_as_half_a_sentence():
 
 def test_follow_up_is_asked_after_its_question():
     portal = Portal("> 10 天 [1]", "1 年 | 10 天")
-    ask(portal, question("follow", "10天", after="谁有年假？"))
-    assert portal.asked == ["谁有年假？", "几天？"]
+    ask(portal, question("follow", "10天", after=("谁有年假？", "谢谢")))
+    assert portal.asked == ["谁有年假？", "谢谢", "几天？"]

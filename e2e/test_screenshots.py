@@ -184,6 +184,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
 NO_PAGES = {
     *("assets.own", "assets.vendor", "documents.progress"),
     *("notifications.show_state", "reading.original_file", "revisions.original_file"),
+    "reading.preview_move",
     *("page_views.page", "page_views.picture", "page_views.image", "previews.show"),
     *("chat.find_about", "chat.export", "messages.show", "citations.card", "confirming.resume"),
     *("admin_questions.export", "admin_audit.export", "oidc.begin_sign_in", "oidc.finish"),

@@ -19,7 +19,7 @@ from flask_limiter import Limit
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from portal.http import context, cookies, recent_sign_in
-from portal.http.credentials import takes_json
+from portal.http.credentials import read_credentials, takes_json
 from portal.http.marks import Mark
 from portal.limits.callers import address, digest_name, tried_name
 from portal.limits.endpoints import NONE
@@ -29,7 +29,7 @@ from portal.settings import RateLimitSettings
 from portal.store.redis_store import RedisStore
 
 failed_sign_ins = Mark(checks_passwords=True)
-"""Mark a view that checks a password or an invitation."""
+"""Mark a view that checks a password, or a link that sets one."""
 
 _REFUSED = {401, 404, 422}
 _KNOWN = "portal-known-addresses"
@@ -77,7 +77,7 @@ def limits() -> list[Limit]:
             shared=True,
         ),
         Limit(
-            lambda: _allowed("sign_in_name", of_new_browsers=True),
+            _allowed_at_name,
             key_function=_name_tried,
             scope="sign-in-name",
             shared=True,
@@ -89,7 +89,7 @@ def limits() -> list[Limit]:
 
 
 def has_failed(response: Response) -> bool:
-    """Return whether a password or an invitation was wrong."""
+    """Return whether a password or a link was wrong."""
     return response.status_code in _REFUSED or recent_sign_in.has_failed()
 
 
@@ -114,6 +114,13 @@ def _allowed(name: str, *, of_new_browsers: bool = False) -> str:
         return NONE
     settings: RateLimitSettings = context.services().settings.rate_limits
     return str(getattr(settings, name))
+
+
+def _allowed_at_name() -> str:
+    """Return the limit of a name; links that set a password have none, and would share one count,
+    by which anyone could close them all."""
+    allowed = _allowed("sign_in_name", of_new_browsers=True)
+    return allowed if allowed and read_credentials().name else NONE
 
 
 def _attempt_key() -> str:

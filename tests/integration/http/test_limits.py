@@ -79,6 +79,19 @@ def test_link_sets_a_password_once_and_wrong_ones_are_limited(open_portal) -> No
     assert statuses == [404] * 10 + [429]
 
 
+def test_wrong_links_of_others_close_no_link(open_portal) -> None:
+    portal, client = open_portal(rate_limits=ON | {"sign_in_name": "3 per hour"})
+    client.application.config["WTF_CSRF_METHODS"] = set()
+    form = {"password": "seven blue herons", "password_again": "seven blue herons"}
+    for number in range(4):
+        elsewhere = {"REMOTE_ADDR": f"192.0.2.{number}"}
+        answer = client.post("/reset/x", data=form, environ_base=elsewhere)
+        assert answer.status_code == 404
+    ada = portal.user("ada")
+    link = administration.begin_password_reset(portal.services, portal.admin, ada.id).secret
+    assert client.post(f"/reset/{link}", data=form).status_code == 303
+
+
 # --- bursts ---------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ statements.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from operator import attrgetter
 from pathlib import Path
 from types import CodeType, MethodType
@@ -71,7 +72,8 @@ def calibrated_once(for_model: Callable[..., Calibration]) -> Callable[..., Cali
         key = (kept.name, kept.stat().st_mtime_ns)
         if key not in made:
             made[key] = for_model(embedder, cache_dir)
-        return made[key] if made[key].ready else made.pop(key)
+        # A copy, since each portal adopts the constants of its own corpus.
+        return copy(made[key]) if made[key].ready else made.pop(key)
 
     return calibrate_or_reuse
 

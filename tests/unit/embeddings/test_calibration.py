@@ -64,6 +64,13 @@ def test_other_models_background_is_embedded_once_and_kept(tmp_path, monkeypatch
     assert Calibration.for_model(HashingEmbedder(), tmp_path).ready
 
 
+def test_constants_that_one_portal_adopts_are_not_anothers(tmp_path):
+    Calibration.for_model(HashingEmbedder(), tmp_path)  # Keeps the background.
+    one, other = (Calibration.for_model(HashingEmbedder(), tmp_path) for _ in range(2))
+    one.adopt({"lead": {"factor": 2, "shift": 0}})
+    assert (one.source, other.source) == ("corpus", "borrowed")
+
+
 def test_damaged_background_is_embedded_again(tmp_path):
     embedder = HashingEmbedder()
     (tmp_path / backgrounds.file_name(embedder)).write_bytes(b"not a zip")

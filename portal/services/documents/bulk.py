@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -60,7 +61,8 @@ def apply(
         skipped_before = None if is_listed_after else listed()
         done = bulk_store.change(session, user, target, action, value)
         if action is BulkAction.VISIBILITY and done.change_id:
-            _record_visibility(session, user, done.change_id, after=value.value)
+            changed = undo_store.list_of_change(session, done.change_id)
+            _record_visibility(session, user, changed, after=value.value)
         rows, skipped_count = skipped_before or listed()
         own = UploadedAgain if action is BulkAction.RESTORE else InvalidInput
         skipped = tuple(
@@ -83,9 +85,13 @@ def undo(services: Services, user: User, change_id: UUID) -> int:
     NotFound, also for one that was undone or is more than a day old."""
     with shared_words.sharing(services) as session:
         change = existing(undo_store.lock_change(session, user, change_id))
-        if change.action == BulkAction.VISIBILITY:
-            _record_visibility(session, user, change_id, before=change.value["value"])
-        return undo_store.undo(session, user, change)
+        is_visibility, value = change.action == BulkAction.VISIBILITY, change.value["value"]
+        changed = undo_store.list_of_change(session, change_id) if is_visibility else []
+        undone = undo_store.undo(session, user, change)
+        _record_visibility(
+            session, user, [one for one in changed if one[0] in undone], before=value
+        )
+        return len(undone)
 
 
 def delete_expired(services: Services) -> None:
@@ -122,15 +128,16 @@ def _count_missing(target: BulkTarget, found_count: int) -> int:
 
 
 def _record_visibility(
-    session: Session, user: User, change_id: UUID, *, before: str = "", after: str = ""
-) -> None:
-    """Record who sees documents from now on; the value that is not given is that of the change."""
+    session: Session, user: User, documents: Iterable[tuple[UUID, str, Any]],
+    *, before: str = "", after: str = "",
+) -> None:  # fmt: skip
+    """Record who sees documents from now on; the value that is not given is the noted one."""
     entries = [
         (
             Subject(SubjectKind.DOCUMENT, document_id, title),
             {"before": before or noted, "after": after or noted},
         )
-        for document_id, title, noted in undo_store.list_of_change(session, change_id)
+        for document_id, title, noted in documents
     ]
     audit.record_each(session, AuditEvent.VISIBILITY_CHANGED, user, entries)
 

@@ -13,6 +13,7 @@ from portal.domain.documents.bulk import BulkAction
 from portal.domain.people import User
 from portal.store.documents.selection import EDITABLE_WHERE, KEEPS, OPEN_FOLDER
 from portal.store.models import BulkChangeRow
+from portal.text.titles import MAX_TAGS
 
 # The assignment, and the condition that there was no later change.
 _UNDO = {
@@ -31,7 +32,8 @@ _UNDO = {
     BulkAction.ADD_TAG: ("tags = array_remove(d.tags, c.value ->> 'value')", "true"),
     BulkAction.REMOVE_TAG: (
         "tags = array_append(d.tags, c.value ->> 'value')",
-        "NOT d.tags @> ARRAY[c.value ->> 'value']",
+        f"""cardinality(d.tags) < {MAX_TAGS} AND lower(c.value ->> 'value')
+            <> ALL (CAST(lower(CAST(d.tags AS text)) AS text[]))""",
     ),
     BulkAction.DOMAIN: ("domain = b.value", "d.domain IS NOT DISTINCT FROM c.value ->> 'value'"),
     BulkAction.VISIBILITY: ("visibility = b.value", "d.visibility = c.value ->> 'value'"),
@@ -45,10 +47,14 @@ _UNDO = {
     ),
     BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
 }
-# Keepers may undo their moves out of a folder.
-_WAS_KEPT = f"""OR d.visibility = 'shared' AND EXISTS (
-    SELECT FROM folders f WHERE f.id = CAST(b.value AS uuid) AND {KEEPS.format("f")}
-)"""
+_MAY_UNDO = {
+    # Keepers may undo their moves out of a folder.
+    BulkAction.MOVE: f"""({EDITABLE_WHERE} OR d.visibility = 'shared' AND EXISTS (
+        SELECT FROM folders f WHERE f.id = CAST(b.value AS uuid) AND {KEEPS.format("f")}
+    ))""",
+    # Keepers of a folder do not hide others' documents.
+    BulkAction.VISIBILITY: "(d.owner_id = :user_id OR :user_is_admin)",
+}
 _HOLD_FOLDERS = text(
     """
     SELECT id FROM folders WHERE id IN (
@@ -63,6 +69,7 @@ _UNDO_SWITCHES = (
         DELETE FROM user_document_defaults s USING bulk_changes c, jsonb_each_text(c.before) b
         WHERE c.id = :change_id AND s.user_id = c.user_id
           AND s.document_id = CAST(b.key AS uuid) AND b.value IS NULL
+        RETURNING s.document_id
         """
     ),
     text(
@@ -74,6 +81,7 @@ _UNDO_SWITCHES = (
         WHERE c.id = :change_id AND b.value IS NOT NULL ORDER BY d.id
         ON CONFLICT (user_id, document_id)
         DO UPDATE SET enabled = excluded.enabled, updated_at = now()
+        RETURNING document_id
         """
     ),
 )
@@ -88,12 +96,12 @@ def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow 
     )
 
 
-def undo(session: Session, user: User, change: BulkChangeRow) -> int:
+def undo(session: Session, user: User, change: BulkChangeRow) -> set[UUID]:
     """Undo a change of the documents that the user may still change, and delete it. Return their
-    number."""
+    ids."""
     action, binds = BulkAction(change.action), {"change_id": change.id}
     if action is BulkAction.SWITCH:
-        count = sum(session.execute(one, binds).rowcount for one in _UNDO_SWITCHES)  # type: ignore[attr-defined]
+        undone = {id_ for one in _UNDO_SWITCHES for id_ in session.scalars(one, binds)}
     else:
         if action is BulkAction.MOVE:
             session.execute(_HOLD_FOLDERS, binds)
@@ -103,14 +111,15 @@ def undo(session: Session, user: User, change: BulkChangeRow) -> int:
             UPDATE documents d SET {values}, updated_at = now()
             FROM bulk_changes c, jsonb_each_text(c.before) b
             WHERE c.id = :change_id AND d.id = CAST(b.key AS uuid) AND d.purged_at IS NULL
-              AND ({EDITABLE_WHERE} {_WAS_KEPT if action is BulkAction.MOVE else ""})
+              AND {_MAY_UNDO.get(action, EDITABLE_WHERE)}
               AND {is_unchanged}
+            RETURNING d.id
             """
         )
         rights = {"user_id": user.id, "user_is_admin": user.is_admin}
-        count = session.execute(statement, binds | rights).rowcount  # type: ignore[attr-defined]
+        undone = set(session.scalars(statement, binds | rights))
     session.delete(change)
-    return count
+    return undone
 
 
 def list_of_change(session: Session, change_id: UUID) -> list[tuple[UUID, str, Any]]:

@@ -252,6 +252,25 @@ def test_visibility_of_many_is_in_the_audit_log(shelf: Shelf) -> None:
     assert entries == [("a", *there), ("a", *back), ("b", *there), ("b", *back)]
 
 
+def test_audit_log_has_only_what_an_undo_changes(shelf: Shelf) -> None:
+    done = shelf.apply(shelf.ada, "visibility", "a", "b", visibility="private")
+    shelf.apply(shelf.ada, "visibility", "a", visibility="shared")
+    assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 1}
+    query = "SELECT subject_title FROM audit_log WHERE event = 'visibility_changed'"
+    with shelf.portal.services.database.begin() as session:
+        assert sorted(session.scalars(text(query))) == ["a", "a", "b", "b"]
+
+
+def test_undone_removal_makes_no_tag_twice_and_not_too_many(shelf: Shelf) -> None:
+    shelf.apply(shelf.ada, "add_tag", "a", "b", tag="Tax")
+    done = shelf.apply(shelf.ada, "remove_tag", "a", "b", tag="Tax")
+    shelf.apply(shelf.ada, "add_tag", "a", tag="tax")
+    many = [str(number) for number in range(MAX_TAGS)]
+    shelf.portal.execute("UPDATE documents SET tags = :tags WHERE title = 'b'", tags=many)
+    assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 0}
+    assert (shelf.state("a").tags, shelf.state("b").tags) == (["tax"], many)
+
+
 def test_forms_work_without_scripts(shelf: Shelf) -> None:
     headers = shelf.portal.headers(shelf.ada)
     page = shelf.client.get("/documents?sort=title", headers=headers).text

@@ -374,6 +374,18 @@ def test_document_that_moves_in_while_the_folder_closes_is_behind_its_gate(team:
     assert gone.status_code == 404
 
 
+def test_keeper_who_was_an_administrator_does_not_hide_a_document_by_undoing(team: Team) -> None:
+    team.add("user", "ben", "keeper")
+    team.portal.execute("UPDATE documents SET visibility = 'private'")
+    team.portal.execute("UPDATE users SET is_admin = true WHERE name = 'ben'")
+    change = {"action": "visibility", "ids": [team.document], "visibility": "shared"}
+    done = team.call(team.ben, "POST", "/api/knowledge/bulk", json=change).json
+    assert done["changed_count"] == 1
+    team.portal.execute("UPDATE users SET is_admin = false WHERE name = 'ben'")
+    undo = f"/api/knowledge/bulk/{done['change_id']}/undo"
+    assert team.call(team.ben, "POST", undo).json == {"changed_count": 0}
+
+
 def test_keeper_can_undo_a_move_out_of_the_folder(team: Team) -> None:
     team.add("user", "ben", "keeper")
     move = {"action": "move", "ids": [team.document], "folder_id": None}

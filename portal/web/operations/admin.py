@@ -33,6 +33,7 @@ def invite() -> Answer:
 
 
 @blueprint.post("/invitations/<uuid:invitation_id>/withdraw")
+@require_recent_sign_in
 def withdraw_invitation(invitation_id: UUID) -> Answer:
     invitations.withdraw(*context.caller(), invitation_id)
     return see_other(url_for("admin.show"), gettext("Invitation withdrawn."))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from flask import session
@@ -12,7 +13,7 @@ from flask.testing import FlaskClient
 from portal import create_app
 from portal.domain.people import Scope
 from portal.services import Services
-from portal.services.people import accounts, sessions
+from portal.services.people import accounts, invitations, sessions
 from portal.web.people import confirming
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
@@ -65,6 +66,19 @@ def test_stale_cookie_in_a_bearer_header_is_asked_too(portal: Portal, stale: Bro
     assert answer.status_code == 403
     assert answer.get_json()["error"]["code"] == "reauthentication_required"
     assert stale.client.post("/admin/invitations", headers=headers).status_code == 403
+
+
+def test_invitation_is_withdrawn_after_the_password_is_given(
+    portal: Portal, stale: Browser
+) -> None:
+    invitation = invitations.invite(portal.services, portal.admin)
+    withdraw = f"/admin/invitations/{invitation.id}/withdraw"
+    assert stale.post(withdraw, {}).status_code == 403
+    assert invitations.list_invitations(portal.services, portal.admin) == (
+        replace(invitation, secret=None),
+    )
+    assert stale.post(withdraw, {"confirm_password": PASSWORD}).status_code == 303
+    assert invitations.list_invitations(portal.services, portal.admin) == ()
 
 
 def test_scripts_of_pages_confirm_by_json(portal: Portal, stale: Browser) -> None:

@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
+
 
 def for_each(
     names: str | Iterable[str], cases: Iterable[Any]
@@ -27,11 +29,12 @@ def for_each(
             for row in rows:
                 try:
                     test(**fixtures, **dict(zip(wanted, row, strict=True)))
-                except Exception as error:  # noqa: BLE001 - all are raised together
+                # Missing exceptions of `pytest.raises` are of the second kind.
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - raised together
                     error.add_note(f"in the case {row!r}")
                     failed.append(error)
             if failed:
-                raise ExceptionGroup(f"{len(failed)} of {len(rows)} cases fail", failed)
+                raise BaseExceptionGroup(f"{len(failed)} of {len(rows)} cases fail", failed)
 
         signature = inspect.signature(test)
         kept = [one for name, one in signature.parameters.items() if name not in wanted]

@@ -181,7 +181,7 @@ def _shows_weaker(query: SearchQuery) -> bool:
     of the page before."""
     before = parse_qs(urlsplit(request.headers.get("HX-Current-URL", "")).query)
     is_same = before.get("q", [""])[0].strip() == query.text
-    return "weaker" in request.args or ("weaker" in before and is_same)
+    return bool(request.args.get("weaker")) or ("weaker" in before and is_same)
 
 
 def _title(query: SearchQuery) -> str:

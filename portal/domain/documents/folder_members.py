@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -39,3 +40,9 @@ class AccessChange:
     @property
     def matters(self) -> bool:
         return bool(self.opens or self.closes or self.gains or self.loses)
+
+    @property
+    def digest(self) -> str:
+        """Return what a form sends back that has shown this change, so that another one, after
+        others moved the documents or changed members, is asked about."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]

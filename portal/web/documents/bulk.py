@@ -111,9 +111,9 @@ def _sight(target: BulkTarget, folder_id: UUID | None) -> AccessChange | None:
 def apply() -> Answer:
     action = _action()
     target, value = _target(), _value(action)
-    if action is BulkAction.MOVE and request.form.get("seen") != request.form.get("value"):
+    if action is BulkAction.MOVE:
         sight = _sight(target, value)
-        if sight:
+        if sight and request.form.get("seen") != sight.digest:
             return _ask(action, target, sight, chosen=request.form["value"])
     try:
         done = bulk.apply(*context.caller(), target, action, value)

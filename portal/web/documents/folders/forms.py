@@ -112,7 +112,7 @@ def edit(folder_id: UUID) -> Answer:
         parent_id = identifier(request.form.get("parent_id"))
         if parent_id != opened.folder.parent_id:
             sight = folder_members.preview_folder_move(services, user, folder_id, parent_id)
-            if sight.matters and request.form.get("seen") != request.form["parent_id"]:
+            if sight.matters and request.form.get("seen") != sight.digest:
                 return _form(opened.folder, parent_id, opened, sight=sight)
             folders.move_folder(services, user, folder_id, parent_id)
         folders.change_folder(

@@ -101,7 +101,7 @@ def edit(document_id: UUID) -> Answer:
         if folder_id != before:
             target = BulkTarget((document_id,))
             sight = folder_members.preview_move(services, user, target, folder_id)
-            if sight.matters and request.form.get("seen") != str(folder_id or ""):
+            if sight.matters and request.form.get("seen") != sight.digest:
                 return ask_to_move(document_id, folder_id, sight)
             folders.move_document(services, user, document_id, folder_id)
     except InvalidInput as error:
@@ -119,7 +119,7 @@ def preview_move(document_id: UUID) -> Answer:
     folder_id = identifier(request.args.get("folder_id"))
     target = BulkTarget((document_id,))
     sight = folder_members.preview_move(services, user, target, folder_id)
-    return render_template("fragments/reading/_move_sight.html", sight=sight, chosen=folder_id)
+    return render_template("fragments/reading/_move_sight.html", sight=sight)
 
 
 @blueprint.post("/<uuid:document_id>/reindex")

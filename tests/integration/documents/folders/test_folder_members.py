@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any
@@ -80,6 +81,11 @@ class Team:
             rest = body.replace("zirconium smelting", "").replace('"zirconium"', "")
             found |= {name for one in hidden if one in rest}
         return found
+
+
+def seen_in(page: TestResponse) -> dict[str, str]:
+    """Return what a form sends back that has told who gains and loses access."""
+    return dict(re.findall(r'name="(seen)" value="([\w-]*)"', page.text))
 
 
 @pytest.fixture
@@ -269,8 +275,7 @@ def test_move_names_who_gains_and_loses_access(team: Team) -> None:
     # The question tells it as soon as the folder is chosen; then the move is not asked about again.
     told = team.call(team.ann, "POST", "/documents/bulk/ask", data=form)
     assert "Lose access: ben" in told.text
-    assert f'name="seen" value="{second}"' in told.text
-    done = team.call(team.ann, "POST", "/documents/bulk", data=form | {"seen": second})
+    done = team.call(team.ann, "POST", "/documents/bulk", data=form | seen_in(told))
     assert done.status_code == 303
     gone = team.call(team.ben, "GET", f"/api/knowledge/documents/{team.document}")
     assert gone.status_code == 404
@@ -290,12 +295,20 @@ def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> No
     preview = f"/documents/{team.document}/move?folder_id="
     told = team.call(team.ann, "GET", preview)
     assert 'data-testid="sight-change"' in told.text
-    assert 'name="seen" value=""' in told.text
     assert "sight-change" not in team.call(team.ann, "GET", preview + team.folder).text
-    outside = team.call(team.ann, "POST", edit, data=form | {"seen": ""})
+    # What it told is no longer all once a member was added meanwhile.
+    into = team.call(team.ann, "POST", "/api/folders", json={"name": "In", "visibility": "members"})
+    inside = form | {"folder_id": into.json["id"]}
+    before = team.call(team.ann, "GET", preview + into.json["id"])
+    team.portal.user("dora")
+    team.add("user", "dora", "reader")
+    asked = team.call(team.ann, "POST", edit, data=inside | seen_in(before))
+    assert "Lose access: ben, dora" in asked.text
+    outside = team.call(team.ann, "POST", edit, data=form | seen_in(told))
     assert outside.status_code == 303
-    back = form | {"folder_id": team.folder, "seen": team.folder}
-    assert team.call(team.ann, "POST", edit, data=back).status_code == 303
+    back = form | {"folder_id": team.folder}
+    told = team.call(team.ann, "GET", preview + team.folder)
+    assert team.call(team.ann, "POST", edit, data=back | seen_in(told)).status_code == 303
     # A folder without members of its own shows what is moved into it to others.
     inner = {"name": "Inner", "parent_id": team.folder}
     inner_id = team.call(team.ann, "POST", "/api/folders", json=inner).json["id"]
@@ -308,7 +321,7 @@ def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> No
     outsider = team.portal.user("cleo")
     gone = team.call(outsider, "GET", f"/api/knowledge/documents/{team.document}")
     assert gone.status_code == 404
-    assert team.call(team.ann, "POST", edit, data=form | {"seen": ""}).status_code == 303
+    assert team.call(team.ann, "POST", edit, data=form | seen_in(asked)).status_code == 303
     seen = team.call(outsider, "GET", f"/api/knowledge/documents/{team.document}")
     assert seen.status_code == 200
 

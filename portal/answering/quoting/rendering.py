@@ -44,11 +44,20 @@ def render_marker(quotation: Quotation, number: int) -> str:
 def _render_list(items: Sequence[str], above: str) -> str:
     """Return the items as a list if each begins with its sign, else a line each."""
     signs = [sign for item in items if (sign := _ITEM.match(item))]
-    if len(signs) < len(items):
+    if len(signs) < len(items) or not _keeps_numbers([sign[1] for sign in signs]):
         return "\n".join(f"> {as_markdown(item)}" for item in items)
     lines = [f"> {sign[1]} {as_markdown(sign.string[sign.end() :])}" for sign in signs]
     # Markdown would take the first line for one of the paragraph above.
     return (">\n" if above else "") + "\n".join(lines)
+
+
+def _keeps_numbers(signs: Sequence[str]) -> bool:
+    """Return whether a list shows the signs as they are: Markdown counts from the first number."""
+    return all(
+        two == f"{int(one[:-1]) + 1}{one[-1]}"
+        for one, two in pairwise(signs)
+        if one[-1] == two[-1] and one[:-1]
+    )
 
 
 def _render_table(quotation: Quotation) -> str:

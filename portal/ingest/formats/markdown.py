@@ -21,15 +21,18 @@ _SHORT = 16_000
 
 _FRONT_BEGIN = re.compile(r"---[ \t]*\n")
 _FRONT_END = re.compile(r"^(?:---|\.\.\.)(?P<rest>.*)(?:\n|\Z)", re.MULTILINE)
-_FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)([^\s'\"].*?)\1[ \t]*$", re.MULTILINE)
+# A title of several lines stays in the text as it is written.
+_FRONT_TITLE = re.compile(r"^title:[ \t]*(\S.*)$(?!\n[ \t])", re.MULTILINE)
 
 # Keys that tell a site generator what to do with a page, and what is below them.
 _OF_GENERATOR = re.compile(
-    r"^(?:title|layout|template|permalink|slug|redirect_(?:from|to)|aliases|locales|lang|prev|next"
-    r"|(?:nav|menu|sidebar|toc|hide)(?:_\w+)?|weight|icon|image|cover|head|css|js|mathjax|katex"
-    r"|comments|editLink|c?spell|outputs|cascade|(?:grand_)?parent|has_children)"
-    r"[ \t]*:.*(?:\n(?:[ \t]+|-[ \t]).*)*\n?",
-    re.MULTILINE | re.IGNORECASE,
+    r"^(?:(?:layout|template|permalink|slug|redirect_(?:from|to)|locales|lang|prev|next"
+    r"|(?:nav|menu|sidebar|toc|hide)(?:_\w+)?|icon|image|cover|css|js|mathjax|katex|editLink|c?spell"
+    r"|outputs|cascade|(?:grand_)?parent|has_children)[ \t]*:.*|title:[ \t]*$(?!\n[ \t])"
+    # These hold words in notes of people.
+    r"|aliases[ \t]*:[\s\[\"'-]*/.*|weight[ \t]*:[ \t]*-?\d+[ \t]*$|head[ \t]*:[ \t]*$"
+    r"|comments[ \t]*:[ \t]*(?:true|false)[ \t]*$)(?:\n(?:[ \t]+|-[ \t]).*)*\n?",
+    re.MULTILINE,
 )
 
 
@@ -89,9 +92,13 @@ def _add_front_matter(readable: ReadableText, front_matter: str, record: Mapping
     title = _front_title(front_matter)
     if title and title.casefold() not in shown:
         readable.add_heading(1, title)
-    readable.add_block(_OF_GENERATOR.sub("", front_matter).strip())
+    rest = _FRONT_TITLE.sub("", front_matter, count=1) if title else front_matter
+    readable.add_block(_OF_GENERATOR.sub("", rest).strip())
 
 
 def _front_title(front_matter: str) -> str | None:
-    title = _FRONT_TITLE.search(front_matter)
-    return title.group(2).strip() if title else None
+    found = _FRONT_TITLE.search(front_matter)
+    title = found[1].strip() if found else ""
+    if len(title) > 1 and title[0] == title[-1] and title[0] in "'\"":
+        title = title[1:-1].strip()
+    return None if title.startswith(("'", '"', "|", ">")) else title or None

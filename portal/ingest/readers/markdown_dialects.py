@@ -17,10 +17,10 @@ from markdown_it.rules_inline import StateInline
 
 _MARKUP = re.compile(
     r"""\{%-?\s*comment\s*-?%\}[^{}]{0,1000}\{%-?\s*endcomment\s*-?%\}
-    |\{%-?\s*(?P<tag>\w+)(?P<arguments>[^{}]{0,500})%\}
+    |\{%-?\s*(?P<tag>\w++)(?P<arguments>[^{}]{0,500})%\}
     |\{\{[<%][^{}]{0,500}[>%]\}\}
-    |\{:[^{}\n]{0,300}\}
-    |(?<=[)\]])\{[ ]?(?:[.#][A-Za-z]|[\w-]{1,40}=)[^{}\n]{0,300}\}
+    |\{:(?!\w+(?:,|[ ]=>))[^{}\n]{0,300}\}
+    |(?<=[)\]])\{[ ]?(?:[.#][A-Za-z]|[\w-]{2,40}=)[^{}\n]{0,300}\}
     |\{[ ]?[.#]{1,2}[A-Za-z][^{}\n]{0,300}\}(?=[ ]*(?:\n|\Z))""",
     re.VERBOSE,
 )
@@ -31,6 +31,7 @@ _SILENT_TAGS = frozenset({
     "highlight", "if", "import", "include", "layout", "link", "macro", "page", "post_url", "render",
     "set", "unless", "when",
 })  # fmt: skip
+_CODE_TAG = re.compile(r"(</?(?:pre|code)\b[^<>]*>)", re.IGNORECASE)
 _ARGUMENT = re.compile(r"(?<![=\w])\"([^\"]*)\"")
 _FILE = re.compile(r"[/\\{]|\.\w{2,5}$")
 _TEMPLATE = re.compile(r"\{[{%]")
@@ -53,8 +54,15 @@ def extend(parser: MarkdownIt) -> None:
 
 
 def without_markup(text: str) -> str:
-    """Return HTML without tags of templates. Linear in len(text)."""
-    return _MARKUP.sub(_shown, text) if "{" in text else text
+    """Return HTML without tags of templates, except in code. Linear in len(text)."""
+    if "{" not in text:
+        return text
+    shown, depth = [], 0
+    for part in _CODE_TAG.split(text):
+        if _CODE_TAG.fullmatch(part):
+            depth = max(0, depth + (-1 if part.startswith("</") else 1))
+        shown.append(part if depth else _MARKUP.sub(_shown, part))
+    return "".join(shown)
 
 
 def _shown(markup: re.Match[str]) -> str:

@@ -181,6 +181,36 @@ def test_title_of_front_matter_is_a_heading_and_keys_of_a_generator_are_left_out
 
 
 @pytest.mark.parametrize(
+    ("front", "text"),
+    [
+        ("title: >\n  Leave of\n  absence\nlayout: page", "title: >\n  Leave of\n  absence"),
+        ('title: "Leave" # draft', 'title: "Leave" # draft'),
+        ("aliases: [PTO]\nweight: 30 kg\nhead: Dr. Li\ncomments: Call first",
+         "aliases: [PTO]\nweight: 30 kg\nhead: Dr. Li\ncomments: Call first"),
+        ("aliases:\n- /pto/\n- /off/\nweight: 30\nhead:\n  - script\ncomments: false\ntitle:", ""),
+        ("Next: call Anna", "Next: call Anna"),
+    ],
+)  # fmt: skip
+def test_front_matter_that_is_written_for_readers_stays(
+    tmp_path: Path, front: str, text: str
+) -> None:
+    assert read_markdown(tmp_path, f"---\n{front}\n---\nCall.").text == f"{text}\n\nCall.".lstrip()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<pre>\nx = {:a => 1}\ny = {: b}\n</pre>",
+        "{:ok, value} and {:a => 1}",
+        "$\\sqrt[3]{x=2}$",
+    ],
+)
+def test_code_and_formulas_are_no_syntax_of_site_generators(tmp_path: Path, source: str) -> None:
+    shown = source.removeprefix("<pre>\n").removesuffix("\n</pre>")
+    assert read_markdown(tmp_path, source).text == shown
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "> " * 300 + "deep",

@@ -272,9 +272,7 @@ def test_items_are_a_list_and_what_follows_their_sign_is_no_markup():
 def test_numbers_that_a_list_would_change_are_quoted_as_lines():
     text = "1. Open the lid\n   1. Lift the lock\n   2. Pull\n2. Close the lid"
     shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))))
-    assert shown == (
-        "> 1\\. Open the lid\n> 1\\. Lift the lock\n> 2\\. Pull\n> 2\\. Close the lid"
-    )
+    assert shown == ("> 1\\. Open the lid\n> 1\\. Lift the lock\n> 2\\. Pull\n> 2\\. Close the lid")
 
 
 def test_item_is_quoted_below_what_gives_it_its_meaning():

@@ -19,13 +19,15 @@ from portal.answering.quoting.weekdays import find_weekdays
 # Returns how near each of some texts is in meaning to the first argument.
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]
 
-_PREPOSITIONS = "for|in|with|on|of|at|about|from|to|by|after|before|during|under|over"
+_PREPOSITIONS = (
+    "for|in|with|without|on|of|at|about|from|to|by|after|before|during|under|over|via|through|until"
+)
 _OPENING = re.compile(rf"(?P<preposition>{_PREPOSITIONS})\s+(?=\S)", re.IGNORECASE)
 _DETERMINER = re.compile(r"\b(?:an?|the|my|our|your|this|that)\s+$", re.IGNORECASE)
 _HAS_DETERMINER = re.compile(r"(?:an?|the|my|our|your)\s", re.IGNORECASE)
 # The word after one of these is a verb.
 _BEFORE_VERB = re.compile(
-    r"\b(?:i|you|we|they|he|she|it|do|does|did|can|could|should|will|would|must|may|might|to|who|not"
+    r"\b(?:i|you|we|they|he|she|it|can|could|should|will|would|must|may|might|to|who|not"
     r"|please)\s+$",
     re.IGNORECASE,
 )
@@ -34,8 +36,29 @@ _PREDICATE = re.compile(
     r"\w{2,}[^e]ed|open|due|free|valid|available|ready|paid|made|held|sent|done|kept"
 )
 _IS = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
+# The words behind one of these are a subject with its verb, of which nothing tells where it begins,
+# unless another word follows.
+_AFTER_AUXILIARY = re.compile(
+    r"\b(?:do|does|did|can|could|should|will|would|must|may|might)\s+(?:(?:an?|the|my|our|your)\s+)?$",
+    re.IGNORECASE,
+)
+_ENDS_VERB = re.compile(rf"\W*(?:$|(?:{_PREPOSITIONS}|an?|the|my|our|your)\b)", re.IGNORECASE)
+_AFTER_PREPOSITION = re.compile(
+    rf"\b(?:{_PREPOSITIONS})\s+(?:(?:an?|the|my|our|your)\s+)?$", re.IGNORECASE
+)
 # These stand for no subject.
-_ADVERB = re.compile(r"elsewhere|abroad|afterwards|later|otherwise|above|below", re.IGNORECASE)
+_ADVERB = re.compile(
+    r"elsewhere|abroad|afterwards|later|otherwise|above|below|today|tomorrow|yesterday|(?:if|not)\b.*",
+    re.IGNORECASE,
+)
+# Whom something is for: no other notice period, but perhaps other interns.
+_PERSON = re.compile(
+    r"(?:an?|the|my|our|your)?\s*(?:[\w-]+ )?(?:intern|trainee|apprentice|manager|director"
+    r"|executive|employee|worker|contractor|freelancer|volunteer|student|visitor|guest|customer|supplier)s?"
+    r"|实习生|實習生|员工|員工|经理|經理|主管|总监|總監|高管|新人|学生|學生|访客|訪客|客户|客戶|供应商|供應商"
+    r"|外包|兼职|兼職|正式工|合同工|临时工|臨時工",
+    re.IGNORECASE,
+)
 _NO_SUBJECT = re.compile(rf"{_PREPOSITIONS}|up|above|below", re.IGNORECASE)
 _GAP = re.compile(r"[\s\-]*")
 _CODE_BEFORE = re.compile(r"[A-Za-z0-9]{1,12}$")
@@ -69,9 +92,12 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
     replaced = (
         (opening and _after_preposition(before, phrases, opening["preposition"]))
         or _sharing_a_word(before, words, name)
-        or _same_kind(phrases, name)
-        or _only_or_nearest(phrases, name, likeness)
+        or _same_kind(phrases, words, name)
     )
+    if replaced is None and (found := _only_or_nearest(phrases, name, likeness)):
+        # "In Paris" is no other office, but may be where it is.
+        if not opening or _AFTER_PREPOSITION.search(_ahead(before, found.start)):
+            replaced = found
     if replaced is None:
         return None
     ahead = before[: replaced.start]
@@ -83,6 +109,7 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
 def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
     """Return what may be the subject: nouns, in English with the words beside them."""
     found: list[_Phrase] = []
+    is_at = verb.end() if (verb := _IS.search(question)) else len(question)
     for word in words:
         start, end = word.start, word.end
         last = found[-1] if found else None
@@ -96,8 +123,9 @@ def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
                     found.pop()
                 found.append(_Phrase(question[start:end], start, end, is_compound))
             continue
-        is_predicate = last and _PREDICATE.fullmatch(word.text) and _IS.search(question, 0, start)
-        is_verb = _BEFORE_VERB.search(question[:start])
+        is_predicate = last and is_at <= start and _PREDICATE.fullmatch(word.text)
+        is_name = question[start].isupper() or _kind(word.text) == "person"
+        is_verb = not is_name and _BEFORE_VERB.search(_ahead(question, start))
         if is_predicate or is_verb or _NO_SUBJECT.fullmatch(word.text):
             continue
         if last and _GAP.fullmatch(question, last.end, start):
@@ -107,8 +135,28 @@ def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
     if not found and len(words) > 1:
         # "Who is in charge of payment callbacks?" in Chinese has verbs alone; the first one asks.
         return [_Phrase(question[words[1].start : words[-1].end], words[1].start, words[-1].end)]
+    found = [_without_verb(question, one) for one in found]
     # The tag of a single Chinese character says little: 报 is a newspaper, and to report.
     return [one for one in found if len(one.text) > 1] or found
+
+
+def _without_verb(question: str, phrase: _Phrase) -> _Phrase:
+    """Return an English phrase without the verb that it ends with; compound if that, or an owner,
+    is within it."""
+    owner, *more = phrase.text.split()
+    if not more or not phrase.text.isascii():
+        return phrase
+    is_clause = _AFTER_AUXILIARY.search(_ahead(question, phrase.start)) and _ENDS_VERB.match(
+        question, phrase.end
+    )
+    if is_clause and len(more) == 1:
+        return _Phrase(owner, phrase.start, phrase.start + len(owner))
+    return phrase._replace(is_compound=bool(is_clause) or "'s " in phrase.text)
+
+
+def _ahead(question: str, start: int) -> str:
+    """Return the few words before a place."""
+    return question[max(0, start - 40) : start]
 
 
 def _start_with_code(question: str, start: int) -> int:
@@ -127,7 +175,7 @@ def _after_preposition(
     question: str, phrases: Sequence[_Phrase], preposition: str
 ) -> _Phrase | None:
     at = re.compile(rf"\b{preposition}\s+(?:(?:an?|the|my|our|your)\s+)?$", re.IGNORECASE)
-    return next((one for one in phrases if at.search(question[: one.start])), None)
+    return next((one for one in phrases if at.search(_ahead(question, one.start))), None)
 
 
 def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase | None:
@@ -144,15 +192,23 @@ def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase 
         and _GAP.fullmatch(question, words[first - 1].end, words[first].start)
     ):
         first -= 1
+    elif (
+        last + 1 < len(words)
+        and len(terms) > 1
+        and _kind(words[last + 1].text) == _kind(name.rsplit(maxsplit=1)[-1]) != ""
+        and _GAP.fullmatch(question, words[last].end, words[last + 1].start)
+    ):
+        last += 1
     start, end = _start_with_code(question, words[first].start), words[last].end
     return _Phrase(question[start:end], start, end)
 
 
-def _same_kind(phrases: Sequence[_Phrase], name: str) -> _Phrase | None:
+def _same_kind(phrases: Sequence[_Phrase], words: Sequence[Word], name: str) -> _Phrase | None:
     """Return the phrase of the name's kind: a place, a day, a number, a code, or one that begins or
     ends with the same Chinese character."""
     kind = _kind(name)
-    for one in phrases:
+    codes = [_Phrase(one.text, one.start, one.end) for one in words if not one.is_han]
+    for one in (*phrases, *codes):
         if kind and _kind(one.text) == kind:
             return one
     for one in phrases:
@@ -165,8 +221,10 @@ def _same_kind(phrases: Sequence[_Phrase], name: str) -> _Phrase | None:
 def _kind(text: str) -> str:
     if find_weekdays(text):
         return "weekday"
+    if _PERSON.fullmatch(text):
+        return "person"
     if text.isascii():
-        shape = _DIGITS.sub("9", _LETTERS.sub("a", text))
+        shape = _DIGITS.sub("9", _LETTERS.sub("a", _HAS_DETERMINER.sub("", text, count=1)))
         return shape if _DIGIT.search(text) else ""
     return tag if (tag := _tag(text)) in _KINDS else ""
 

@@ -51,6 +51,16 @@ def test_what_the_question_points_back_to_is_carried_over(before, question, carr
         ("What does the red light mean?", "and amber?", "What does amber mean?"),
         ("How long is the probation period?", "No, I meant the notice period.",
          "How long is the notice period?"),
+        ("How much does a hotel cost?", "And a flight?", "How much does a flight cost?"),
+        ("How much do hotels cost?", "And flights?", "How much do flights cost?"),
+        ("Do interns get a bonus?", "And contractors?", "Do contractors get a bonus?"),
+        ("How far is it from Berlin to Munich?", "And to Hamburg?",
+         "How far is it from Berlin to Hamburg?"),
+        ("What changed in version 2.1?", "And version 2.2?", "What changed in version 2.2?"),
+        ("Which version supports Python 3.12?", "And 3.13?",
+         "Which version supports Python 3.13?"),
+        ("How long is the warranty of the X200?", "And the X300?",
+         "How long is the warranty of the X300?"),
         ("年假有几天？", "不是，我是问病假", "病假有几天？"),
         ("年假有几天？", "不对，我是问年假怎么申请", "年假怎么申请"),
     ],
@@ -65,6 +75,24 @@ def test_where_nothing_tells_what_is_replaced_the_new_subject_is_added():
     assert search_query(turns(before), "And elsewhere?") == f"elsewhere {before}"
     assert search_query(turns("会议在哪里开的？"), "下次呢？") == "下次 会议在哪里开的？"
     assert search_query(turns("住宿标准是多少？"), "经理呢？") == "经理 住宿标准是多少？"
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "added"),
+    [
+        ("How long is the notice period?", "And for interns?", "for interns"),
+        ("年假有多少天？", "实习生呢？", "实习生"),
+        ("Where is the office?", "And in Paris?", "in Paris"),
+        ("How do I reset my password?", "Or by email?", "by email"),
+        ("Is the canteen open on Friday?", "And without a badge?", "without a badge"),
+        ("Is the canteen open on Friday?", "And tomorrow?", "tomorrow"),
+        ("What does the Team plan cost?", "And Enterprise?", "Enterprise"),
+        ("Does the plan include support?", "And training?", "training"),
+        ("What is Anna Berg's phone number?", "And Tom's?", "Tom's"),
+    ],
+)
+def test_subject_that_is_no_other_one_is_added(before, question, added):
+    assert search_query(turns(before), question) == f"{added} {before}"
 
 
 def test_nearness_in_meaning_decides_between_several():

@@ -24,7 +24,7 @@ def retry_after_s(header: str) -> float:
         pass
     try:
         date = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     date = date if date.tzinfo else date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())

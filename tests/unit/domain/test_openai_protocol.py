@@ -9,9 +9,18 @@ from portal.domain.openai_protocol import authorization, retry_after_s
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"), [("7", 7), ("0.5", 0.5), ("-3", 0), ("", 0), ("soon", 0), ("nan", 0)]
+    ("header", "seconds"),
+    [
+        ("7", 7),
+        ("0.5", 0.5),
+        ("-3", 0),
+        ("", 0),
+        ("soon", 0),
+        ("nan", 0),
+        ("1 Jan 9999999999 0:0", 0),
+    ],
 )
-def test_retry_after_inretry_after_s(header, seconds):
+def test_retry_after_in_seconds(header, seconds):
     assert retry_after_s(header) == seconds
 
 

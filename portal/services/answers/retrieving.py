@@ -259,6 +259,10 @@ def _by_rule(services: Services, turns: Sequence[Turn], question: str) -> str:
         nearness: list[float] = (vectors[1:] @ vectors[0]).tolist()
         return nearness
 
+    # An endpoint that is down would keep the question waiting, with retries, and hashed words have
+    # no meaning.
+    if services.settings.embedding.provider != "bundled":
+        return follow_up.search_query(turns, question)
     try:
         return follow_up.search_query(turns, question, likeness)
     except EmbedderUnavailable:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
+from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.domain.answering import (
     Abstained,
     ChatEvent,
@@ -24,6 +26,8 @@ from portal.domain.conversations import (
     SearchedAgain,
     TextWritten,
 )
+from portal.domain.embedding import Vector
+from portal.embeddings.layer import EmbedderLayer
 from portal.errors import ChatUnavailable, InvalidInput, NotFound
 from portal.services.answers import answering, conversations
 from portal.services.documents import library, selections
@@ -163,6 +167,23 @@ def test_follow_up_is_searched_for_as_it_reads_alone_too(portal: Portal, talk) -
     assert request.question == answer.replay.search_query
     assert request.turns[-1].content == "And when does it expire?"
     assert request.sources[0].title == "Leave policy"
+
+
+def test_follow_up_waits_for_no_endpoint_of_vectors(portal: Portal, talk) -> None:
+    class AnswersQueriesAlone(EmbedderLayer):
+        def embed_query(self, text: str) -> Vector:
+            return self._embedder.embed_query(text)
+
+        def embed_chunks(self, texts: Sequence[str]) -> Vector:
+            raise AssertionError("chunks are retried, for minutes")
+
+    embedder = AnswersQueriesAlone(portal.services.embedder)
+    services = replace(portal.services, chat=ExtractiveChatModel(), embedder=embedder)
+    before = "How much can I spend on a hotel in London?"
+    ask(services, portal.admin, talk, before)
+    replay = ask(services, portal.admin, talk, "And for meals?").replay
+    assert replay
+    assert replay.search_query == f"for meals {before}"
 
 
 def test_model_may_search_twice_and_no_more(portal: Portal, talk) -> None:

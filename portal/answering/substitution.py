@@ -19,9 +19,7 @@ from portal.answering.quoting.weekdays import find_weekdays
 # Returns how near each of some texts is in meaning to the first argument.
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]
 
-_PREPOSITIONS = (
-    "for|in|with|without|on|of|at|about|from|to|by|after|before|during|under|over|via|through|until"
-)
+_PREPOSITIONS = "for|in|with|without|on|of|at|about|from|to|by|after|before|during|under|over|via|through|until|per"
 _OPENING = re.compile(rf"(?P<preposition>{_PREPOSITIONS})\s+(?=\S)", re.IGNORECASE)
 _DETERMINER = re.compile(r"\b(?:an?|the|my|our|your|this|that)\s+$", re.IGNORECASE)
 _HAS_DETERMINER = re.compile(r"(?:an?|the|my|our|your)\s", re.IGNORECASE)
@@ -42,6 +40,7 @@ _AFTER_AUXILIARY = re.compile(
     r"\b(?:do|does|did|can|could|should|will|would|must|may|might)\s+(?:(?:an?|the|my|our|your)\s+)?$",
     re.IGNORECASE,
 )
+_ASKS_OF_NOUN = re.compile(r"\b(?:do|does|did)\s+(?!(?:i|you|we|they|he|she|it)\b)", re.IGNORECASE)
 _ENDS_VERB = re.compile(rf"\W*(?:$|(?:{_PREPOSITIONS}|an?|the|my|our|your)\b)", re.IGNORECASE)
 _AFTER_PREPOSITION = re.compile(
     rf"\b(?:{_PREPOSITIONS})\s+(?:(?:an?|the|my|our|your)\s+)?$", re.IGNORECASE
@@ -114,7 +113,7 @@ def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
         start, end = word.start, word.end
         last = found[-1] if found else None
         if word.is_han:
-            if not _tag(word.text).startswith(_NO_NOUN):
+            if not _tag(word.text).startswith(_NO_NOUN) and not word.text.startswith("几"):
                 start = _start_with_code(question, start)
                 is_name = not (last and _kind(last.text)) and _kind(word.text) in {"", "ns"}
                 is_compound = bool(last and last.end == start and is_name)
@@ -146,6 +145,15 @@ def _without_verb(question: str, phrase: _Phrase) -> _Phrase:
     owner, *more = phrase.text.split()
     if not more or not phrase.text.isascii():
         return phrase
+    if (
+        len(more) == 1
+        and _ASKS_OF_NOUN.search(question)
+        and _AFTER_PREPOSITION.search(_ahead(question, phrase.start))
+        and owner[0].isupper()
+        and more[0][0].islower()
+    ):
+        # "Does the office in Berlin close?"
+        return _Phrase(owner, phrase.start, phrase.start + len(owner))
     is_clause = _AFTER_AUXILIARY.search(_ahead(question, phrase.start)) and _ENDS_VERB.match(
         question, phrase.end
     )
@@ -195,12 +203,19 @@ def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase 
     elif (
         last + 1 < len(words)
         and len(terms) > 1
-        and _kind(words[last + 1].text) == _kind(name.rsplit(maxsplit=1)[-1]) != ""
+        and _are_alike(question[words[last + 1].start : words[last + 1].end], name)
         and _GAP.fullmatch(question, words[last].end, words[last + 1].start)
     ):
         last += 1
     start, end = _start_with_code(question, words[first].start), words[last].end
     return _Phrase(question[start:end], start, end)
+
+
+def _are_alike(word: str, name: str) -> bool:
+    """Return whether a word is a name, or of a kind, as the last word of a new subject is."""
+    last = name.rsplit(maxsplit=1)[-1]
+    are_names = word[0].isupper() and last[0].isupper()
+    return are_names or (_kind(word) == _kind(last) and _kind(word) != "")
 
 
 def _same_kind(phrases: Sequence[_Phrase], words: Sequence[Word], name: str) -> _Phrase | None:

@@ -56,6 +56,10 @@ def test_what_the_question_points_back_to_is_carried_over(before, question, carr
         ("Do interns get a bonus?", "And contractors?", "Do contractors get a bonus?"),
         ("How far is it from Berlin to Munich?", "And to Hamburg?",
          "How far is it from Berlin to Hamburg?"),
+        ("How much is the parking fee per hour?", "And per day?",
+         "How much is the parking fee per day?"),
+        ("How many people fit in room Kade?", "And room Lund?",
+         "How many people fit in room Lund?"),
         ("What changed in version 2.1?", "And version 2.2?", "What changed in version 2.2?"),
         ("Which version supports Python 3.12?", "And 3.13?",
          "Which version supports Python 3.13?"),
@@ -103,6 +107,21 @@ def test_nearness_in_meaning_decides_between_several():
     before = "How much can I spend on a hotel in London?"
     query = search_query(turns(before), "And for meals?", likeness)
     assert query == "How much can I spend on meals in London?"
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "nearest", "query"),
+    [
+        ("When does the office in Berlin close?", "And Munich?", "Berlin",
+         "When does the office in Munich close?"),
+        ("打印机在几楼？", "会议室呢？", "楼", "会议室在几楼？"),
+    ],
+)  # fmt: skip
+def test_verbs_and_what_is_asked_are_no_subject(before, question, nearest, query):
+    def likeness(name, texts):
+        return [0.9 if nearest in text else 0.8 for text in texts]
+
+    assert search_query(turns(before), question, likeness) == query
 
 
 def test_each_new_subject_replaces_the_one_before():

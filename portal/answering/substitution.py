@@ -19,7 +19,10 @@ from portal.answering.quoting.weekdays import find_weekdays
 # Returns how near each of some texts is in meaning to the first argument.
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]
 
-_PREPOSITIONS = "for|in|with|without|on|of|at|about|from|to|by|after|before|during|under|over|via|through|until|per"
+_PREPOSITIONS = (
+    "for|in|with|without|on|of|at|about|from|to|by|after|before|during|under|over|via|through|until"
+    "|per"
+)
 _OPENING = re.compile(rf"(?P<preposition>{_PREPOSITIONS})\s+(?=\S)", re.IGNORECASE)
 _DETERMINER = re.compile(r"\b(?:an?|the|my|our|your|this|that)\s+$", re.IGNORECASE)
 _HAS_DETERMINER = re.compile(r"(?:an?|the|my|our|your)\s", re.IGNORECASE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from portal.domain.answering import Source
 from portal.domain.documents.structure import Block, BlockKind
@@ -89,10 +90,7 @@ class _Reader:
         self._group = 0
 
     def read(self) -> Iterator[Statement]:
-        blocks = list(self._blocks())
-        for (kind, lines), following in zip(
-            blocks, [*(kind for kind, _ in blocks[1:]), ""], strict=True
-        ):
+        for (kind, lines), (following, _) in pairwise([*self._blocks(), ("", [])]):
             if kind == "heading":
                 self._enter(lines[0])
             elif kind == "table":

@@ -254,6 +254,10 @@ def test_line_at_the_margin_below_a_list_is_no_part_of_its_last_item():
     assert found[-2:] == ["- Meals: 35 pounds a day.", "Marta repays trips."]
 
 
+def test_text_without_words_has_no_statements():
+    assert statements(source(1, " \n ")) == []
+
+
 def test_line_that_only_introduces_is_no_statement():
     text = "On Wed, 7 Jan at 10:00, Bob wrote:\n\nWe meet in room Kade."
     found = [text[one.start : one.end] for one in statements(source(1, text))]

@@ -57,8 +57,8 @@ _ADVERB = re.compile(
 _PERSON = re.compile(
     r"(?:an?|the|my|our|your)?\s*(?:[\w-]+ )?(?:intern|trainee|apprentice|manager|director"
     r"|executive|employee|worker|contractor|freelancer|volunteer|student|visitor|guest|customer|supplier)s?"
-    r"|实习生|實習生|员工|員工|经理|經理|主管|总监|總監|高管|新人|学生|學生|访客|訪客|客户|客戶|供应商|供應商"
-    r"|外包|兼职|兼職|正式工|合同工|临时工|臨時工",
+    r"|\w{0,4}(?:实习生|實習生|员工|員工|经理|經理|主管|总监|總監|高管|新人|学生|學生|访客|訪客|客户|客戶|供应商|供應商"
+    r"|外包|兼职|兼職|正式工|合同工|临时工|臨時工)",
     re.IGNORECASE,
 )
 _NO_SUBJECT = re.compile(rf"{_PREPOSITIONS}|up|above|below", re.IGNORECASE)
@@ -96,10 +96,11 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
         or _sharing_a_word(before, words, name)
         or _same_kind(phrases, words, name)
     )
-    if replaced is None and (found := _only_or_nearest(phrases, name, likeness)):
-        # "In Paris" is no other office, but may be where it is.
-        if not opening or _AFTER_PREPOSITION.search(_ahead(before, found.start)):
-            replaced = found
+    if replaced is None:
+        replaced = _only_or_nearest(phrases, name, likeness)
+        if replaced and opening and not _AFTER_PREPOSITION.search(_ahead(before, replaced.start)):
+            # "In Paris" is no other office, but may be where it is.
+            return None
     if replaced is None:
         return None
     ahead = before[: replaced.start]
@@ -250,8 +251,8 @@ def _kind(text: str) -> str:
 def _only_or_nearest(
     phrases: Sequence[_Phrase], name: str, likeness: Likeness | None
 ) -> _Phrase | None:
-    """Return the only phrase that names no place or time, or that which is nearest in meaning to
-    the name, if it leads."""
+    """Return the only phrase that names no place, time or person, or that which is nearest in
+    meaning to the name, if it leads."""
     if _kind(name) not in {"", "nr"}:
         return None  # Where no phrase is of its kind, a place or a time is added.
     phrases = [one for one in phrases if not _kind(one.text)] or phrases

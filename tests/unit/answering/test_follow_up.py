@@ -41,6 +41,7 @@ def test_what_the_question_points_back_to_is_carried_over(before, question, carr
         ("工龄五年有几天年假？", "十年呢", "工龄十年有几天年假？"),
         ("A区的仓库在哪里？", "那B区呢？", "B区的仓库在哪里？"),
         ("谁负责支付回调", "文档呢", "谁负责文档"),
+        ("经理出差坐什么座位？", "普通员工呢", "普通员工出差坐什么座位？"),
         ("What does the Team plan cost?", "And the Enterprise plan?",
          "What does the Enterprise plan cost?"),
         ("How much is a hotel in London?", "and in Paris?", "How much is a hotel in Paris?"),

@@ -218,11 +218,11 @@ function rename(title) {
   const shown = document.getElementById("conversation-title");
   if (!shown || !title || shown.textContent === title) return;
   const before = shown.textContent;
-  document.title = document.title.replace(before, title);
+  document.title = document.title.replace(before, () => title);
   shown.textContent = title;
   // Its buttons, in the head and in the list, are called after it.
   const tools = ".chat-head [aria-label], .conversation-row:has([aria-current]) [aria-label]";
-  for (const tool of document.querySelectorAll(tools)) tool.ariaLabel = tool.ariaLabel.replace(before, title);
+  for (const tool of document.querySelectorAll(tools)) tool.ariaLabel = tool.ariaLabel.replace(before, () => title);
   const row = document.querySelector(".chat-list [aria-current]");
   if (row) row.textContent = title;
 }

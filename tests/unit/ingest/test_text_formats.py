@@ -201,7 +201,7 @@ def test_front_matter_that_is_written_for_readers_stays(
     "source",
     [
         "<pre>\nx = {:a => 1}\ny = {: b}\n</pre>",
-        "{:ok, value} and {:a => 1}",
+        "{:ok, value} and {:a => 1} and the slice {: 1}",
         "$\\sqrt[3]{x=2}$",
     ],
 )

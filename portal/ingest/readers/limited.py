@@ -70,4 +70,10 @@ def _write(record: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    status = 1
+    try:
+        main(*sys.argv[1:])
+        status = 0
+    finally:
+        # All is written. The runtime of OCR's models would wait for half a minute at the end.
+        os._exit(status)

@@ -35,9 +35,9 @@ def load(**_options: object) -> None:
         }
     )
     Image.init()  # Its plugins are imported before this process loses its rights.
-    blank = np.full((48, 320, 3), 255, dtype=np.uint8)
-    engine(blank, use_det=False)
-    engine(blank, use_det=True)
+    engine(np.full((48, 320, 3), 255, dtype=np.uint8), use_det=False)
+    # The shorter side is enlarged to 736 pixels, so a narrow strip would take seconds.
+    engine(np.full((736, 736, 3), 255, dtype=np.uint8), use_det=True)
     _engines.append(engine)
 
 

@@ -23,9 +23,11 @@ _PREPOSITIONS = (
     "for|in|with|without|on|of|at|about|from|to|by|after|before|during|under|over|via|through|until"
     "|per"
 )
+_DETERMINERS = "an?|the|my|our|your"
+_BEFORE_NOUN = rf"\s+(?:(?:{_DETERMINERS})\s+)?$"
 _OPENING = re.compile(rf"(?P<preposition>{_PREPOSITIONS})\s+(?=\S)", re.IGNORECASE)
-_DETERMINER = re.compile(r"\b(?:an?|the|my|our|your|this|that)\s+$", re.IGNORECASE)
-_HAS_DETERMINER = re.compile(r"(?:an?|the|my|our|your)\s", re.IGNORECASE)
+_DETERMINER = re.compile(rf"\b(?:{_DETERMINERS}|this|that)\s+$", re.IGNORECASE)
+_HAS_DETERMINER = re.compile(rf"(?:{_DETERMINERS})\s", re.IGNORECASE)
 # The word after one of these is a verb.
 _BEFORE_VERB = re.compile(
     r"\b(?:i|you|we|they|he|she|it|can|could|should|will|would|must|may|might|to|who|not"
@@ -40,14 +42,12 @@ _IS = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
 # The words behind one of these are a subject with its verb, of which nothing tells where it begins,
 # unless another word follows.
 _AFTER_AUXILIARY = re.compile(
-    r"\b(?:do|does|did|can|could|should|will|would|must|may|might)\s+(?:(?:an?|the|my|our|your)\s+)?$",
+    rf"\b(?:do|does|did|can|could|should|will|would|must|may|might){_BEFORE_NOUN}",
     re.IGNORECASE,
 )
 _ASKS_OF_NOUN = re.compile(r"\b(?:do|does|did)\s+(?!(?:i|you|we|they|he|she|it)\b)", re.IGNORECASE)
-_ENDS_VERB = re.compile(rf"\W*(?:$|(?:{_PREPOSITIONS}|an?|the|my|our|your)\b)", re.IGNORECASE)
-_AFTER_PREPOSITION = re.compile(
-    rf"\b(?:{_PREPOSITIONS})\s+(?:(?:an?|the|my|our|your)\s+)?$", re.IGNORECASE
-)
+_ENDS_VERB = re.compile(rf"\W*(?:$|(?:{_PREPOSITIONS}|{_DETERMINERS})\b)", re.IGNORECASE)
+_AFTER_PREPOSITION = re.compile(rf"\b(?:{_PREPOSITIONS}){_BEFORE_NOUN}", re.IGNORECASE)
 # These stand for no subject.
 _ADVERB = re.compile(
     r"elsewhere|abroad|afterwards|later|otherwise|above|below|today|tomorrow|yesterday|(?:if|not)\b.*",
@@ -55,7 +55,7 @@ _ADVERB = re.compile(
 )
 # Whom something is for: no other notice period, but perhaps other interns.
 _PERSON = re.compile(
-    r"(?:an?|the|my|our|your)?\s*(?:[\w-]+ )?(?:intern|trainee|apprentice|manager|director"
+    rf"(?:{_DETERMINERS})?\s*(?:[\w-]+ )?(?:intern|trainee|apprentice|manager|director"
     r"|executive|employee|worker|contractor|freelancer|volunteer|student|visitor|guest|customer|supplier)s?"
     r"|\w{0,4}(?:实习生|實習生|员工|員工|经理|經理|主管|总监|總監|高管|新人|学生|學生|访客|訪客|客户|客戶|供应商|供應商"
     r"|外包|兼职|兼職|正式工|合同工|临时工|臨時工)",
@@ -149,19 +149,16 @@ def _without_verb(question: str, phrase: _Phrase) -> _Phrase:
     owner, *more = phrase.text.split()
     if not more or not phrase.text.isascii():
         return phrase
-    if (
-        len(more) == 1
-        and _ASKS_OF_NOUN.search(question)
-        and _AFTER_PREPOSITION.search(_ahead(question, phrase.start))
+    ahead = _ahead(question, phrase.start)
+    # "Does the office in Berlin close?"
+    ends_clause = (
+        _ASKS_OF_NOUN.search(question)
+        and _AFTER_PREPOSITION.search(ahead)
         and owner[0].isupper()
         and more[0][0].islower()
-    ):
-        # "Does the office in Berlin close?"
-        return _Phrase(owner, phrase.start, phrase.start + len(owner))
-    is_clause = _AFTER_AUXILIARY.search(_ahead(question, phrase.start)) and _ENDS_VERB.match(
-        question, phrase.end
     )
-    if is_clause and len(more) == 1:
+    is_clause = _AFTER_AUXILIARY.search(ahead) and _ENDS_VERB.match(question, phrase.end)
+    if len(more) == 1 and (is_clause or ends_clause):
         return _Phrase(owner, phrase.start, phrase.start + len(owner))
     return phrase._replace(is_compound=bool(is_clause) or "'s " in phrase.text)
 
@@ -186,7 +183,7 @@ def _tag(word: str) -> str:
 def _after_preposition(
     question: str, phrases: Sequence[_Phrase], preposition: str
 ) -> _Phrase | None:
-    at = re.compile(rf"\b{preposition}\s+(?:(?:an?|the|my|our|your)\s+)?$", re.IGNORECASE)
+    at = re.compile(rf"\b{preposition}{_BEFORE_NOUN}", re.IGNORECASE)
     return next((one for one in phrases if at.search(_ahead(question, one.start))), None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TypeVar
@@ -261,12 +262,10 @@ def _by_rule(services: Services, turns: Sequence[Turn], question: str) -> str:
 
     # An endpoint that is down would keep the question waiting, with retries, and hashed words have
     # no meaning.
-    if services.settings.embedding.provider != "bundled":
-        return follow_up.search_query(turns, question)
-    try:
-        return follow_up.search_query(turns, question, likeness)
-    except EmbedderUnavailable:
-        return follow_up.search_query(turns, question)
+    if services.settings.embedding.provider == "bundled":
+        with suppress(EmbedderUnavailable):
+            return follow_up.search_query(turns, question, likeness)
+    return follow_up.search_query(turns, question)
 
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:

@@ -24,6 +24,17 @@ _ENGLISH_UNITS = {
     "米": "m", "人": "people",
 }  # fmt: skip
 _ASKED = re.compile(rf"({_NUMBER})\s*-?\s*({_UNIT})")
+# 万 behind the second of two numbers is of both: 5–20 万元.
+_SHARED_TIMES = re.compile(rf"({_NUMBER})(\s*(?:-|~|至|到)\s*)({_NUMBER})\s*([万亿]|k\b)")
+_CURRENCY = "[$€£¥]|(?:元|块钱?|(?:rmb|cny|usd|eur|gbp|yuan|dollars?|euros?)\\b)"
+_AMOUNT = re.compile(
+    rf"(?P<sign>{_CURRENCY})?\s*(?P<figure>{_NUMBER})\s*(?P<times>[千万亿]|k\b)?\s*(?P<unit>{_CURRENCY})?"
+)
+_COUNTED = re.compile(rf"\s*{_UNIT}")
+_TIMES = {"千": 1e3, "k": 1e3, "万": 1e4, "亿": 1e8}
+# What all currencies are called here.
+_MONEY = "money"
+_INCLUDED = re.compile(r"\((?:不?包?含|inclusive|exclusive)\)")
 _BETWEEN = re.compile(rf"({_NUMBER})\s*{_UNIT}?\s*(?:-|~|至|到|to)\s*({_NUMBER})\s*({_UNIT})?")
 # An open bound does not include the number itself.
 _FROM = re.compile(
@@ -42,24 +53,26 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> frozenset[int] | 
     """Return the indexes of the rows whose first cell is a range that includes a number of the
     question, of nested ranges the innermost: after six years "over 5 years" counts, "over 2 years"
     does not. None when no table has such a range."""
-    asked = [(_value(m[1]), m[2]) for m in _ASKED.finditer(fold(question).text)]
-    # 一年几天: "a year" is no figure to look up beside one that is.
-    asked = [one for one in asked if one[0] != 1] or asked
-    found = {
-        place: (row.group, span)
-        for place, row in enumerate(rows)
-        for span in _ranges(row.cells, asked)
-    }
-    return (
-        frozenset(
+    # 万元 may be in the header alone, so the figure as it is comes first.
+    for text in dict.fromkeys((fold(question).text, _in_full(question))):
+        asked = [(_value(m[1]), m[2]) for m in _ASKED.finditer(text)]
+        # 一年几天: "a year" is no figure to look up beside one that is.
+        asked = [one for one in asked if one[0] != 1] or asked
+        found = {
+            place: (row.group, span)
+            for place, row in enumerate(rows)
+            for span in _ranges(row.cells, asked)
+        }
+        innermost = frozenset(
             place
             for place, (group, span) in found.items()
             if not any(
                 group == other and _is_inside(inner, span) for other, inner in found.values()
             )
         )
-        or None
-    )
+        if innermost:
+            return innermost
+    return None
 
 
 def _ranges(
@@ -67,7 +80,7 @@ def _ranges(
 ) -> Iterator[tuple[float, float]]:
     """Yield the range in the first cell for each figure in it."""
     for figure, unit in asked if cells else ():
-        span = _range(fold(cells[0]).text, unit)
+        span = _range(_in_full(cells[0]), unit)
         if span is not None and span[0] <= figure <= span[1]:
             yield span
 
@@ -78,7 +91,7 @@ def _is_inside(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
 
 def has_figure(text: str) -> bool:
     """Return whether a word of a question is a number, with or without its unit."""
-    return _ASKED.search(text) is not None or re.fullmatch(_NUMBER, text) is not None
+    return _ASKED.search(_in_full(text)) is not None or re.fullmatch(_NUMBER, text) is not None
 
 
 def has_other_figure(question: str, answer: str, text: str) -> bool:
@@ -108,6 +121,27 @@ def _bound(match: re.Match[str] | None, *, inward: float) -> float:
         return -inward
     value = _value(match[2] or match[4])
     return math.nextafter(value, inward) if match["open"] else value
+
+
+def _in_full(text: str) -> str:
+    """Return a text folded, with amounts as one number and a common unit: 八万块 as 80000 money."""
+
+    def spread(match: re.Match[str]) -> str:
+        first, to, second, times = match.groups()
+        # 5000 至 5 万 has 万 only once.
+        is_shared = _value(first) < _value(second)
+        return f"{first}{times if is_shared else ''}{to}{second}{times}"
+
+    def amount(match: re.Match[str]) -> str:
+        times, is_money = match["times"], match["sign"] or match["unit"]
+        if not (times or is_money):
+            return match[0]
+        number = _value(match["figure"]) * _TIMES.get(times, 1)
+        is_bare = not _COUNTED.match(match.string, match.end())
+        return f" {number:.12g} {_MONEY if is_money or is_bare else ''} "
+
+    folded = _INCLUDED.sub("", fold(text).text)
+    return _AMOUNT.sub(amount, _SHARED_TIMES.sub(spread, folded))
 
 
 def _fits_unit(named: str | None, unit: str) -> bool:

@@ -27,6 +27,32 @@ def test_number_is_in_the_range_of_one_row(question: str, cell: str) -> None:
     assert rows_in_range(question, rows) == {ROWS.index(cell)}
 
 
+IN_FULL = ("5,000 元以下", "5,000 元至 5 万元", "5 万元（含）至 50 万元", "50 万元以上")
+SHORT = ("5 万元以下", "5–20 万元", "20 万元以上")
+UNDER_A_HEADER = ("1-5", "5-50", "50 以上")  # 金额（万元）
+DOLLARS = ("up to $1,000", "$1,000 to $10k", "over $10,000")
+
+
+@pytest.mark.parametrize(
+    ("question", "cells", "place"),
+    [
+        ("3000 元的电脑谁批", IN_FULL, 0),
+        ("八万块的采购谁批", IN_FULL, 2),
+        ("一百万的设备怎么采购", IN_FULL, 3),
+        ("十五万的合同谁签", SHORT, 1),
+        ("8 万元谁批", UNDER_A_HEADER, 1),
+        ("Who approves a purchase of $3,000?", DOLLARS, 1),
+        ("Who signs off 500 dollars?", DOLLARS, 0),
+        ("a budget of 20k", DOLLARS, 2),
+    ],
+)
+def test_amount_is_in_a_range_however_both_are_written(
+    question: str, cells: tuple[str, ...], place: int
+) -> None:
+    rows = [Statement(0, 1, cells=(one, "x"), group=1) for one in cells]
+    assert rows_in_range(question, rows) == {place}
+
+
 def test_open_bound_does_not_include_the_number_itself() -> None:
     rows = [Statement(0, 1, cells=(one, "5")) for one in ("under 2 years", "over 5 years")]
     assert rows_in_range("after 2 years", rows) is None

@@ -30,6 +30,7 @@ class Wanted(StrEnum):
     TIME = "time"
     CONTACT = "contact"
     PLACE = "place"
+    HOLDER = "holder"  # Of an office, by name.
     PERSON = "person"
     REASON = "reason"
     NAME = "name"
@@ -60,9 +61,15 @@ _MEASURE_UNIT = (
     r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m²|bits?)\b"
     r"|个?字符?|位|岁)"
 )
+# What Chinese counts with: 两只, 三份.
+_COUNTERS = "个位名人份条种层台页张家款项件辆间部套支道步笔本只头瓶盒箱袋把双对座栋艘架"
 _MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
 _HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"
 
+_OFFICE = (
+    r"(?:总?经理|总监|主任|董事长|总裁|[院校部处科组店队会]长|老板|创始人|作者|导师"
+    r"|(?:manager|director|president|principal|dean|head|chief|ceo|cto|cfo|coo|founder|author)s?)"
+)
 # Patterns of questions by kind, first match wins. Texts are folded: lower case, simplified.
 _ASKED = (
     (
@@ -121,7 +128,7 @@ _ASKED = (
     (
         Wanted.COUNT,
         _any(
-            r"多少[个位名份条种层台人页张家款项件辆间部支道步笔员]|(?<!哪)几[个位名次份条种层台人页楼岁张家款倍项件辆间部支道步笔代]",
+            rf"多少[{_COUNTERS}员]|(?<!哪)几[{_COUNTERS}次楼岁倍代]",
             r"how (?:many|old)|what (?:is the )?number of",
         ),
     ),
@@ -171,6 +178,13 @@ _ASKED = (
             r"哪里|哪儿|何处|什么地方|在哪|哪个(?:城市|国家|地方|楼层?)",
             r"(?:地址|位置)(?:是|在)|几楼|几层|\bwhere\b|哪座",
             r"(?:which|what) (?:city|country|building|floor|place|town|street|address)",
+        ),
+    ),
+    (
+        Wanted.HOLDER,
+        _any(
+            rf"谁是.{{0,10}}{_OFFICE}\Z|{_OFFICE}(?:现在|目前)?(?:是谁|是哪位|叫什么)",
+            rf"\bwho(?:'s| is| was| are) (?:the |our |your |my )?(?:\w+ )?{_OFFICE}\b(?: of .*)?\Z",
         ),
     ),
     (
@@ -265,8 +279,10 @@ _HELD = {
         r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
         _in_column("存放|地点|位置|where|location|place"),
     ),
+    # The office itself is no answer.
+    Wanted.HOLDER: _any(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
     Wanted.PERSON: _any(
-        r"公司|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"公司|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
         r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
         _NICKNAME,
         _in_column("找?谁|(?:负责|联系|责任|经办)人|who|person|owner|contact"),
@@ -286,10 +302,11 @@ _NOT_COUNTS = _any(
 )  # fmt: skip
 _HELD[Wanted.NUMBER] = _any(_NUMERAL)
 _COUNT = _any(
-    rf"\d|{_HAN_NUMERAL}+(?=[个位名人份条种台页张家款倍项件辆间部套次支])|{_NUMBER_WORD}|\bno\b|不限"
+    rf"\d|{_HAN_NUMERAL}+(?=[{_COUNTERS}次倍])|{_NUMBER_WORD}|\bno\b|不限"
 )
 # rjieba's tags of Chinese names: people, organisations, places, other proper names.
 _NAMING_TAGS = {
+    Wanted.HOLDER: ("nr",),
     Wanted.PERSON: ("nr",),
     Wanted.PLACE: ("ns", "nt"),
     Wanted.NAME: ("nr", "nt", "nz"),
@@ -307,6 +324,7 @@ ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 # What answers these nearly always has their signs, which weigh more than those of other kinds.
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
+    Wanted.HOLDER,
 )  # fmt: skip
 
 

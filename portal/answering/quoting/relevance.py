@@ -34,11 +34,12 @@ from portal.answering.quoting.questions import (
 )
 from portal.answering.quoting.ranges import has_figure, has_other_figure, rows_in_range
 from portal.answering.quoting.statements import Statement, is_label, statements
-from portal.answering.quoting.weekdays import find_weekdays
+from portal.answering.quoting.weekdays import find_weekdays, with_long_weekdays
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
 from portal.text.language import detect_language
 from portal.text.terms.analyser import index_terms
 from portal.text.terms.lexicon import Sense, share_of_best, translations
@@ -59,6 +60,8 @@ MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
+# The share of a Chinese word that a text has in a longer form.
+_BY_LONGER_FORM = 0.8
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
 # The address of a link beside its text, whose words say nothing that the text does not.
 _ADDRESS = re.compile(r" ?\(https?://[^\s()]*\)")
@@ -242,7 +245,7 @@ class _ReadSource:
         self.is_foreign = is_foreign
         self.statements = statements(source)
         said = [spelled_out(one, source.text) for one in self.statements]
-        self.texts = [_ADDRESS.sub("", one) for one in said]
+        self.texts = [with_long_weekdays(_ADDRESS.sub("", one)) for one in said]
         self.contexts = [_ADDRESS.sub("", context_of(source, one)) for one in self.statements]
         # What the model said by place, and for the other places.
         self.read: dict[int, float] = {}
@@ -432,6 +435,14 @@ def _translations(words: Sequence[Word]) -> list[tuple[Sense, ...]]:
     return translations([one.text if one.is_han else one.term for one in words])
 
 
+def _longer_form(word: Word) -> re.Pattern[str] | None:
+    """Return the pattern of the word that a Chinese one is short for, as 物业费 is for 物业服务费."""
+    if not word.is_han or len(word.text) < 2:
+        return None
+    max_gap = 1 if len(word.text) == 2 else 2
+    return re.compile(f"[{HAN}]{{0,{max_gap}}}".join(word.text))
+
+
 def shares_of_words(
     words: Sequence[Word],
     texts: Sequence[str],
@@ -442,12 +453,15 @@ def shares_of_words(
     # Chinese words match as substrings, because next to other characters they may be segmented
     # differently.
     found = np.zeros((len(texts), len(words)), np.float32)
+    longer = [_longer_form(word) for word in words]
     for row, text in enumerate(texts):
         terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}
         folded = fold(text).text
         for column, word in enumerate(words):
             if word.term in terms or (word.is_han and len(word.text) > 1 and word.text in folded):
                 found[row, column] = 1
+            elif (form := longer[column]) and form.search(folded):
+                found[row, column] = _BY_LONGER_FORM
             elif means is not None:
                 found[row, column] = share_of_best(means[column], terms)
     return found

@@ -15,6 +15,11 @@ _SPAN = re.compile(
     rf"{_DAY}(?:\s*(?:至|到|-|–|—|~|to|through)\s*(?:周|星期|礼拜)?(?:([一二三四五六日天])(?![次个])"
     r"|(mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?s?\b))?"
 )
+# "The sun" is no day.
+_SHORT = re.compile(
+    r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:s|rs?)?\b\.?(?=\s*(?:[\d–/,;&|-]|\Z|and\b|to\b))"
+)
+_LONG = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _GROUPS = (
     (re.compile(r"周末|双休日|\bweekends?\b"), {5, 6}),
     # "Within 3 working days" is a duration.
@@ -32,3 +37,8 @@ def find_weekdays(text: str) -> frozenset[int]:
         last = _ORDER[match[3] or match[4] or match[1] or match[2]]
         found |= {day % 7 for day in range(first, last + 1 + 7 * (last < first))}
     return frozenset(found)
+
+
+def with_long_weekdays(text: str) -> str:
+    """Return a text with "Saturday" for the "Sat" of a timetable."""
+    return _SHORT.sub(lambda match: _LONG[_ORDER[match[1].lower()]], text)

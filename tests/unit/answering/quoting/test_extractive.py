@@ -101,6 +101,12 @@ def test_sentence_that_two_chunks_hold_is_quoted_once():
     assert len(order) == 1
 
 
+def test_short_chinese_word_counts_as_its_longer_form():
+    fees = source(1, "物业服务费每平方米每月 2.8 元。逾期缴纳的，物业公司可以费时催收。")
+    (found,) = judge("物业费多少钱？", "zh", [fees])
+    assert [one.evidence.own > 0 for one in found.candidates] == [True, False]
+
+
 def test_same_words_below_other_headings_are_both_quoted():
     sources = [
         source(number, f"{heading}\n\nYou get five days of leave.", heading=heading)

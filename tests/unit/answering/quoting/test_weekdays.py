@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.answering.quoting.weekdays import find_weekdays
+from portal.answering.quoting.weekdays import find_weekdays, with_long_weekdays
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,16 @@ from portal.answering.quoting.weekdays import find_weekdays
 )
 def test_days_are_found_in_words_and_spans(text, days):
     assert sorted(find_weekdays(text)) == days
+
+
+@pytest.mark.parametrize(
+    ("text", "written_out"),
+    [
+        ("Aqua fit | Sat 10:00 | Lena", "Aqua fit | Saturday 10:00 | Lena"),
+        ("Mon–Thu 8 to 6, Fri until 4", "Monday–Thursday 8 to 6, Fri until 4"),
+        ("Day: Wed; Trainer: Ines", "Day: Wednesday; Trainer: Ines"),
+        ("Sat in the Sun on Monday.", "Sat in the Sun on Monday."),
+    ],
+)
+def test_days_of_a_timetable_are_written_out(text, written_out):
+    assert with_long_weekdays(text) == written_out

@@ -23,6 +23,8 @@ class Wanted(StrEnum):
     PERCENT = "percent"
     FREQUENCY = "frequency"
     DURATION = "duration"
+    WEIGHT = "weight"
+    TEMPERATURE = "temperature"
     MEASURE = "measure"
     COUNT = "count"
     NUMBER = "number"
@@ -58,7 +60,7 @@ _CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|镑|法郎|卢布|rmb|u
 _MEASURE_UNIT = (
     r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|℃|°"
     r"|(?:km|cm|mm|kg|gb|mb|tb|kb|ghz|mhz|mbps|gbps|kwh?|characters?|met(?:er|re)s?|kilomet\w+|miles?"
-    r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m²|bits?)\b"
+    r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m[23²³]|bits?)\b"
     r"|个?字符?|位|岁)"
 )
 # What Chinese counts with: 两只, 三份.
@@ -116,13 +118,27 @@ _ASKED = (
         ),
     ),
     (
+        Wanted.WEIGHT,
+        _any(
+            r"多重|重量(?:是|为|有)?多少|(?:多少|几)(?:公斤|千克|克|吨|斤)",
+            r"\bhow heavy\b|\bweigh\b|what(?: is|'s) the (?:\w+ ){0,3}weight\b",
+        ),
+    ),
+    (
+        Wanted.TEMPERATURE,
+        _any(
+            r"多[热冷]|几度|多少度|温度(?:是|为|有|要)?(?:多少|多高|几)",
+            r"how (?:hot|cold|warm)\b|(?:what|which)(?: is| are|'s)? .*\btemperature",
+        ),
+    ),
+    (
         Wanted.MEASURE,
         _any(
-            r"多[大高重远宽深快厚长]|面积|多少(?:平方|公里|米|公斤|克|升|度|gb|mb|tb|字|位|流量|空间)",
-            r"(?:容量|大小|速度|温度|重量|长度|高度)(?:是|为|有)?多少|几[米度位克]",
-            r"how (?:big|large|far(?! (?:above|below|over|under|behind))|fast|high|heavy|tall|wide|deep|hot|cold|warm|long)\b",
-            r"how much (?:storage|space|memory|bandwidth|does \w+ weigh)",
-            r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|weight|length|height|speed|temperature|distance)\b",
+            r"多[大高远宽深快厚长]|面积|多少(?:平方|公里|米|升|gb|mb|tb|字|位|流量|空间)",
+            r"(?:容量|大小|速度|长度|高度)(?:是|为|有)?多少|几[米位]",
+            r"how (?:big|large|far(?! (?:above|below|over|under|behind))|fast|high|tall|wide|deep|long)\b",
+            r"how much (?:storage|space|memory|bandwidth)\b",
+            r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|length|height|speed|distance)\b",
         ),
     ),
     (
@@ -250,6 +266,10 @@ _HELD = {
     Wanted.DURATION: _any(
         _DURATION, r"永久|无限期|当[天日]|次日|即时|immediately|indefinitely|same day|forever"
     ),
+    Wanted.WEIGHT: _any(
+        rf"{_NUMERAL}\s*(?:公斤|千克|[克吨斤]|(?:kg|g|t|lbs?|pounds?|kilo\w*|grams?|ton\w*)\b)"
+    ),
+    Wanted.TEMPERATURE: _any(rf"{_NUMERAL}\s*(?:度|[℃°]|(?:degrees?|c|f)\b)"),
     Wanted.MEASURE: _any(_MEASURE),
     Wanted.CLOCK: _any(
         _CLOCK_TIME, r"全天|24\s*小时|around the clock|24/7",
@@ -324,7 +344,7 @@ ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 # What answers these nearly always has their signs, which weigh more than those of other kinds.
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
-    Wanted.HOLDER,
+    Wanted.HOLDER, Wanted.WEIGHT, Wanted.TEMPERATURE,
 )  # fmt: skip
 
 

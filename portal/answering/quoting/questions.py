@@ -144,13 +144,12 @@ def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
     first, *rest = find_parts(question)
     if not rest:
         return ((first, first),)
-    return (
-        (first, as_question(first)),
-        *(
-            (one, beside_first(question, one) if needs_first_part(one) else as_question(one))
-            for one in rest
-        ),
-    )
+
+    def searched(part: str) -> str:
+        needs_first = needs_first_part(part) and not _ask_alike(first, part)
+        return beside_first(question, part) if needs_first else as_question(part)
+
+    return ((first, as_question(first)), *((one, searched(one)) for one in rest))
 
 
 def beside_first(question: str, part: str) -> str:
@@ -171,6 +170,18 @@ def needs_first_part(part: str) -> bool:
     "什么时候完成"), or refers back."""
     words = telling_words(part)
     return _POINTS_BACK.search(part) is not None or all(_is_han_verb(one) for one in words)
+
+
+def _ask_alike(first: str, part: str) -> bool:
+    """Return whether both parts ask the same of what they begin with: 年会几号，体检几号."""
+    asked = [_without_subject(one) for one in (first, part)]
+    return asked[0] == asked[1] is not None
+
+
+def _without_subject(part: str) -> str | None:
+    """Return what is behind the words that a part begins with; None without such."""
+    words = telling_words(part)
+    return part[words[-1].end :].strip(" ?？") if words and words[0].start == 0 else None
 
 
 def _is_han_verb(word: Word) -> bool:

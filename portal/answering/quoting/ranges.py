@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from portal.answering.figures import NUMBER_WORDS, counted, figures_in
 from portal.answering.quoting.statements import Statement
@@ -16,7 +17,7 @@ _FIGURES = {"半": 0.5, **NUMBER_WORDS}
 _NUMBER_WORD = "|".join(sorted(_FIGURES, key=len, reverse=True))
 _HAN_NUMBER = "[零一二三四五六七八九十百千两]+"
 _NUMBER = rf"(?:\d[\d,]*(?:\.\d+)?|{_HAN_NUMBER}|{_NUMBER_WORD})"
-_UNIT = r"(?:个?[年月周天日人元岁克米]|个?(?:小时|星期)|分钟|公里|公斤|万元?|[a-z%]+)"
+_UNIT = r"(?:个?[年月周天日人元岁克米次台件份张页名位条]|个?(?:小时|星期)|分钟|公里|公斤|万元?|[a-z%]+)"
 # What a unit is called in the other language.
 _ENGLISH_UNITS = {
     "年": "year", "岁": "year", "月": "month", "周": "week", "星期": "week", "天": "day",
@@ -30,7 +31,7 @@ _CURRENCY = "[$€£¥]|(?:元|块钱?|(?:rmb|cny|usd|eur|gbp|yuan|dollars?|euro
 _AMOUNT = re.compile(
     rf"(?P<sign>{_CURRENCY})?\s*(?P<figure>{_NUMBER})\s*(?P<times>[千万亿]|k\b)?\s*(?P<unit>{_CURRENCY})?"
 )
-_COUNTED = re.compile(rf"\s*{_UNIT}")
+_COUNTED = re.compile(rf"\s*({_UNIT})")
 _TIMES = {"千": 1e3, "k": 1e3, "万": 1e4, "亿": 1e8}
 # What all currencies are called here.
 _MONEY = "money"
@@ -49,40 +50,48 @@ _UP_TO = re.compile(
 )
 
 
-def rows_in_range(question: str, rows: Sequence[Statement]) -> frozenset[int] | None:
+def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     """Return the indexes of the rows whose first cell is a range that includes a number of the
-    question, of nested ranges the innermost: after six years "over 5 years" counts, "over 2 years"
-    does not. None when no table has such a range."""
-    # 万元 may be in the header alone, so the figure as it is comes first.
-    for text in dict.fromkeys((fold(question).text, _in_full(question))):
-        asked = [(_value(m[1]), m[2]) for m in _ASKED.finditer(text)]
-        # 一年几天: "a year" is no figure to look up beside one that is.
-        asked = [one for one in asked if one[0] != 1] or asked
+    question, with that number as it is asked for. Of nested ranges the innermost counts: after six
+    years "over 5 years" does, "over 2 years" does not."""
+    folded = fold(question).text
+    figures = [_Figure(m[0], _value(m[1]), m[2]) for m in _ASKED.finditer(folded)]
+    # 一年几天: "a year" is no figure to look up beside one that is.
+    figures = [one for one in figures if one.value != 1] or figures
+    amounts = [one for m in _AMOUNT.finditer(folded) if (one := _amount(m))]
+    # 万元 may be in the header alone, so that 8 of 8 万元 comes before 80000.
+    for asked in (figures, amounts):
         found = {
-            place: (row.group, span)
+            place: (row.group, span, figure)
             for place, row in enumerate(rows)
-            for span in _ranges(row.cells, asked)
+            for span, figure in _ranges(row.cells, asked)
         }
-        innermost = frozenset(
-            place
-            for place, (group, span) in found.items()
+        innermost = {
+            place: figure
+            for place, (group, span, figure) in found.items()
             if not any(
-                group == other and _is_inside(inner, span) for other, inner in found.values()
+                group == other and _is_inside(inner, span) for other, inner, _ in found.values()
             )
-        )
+        }
         if innermost:
             return innermost
-    return None
+    return {}
+
+
+class _Figure(NamedTuple):
+    text: str
+    value: float
+    unit: str
 
 
 def _ranges(
-    cells: Sequence[str], asked: Sequence[tuple[float, str]]
-) -> Iterator[tuple[float, float]]:
+    cells: Sequence[str], asked: Sequence[_Figure]
+) -> Iterator[tuple[tuple[float, float], str]]:
     """Yield the range in the first cell for each figure in it."""
-    for figure, unit in asked if cells else ():
-        span = _range(_in_full(cells[0]), unit)
-        if span is not None and span[0] <= figure <= span[1]:
-            yield span
+    for one in asked if cells else ():
+        span = _range(_in_full(cells[0]), one.unit)
+        if span is not None and span[0] <= one.value <= span[1]:
+            yield span, one.text
 
 
 def _is_inside(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
@@ -132,16 +141,25 @@ def _in_full(text: str) -> str:
         is_shared = _value(first) < _value(second)
         return f"{first}{times if is_shared else ''}{to}{second}{times}"
 
-    def amount(match: re.Match[str]) -> str:
-        times, is_money = match["times"], match["sign"] or match["unit"]
-        if not (times or is_money):
+    def written_out(match: re.Match[str]) -> str:
+        amount = _amount(match)
+        if amount is None:
             return match[0]
-        number = _value(match["figure"]) * _TIMES.get(times, 1)
-        is_bare = not _COUNTED.match(match.string, match.end())
-        return f" {number:.12g} {_MONEY if is_money or is_bare else ''} "
+        return f" {amount.value:.12g} {_MONEY if amount.unit is _MONEY else ''} "
 
     folded = _INCLUDED.sub("", fold(text).text)
-    return _AMOUNT.sub(amount, _SHARED_TIMES.sub(spread, folded))
+    return _AMOUNT.sub(written_out, _SHARED_TIMES.sub(spread, folded))
+
+
+def _amount(match: re.Match[str]) -> _Figure | None:
+    """Return an amount of money, or the many of something else with its unit (8 万人); None for a
+    number with neither."""
+    times, is_money = match["times"], match["sign"] or match["unit"]
+    if not (times or is_money):
+        return None
+    counted_in = None if is_money else _COUNTED.match(match.string, match.end())
+    unit = counted_in[1] if counted_in else _MONEY
+    return _Figure(match[0].strip(), _value(match["figure"]) * _TIMES.get(times, 1), unit)
 
 
 def _fits_unit(named: str | None, unit: str) -> bool:

@@ -255,9 +255,13 @@ class _ReadSource:
         means = _translations(words) if is_foreign else None
         own = shares_of_words(words, self.texts, means)
         in_range = rows_in_range(question, self.statements)
-        for place in in_range or ():
+        for place, figure in in_range.items():
             # A number of the question is in the row's range.
             own[place, [has_figure(word.text) for word in words]] = 1
+            row = self.statements[place]
+            self.texts[place] = spelled_out(
+                replace(row, cells=(f"{figure} ({row.cells[0]})", *row.cells[1:])), source.text
+            )
         above = shares_of_words(words, self.contexts, means) * _IN_CONTEXT
         title = shares_of_words(words, [source.title], means) * _IN_TITLE
         self.own = _means(own, weights)
@@ -268,7 +272,7 @@ class _ReadSource:
         self.open = [
             place
             for place, one in enumerate(self.statements)
-            if (in_range is None or one.group is None or place in in_range)
+            if (not in_range or one.group is None or place in in_range)
             and not (days and self._is_of_other_days(place, days))
             and not self._is_of_another_event(place, question, wanted)
         ]

@@ -21,7 +21,7 @@ _SHORT = re.compile(
 )
 _LONG = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _GROUPS = (
-    (re.compile(r"周末|双休日|\bweekends?\b"), {5, 6}),
+    (re.compile(r"周末|双休日|休息日|\bweekends?\b"), {5, 6}),
     # "Within 3 working days" is a duration.
     (re.compile(r"(?<![\d个两三五十 ])工作日|\bweekdays?\b"), {0, 1, 2, 3, 4}),
     (re.compile(r"每[天日]|天天|全天|全年|\bdaily\b|\b(?:every|each|any) day\b"), set(range(7))),

@@ -162,6 +162,15 @@ def test_first_row_of_a_drawn_table_is_its_header_and_not_quoted_alone():
     assert "Wren" not in content
 
 
+def test_row_is_read_with_the_figure_that_is_in_its_range():
+    table = source(1, "| Amount | Who |\n|--|--|\n| up to $1,000 | lead |\n| over $1,000 | board |")
+    chat = ExtractiveChatModel(Reader("Amount: $5k (over $1,000); Who: board"))
+    asked = request("Who approves $5k?", [table])
+    content, _ = content_of(list(chat.stream(asked)), [table])
+    assert "| over \\$1,000 | board |" in content
+    assert "lead" not in content
+
+
 def test_statements_that_are_apart_are_cited_apart():
     text = (
         "Annual leave is 25 days a year. The canteen opens at noon. Annual leave of 25 days a year "

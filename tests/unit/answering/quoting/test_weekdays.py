@@ -14,6 +14,7 @@ from portal.answering.quoting.weekdays import find_weekdays, with_long_weekdays
         ("Open Saturdays, and every Thursday.", [3, 5]),
         ("工作日 9 点开门", [0, 1, 2, 3, 4]),
         ("closed at the weekend", [5, 6]),
+        ("工作日 1.5 倍，休息日 2 倍", [0, 1, 2, 3, 4, 5, 6]),
         ("每天 22:00 关门", [0, 1, 2, 3, 4, 5, 6]),
         ("每周三次，一周五天", []),
         ("须在 3 个工作日内提交", []),

@@ -321,9 +321,7 @@ _NOT_COUNTS = _any(
     r"|\d[\d ]*(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
 _HELD[Wanted.NUMBER] = _any(_NUMERAL)
-_COUNT = _any(
-    rf"\d|{_HAN_NUMERAL}+(?=[{_COUNTERS}次倍])|{_NUMBER_WORD}|\bno\b|不限"
-)
+_COUNT = _any(rf"\d|{_HAN_NUMERAL}+(?=[{_COUNTERS}次倍])|{_NUMBER_WORD}|\bno\b|不限")
 # rjieba's tags of Chinese names: people, organisations, places, other proper names.
 _NAMING_TAGS = {
     Wanted.HOLDER: ("nr",),

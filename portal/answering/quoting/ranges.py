@@ -15,38 +15,45 @@ from portal.text.characters.folding import fold
 _FIGURES = {"半": 0.5, **NUMBER_WORDS}
 # The longest first: "fourteen" is not "four".
 _NUMBER_WORD = "|".join(sorted(_FIGURES, key=len, reverse=True))
-_HAN_NUMBER = "[零一二三四五六七八九十百千两]+"
-_NUMBER = rf"(?:\d[\d,]*(?:\.\d+)?|{_HAN_NUMBER}|{_NUMBER_WORD})"
-_UNIT = r"(?:个?[年月周天日人元岁克米次台件份张页名位条]|个?(?:小时|星期)|分钟|公里|公斤|万元?|[a-z%]+)"
+# Bounded, as a cell may consist of digits or spaces.
+_GAP = r"\s{0,3}"
+_HAN_NUMBER = "[零一二三四五六七八九十百千两]{1,12}"
+_NUMBER = rf"(?:\d[\d,]{{0,14}}(?:\.\d{{1,6}})?|{_HAN_NUMBER}|{_NUMBER_WORD})"
+_UNIT = (
+    r"(?:个?[年月周天日人元岁克米次台件份张页名位条]|个?(?:小时|星期)|分钟|公里|公斤|万元?|[a-z%]+)"
+)
 # What a unit is called in the other language.
 _ENGLISH_UNITS = {
     "年": "year", "岁": "year", "月": "month", "周": "week", "星期": "week", "天": "day",
     "日": "day", "小时": "hour", "分钟": "minute", "公里": "km", "公斤": "kg", "克": "g",
     "米": "m", "人": "people",
 }  # fmt: skip
-_ASKED = re.compile(rf"({_NUMBER})\s*-?\s*({_UNIT})")
+_ASKED = re.compile(rf"({_NUMBER}){_GAP}-?{_GAP}({_UNIT})")
 # 万 behind the second of two numbers is of both: 5–20 万元.
-_SHARED_TIMES = re.compile(rf"({_NUMBER})(\s*(?:-|~|至|到)\s*)({_NUMBER})\s*([万亿]|k\b)")
+_SHARED_TIMES = re.compile(rf"({_NUMBER})({_GAP}(?:-|~|至|到){_GAP})({_NUMBER}){_GAP}([万亿]|k\b)")
 _CURRENCY = "[$€£¥]|(?:元|块钱?|(?:rmb|cny|usd|eur|gbp|yuan|dollars?|euros?)\\b)"
 _AMOUNT = re.compile(
-    rf"(?P<sign>{_CURRENCY})?\s*(?P<figure>{_NUMBER})\s*(?P<times>[千万亿]|k\b)?\s*(?P<unit>{_CURRENCY})?"
+    rf"(?:(?P<sign>{_CURRENCY}){_GAP})?(?P<figure>{_NUMBER})(?:{_GAP}(?P<times>[千万亿]|k\b))?"
+    rf"(?:{_GAP}(?P<unit>{_CURRENCY}))?"
 )
-_COUNTED = re.compile(rf"\s*({_UNIT})")
+_COUNTED = re.compile(rf"{_GAP}({_UNIT})")
 _TIMES = {"千": 1e3, "k": 1e3, "万": 1e4, "亿": 1e8}
 # What all currencies are called here.
 _MONEY = "money"
 _INCLUDED = re.compile(r"\((?:不?包?含|inclusive|exclusive)\)")
-_BETWEEN = re.compile(rf"({_NUMBER})\s*{_UNIT}?\s*(?:-|~|至|到|to)\s*({_NUMBER})\s*({_UNIT})?")
+_BETWEEN = re.compile(
+    rf"({_NUMBER}){_GAP}{_UNIT}?{_GAP}(?:-|~|至|到|to){_GAP}({_NUMBER}){_GAP}({_UNIT})?"
+)
 # An open bound does not include the number itself.
 _FROM = re.compile(
-    rf"(?:(?P<open>over|more than|above|超过|>(?!=))|at least|from|(?<!不)满|>=|≥)\s*"
-    rf"({_NUMBER})\s*({_UNIT})?"
-    rf"|({_NUMBER})\s*({_UNIT})?\s*(?:\+|及?以上|or more|and (?:more|over|above)|起)"
+    rf"(?:(?P<open>over|more than|above|超过|>(?!=))|at least|from|(?<!不)满|>=|≥){_GAP}"
+    rf"({_NUMBER}){_GAP}({_UNIT})?"
+    rf"|({_NUMBER}){_GAP}({_UNIT})?{_GAP}(?:\+|及?以上|or more|and (?:more|over|above)|起)"
 )
 _UP_TO = re.compile(
-    rf"(?:(?P<open>under|less than|below|不[足满到]|[少低]于|<(?!=))|up to|at most|<=|≤)\s*"
-    rf"({_NUMBER})\s*({_UNIT})?"
-    rf"|({_NUMBER})\s*({_UNIT})?\s*(?:及?以[下内]|or less|and (?:less|under|below))"
+    rf"(?:(?P<open>under|less than|below|不[足满到]|[少低]于|<(?!=))|up to|at most|<=|≤){_GAP}"
+    rf"({_NUMBER}){_GAP}({_UNIT})?"
+    rf"|({_NUMBER}){_GAP}({_UNIT})?{_GAP}(?:及?以[下内]|or less|and (?:less|under|below))"
 )
 
 
@@ -145,7 +152,7 @@ def _in_full(text: str) -> str:
         amount = _amount(match)
         if amount is None:
             return match[0]
-        return f" {amount.value:.12g} {_MONEY if amount.unit is _MONEY else ''} "
+        return f"{amount.value:.12g}{f' {_MONEY}' if amount.unit is _MONEY else ''}"
 
     folded = _INCLUDED.sub("", fold(text).text)
     return _AMOUNT.sub(written_out, _SHARED_TIMES.sub(spread, folded))

@@ -61,7 +61,7 @@ _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the sou
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
 # The share of a Chinese word that a text has in a longer form.
-_BY_LONGER_FORM = 0.8
+_BY_LONGER_FORM, _MAX_SHORT_FORM = 0.8, 4
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
 # The address of a link beside its text, whose words say nothing that the text does not.
 _ADDRESS = re.compile(r" ?\(https?://[^\s()]*\)")
@@ -440,11 +440,11 @@ def _translations(words: Sequence[Word]) -> list[tuple[Sense, ...]]:
 
 
 def _longer_form(word: Word) -> re.Pattern[str] | None:
-    """Return the pattern of the word that a Chinese one is short for, as 物业费 is for 物业服务费."""
-    if not word.is_han or len(word.text) < 2:
+    """Return the pattern of what a Chinese word is short for: 物业费 for 物业服务费."""
+    length = len(word.text)
+    if not word.is_han or length == 1 or length > _MAX_SHORT_FORM:
         return None
-    max_gap = 1 if len(word.text) == 2 else 2
-    return re.compile(f"[{HAN}]{{0,{max_gap}}}".join(word.text))
+    return re.compile(f"[{HAN}]{{0,{min(length - 1, 2)}}}".join(word.text))
 
 
 def shares_of_words(

@@ -78,3 +78,9 @@ def test_rate_is_no_figure_to_look_up() -> None:
     rows = [Statement(0, 1, cells=(one, "8 天"), group=1) for one in ROWS]
     assert rows_in_range("干了七年了，一年能休几天？", rows).keys() == {2}
     assert rows_in_range("干了一年，能休几天？", rows).keys() == {1}
+
+
+@pytest.mark.parametrize("cell", ["1" * 3000, "5" + " " * 3000 + "x", "1," * 1500, "一" * 3000])
+def test_cell_of_digits_or_spaces_is_no_range(cell: str) -> None:
+    rows = [Statement(0, 1, cells=(cell, "x"))]
+    assert rows_in_range("8 万元的采购谁批", rows) == {}

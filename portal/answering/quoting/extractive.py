@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain, groupby
 
 from portal.answering.follow_up import asked_alone
 from portal.answering.quoting import outlines, wording
@@ -30,6 +31,7 @@ from portal.answering.quoting.relevance import (
     without_other_figures,
 )
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
+from portal.answering.quoting.statements import Statement
 from portal.domain.answering import (
     Abstained,
     ChatEvent,
@@ -191,7 +193,7 @@ def _nearest(judged: Judged) -> Quoted:
 
 class _Quoter:
     """Renders quotations. The first of a source has its number, further places in it get new ones;
-    a place that was quoted already is left out, and so is the same text of another chunk."""
+    statements that were quoted already are left out, and so is the same text of another chunk."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._next = max((source.number for source in sources), default=0) + 1
@@ -201,14 +203,11 @@ class _Quoter:
 
     def quote(self, quotations: Sequence[Quotation], *, gap: str = "") -> Iterator[TextDelta]:
         """Yield each quotation with its marker, preceded by a gap where it needs one."""
-        for quotation in quotations:
-            source, start, end = quotation.source, quotation.start, quotation.end
+        for quotation in chain.from_iterable(map(self._not_quoted, quotations)):
             rendered = render(quotation)
-            if rendered in self._rendered or any(
-                number == source.number and start < last and first < end
-                for number, first, last in self._places
-            ):
+            if rendered in self._rendered:
                 continue
+            source, start, end = quotation.source, quotation.start, quotation.end
             self._rendered.add(rendered)
             self._places.append((source.number, start, end))
             number = self._number(source)
@@ -217,6 +216,22 @@ class _Quoter:
                 Quoted(number, source, start, end, quotation.confidence),
             )
             gap = "\n\n"
+
+    def _not_quoted(self, quotation: Quotation) -> Iterator[Quotation]:
+        """Yield the runs of statements that were not quoted before."""
+
+        def is_quoted(one: Statement) -> bool:
+            return any(
+                number == quotation.source.number and one.start < last and first < one.end
+                for number, first, last in self._places
+            )
+
+        for quoted, run in groupby(quotation.statements, is_quoted):
+            left = tuple(run)
+            if not quoted:
+                is_first = left[0] is quotation.statements[0]
+                starts_at = quotation.starts_at if is_first else None
+                yield replace(quotation, statements=left, starts_at=starts_at)
 
     def _number(self, source: Source) -> int:
         number = source.number

@@ -107,6 +107,16 @@ def test_short_chinese_word_counts_as_its_longer_form():
     assert [one.evidence.own > 0 for one in found.candidates] == [True, False]
 
 
+def test_what_was_quoted_is_left_out_of_a_longer_quotation():
+    one = source(1, "You have 27 days of leave. Unused days lapse in March.")
+    first, second = statements(one)
+    quoter = _Quoter([one])
+    (before,) = quoter.quote([Quotation(one, (first,))])
+    (left,) = quoter.quote([Quotation(one, (first, second))])
+    assert "27 days" in before.text
+    assert (left.quoted.start, left.quoted.end) == (second.start, second.end)
+
+
 def test_same_words_below_other_headings_are_both_quoted():
     sources = [
         source(number, f"{heading}\n\nYou get five days of leave.", heading=heading)

@@ -111,6 +111,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if unknown := set(options.selectivity) - set(SHARES):
         parser.error(f"--selectivity: {sorted(unknown)} are none of {SHARES}")
+    if options.page and not options.page.is_file():
+        parser.error(f"--page: there is no file {options.page}")
     if options.quick:
         options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
     if options.ingest or options.v1 or options.folders or options.pages or options.upkeep:

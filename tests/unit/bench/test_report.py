@@ -139,6 +139,8 @@ def test_scales_span_their_values() -> None:
 
 def test_a_selectivity_that_no_corpus_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
+        parse(["--page", "missing.md"])
+    with pytest.raises(SystemExit):
         parse(["--selectivity", "100,33"])
     assert "33" in capsys.readouterr().err
     assert parse(["--quick"]).sizes == (10_000,)

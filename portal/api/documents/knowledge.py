@@ -128,11 +128,8 @@ def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListRes
         limit=query_data.limit,
     )
     newest = _jobs(page.items)
-    return schemas.DocumentListResponse(
-        documents=[_model(item, newest.get(item.id)) for item in page.items],
-        total_count=page.total_count,
-        next_cursor=page.next_cursor,
-    )
+    shown = [_model(item, newest.get(item.id)) for item in page.items]
+    return schemas.DocumentListResponse.of(page, documents=shown)
 
 
 def describe_files(spec: dict[str, Any], path: str, body: dict[str, Any]) -> None:

@@ -72,11 +72,8 @@ def list_revisions(
     page = revisions.list_revisions(
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
     )
-    return schemas.RevisionListResponse(
-        revisions=[schemas.RevisionModel.of(item, bytes=item.size_bytes) for item in page.items],
-        total_count=page.total_count,
-        next_cursor=page.next_cursor,
-    )
+    shown = [schemas.RevisionModel.of(item, bytes=item.size_bytes) for item in page.items]
+    return schemas.RevisionListResponse.of(page, revisions=shown)
 
 
 @blueprint.delete(f"{_PATH}/unread", errors=(404, 409))
@@ -120,12 +117,12 @@ def get_differences(
     compared = revisions.compare(*context.caller(), document_id, number, against=query_data.against)
     added, removed = characters_changed(compared.pieces)
     part = part_of(compared.pieces, query_data.part)
-    return schemas.DifferencesResponse(
+    return schemas.DifferencesResponse.of(
+        part,
         number=compared.revision.number,
         against=compared.against.number,
         characters_added=added,
         characters_removed=removed,
         part=part.number,
         part_count=part.count,
-        stretches=[schemas.StretchModel.of(stretch) for stretch in part.stretches],
     )

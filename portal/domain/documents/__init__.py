@@ -215,12 +215,3 @@ class DocumentSort(StrEnum):
     @property
     def is_descending(self) -> bool:
         return self.startswith("-")
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentPage:
-    """A page of a list; `next_cursor` is None at the end."""
-
-    items: tuple[DocumentSummary, ...]
-    next_cursor: str | None
-    total_count: int

@@ -18,7 +18,6 @@ from portal.domain.documents.chunks import (
     MAX_METADATA_CHARACTERS,
     ChunkOrder,
     JobChunk,
-    JobChunkPage,
     NewChunk,
 )
 from portal.domain.json_values import check_json
@@ -44,15 +43,15 @@ def list_chunks(
     offset: int = 0,
     order: ChunkOrder = ChunkOrder.CHUNK_INDEX,
     descending: bool = False,
-) -> JobChunkPage:
-    """Return a page of a job's chunks. Raises NotFound."""
+) -> tuple[tuple[JobChunk, ...], int]:
+    """Return a page of a job's chunks, and their total number. Raises NotFound."""
     with services.database.begin() as session:
         document_id = _find_document(session, user, job_id)
-        items, total = job_chunks.list_chunks(
+        found = job_chunks.list_chunks(
             session, job_id, order=order, descending=descending, limit=limit, offset=offset
         )
     private_reads.record(services, user, [document_id], found=False)
-    return JobChunkPage(items, total)
+    return found
 
 
 def get_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> JobChunk:

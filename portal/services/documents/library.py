@@ -9,7 +9,6 @@ from uuid import UUID
 from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
-    DocumentPage,
     DocumentSort,
     DocumentStatus,
     DocumentSummary,
@@ -18,6 +17,7 @@ from portal.domain.documents import (
     StoredChunk,
     Visibility,
 )
+from portal.domain.paging import CountedPage
 from portal.domain.people import User
 from portal.errors import AlreadyElsewhere, Forbidden, UploadedAgain, existing
 from portal.services import Services, audit
@@ -62,7 +62,7 @@ def list_documents(
     sort: DocumentSort = DocumentSort.NEWEST,
     cursor: str | None = None,
     limit: int = 50,
-) -> DocumentPage:
+) -> CountedPage[DocumentSummary]:
     """Return documents visible to the user. Raises MalformedRequest on a bad cursor, NotFound for a
     folder that the user may not see."""
     chosen = filters or DocumentFilter()
@@ -86,7 +86,7 @@ def list_trash(
     filters: DocumentFilter | None = None,
     cursor: str | None = None,
     limit: int = 50,
-) -> DocumentPage:
+) -> CountedPage[DocumentSummary]:
     """Return documents that the user may restore, last deleted first. Raises MalformedRequest on a
     bad cursor."""
     chosen = filters or DocumentFilter()

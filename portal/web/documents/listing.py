@@ -15,7 +15,6 @@ from werkzeug.wrappers import Response
 
 from portal.domain.documents import (
     DocumentFilter,
-    DocumentPage,
     DocumentSort,
     DocumentStatus,
     DocumentSummary,
@@ -157,7 +156,7 @@ def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
 def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
     """Return the values for the list's templates; without a query, those of the request."""
     query = query or list_query()
-    page: DocumentPage = library.list_documents(
+    page = library.list_documents(
         *context.caller(),
         filters=query.filters,
         sort=query.sort,

@@ -13,8 +13,9 @@ from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT
-from portal.domain.documents.revisions import Revision, RevisionPage, UnreadVersion
+from portal.domain.documents.revisions import Revision, UnreadVersion
 from portal.domain.documents.structure import LaidOutText
+from portal.domain.paging import CountedPage
 from portal.domain.people import User
 from portal.errors import N_, Conflict, Superseded, existing
 from portal.services import Services
@@ -143,7 +144,7 @@ def find_unread(services: Services, user: User, document_id: UUID) -> UnreadVers
 
 def list_revisions(
     services: Services, user: User, document_id: UUID, *, cursor: str | None = None, limit: int = 50
-) -> RevisionPage:
+) -> CountedPage[Revision]:
     """Return a document's revisions, latest first. Raises NotFound, MalformedRequest on a bad
     cursor."""
     with services.database.begin() as session:

@@ -10,8 +10,9 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, JobStatus
-from portal.domain.documents.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
+from portal.domain.documents.revisions import MAX_NUMBER, Revision, UnreadVersion
 from portal.domain.documents.structure import LaidOutText
+from portal.domain.paging import CountedPage
 from portal.errors import N_, MalformedRequest
 from portal.store.documents import vocabulary
 from portal.store.documents.ingestion import files
@@ -84,7 +85,7 @@ def _to_revision(values: RowMapping) -> Revision:
 
 def list_revisions(
     session: Session, document_id: UUID, *, cursor: str | None, limit: int
-) -> RevisionPage:
+) -> CountedPage[Revision]:
     """Return a document's revisions, latest first. Raises MalformedRequest on a bad cursor."""
     published = _select_published(document_id).subquery()
     total = session.scalar(select(func.count()).select_from(published)) or 0
@@ -94,7 +95,7 @@ def list_revisions(
     rows = session.execute(statement).mappings().all()
     items = tuple(_to_revision(row) for row in rows[:limit])
     next_cursor = str(items[-1].number) if len(rows) > limit else None
-    return RevisionPage(items=items, next_cursor=next_cursor, total_count=total)
+    return CountedPage(items=items, next_cursor=next_cursor, total_count=total)
 
 
 def _number(cursor: str) -> int:

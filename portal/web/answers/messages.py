@@ -17,7 +17,6 @@ from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
 from portal.web.answers import about, chat, streaming
 from portal.web.blueprint import PageBlueprint
-from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 
 blueprint = PageBlueprint("messages", __name__, url_prefix="/chat/<uuid:conversation_id>/messages")
@@ -164,8 +163,7 @@ def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
 
 def _find_replaced() -> UUID | None:
     """Return the question that the new one replaces. Raises MalformedRequest."""
-    stated = request.form.get("replace_from")
-    replaced = as_uuid(stated)
-    if stated and replaced is None:
+    replaced = request.form.get("replace_from", type=UUID)
+    if request.form.get("replace_from") and replaced is None:
         raise MalformedRequest(reason=verbatim("replace_from"))
     return replaced

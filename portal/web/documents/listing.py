@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from flask import make_response, render_template, request, url_for
 from flask_babel import gettext
+from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response
 
 from portal.domain.documents import (
@@ -29,7 +29,6 @@ from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import tree_values
 from portal.web.documents.selection import rows_switches
-from portal.web.identifiers import as_uuid
 from portal.web.layout import (
     Answer,
     fragments,
@@ -128,28 +127,21 @@ class ListQuery:
         return {name: str(value) for name, value in arguments.items() if value}
 
 
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-def _choice(kind: type[Choice], value: str) -> Choice | None:
-    return kind(value) if value in set(kind) else None
-
-
-def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
+def list_query(values: MultiDict[str, str] | None = None) -> ListQuery:
     """Return the filters of the request, or of `values`; unknown ones are ignored."""
     arguments = request.values if values is None else values
     type_name = arguments.get("type", "")
     return ListQuery(
         text=arguments.get("q", "").strip(),
-        status=_choice(DocumentStatus, arguments.get("status", "")),
+        status=arguments.get("status", type=DocumentStatus),
         type_name=type_name if type_name in TYPES else "",
         domain=arguments.get("domain", "").strip(),
-        owner_id=as_uuid(arguments.get("owner", "")),
-        visibility=_choice(Visibility, arguments.get("visibility", "")),
-        folder_id=as_uuid(arguments.get("folder", "")),
+        owner_id=arguments.get("owner", type=UUID),
+        visibility=arguments.get("visibility", type=Visibility),
+        folder_id=arguments.get("folder", type=UUID),
         is_unfiled=arguments.get("folder") == "none",
         tag=arguments.get("tag", "").strip(),
-        sort=_choice(DocumentSort, arguments.get("sort", "")) or DocumentSort.NEWEST,
+        sort=arguments.get("sort", DocumentSort.NEWEST, type=DocumentSort),
     )
 
 
@@ -347,7 +339,7 @@ def total() -> tuple[str, dict[str, Any]]:
     """Return the count above the list on the page, for responses that change it."""
     address = urlsplit(referring_path() or "")
     is_list = address.path == url_for("documents.index")
-    query = list_query(dict(parse_qsl(address.query)) if is_list else {})
+    query = list_query(MultiDict(parse_qsl(address.query) if is_list else ()))
     try:
         page = library.list_documents(*context.caller(), filters=query.filters, limit=1)
     except NotFound:

@@ -67,8 +67,7 @@ def retry_failed() -> Answer:
 
 def _status() -> JobStatus | None:
     """Return the status filter of the request; an unknown value filters nothing."""
-    status = request.values.get("status", "")
-    return JobStatus(status) if status in set(JobStatus) else None
+    return request.values.get("status", type=JobStatus)
 
 
 def _done(message: str, *, kind: str = "success") -> Answer:

@@ -70,8 +70,7 @@ def _period() -> int:
 
 
 def _problem() -> Problem | None:
-    name = request.values.get("problem", "")
-    return Problem(name) if name in set(Problem) else None
+    return request.values.get("problem", type=Problem)
 
 
 def _done(message: str) -> Response:

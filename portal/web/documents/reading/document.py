@@ -81,7 +81,6 @@ def original_file(document_id: UUID) -> Answer:
 @blueprint.post("/<uuid:document_id>/edit")
 def edit(document_id: UUID) -> Answer:
     services, user = context.caller()
-    visibility = request.form.get("visibility", "")
     try:
         title = request.form.get("title", "").strip()
         if not title:
@@ -93,7 +92,7 @@ def edit(document_id: UUID) -> Answer:
             title=title,
             domain=request.form.get("domain", "").strip(),
             tags=split_tags(request.form["tags"]) if "tags" in request.form else None,
-            visibility=Visibility(visibility) if visibility in set(Visibility) else None,
+            visibility=request.form.get("visibility", type=Visibility),
         )
         before = library.get_summary(services, user, document_id).folder_id
         folder_id = identifier(request.form.get("folder_id", str(before or "")))

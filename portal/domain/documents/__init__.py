@@ -51,6 +51,10 @@ class MediaType(StrEnum):
         return self in {MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML, MediaType.CSV}
 
 
+TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
+"""Media types by the names that searches and filters take: pdf, txt, md and so on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Text of one page: characters `start` to `end` of the extracted text."""

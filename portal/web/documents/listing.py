@@ -14,11 +14,11 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response
 
 from portal.domain.documents import (
+    TYPES,
     DocumentFilter,
     DocumentSort,
     DocumentStatus,
     DocumentSummary,
-    MediaType,
     Visibility,
 )
 from portal.domain.documents.jobs import Job
@@ -48,7 +48,6 @@ PAGE_SIZE = 50
 # are processed.
 WATCH_LIMIT = 20
 ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
-TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 VISIBILITY_WORDS = {Visibility.SHARED: N_("Everyone"), Visibility.PRIVATE: N_("Private")}
 SORT_WORDS = {
     DocumentSort.NEWEST: N_("Newest first"),

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from werkzeug.datastructures import MultiDict
 
-from portal.domain.documents import MediaType
+from portal.domain.documents import TYPES
 from portal.domain.search import MAX_RESULTS, Facets, Fusion, SearchMode, SearchRequest, Weights
 from portal.domain.search.metadata_filter import MetadataFilter, parse_filter
 from portal.errors import N_, InvalidInput
@@ -26,7 +26,6 @@ _NAMES = {
     "meta": "metadata",
     "n": "count",
 }
-TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 
 
 @dataclass(frozen=True, slots=True)

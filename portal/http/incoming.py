@@ -10,20 +10,29 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn, cast
 from uuid import UUID
 
 from flask import Flask, request
 from flask import Request as FlaskRequest
-from werkzeug.datastructures import FileStorage
 
-from portal.errors import N_, MalformedRequest, Message, TooLarge, UnsupportedMediaType
+from portal.domain.documents import Visibility
+from portal.errors import (
+    N_,
+    InvalidInput,
+    MalformedRequest,
+    Message,
+    TooLarge,
+    UnsupportedMediaType,
+)
 from portal.http import context
 from portal.http.marks import Mark
+from portal.services.documents.intake import idempotency
 from portal.services.documents.intake.disk_space import ReservedSpace, temporary_dir
-from portal.services.documents.intake.uploads import Place, clean_file_name
+from portal.services.documents.intake.idempotency import Answer
+from portal.services.documents.intake.uploads import Place, Upload, clean_file_name, digest_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,7 +44,7 @@ one_by_one = Mark(takes_one_by_one=True)
 """Mark a view that takes each file on its own: one that is too large does not refuse the others."""
 
 
-def sent_files(otherwise: Message) -> list[FileStorage]:
+def sent_files(otherwise: Message) -> list[Upload]:
     """Return the files of the field `file`. Raises MalformedRequest, with the reason `otherwise`
     where the field is missing."""
     files = request.files.getlist("file")
@@ -46,7 +55,31 @@ def sent_files(otherwise: Message) -> list[FileStorage]:
         )
     if not files:
         raise MalformedRequest(reason=otherwise)
-    return files
+    return [Upload(file.stream, file.filename or "unnamed") for file in files]
+
+
+def form_visibility() -> Visibility:
+    """Return who may see what the form brings. Raises InvalidInput for an unknown value, so that no
+    file gets a wider audience than intended."""
+    try:
+        return Visibility(request.form.get("visibility", Visibility.SHARED))
+    except ValueError as error:
+        raise InvalidInput(reason=N_("visibility must be shared or private")) from error
+
+
+def store_once(
+    action: Callable[[], Answer], files: Sequence[Upload], *values: str | None
+) -> Answer:
+    """Return the answer of an upload of these files and values, or the one that its
+    `Idempotency-Key` got before. Raises what `idempotency.once` raises."""
+    return idempotency.once(
+        *context.caller(),
+        key=request.headers.get("Idempotency-Key"),
+        body_sha256=lambda: digest_of(
+            [file.stream for file in files], [*values, *(file.file_name for file in files)]
+        ),
+        action=action,
+    )
 
 
 def form_place() -> Place:

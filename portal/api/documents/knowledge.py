@@ -14,18 +14,18 @@ from portal.api.documents.schemas.jobs import JobModel, failure_model
 from portal.api.schemas import file_response_doc, read_scope
 from portal.api.search import knowledge_search_schemas as search_schemas
 from portal.domain.addresses import chunk_url
-from portal.domain.documents import DocumentSummary, MediaType, Visibility
+from portal.domain.documents import DocumentSummary, MediaType
 from portal.domain.documents.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.http.incoming import form_place, sent_files
+from portal.http.incoming import form_place, form_visibility, sent_files, store_once
 from portal.http.messages import missing_message, translated
 from portal.http.responses.downloads import as_download
 from portal.limits.bodies import accepts_files
 from portal.services.documents import folders, library
 from portal.services.documents.ingestion import jobs, rereading
-from portal.services.documents.intake import idempotency, uploads
+from portal.services.documents.intake import uploads
 from portal.services.documents.intake.uploads import UploadReceipt
 from portal.services.search import engine, explaining
 
@@ -156,12 +156,12 @@ def upload_documents() -> schemas.UploadResponse:
     title = request.form.get("title")
     if title and len(files) > 1:
         raise InvalidInput(reason=N_("a title goes with a single file"))
-    visibility, place = _read_visibility(), form_place()
+    visibility, place = form_visibility(), form_place()
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(
             *context.caller(),
-            [uploads.Upload(file.stream, file.filename or "unnamed") for file in files],
+            files,
             title=title,
             domain=request.form.get("domain"),
             visibility=visibility,
@@ -172,19 +172,8 @@ def upload_documents() -> schemas.UploadResponse:
         )
         return response.model_dump(mode="json")
 
-    answer = idempotency.once(
-        *context.caller(),
-        key=request.headers.get("Idempotency-Key"),
-        body_sha256=lambda: uploads.digest_of(
-            [file.stream for file in files],
-            [
-                *(title, request.form.get("domain"), visibility.value),
-                *(str(place.folder_id), place.path),
-                *(file.filename for file in files),
-            ],
-        ),
-        action=store,
-    )
+    values = (title, request.form.get("domain"), visibility.value, str(place.folder_id), place.path)
+    answer = store_once(store, files, *values)
     # An answer that was kept for this key may be of an older version, which knew none of these.
     added: dict[str, Any] = {
         "job": None,
@@ -195,13 +184,6 @@ def upload_documents() -> schemas.UploadResponse:
     }
     answer["documents"] = [added | document for document in answer["documents"]]
     return schemas.UploadResponse.model_validate(answer)
-
-
-def _read_visibility() -> Visibility:
-    try:
-        return Visibility(request.form.get("visibility", "shared"))
-    except ValueError as error:
-        raise InvalidInput(reason=N_("visibility must be shared or private")) from error
 
 
 def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:

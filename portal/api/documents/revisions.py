@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flask import Response, request
+from flask import Response
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_model
@@ -15,9 +15,8 @@ from portal.api.schemas import file_response_doc
 from portal.domain.documents import MediaType
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.http.incoming import sent_files
+from portal.http.incoming import sent_files, store_once
 from portal.limits.bodies import accepts_files
-from portal.services.documents.intake import idempotency, uploads
 from portal.services.documents.versions import revisions
 from portal.text.likeness.differences import characters_changed
 from portal.text.likeness.stretches import part_of
@@ -44,20 +43,12 @@ def add_revision(document_id: UUID) -> UploadedModel:
     files = sent_files(N_("send the new version as multipart form data, in `file`"))
     if len(files) > 1:
         raise InvalidInput(reason=N_("a version is a single file"))
-    upload = uploads.Upload(files[0].stream, files[0].filename or "unnamed")
 
     def store() -> dict[str, Any]:
-        receipt = revisions.add_version(*context.caller(), document_id, upload)
+        receipt = revisions.add_version(*context.caller(), document_id, files[0])
         return uploaded_model(receipt).model_dump(mode="json")
 
-    answer = idempotency.once(
-        *context.caller(),
-        key=request.headers.get("Idempotency-Key"),
-        body_sha256=lambda: uploads.digest_of(
-            [upload.stream], ["revision", str(document_id), upload.file_name]
-        ),
-        action=store,
-    )
+    answer = store_once(store, files, "revision", str(document_id))
     return UploadedModel.model_validate(answer)
 
 

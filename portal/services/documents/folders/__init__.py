@@ -83,7 +83,7 @@ def change_folder(
     """Change the given fields. Raises NotFound, Forbidden, InvalidInput, NameTaken."""
     with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
-        folder = _find_editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
         if visibility is not None and visibility != folder.visibility:
             is_gate = FolderVisibility.MEMBERS in {visibility, folder.visibility}
@@ -103,7 +103,7 @@ def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID
     Forbidden, NameTaken, Conflict when it would be in itself or too deep."""
     with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
-        folder = _find_editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         if folder.gate_id not in {None, folder_id}:
             parent = folder_store.get_row(session, parent_id) if parent_id else None
             _require(folder.can_share or (parent is not None and parent.gate_id == folder.gate_id))
@@ -126,7 +126,7 @@ def delete_folder(
     change go to the trash. All others move to the folder above. Raises NotFound, Forbidden."""
     with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
-        folder = _find_editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         folder_store.lock_below(session, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
         trashed = folder_store.trash_documents(session, user, folder.id) if trash_documents else 0
@@ -236,7 +236,8 @@ def path_names(path: str) -> list[str]:
     return [name for name in path.replace("\\", "/").split("/") if name.strip(". ")]
 
 
-def _find_editable(session: Session, user: User, folder_id: UUID) -> Folder:
+def find_editable_folder(session: Session, user: User, folder_id: UUID) -> Folder:
+    """Return a folder that the user may change. Raises NotFound, Forbidden."""
     folder = existing(folder_store.find_folder(session, user, folder_id))
     _require(folder.can_edit)
     return folder

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +79,16 @@ def build_services(
         redis=redis,
         search_cache=SearchCache(redis, settings.search),
     )
+
+
+@contextmanager
+def opened_services(settings: Settings, url: str | None = None) -> Iterator[Services]:
+    """Build services for a task, and close their connections at its end."""
+    services = build_services(settings, database_url=url)
+    try:
+        yield services
+    finally:
+        services.database.dispose()
 
 
 def _connect_redis(settings: Settings, secret_key: str) -> RedisStore | None:

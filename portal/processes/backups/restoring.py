@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from portal.container import build_services
+from portal.container import opened_services
 from portal.database import extensions, refilling
 from portal.database.bm25 import indexes
 from portal.database.embedded import borrowed
@@ -256,8 +256,5 @@ def _write_key(path: Path, key: bytes) -> None:
 
 def _prepare(settings: Settings, url: str) -> Iterator[str]:
     """Run the preparations of a start, so that the first start finds everything ready."""
-    services = build_services(settings, database_url=url)
-    try:
+    with opened_services(settings, url) as services:
         yield from setup.prepare_database(services)
-    finally:
-        services.database.dispose()

@@ -42,7 +42,7 @@ def write(
     Raises BackupRefused, and leaves no file then.
     """
     with new_file(path, force=force) as file, _database(settings) as url:
-        conninfo = _conninfo(url)
+        conninfo = Database(url).conninfo
         with encrypting(file, lock) as target:
             writer = Writer(target, scratch_dir=path.parent)
             with psycopg.connect(conninfo, application_name="portal backup") as connection:
@@ -90,12 +90,6 @@ def _database(settings: Settings) -> Iterator[str]:
         yield server.start()
     finally:
         server.leave()
-
-
-def _conninfo(url: str) -> str:
-    database = Database(url)
-    database.dispose()
-    return database.conninfo
 
 
 def _dump(connection: psycopg.Connection, conninfo: str, writer: Writer, note: Note) -> Manifest:

@@ -133,31 +133,25 @@ def _take_lock(data_dir: Path, stack: ExitStack) -> DataDirLock:
 
 def _prepare(settings: Settings) -> tuple[str, str] | None:
     """Migrate the database; return name and password of a new first administrator."""
-    from portal.container import build_services
+    from portal.container import opened_services
     from portal.services.operations import setup
     from portal.services.people import accounts
 
     say("  bringing the database up to date …")
-    services = build_services(settings)
-    try:
+    with opened_services(settings) as services:
         for line in setup.prepare_database(services):
             say(f"  {line}")
         return accounts.ensure_first_administrator(services)
-    finally:
-        services.database.dispose()
 
 
 def _rebuild_keyword_index(settings: Settings) -> None:
     """Rebuild a small keyword index, which early versions of pg_textsearch lose at a restart; a
     large one is left to a worker."""
-    from portal.container import build_services
+    from portal.container import opened_services
     from portal.services.operations import setup
 
-    services = build_services(settings)
-    try:
+    with opened_services(settings) as services:
         setup.prepare_keyword_index(services)
-    finally:
-        services.database.dispose()
 
 
 def _children(settings: Settings, listener: socket.socket, workers: int) -> list[Child]:

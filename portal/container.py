@@ -48,9 +48,7 @@ def build_services(
     analyse_in(settings.search.text.language)
     url = database_url or settings.database_url
     if not url:
-        raise ServerSetup(
-            reason="there is no database: set DATABASE_URL, or start everything with ./run"
-        )
+        raise ServerSetup("there is no database: set DATABASE_URL, or start everything with ./run")
     secret_key = read_secret_key(settings)
     old_secret_key = settings.secret_key_old.get_secret_value() if settings.secret_key_old else None
     # By the older key, so that processes find the same limits and caches while keys are rotated.
@@ -116,10 +114,10 @@ def read_secret_key(settings: Settings) -> str:
         key = path.read_text(encoding="ascii").strip()
     except OSError as error:
         reason = f"cannot keep a secret key in {path}: {error.strerror}; set PORTAL_SECRET_KEY"
-        raise ServerSetup(reason=reason) from error
+        raise ServerSetup(reason) from error
     if len(key) < MIN_SECRET_KEY_BYTES:
         raise ServerSetup(
-            reason=f"the secret key in {path} has fewer than {MIN_SECRET_KEY_BYTES} bytes. Delete "
+            f"the secret key in {path} has fewer than {MIN_SECRET_KEY_BYTES} bytes. Delete "
             "the file to have a new one made; everyone then has to sign in again"
         )
     return key

@@ -71,7 +71,7 @@ def ensure_extensions(connection: Connection) -> dict[str, Extension]:
     version = server_version(connection)
     if version < MIN_SERVER:
         raise ServerSetup(
-            reason=f"The database server is PostgreSQL {version[0]}; the portal needs "
+            f"The database server is PostgreSQL {version[0]}; the portal needs "
             f"{MIN_SERVER[0]} or newer. Upgrade it, or unset DATABASE_URL to use the embedded one."
         )
     for name, extension in read_extensions(connection).items():
@@ -83,7 +83,7 @@ def ensure_extensions(connection: Connection) -> dict[str, Extension]:
         except DBAPIError as error:
             if name in REQUIRED and extension.installed is None:
                 raise ServerSetup(
-                    reason=f"The extension {name} could not be installed: "
+                    f"The extension {name} could not be installed: "
                     f"{str(error.orig).splitlines()[0]}. Ask the database's administrator to run "
                     f"CREATE EXTENSION {name} in this database."
                 ) from error
@@ -105,12 +105,12 @@ def require_pgvector(vector: Extension) -> None:
     wanted = ".".join(str(part) for part in MIN_PGVECTOR)
     if vector.installed is None:
         raise ServerSetup(
-            reason=f"The database server has no pgvector. Install pgvector {wanted} or newer on "
+            f"The database server has no pgvector. Install pgvector {wanted} or newer on "
             "it, or unset DATABASE_URL to use the embedded PostgreSQL, which brings it."
         )
     if version_tuple(vector.installed) < MIN_PGVECTOR:
         raise ServerSetup(
-            reason=f"The database has pgvector {vector.installed}; the portal needs {wanted} or "
+            f"The database has pgvector {vector.installed}; the portal needs {wanted} or "
             "newer, because earlier ones can return other rows' data (CVE-2026-3172). Upgrade "
             "pgvector on the server, then run ALTER EXTENSION vector UPDATE."
         )

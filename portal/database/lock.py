@@ -38,14 +38,14 @@ class DataDirLock:
             holder = self.holder()
             address = f" at {holder['address']}" if holder.get("address") else ""
             raise ServerSetup(
-                reason=f"A portal already runs on {self.data_dir}{address} (process "
+                f"A portal already runs on {self.data_dir}{address} (process "
                 f"{holder.get('pid', 'unknown')}). Stop that one first, or give this one "
                 "another directory with --data-dir."
             ) from None
         except OSError as error:
             os.close(descriptor)
             raise ServerSetup(
-                reason=f"{self._path} cannot be locked ({error.strerror}). The data directory must "
+                f"{self._path} cannot be locked ({error.strerror}). The data directory must "
                 "be on a file system with locks; put it on a local disk."
             ) from error
         self._descriptor = descriptor

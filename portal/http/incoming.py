@@ -20,7 +20,6 @@ from flask import Request as FlaskRequest
 
 from portal.domain.documents import Visibility
 from portal.errors import (
-    N_,
     InvalidInput,
     MalformedRequest,
     Message,
@@ -50,11 +49,9 @@ def sent_files(otherwise: Message) -> list[Upload]:
     files = request.files.getlist("file")
     if not files and "file" in request.form:
         # Without a name that can be read, a part of a form counts as text.
-        raise MalformedRequest(
-            reason=N_("the part `file` has no file name, or one that is garbled")
-        )
+        raise MalformedRequest("the part `file` has no file name, or one that is garbled")
     if not files:
-        raise MalformedRequest(reason=otherwise)
+        raise MalformedRequest(otherwise)
     return [Upload(file.stream, file.filename or "unnamed") for file in files]
 
 
@@ -64,7 +61,7 @@ def form_visibility() -> Visibility:
     try:
         return Visibility(request.form.get("visibility", Visibility.SHARED))
     except ValueError as error:
-        raise InvalidInput(reason=N_("visibility must be shared or private")) from error
+        raise InvalidInput("visibility must be shared or private") from error
 
 
 def store_once(
@@ -90,13 +87,11 @@ def form_place() -> Place:
     """
     folder_id, path = request.form.get("folder_id", ""), request.form.get("path", "")
     if len(path) > MAX_PATH_CHARACTERS:
-        raise MalformedRequest(
-            reason=N_("a path has at most %(max)s characters", max=MAX_PATH_CHARACTERS)
-        )
+        raise MalformedRequest("a path has at most %(max)s characters", max=MAX_PATH_CHARACTERS)
     try:
         return Place(UUID(folder_id) if folder_id else None, path)
     except ValueError as error:
-        raise MalformedRequest(reason=N_("folder_id must be the id of a folder")) from error
+        raise MalformedRequest("folder_id must be the id of a folder") from error
 
 
 class Spool:
@@ -222,7 +217,7 @@ class Request(FlaskRequest):
     def on_json_loading_failed(self, error: ValueError | None) -> NoReturn:
         if self.mimetype and not self.is_json:
             raise UnsupportedMediaType from error
-        raise MalformedRequest(reason=N_("the body is not JSON in UTF-8")) from error
+        raise MalformedRequest("the body is not JSON in UTF-8") from error
 
     def close(self) -> None:
         super().close()

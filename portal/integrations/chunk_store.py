@@ -60,7 +60,7 @@ class SemanticChunkStore(SemanticSearch):
             require_distinct([chunk.id for chunk in whole])
             common_length([chunk.vector for chunk in whole if chunk.vector is not None])
         except InvalidInput as error:
-            raise ValueError(error.params["reason"]) from error
+            raise ValueError(error.reason) from error
         self._backend.upsert(whole)
 
     def get(

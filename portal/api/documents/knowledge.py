@@ -45,10 +45,10 @@ def search(json_data: search_schemas.SearchBody) -> search_schemas.SearchRespons
     `used` contains the weights and the fusion.
     """
     if not json_data.query.strip():
-        raise InvalidInput(reason=N_("query is blank; enter a question"))
+        raise InvalidInput("query is blank; enter a question")
     weights = json_data.weights
     if weights is not None and weights.vector + weights.text <= 0:
-        raise InvalidInput(reason=N_("weights are both 0; at least one must be greater than 0"))
+        raise InvalidInput("weights are both 0; at least one must be greater than 0")
     outcome = engine.search(
         *context.caller(),
         SearchRequest(
@@ -87,7 +87,7 @@ def why_not(query_data: search_schemas.WhyQuery) -> search_schemas.WhyResponse:
     the search; 404 for a document that you may not see.
     """
     if not query_data.query.strip():
-        raise InvalidInput(reason=N_("query is blank; enter a question"))
+        raise InvalidInput("query is blank; enter a question")
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(*context.caller(), SearchRequest(**wishes), query_data.document_id)
     return search_schemas.WhyResponse.of(answer, message=missing_message(answer))
@@ -155,7 +155,7 @@ def upload_documents() -> schemas.UploadResponse:
     files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")
     if title and len(files) > 1:
-        raise InvalidInput(reason=N_("a title goes with a single file"))
+        raise InvalidInput("a title goes with a single file")
     visibility, place = form_visibility(), form_place()
 
     def store() -> dict[str, Any]:

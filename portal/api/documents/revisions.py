@@ -42,7 +42,7 @@ def add_revision(document_id: UUID) -> UploadedModel:
     """
     files = sent_files(N_("send the new version as multipart form data, in `file`"))
     if len(files) > 1:
-        raise InvalidInput(reason=N_("a version is a single file"))
+        raise InvalidInput("a version is a single file")
 
     def store() -> dict[str, Any]:
         receipt = revisions.add_version(*context.caller(), document_id, files[0])

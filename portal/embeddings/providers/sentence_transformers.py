@@ -76,13 +76,11 @@ class SentenceTransformersEmbedder:
         got = _dimensions(model)
         if self._asked_dimensions not in {None, got}:
             raise EmbedderUnavailable(
-                reason=N_(
-                    "“%(name)s” gives %(got)s dimensions, not %(asked)s. Set "
-                    "PORTAL_EMBEDDING__DIMENSIONS=%(got)s or leave it out",
-                    name=self._model_name,
-                    got=got,
-                    asked=self._asked_dimensions,
-                )
+                "“%(name)s” gives %(got)s dimensions, not %(asked)s. Set "
+                "PORTAL_EMBEDDING__DIMENSIONS=%(got)s or leave it out",
+                name=self._model_name,
+                got=got,
+                asked=self._asked_dimensions,
             )
         return model
 
@@ -93,10 +91,8 @@ def load_model(model: str) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise EmbedderUnavailable(
-            reason=N_(
-                "the package sentence-transformers is not installed. Run `./run setup --local`, "
-                "or `pip install -r requirements/local.txt`"
-            )
+            "the package sentence-transformers is not installed. Run `./run setup --local`, "
+            "or `pip install -r requirements/local.txt`"
         ) from error
     try:
         if _is_path(model):
@@ -109,7 +105,7 @@ def load_model(model: str) -> Any:
             return SentenceTransformer(model, device="cpu", local_files_only=True)
         return SentenceTransformer(model, device="cpu")
     except Exception as error:
-        raise EmbedderUnavailable(reason=_reason(model, error)) from error
+        raise EmbedderUnavailable(_reason(model, error)) from error
 
 
 def _reason(model: str, error: Exception) -> Message:

@@ -81,7 +81,7 @@ def _check_searches(trial: Settings) -> None:
             found += any(hit.title == title for hit in hits)
     if found < len(queries) / 2:
         raise BackupRefused(
-            reason=f"The backup was restored, but of {len(queries)} searches for the first words "
+            f"The backup was restored, but of {len(queries)} searches for the first words "
             f"of documents only {found} found their document. Run `portal doctor --deep` on the "
             "portal that serves, and take a new backup."
         )

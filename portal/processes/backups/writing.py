@@ -83,7 +83,7 @@ def _database(settings: Settings) -> Iterator[str]:
     server = EmbeddedPostgres(settings.data_dir)
     if not (server.cluster / "PG_VERSION").exists():
         raise BackupRefused(
-            reason=f"There is no portal in {server.data_dir}. Name its data directory with "
+            f"There is no portal in {server.data_dir}. Name its data directory with "
             "--data-dir, or its database with DATABASE_URL."
         )
     try:
@@ -97,7 +97,7 @@ def _dump(connection: psycopg.Connection, conninfo: str, writer: Writer, note: N
     revision = refilling.revision_of(connection, schema)
     if revision is None:
         raise BackupRefused(
-            reason="There is no portal in this database: it has none of a portal's tables."
+            "There is no portal in this database: it has none of a portal's tables."
         )
     row = connection.execute("SELECT pg_export_snapshot(), now()").fetchone()
     snapshot, taken_at = row or ("", datetime.now(UTC))
@@ -130,6 +130,6 @@ def _kept_key(settings: Settings) -> bytes | None:
         return None
     except OSError as error:
         raise BackupRefused(
-            reason=f"{settings.data_dir / 'secret_key'} cannot be read ({error.strerror}). Take "
+            f"{settings.data_dir / 'secret_key'} cannot be read ({error.strerror}). Take "
             "the backup as the user who runs the portal."
         ) from error

@@ -126,7 +126,7 @@ def _take_lock(data_dir: Path, stack: ExitStack) -> DataDirLock:
         return stack.enter_context(DataDirLock(data_dir))
     except OSError as error:
         raise ServerSetup(
-            reason=f"The data directory {data_dir} cannot be written ({error.strerror}). Give it "
+            f"The data directory {data_dir} cannot be written ({error.strerror}). Give it "
             "to the user who starts the portal, or choose another with --data-dir."
         ) from error
 
@@ -184,10 +184,10 @@ def _start(children: list[Child], listener: socket.socket, stopping: threading.E
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while not web_server.answers(listener):
         if not web.is_running:
-            raise ServerSetup(reason="The web server ended while it started; it says why above.")
+            raise ServerSetup("The web server ended while it started; it says why above.")
         if time.monotonic() > deadline:
             raise ServerSetup(
-                reason=f"The web server did not answer within {_READY_TIMEOUT_S:.0f} seconds. "
+                f"The web server did not answer within {_READY_TIMEOUT_S:.0f} seconds. "
                 "Run portal doctor to see what is missing."
             )
         stopping.wait(0.2)

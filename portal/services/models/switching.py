@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from portal.domain.people import User
-from portal.errors import N_, Conflict, InvalidInput
+from portal.errors import Conflict, InvalidInput
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.models import catalog
@@ -75,7 +75,7 @@ def request_build(services: Services, spec: str) -> RegisteredModel:
     with services.database.begin() as session:
         known = registry.find_model(session, spec) is not None
     if not known and (len(name) > _MAX_NAME_LENGTH or _is_path(name)):
-        raise InvalidInput(reason=N_("“%(name)s” cannot be built from this page", name=spec))
+        raise InvalidInput("“%(name)s” cannot be built from this page", name=spec)
     model = catalog.register(services, spec)
     with services.database.begin() as session:
         build_store.note_progress(session, model, "queued")
@@ -106,7 +106,7 @@ def rollback(services: Services, *, force: bool = False, actor: User | None = No
     with services.database.begin() as session:
         previous = switches.find_previous(session)
     if previous is None:
-        raise Conflict(reason=N_("there is no previous model to roll back to"))
+        raise Conflict("there is no previous model to roll back to")
     return _switch(services, previous.name, force=force, actor=actor)
 
 
@@ -117,7 +117,7 @@ def _switch(services: Services, name: str, *, force: bool, actor: User | None) -
         before = registry.find_active(session)
         model = catalog.require(session, name)
         if before is not None and before.id == model.id:
-            raise Conflict(reason=N_("“%(name)s” is already active", name=name))
+            raise Conflict("“%(name)s” is already active", name=name)
         if not force and not model.is_complete:
             _require_vectors(session, model)
         switches.serve_by(session, model)
@@ -137,12 +137,10 @@ def _require_vectors(session: Session, model: RegisteredModel) -> None:
     missing = switches.coverage(session, model).missing
     if missing or model.status == "building":
         raise Conflict(
-            reason=N_(
-                "%(missing)s passages have not been embedded by “%(name)s” yet; finish building "
-                "it first",
-                missing=missing,
-                name=model.name,
-            )
+            "%(missing)s passages have not been embedded by “%(name)s” yet; finish building "
+            "it first",
+            missing=missing,
+            name=model.name,
         )
 
 
@@ -158,9 +156,7 @@ def drop(services: Services, name: str, *, actor: User | None = None) -> None:
             registry.lock_registry(session)
             active = registry.find_active(session)
             if active is not None and active.name == name:
-                raise Conflict(
-                    reason=N_("“%(name)s” is active; switch to another model first", name=name)
-                )
+                raise Conflict("“%(name)s” is active; switch to another model first", name=name)
             dropped = catalog.require(session, name)
             switches.drop_model(session, dropped)
             subject = Subject(SubjectKind.MODEL, dropped.id, name)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from portal.domain.documents import Visibility
 from portal.domain.people import DocumentFate, User, require_admin
-from portal.errors import N_, InvalidInput, NoSuchAccount, NotFound
+from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.documents.library import erase
@@ -28,9 +28,7 @@ def delete_account(
         require_admin(actor)
     elif documents is DocumentFate.TRANSFER:
         # A user must not be able to push documents on another one.
-        raise InvalidInput(
-            reason=N_("only an administrator can transfer documents to another user")
-        )
+        raise InvalidInput("only an administrator can transfer documents to another user")
     with services.database.begin() as session:
         # Users who create folders lock the tree and then their own row.
         folder_store.lock_tree(session)
@@ -117,7 +115,7 @@ def _find_new_owner(
     else:
         heir = account_store.first_active_admin(session, other_than=row.id)
     if heir is None or heir.id == row.id:
-        raise InvalidInput(reason=N_("choose another account to transfer the documents to"))
+        raise InvalidInput("choose another account to transfer the documents to")
     # It must not be deleted at the same time.
     account_store.lock_user(session, heir.id)
     return heir

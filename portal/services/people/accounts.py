@@ -15,7 +15,6 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from portal.domain.people import AccountSummary, User, VerifiedUser, require_admin
 from portal.errors import (
-    N_,
     Conflict,
     InvalidInput,
     NoSuchAccount,
@@ -71,13 +70,11 @@ def check_name(name: str) -> str:
     """Return a name that an account may have. Raises InvalidInput."""
     name = normalise_name(name)
     if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
-        raise InvalidInput(
-            reason=N_("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
-        )
+        raise InvalidInput("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
     if any(unicodedata.category(character).startswith("C") for character in name):
-        raise InvalidInput(reason=N_("a name must not contain invisible characters"))
+        raise InvalidInput("a name must not contain invisible characters")
     if all(map(is_invisible, name)):
-        raise InvalidInput(reason=N_("a name must contain visible characters"))
+        raise InvalidInput("a name must contain visible characters")
     return name
 
 
@@ -242,7 +239,7 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
 def set_language(services: Services, user: User, language: str | None) -> None:
     """Save the interface's language; None follows the browser."""
     if language is not None and language not in _LANGUAGES:
-        raise InvalidInput(reason=N_("the language must be zh-CN or en"))
+        raise InvalidInput("the language must be zh-CN or en")
     with services.database.begin() as session:
         row = account_store.get_user(session, user.id)
         if row is not None:
@@ -317,4 +314,4 @@ def refuse_last_admin(session: Session, row: UserRow) -> None:
     two are serialised by a lock."""
     is_active_admin = row.is_admin and row.disabled_at is None
     if is_active_admin and account_store.count_active_admins(session) <= 1:
-        raise Conflict(reason=N_("this is the last administrator"))
+        raise Conflict("this is the last administrator")

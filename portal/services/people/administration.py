@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import PasswordReset, User, require_admin
-from portal.errors import N_, Conflict, InvalidLink, existing
+from portal.errors import Conflict, InvalidLink, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.accounts import (
@@ -71,9 +71,7 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
     """
     require_admin(user)
     if user_id == user.id:
-        raise Conflict(
-            reason=N_("this is your own account; change its password on the account page")
-        )
+        raise Conflict("this is your own account; change its password on the account page")
     secret, expires_at = secrets.token_urlsafe(24), datetime.now(UTC) + _RESET_LIFE
     with services.database.begin() as session:
         row = existing(account_store.lock_user(session, user_id))

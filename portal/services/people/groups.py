@@ -6,7 +6,7 @@ from uuid import UUID
 
 from portal.domain.people import User, require_admin
 from portal.domain.people.groups import MAX_GROUP_NAME_CHARACTERS, OpenedGroup
-from portal.errors import N_, InvalidInput, NotFound, existing
+from portal.errors import InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
@@ -105,8 +105,6 @@ def _check_name(name: str) -> str:
     name = one_line(name)
     if not 1 <= len(name) <= MAX_GROUP_NAME_CHARACTERS:
         raise InvalidInput(
-            reason=N_(
-                "the name of a group has 1 to %(max)s characters", max=MAX_GROUP_NAME_CHARACTERS
-            )
+            "the name of a group has 1 to %(max)s characters", max=MAX_GROUP_NAME_CHARACTERS
         )
     return name

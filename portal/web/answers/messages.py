@@ -83,7 +83,7 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
     has_reason = "reason" in request.form
     name = Feedback.NOT_USEFUL if has_reason else request.form.get("feedback", "")
     if name not in set(Feedback):
-        raise MalformedRequest(reason=verbatim("feedback"))
+        raise MalformedRequest(verbatim("feedback"))
     wanted = None if message.feedback == name and not has_reason else Feedback(name)
     changed = conversations.set_feedback(*context.caller(), message.id, wanted, _reason(message))
     if wants_fragment():
@@ -122,7 +122,7 @@ def _reason(message: Message) -> FeedbackReason | None:
     if name is None or name == message.feedback_reason:
         return None
     if name not in set(FeedbackReason):
-        raise MalformedRequest(reason=verbatim("reason"))
+        raise MalformedRequest(verbatim("reason"))
     return FeedbackReason(name)
 
 
@@ -165,5 +165,5 @@ def _find_replaced() -> UUID | None:
     """Return the question that the new one replaces. Raises MalformedRequest."""
     replaced = request.form.get("replace_from", type=UUID)
     if request.form.get("replace_from") and replaced is None:
-        raise MalformedRequest(reason=verbatim("replace_from"))
+        raise MalformedRequest(verbatim("replace_from"))
     return replaced

@@ -106,7 +106,7 @@ def create_token() -> Answer:
     name, user = request.form.get("name", "").strip(), context.session_user()
     try:
         if not name:
-            raise InvalidInput(reason=N_("the token has no name"))
+            raise InvalidInput("the token has no name")
         _, secret = sessions.create_personal_token(
             context.services(), user, name=name, ttl_s=ttl_s, scopes=[scope]
         )

@@ -33,9 +33,9 @@ def save(
 ) -> AnyResponse:
     """Save what is given, in cookies of the response. Raises InvalidInput for unknown values."""
     if language is not None and language not in LANGUAGES:
-        raise InvalidInput(reason=verbatim("language"))
+        raise InvalidInput(verbatim("language"))
     if theme is not None and theme not in THEMES:
-        raise InvalidInput(reason=verbatim("theme"))
+        raise InvalidInput(verbatim("theme"))
     user = viewer()
     if language is not None:
         if user is not None:

@@ -100,7 +100,7 @@ def read_fate() -> DocumentFate:
     try:
         return DocumentFate(request.form.get("documents", ""))
     except ValueError as error:
-        raise InvalidInput(reason=N_("choose what happens to the documents")) from error
+        raise InvalidInput("choose what happens to the documents") from error
 
 
 def _back(user_id: UUID, message: str) -> Response:

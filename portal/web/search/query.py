@@ -12,7 +12,7 @@ from werkzeug.datastructures import MultiDict
 from portal.domain.documents import TYPES
 from portal.domain.search import MAX_RESULTS, Facets, Fusion, SearchMode, SearchRequest, Weights
 from portal.domain.search.metadata_filter import MetadataFilter, parse_filter
-from portal.errors import N_, InvalidInput
+from portal.errors import InvalidInput
 
 _NAMES = {
     "q": "text",
@@ -132,7 +132,7 @@ def _metadata_filter(text: str) -> MetadataFilter | None:
     """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
-        raise InvalidInput(reason=N_("write a metadata filter as name=value, name=value"))
+        raise InvalidInput("write a metadata filter as name=value, name=value")
     conditions = [{name.strip(): _value(value.strip())} for name, _, value in pairs]
     return parse_filter({"$and": conditions} if conditions else None)
 

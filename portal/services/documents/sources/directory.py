@@ -27,7 +27,7 @@ class Directory:
     def list_items(self) -> Listing:
         """Return all files, with time and size as the stamp. Raises SourceUnavailable."""
         if not self.root.is_dir():
-            raise SourceUnavailable(reason=N_("the directory does not exist"))
+            raise SourceUnavailable("the directory does not exist")
         unreadable: list[str] = []
         refused: list[tuple[str, PortalError]] = []
         unsupported = UnsupportedSuffix()
@@ -47,7 +47,7 @@ class Directory:
             stamp = f"{found.st_mtime_ns} {found.st_size}"
             items.append(SourceItem(name, stamp, "" if path.parent == self.root else _above(name)))
         if "." in unreadable:
-            raise SourceUnavailable(reason=N_("the directory cannot be read"))
+            raise SourceUnavailable("the directory cannot be read")
         return Listing(items, unreadable, refused)
 
     @contextmanager
@@ -90,7 +90,7 @@ def open_directory(context: SourceContext, address: str) -> Directory:
             and not any(part.startswith(".") for part in root.relative_to(top).parts)
         ):
             return Directory(root)
-    raise InvalidInput(reason=N_("the operator of this server does not allow this directory"))
+    raise InvalidInput("the operator of this server does not allow this directory")
 
 
 def _find_allowed(settings: Settings) -> str:

@@ -11,7 +11,7 @@ from portal.domain.documents.sources import (
     FolderSource,
 )
 from portal.domain.people import User
-from portal.errors import N_, InvalidInput, NotFound
+from portal.errors import InvalidInput, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents.folders import find_editable_folder
@@ -45,11 +45,9 @@ def set_source(
     allow."""
     if not MIN_EVERY_MINUTES <= every_minutes <= MAX_EVERY_MINUTES:
         raise InvalidInput(
-            reason=N_(
-                "a source is read every %(min)s to %(max)s minutes",
-                min=MIN_EVERY_MINUTES,
-                max=MAX_EVERY_MINUTES,
-            )
+            "a source is read every %(min)s to %(max)s minutes",
+            min=MIN_EVERY_MINUTES,
+            max=MAX_EVERY_MINUTES,
         )
     address = address.strip()
     with services.database.begin() as session:

@@ -17,7 +17,7 @@ from portal.domain.documents.revisions import Revision, UnreadVersion
 from portal.domain.documents.structure import LaidOutText
 from portal.domain.paging import CountedPage
 from portal.domain.people import User
-from portal.errors import N_, Conflict, Superseded, existing
+from portal.errors import Conflict, Superseded, existing
 from portal.services import Services
 from portal.services.documents import library
 from portal.services.documents.ingestion import attempts
@@ -131,7 +131,7 @@ def discard_unread(services: Services, user: User, document_id: UUID) -> None:
         document = find_editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
         if unread is None or unread.status not in ENDED_WITHOUT_TEXT:
-            raise Conflict(reason=N_("this document has no failed or cancelled version"))
+            raise Conflict("this document has no failed or cancelled version")
         revision_store.delete_unread(session, document)
 
 

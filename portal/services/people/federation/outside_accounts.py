@@ -7,7 +7,7 @@ OpenID Connect provider. Names decide nothing: “admin” elsewhere is not “a
 from __future__ import annotations
 
 from portal.domain.people import TokenKind
-from portal.errors import N_, InvalidInput, InvalidSetting, InvalidToken, UnknownSubject
+from portal.errors import InvalidInput, InvalidSetting, InvalidToken, UnknownSubject
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.federation import oidc_sign_ins
@@ -88,4 +88,4 @@ def _issuer(services: Services, given: str | None) -> str:
         )
     if given in known or (given is None and len(known) == 1):
         return given or known[0]
-    raise InvalidInput(reason=N_("the issuer is one of %(names)s", names=", ".join(known)))
+    raise InvalidInput("the issuer is one of %(names)s", names=", ".join(known))

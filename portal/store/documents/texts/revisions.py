@@ -13,7 +13,7 @@ from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, JobStatus
 from portal.domain.documents.revisions import MAX_NUMBER, Revision, UnreadVersion
 from portal.domain.documents.structure import LaidOutText
 from portal.domain.paging import CountedPage
-from portal.errors import N_, MalformedRequest
+from portal.errors import MalformedRequest
 from portal.store.documents import vocabulary
 from portal.store.documents.ingestion import files
 from portal.store.documents.ingestion.files import Original
@@ -101,7 +101,7 @@ def list_revisions(
 def _number(cursor: str) -> int:
     is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MAX_DIGITS
     if not is_number or int(cursor) > MAX_NUMBER:
-        raise MalformedRequest(reason=N_("invalid cursor"))
+        raise MalformedRequest("invalid cursor")
     return int(cursor)
 
 

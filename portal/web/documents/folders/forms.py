@@ -145,7 +145,7 @@ def delete(folder_id: UUID) -> Answer:
     opened = _open_to_change(folder_id)
     choice = request.form.get("documents", "")
     if choice not in {"keep", "trash"}:
-        raise InvalidInput(reason=N_("choose what happens to the documents"))
+        raise InvalidInput("choose what happens to the documents")
     removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=choice == "trash")
     words = [gettext("The folder “%(name)s” was deleted.", name=opened.folder.name)]
     if removed.trashed_count:
@@ -192,7 +192,7 @@ def set_member(folder_id: UUID) -> Answer:
     role = request.form.get("role", type=FolderRole)
     _require_shareable(folder_id)
     if kind is None or role is None:
-        raise InvalidInput(reason=N_("choose a user or a group, and a role"))
+        raise InvalidInput("choose a user or a group, and a role")
     try:
         folder_members.set_member(
             *context.caller(),
@@ -242,7 +242,7 @@ def identifier(value: str | None) -> UUID | None:
     try:
         return UUID(value) if value else None
     except ValueError as error:
-        raise InvalidInput(reason=N_("folder_id must be the id of a folder")) from error
+        raise InvalidInput("folder_id must be the id of a folder") from error
 
 
 def _open_to_change(folder_id: UUID) -> OpenedFolder:

@@ -84,7 +84,7 @@ def edit(document_id: UUID) -> Answer:
     try:
         title = request.form.get("title", "").strip()
         if not title:
-            raise InvalidInput(reason=N_("the title is empty"))
+            raise InvalidInput("the title is empty")
         library.change_document(
             services,
             user,

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.documents.structure import Block
-from portal.errors import PERMANENT, Message, params_as_json, stored_params
+from portal.errors import PERMANENT, Message, PortalError, params_as_json, stored_params
 
 
 class DocumentStatus(StrEnum):
@@ -119,6 +119,10 @@ class Failure:
     def stored(cls, error: Mapping[str, Any] | None) -> Failure | None:
         """Return the failure in a column for errors, `{code, params}` as `as_json` wrote it."""
         return cls(error["code"], stored_params(error.get("params", {}))) if error else None
+
+    @classmethod
+    def of(cls, error: PortalError) -> Failure:
+        return cls(error.code, error.params)
 
     @property
     def is_permanent(self) -> bool:

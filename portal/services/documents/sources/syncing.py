@@ -98,7 +98,7 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
     except DatabaseUnavailable:
         raise
     except PortalError as error:
-        failure = Failure(error.code, error.params)
+        failure = Failure.of(error)
     with services.database.begin() as session:
         outcome = run.outcome(failure) if run else SyncRun(failure=failure)
         source_store.finish(session, folder_id, outcome)
@@ -175,7 +175,7 @@ class _Run:
     def _note(self, change: Change, path: str, error: PortalError | None = None) -> None:
         self.counts[change] += 1
         if self.counts[change] <= MAX_LISTED:
-            failure = Failure(error.code, error.params) if error else None
+            failure = Failure.of(error) if error else None
             self.listed.append(ListedChange(change, path, failure))
 
     def _sync_item(self, item: SourceItem, known: KnownItem | None) -> Change | None:

@@ -144,4 +144,4 @@ def _record(
 ) -> None:
     # Without the title, which is a question.
     subject = Subject(SubjectKind.CONVERSATION, conversation_id)
-    audit.record(session, event, actor=user, subject=subject, details={"user": reader})
+    audit.record(session, event, user, subject, user=reader)

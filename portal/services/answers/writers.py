@@ -279,11 +279,7 @@ def _read_setup(session: Session) -> tuple[Endpoint | None, Writer | None]:
 def _record(session: Session, user: User, *, before: str | None, after: str | None) -> None:
     if before != after:
         audit.record(
-            session,
-            AuditEvent.SETTINGS_CHANGED,
-            actor=user,
-            subject=_SUBJECT,
-            details={"before": before, "after": after},
+            session, AuditEvent.SETTINGS_CHANGED, user, _SUBJECT, before=before, after=after
         )
 
 

@@ -322,8 +322,8 @@ def erase(session: Session, document_id: UUID, *, actor: User | None = None) -> 
     audit.record(
         session,
         AuditEvent.DOCUMENT_PURGED,
-        actor=actor,
-        subject=Subject(SubjectKind.DOCUMENT, document_id, row.title if row else None),
+        actor,
+        Subject(SubjectKind.DOCUMENT, document_id, row.title if row else None),
     )
     erase_from_answers(session, document_id)
     document_store.purge(session, document_id)

@@ -125,9 +125,9 @@ def _switch(services: Services, name: str, *, force: bool, actor: User | None) -
         audit.record(
             session,
             AuditEvent.MODEL_SWITCHED,
-            actor=actor,
-            subject=Subject(SubjectKind.MODEL, model.id, name),
-            details={"before": before.name if before else None},
+            actor,
+            Subject(SubjectKind.MODEL, model.id, name),
+            before=before.name if before else None,
         )
     log.info("model_switched", model=name, before=before.name if before else None)
     return Switched(serving, before, time.monotonic() - started)
@@ -160,7 +160,7 @@ def drop(services: Services, name: str, *, actor: User | None = None) -> None:
             dropped = catalog.require(session, name)
             switches.drop_model(session, dropped)
             subject = Subject(SubjectKind.MODEL, dropped.id, name)
-            audit.record(session, AuditEvent.MODEL_DROPPED, actor=actor, subject=subject)
+            audit.record(session, AuditEvent.MODEL_DROPPED, actor, subject)
 
         switches.with_lock_retries(services.database, erase)
     log.info("model_dropped", model=name)

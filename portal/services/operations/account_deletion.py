@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from portal.domain.documents import Visibility
@@ -71,16 +72,18 @@ def _delete(
     audit.record(
         session,
         AuditEvent.USER_DELETED,
-        actor=actor,
-        subject=row,
-        details={"documents": documents.value, "heir": heir.name if heir else None, **counts},
+        actor,
+        row,
+        documents=documents.value,
+        heir=heir.name if heir else None,
+        **counts,
     )
     account_store.delete_user(session, row.id)
 
 
 def _dispose_of_documents(
     session: Session, owner_id: UUID, actor: User | None, fate: DocumentFate, heir: UserRow | None
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Purge, trash or transfer a user's documents; return how many of each."""
     counts = {"transferred": 0, "trashed": 0, "purged": 0}
     for document in document_store.lock_documents_of(session, owner_id):

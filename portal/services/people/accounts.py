@@ -127,8 +127,7 @@ def _create(services: Services, *, name: str, password: str, is_admin: bool, by:
 
 def _record_created(session: Session, row: UserRow, *, by: str) -> None:
     """Record a new account in the audit log; `by` is how it was created."""
-    details = {"by": by, "is_admin": row.is_admin}
-    audit.record(session, AuditEvent.USER_CREATED, subject=row, details=details)
+    audit.record(session, AuditEvent.USER_CREATED, None, row, by=by, is_admin=row.is_admin)
 
 
 def find_user(services: Services, name: str) -> User:
@@ -182,11 +181,7 @@ def record_failed_sign_in(
     digest = audit.digest_name(services.secret_key, name)
     with services.database.begin() as session:
         audit.record(
-            session,
-            AuditEvent.SIGN_IN_FAILED,
-            subject=user,
-            name_digest=digest,
-            details={"purpose": purpose},
+            session, AuditEvent.SIGN_IN_FAILED, None, user, name_digest=digest, purpose=purpose
         )
     address = audit.current_origin().address
     log.warning("sign_in_failed", name_digest=digest, address=address, purpose=purpose)
@@ -232,7 +227,7 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
         row.password_hash = password_hash
         session.flush()
         token_store.revoke_all(session, checked.id)
-        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=user, subject=row)
+        audit.record(session, AuditEvent.PASSWORD_CHANGED, user, row)
         return to_verified_user(row)
 
 
@@ -306,7 +301,7 @@ def disable(session: Session, row: UserRow, actor: User, *, disabled: bool) -> N
         token_store.revoke_all(session, row.id)
     row.disabled_at = datetime.now(UTC) if disabled else None
     event = AuditEvent.USER_DISABLED if disabled else AuditEvent.USER_ENABLED
-    audit.record(session, event, actor=actor, subject=row)
+    audit.record(session, event, actor, row)
 
 
 def refuse_last_admin(session: Session, row: UserRow) -> None:

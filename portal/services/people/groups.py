@@ -78,8 +78,7 @@ def add_member(services: Services, user: User, group_id: UUID, name: str) -> Non
         row = existing(group_store.lock_group(session, group_id))
         member = account_store.get_user_by_name(session, normalise_name(name))
         group_store.add_member(session, group_id, member.id)
-        details = {"added": member.name}
-        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, **details)
+        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, added=member.name)
 
 
 def remove_member(services: Services, user: User, group_id: UUID, user_id: UUID) -> None:
@@ -90,15 +89,15 @@ def remove_member(services: Services, user: User, group_id: UUID, user_id: UUID)
         if not group_store.remove_member(session, group_id, user_id):
             raise NotFound
         member = account_store.get_user(session, user_id)
-        details = {"removed": member.name if member else ""}
-        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, **details)
+        removed = member.name if member else ""
+        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, removed=removed)
 
 
 def _record(
     session: Session, event: AuditEvent, actor: User, group_id: UUID, name: str, **details: str
 ) -> None:
     subject = Subject(SubjectKind.GROUP, group_id, name)
-    audit.record(session, event, actor=actor, subject=subject, details=details)
+    audit.record(session, event, actor, subject, **details)
 
 
 def _check_name(name: str) -> str:

@@ -116,8 +116,9 @@ def change(services: Services, user: User, values: dict[str, Any]) -> DynamicCon
             audit.record(
                 session,
                 AuditEvent.SETTINGS_CHANGED,
-                actor=user,
-                subject=Subject(SubjectKind.SETTING, key, key),
-                details={"before": before[key], "after": after[key]},
+                user,
+                Subject(SubjectKind.SETTING, key, key),
+                before=before[key],
+                after=after[key],
             )
     return config

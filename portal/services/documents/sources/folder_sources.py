@@ -86,7 +86,7 @@ def _record(session: Session, user: User, folder: Folder, address: str) -> None:
     audit.record(
         session,
         AuditEvent.FOLDER_SOURCE_CHANGED,
-        actor=user,
-        subject=Subject(SubjectKind.FOLDER, folder.id, folder.name),
-        details={"address": address[:_MAX_RECORDED]},
+        user,
+        Subject(SubjectKind.FOLDER, folder.id, folder.name),
+        address=address[:_MAX_RECORDED],
     )

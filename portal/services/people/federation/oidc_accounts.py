@@ -158,12 +158,7 @@ def _follow_groups(
     if is_admin == row.is_admin or (not is_admin and _is_last(session, row)):
         return
     row.is_admin = is_admin
-    audit.record(
-        session,
-        AuditEvent.ROLE_CHANGED,
-        subject=row,
-        details={"is_admin": is_admin, "by": "groups"},
-    )
+    audit.record(session, AuditEvent.ROLE_CHANGED, None, row, is_admin=is_admin, by="groups")
 
 
 def _is_last(session: Session, row: UserRow) -> bool:

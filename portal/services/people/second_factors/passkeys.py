@@ -160,9 +160,7 @@ def finish_sign_in(
                 return accounts.to_verified_user(user)
         except PasskeyRefused:
             pass
-        audit.record(
-            session, AuditEvent.SIGN_IN_FAILED, subject=user, details={"method": "passkey"}
-        )
+        audit.record(session, AuditEvent.SIGN_IN_FAILED, None, user, method="passkey")
     # Raised outside the transaction, so that the failure stays in the audit log.
     raise PasskeyRefused
 

@@ -13,7 +13,6 @@ from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import (
     MAX_FOLDER_NAME_CHARACTERS,
-    Folder,
     FolderRole,
     FolderVisibility,
 )
@@ -143,10 +142,6 @@ class RemovedFolderModel(ResponseModel):
     moved_count: int
 
 
-def _model(folder: Folder) -> FolderModel:
-    return FolderModel.of(folder, owner=folder.owner_name)
-
-
 def _read_opened(folder_id: UUID) -> OpenedFolderModel:
     opened = folders.get_folder(*context.caller(), folder_id)
     path = [PathPartModel.of(folder_above) for folder_above in opened.above]
@@ -169,7 +164,7 @@ def list_folders(query_data: FolderQuery) -> FolderListModel:
     if query_data.parent_id is not None:
         folders.get_folder(services, user, query_data.parent_id)
     found = folders.list_children(services, user, [query_data.parent_id])
-    return FolderListModel(folders=[_model(folder) for folder in found])
+    return FolderListModel(folders=[FolderModel.of(one, owner=one.owner_name) for one in found])
 
 
 @blueprint.post("", status_code=201, errors=(404, 409))

@@ -74,17 +74,14 @@ def request_build(services: Services, spec: str) -> RegisteredModel:
     name = spec.partition(":")[2] or spec
     with services.database.begin() as session:
         known = registry.find_model(session, spec) is not None
-    if not known and (len(name) > _MAX_NAME_LENGTH or _is_path(name)):
+    is_path = name.startswith(("/", ".", "~")) or Path(name).exists()
+    if not known and (len(name) > _MAX_NAME_LENGTH or is_path):
         raise InvalidInput("“%(name)s” cannot be built from this page", name=spec)
     model = catalog.register(services, spec)
     with services.database.begin() as session:
         build_store.note_progress(session, model, "queued")
         build_store.enqueue_build(session, model)
     return model
-
-
-def _is_path(name: str) -> bool:
-    return name.startswith(("/", ".", "~")) or Path(name).exists()
 
 
 def switch(

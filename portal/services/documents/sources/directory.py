@@ -14,7 +14,6 @@ from portal.errors import N_, InvalidInput, PortalError, SourceUnavailable, Unsu
 from portal.services.documents.intake.finding_files import find_files
 from portal.services.documents.intake.importing import display_name
 from portal.services.documents.sources.kinds import SourceContext, SourceKind
-from portal.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,8 @@ class Directory:
                 unreadable.append(display_name(path.name))
                 continue
             stamp = f"{found.st_mtime_ns} {found.st_size}"
-            items.append(SourceItem(name, stamp, "" if path.parent == self.root else _above(name)))
+            above = "" if path.parent == self.root else PurePosixPath(name).parent.as_posix()
+            items.append(SourceItem(name, stamp, above))
         if "." in unreadable:
             raise SourceUnavailable("the directory cannot be read")
         return Listing(items, unreadable, refused)
@@ -70,10 +70,6 @@ class Directory:
         return path.relative_to(self.root).as_posix()
 
 
-def _above(name: str) -> str:
-    return PurePosixPath(name).parent.as_posix()
-
-
 def open_directory(context: SourceContext, address: str) -> Directory:
     """Return a directory. Raises InvalidInput unless it is one that the operator allows, or lies
     below; what lies elsewhere and what does not exist look alike."""
@@ -93,14 +89,10 @@ def open_directory(context: SourceContext, address: str) -> Directory:
     raise InvalidInput("the operator of this server does not allow this directory")
 
 
-def _find_allowed(settings: Settings) -> str:
-    return ", ".join(str(one) for one in settings.sources.directories)
-
-
 KIND = SourceKind(
     name="directory",
     label=N_("A directory on the server"),
     hint=N_("One of these, or a directory below: %(list)s"),
     open=open_directory,
-    allowed=_find_allowed,
+    allowed=lambda settings: ", ".join(map(str, settings.sources.directories)),
 )

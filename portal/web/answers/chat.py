@@ -39,7 +39,7 @@ from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 CONVERSATIONS_A_STEP = 30
 
-blueprint = PageBlueprint("chat", __name__, url_prefix="/chat")
+blueprint = PageBlueprint("chat", __name__, "/chat")
 
 
 @blueprint.get("")

@@ -19,7 +19,7 @@ from portal.web.answers import about, chat, streaming
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, wants_fragment
 
-blueprint = PageBlueprint("messages", __name__, url_prefix="/chat/<uuid:conversation_id>/messages")
+blueprint = PageBlueprint("messages", __name__, "/chat/<uuid:conversation_id>/messages")
 
 
 @blueprint.post("")

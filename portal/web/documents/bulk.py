@@ -24,7 +24,7 @@ from portal.web.i18n import sentence_gap
 from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
 from portal.web.security import next_path
 
-blueprint = PageBlueprint("bulk", __name__, url_prefix="/documents/bulk")
+blueprint = PageBlueprint("bulk", __name__, "/documents/bulk")
 
 # Notes travel in a cookie, which browsers drop over 4 kB.
 _MAX_TITLES_NOTED = 5

@@ -86,9 +86,7 @@ DETAIL_WORDS = {
     "scope": N_("Scope"),
 }
 
-blueprint = PageBlueprint(
-    "admin_audit", __name__, url_prefix="/admin/audit", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_audit", __name__, "/admin/audit", context.for_administrators)
 
 
 @blueprint.get("")

@@ -18,9 +18,7 @@ from portal.web.layout import Answer, see_other, wants_fragment
 
 PAGE_SIZE = 50
 
-blueprint = PageBlueprint(
-    "admin_jobs", __name__, url_prefix="/admin/jobs", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_jobs", __name__, "/admin/jobs", context.for_administrators)
 
 
 @blueprint.get("")

@@ -21,9 +21,7 @@ from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 from portal.web.search import explanations
 
-blueprint = PageBlueprint(
-    "admin_search", __name__, url_prefix="/admin/search", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_search", __name__, "/admin/search", context.for_administrators)
 
 # The label and description of each key, in page order.
 WORDS = {

@@ -48,7 +48,7 @@ SCOPE_WORDS = {
     ),
 }
 
-blueprint = PageBlueprint("account", __name__, url_prefix="/account")
+blueprint = PageBlueprint("account", __name__, "/account")
 
 
 @blueprint.get("")

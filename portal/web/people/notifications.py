@@ -38,7 +38,7 @@ _MAX_NOTES_AT_ONCE = 2
 _SOON_S, _LATER_S = 3, 30
 _BELL, _COUNT = "fragments/notifications/_bell.html", "fragments/notifications/_count.html"
 
-blueprint = PageBlueprint("notifications", __name__, url_prefix="/notifications")
+blueprint = PageBlueprint("notifications", __name__, "/notifications")
 
 
 @dataclass(frozen=True, slots=True)

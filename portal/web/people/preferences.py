@@ -15,7 +15,7 @@ from portal.web.security import next_path
 
 COOKIE_LIFE_S = 365 * 24 * 3600
 
-blueprint = PageBlueprint("preferences", __name__, url_prefix="/preferences", mark=context.public)
+blueprint = PageBlueprint("preferences", __name__, "/preferences", context.public)
 
 
 @blueprint.post("/language")

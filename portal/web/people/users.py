@@ -31,8 +31,8 @@ FATE_WORDS = {
 blueprint = PageBlueprint(
     "admin_users",
     __name__,
-    url_prefix="/admin/users/<uuid:user_id>",
-    mark=context.for_administrators,
+    "/admin/users/<uuid:user_id>",
+    context.for_administrators,
 )
 
 

@@ -44,7 +44,7 @@ ROLE_WORDS = {
     FolderRole.KEEPER: N_("Keeper: can also edit, delete and manage members"),
 }
 
-blueprint = PageBlueprint("folders", __name__, url_prefix="/folders")
+blueprint = PageBlueprint("folders", __name__, "/folders")
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Choice(NamedTuple):
     hint: str
 
 
-blueprint = PageBlueprint("folder_sources", __name__, url_prefix="/folders/<uuid:folder_id>/source")
+blueprint = PageBlueprint("folder_sources", __name__, "/folders/<uuid:folder_id>/source")
 
 
 @blueprint.get("")

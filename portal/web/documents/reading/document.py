@@ -51,7 +51,7 @@ READ_WORDS = {
     AuditEvent.PRIVATE_DOCUMENT_FOUND.value: N_("Found by a search"),
 }
 
-blueprint = PageBlueprint("reading", __name__, url_prefix="/documents")
+blueprint = PageBlueprint("reading", __name__, "/documents")
 
 
 @blueprint.get("/<uuid:document_id>")

@@ -37,7 +37,7 @@ _SAID = {
 
 _PREFIX = "/documents/<uuid:document_id>/revisions"
 
-blueprint = PageBlueprint("revisions", __name__, url_prefix=_PREFIX)
+blueprint = PageBlueprint("revisions", __name__, _PREFIX)
 
 
 @blueprint.get("")

@@ -82,15 +82,14 @@ def record(
     """
     if subject is not None and not isinstance(subject, Subject):
         subject = Subject(SubjectKind.USER, subject.id, subject.name)
-    audit_log.add_entry(
+    audit_log.add_entries(
         session,
         event,
+        [(subject, details)],
         origin=current_origin(),
         actor_id=actor.id if actor else None,
         actor_name=actor.name if actor else None,
         name_digest=name_digest,
-        subject=subject,
-        details=details,
     )
 
 

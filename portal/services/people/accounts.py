@@ -308,5 +308,5 @@ def refuse_last_admin(session: Session, row: UserRow) -> None:
     """Raise Conflict for the last administrator who can sign in. Concurrent requests for the last
     two are serialised by a lock."""
     is_active_admin = row.is_admin and row.disabled_at is None
-    if is_active_admin and account_store.count_active_admins(session) <= 1:
+    if is_active_admin and len(account_store.lock_active_admins(session)) <= 1:
         raise Conflict("this is the last administrator")

@@ -19,13 +19,7 @@ from flask import Flask, request
 from flask import Request as FlaskRequest
 
 from portal.domain.documents import Visibility
-from portal.errors import (
-    InvalidInput,
-    MalformedRequest,
-    Message,
-    TooLarge,
-    UnsupportedMediaType,
-)
+from portal.errors import InvalidInput, MalformedRequest, Message, TooLarge, UnsupportedMediaType
 from portal.http import context
 from portal.http.marks import Mark
 from portal.services.documents.intake import idempotency

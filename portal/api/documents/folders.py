@@ -11,11 +11,7 @@ from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import MemberKind
-from portal.domain.documents.folders import (
-    MAX_FOLDER_NAME_CHARACTERS,
-    FolderRole,
-    FolderVisibility,
-)
+from portal.domain.documents.folders import MAX_FOLDER_NAME_CHARACTERS, FolderRole, FolderVisibility
 from portal.http import context
 from portal.services.documents import folders
 from portal.services.documents.folders import members as folder_members

@@ -11,14 +11,7 @@ from uuid import UUID
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
 from portal.domain.people import User
-from portal.errors import (
-    Conflict,
-    Forbidden,
-    InvalidInput,
-    PortalError,
-    UploadedAgain,
-    existing,
-)
+from portal.errors import Conflict, Forbidden, InvalidInput, PortalError, UploadedAgain, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import shared_words

@@ -17,13 +17,7 @@ from portal.embeddings import PROVIDERS, create_embedder
 from portal.embeddings.cached import fix_length
 from portal.embeddings.calibration.eventual import PATIENCE_S
 from portal.embeddings.loaded import LoadedModel, LoadedModels
-from portal.errors import (
-    Conflict,
-    EmbedderUnavailable,
-    InvalidEmbedding,
-    InvalidInput,
-    NoSuchModel,
-)
+from portal.errors import Conflict, EmbedderUnavailable, InvalidEmbedding, InvalidInput, NoSuchModel
 from portal.services import Services
 from portal.services.models import moved
 from portal.services.transactions import in_transaction

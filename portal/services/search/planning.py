@@ -19,10 +19,7 @@ from portal.domain.search import (
     Unit,
     Weights,
 )
-from portal.domain.search.fusion import (
-    Ranking,
-    Scale,
-)
+from portal.domain.search.fusion import Ranking, Scale
 from portal.embeddings.calibration import QueryStatistics, uncorrected
 from portal.embeddings.loaded import LoadedModel
 from portal.embeddings.validation import validated

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Identity,
-    Index,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, Identity, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from portal.store.models.base import Base, CreatedAt, UserRef, UuidKey

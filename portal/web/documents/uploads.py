@@ -10,14 +10,7 @@ from flask import render_template, request, url_for
 from flask_babel import gettext
 
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.errors import (
-    N_,
-    InvalidInput,
-    PortalError,
-    StorageFull,
-    Unavailable,
-    is_disk_full,
-)
+from portal.errors import N_, InvalidInput, PortalError, StorageFull, Unavailable, is_disk_full
 from portal.http import context
 from portal.http.incoming import form_place, form_visibility, one_by_one, store_once
 from portal.http.messages import error_message

@@ -5,11 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.documents.folders import Folder
-from portal.domain.documents.sources import (
-    MAX_EVERY_MINUTES,
-    MIN_EVERY_MINUTES,
-    FolderSource,
-)
+from portal.domain.documents.sources import MAX_EVERY_MINUTES, MIN_EVERY_MINUTES, FolderSource
 from portal.domain.people import User
 from portal.errors import InvalidInput, NotFound
 from portal.services import Services, audit

@@ -21,11 +21,7 @@ from portal.domain.search.semantic import HybridStatus, SemanticOutcome, Semanti
 from portal.errors import EmbedderUnavailable, VectorStoreDisabled
 from portal.services import Services
 from portal.services.search import engine
-from portal.services.search.plan import (
-    KEYWORD_UNAVAILABLE,
-    MODEL_NOT_INDEXED,
-    VECTOR_UNAVAILABLE,
-)
+from portal.services.search.plan import KEYWORD_UNAVAILABLE, MODEL_NOT_INDEXED, VECTOR_UNAVAILABLE
 from portal.services.search.programs import semantic
 from portal.store.search.found_chunks import WholeChunk, read_whole_chunks
 from portal.store.search.keywords import index as keyword_index

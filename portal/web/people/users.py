@@ -29,10 +29,7 @@ FATE_WORDS = {
 }
 
 blueprint = PageBlueprint(
-    "admin_users",
-    __name__,
-    "/admin/users/<uuid:user_id>",
-    context.for_administrators,
+    "admin_users", __name__, "/admin/users/<uuid:user_id>", context.for_administrators
 )
 
 

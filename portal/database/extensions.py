@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
@@ -30,13 +31,8 @@ class Extension:
 
 def version_tuple(version: str) -> tuple[int, ...]:
     """Parse `0.8.5` as (0, 8, 5); the first part that is not a number ends it."""
-    parts: list[int] = []
-    for part in version.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        parts.append(int(digits))
-    return tuple(parts)
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
 def server_version(connection: Connection) -> tuple[int, ...]:

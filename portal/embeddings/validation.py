@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +12,12 @@ from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding
 
 # Float32 rounding of a 4,000-dimensional sum stays far below this.
 _MIN_NORM = 1e-6
+
+
+def is_path(model: str) -> bool:
+    """Return whether a model is named by a path, existing or not: names on the hub are
+    ``owner/model``."""
+    return model.startswith((".", "~", "/")) or Path(model).exists()
 
 
 def reading(embedder: Embedder | StatementReader) -> StatementReader:

@@ -12,7 +12,7 @@ from typing import Any
 from portal.domain.embedding import Vector
 from portal.embeddings.loading import BackgroundLoad
 from portal.embeddings.providers.prefixes import prefixed, prefixes
-from portal.embeddings.validation import validated
+from portal.embeddings.validation import is_path, validated
 from portal.errors import N_, EmbedderUnavailable, Message
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
@@ -48,8 +48,8 @@ class SentenceTransformersEmbedder:
     @property
     def name(self) -> str:
         # A model taken from a directory is the same model in any directory.
-        is_path = _is_path(self._model_name)
-        return Path(self._model_name).expanduser().name if is_path else self._model_name
+        name = self._model_name
+        return Path(name).expanduser().name if is_path(name) else name
 
     @property
     def dimensions(self) -> int:
@@ -95,7 +95,7 @@ def load_model(model: str) -> Any:
             "or `pip install -r requirements/local.txt`"
         ) from error
     try:
-        if _is_path(model):
+        if is_path(model):
             return SentenceTransformer(
                 str(Path(model).expanduser()), device="cpu", local_files_only=True
             )
@@ -111,7 +111,7 @@ def load_model(model: str) -> Any:
 def _reason(model: str, error: Exception) -> Message:
     path = Path(model).expanduser()
     said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    if not _is_path(model):
+    if not is_path(model):
         return N_(
             "the model “%(name)s” is neither in the cache, nor can it be downloaded. Copy the "
             "model to this machine and set PORTAL_EMBEDDING__MODEL to its directory (%(error)s)",
@@ -131,13 +131,6 @@ def _reason(model: str, error: Exception) -> Message:
         path=path,
         error=said,
     )
-
-
-def _is_path(model: str) -> bool:
-    """Return whether a name is a directory, existing or not: names on the hub are
-    ``owner/model``."""
-    path = Path(model).expanduser()
-    return path.is_dir() or path.is_absolute() or model.startswith(".")
 
 
 def _dimensions(model: Any) -> int:

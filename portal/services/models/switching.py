@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 
 from portal.domain.people import User
+from portal.embeddings.validation import is_path
 from portal.errors import Conflict, InvalidInput
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
@@ -74,8 +74,7 @@ def request_build(services: Services, spec: str) -> RegisteredModel:
     name = spec.partition(":")[2] or spec
     with services.database.begin() as session:
         known = registry.find_model(session, spec) is not None
-    is_path = name.startswith(("/", ".", "~")) or Path(name).exists()
-    if not known and (len(name) > _MAX_NAME_LENGTH or is_path):
+    if not known and (len(name) > _MAX_NAME_LENGTH or is_path(name)):
         raise InvalidInput("“%(name)s” cannot be built from this page", name=spec)
     model = catalog.register(services, spec)
     with services.database.begin() as session:

@@ -87,9 +87,7 @@ _UNDO_SWITCHES = (
 def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow | None:
     """Return a change of the user, locked until the transaction ends."""
     return session.scalar(
-        select(BulkChangeRow)
-        .where(BulkChangeRow.id == change_id, BulkChangeRow.user_id == user.id)
-        .with_for_update()
+        select(BulkChangeRow).filter_by(id=change_id, user_id=user.id).with_for_update()
     )
 
 

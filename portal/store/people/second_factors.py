@@ -100,9 +100,7 @@ def add_passkey(
 def delete_passkey(session: Session, *, user_id: UUID, passkey_id: UUID) -> str | None:
     """Remove one of a user's passkeys and return its name; None when there is no such one."""
     return session.scalar(
-        delete(PasskeyRow)
-        .where(PasskeyRow.id == passkey_id, PasskeyRow.user_id == user_id)
-        .returning(PasskeyRow.name)
+        delete(PasskeyRow).filter_by(id=passkey_id, user_id=user_id).returning(PasskeyRow.name)
     )
 
 

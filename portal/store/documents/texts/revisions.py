@@ -117,8 +117,8 @@ def find_revision(session: Session, document_id: UUID, number: int) -> Revision 
 def find_number(session: Session, document_id: UUID, revision_id: UUID) -> int | None:
     """Return the number of a revision in its document."""
     return session.scalar(
-        select(DocumentRevisionRow.revision_number).where(
-            DocumentRevisionRow.document_id == document_id, DocumentRevisionRow.id == revision_id
+        select(DocumentRevisionRow.revision_number).filter_by(
+            document_id=document_id, id=revision_id
         )
     )
 
@@ -156,9 +156,7 @@ def read_laid_out(
 def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Original | None:
     """Return the file that a revision was read from."""
     job_id = session.scalar(
-        select(JobRow.id).where(
-            JobRow.document_id == document_id, JobRow.revision_id == revision_id
-        )
+        select(JobRow.id).filter_by(document_id=document_id, revision_id=revision_id)
     )
     return files.find_original_of_job(session, job_id) if job_id else None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,9 +48,7 @@ def build_services(
     analyse_in(settings.search.text.language)
     url = database_url or settings.database_url
     if not url:
-        raise ServerSetup(
-            reason="there is no database: set DATABASE_URL, or start everything with ./run"
-        )
+        raise ServerSetup("there is no database: set DATABASE_URL, or start everything with ./run")
     secret_key = read_secret_key(settings)
     old_secret_key = settings.secret_key_old.get_secret_value() if settings.secret_key_old else None
     # By the older key, so that processes find the same limits and caches while keys are rotated.
@@ -79,6 +79,16 @@ def build_services(
     )
 
 
+@contextmanager
+def opened_services(settings: Settings, url: str | None = None) -> Iterator[Services]:
+    """Build services for a task, and close their connections at its end."""
+    services = build_services(settings, database_url=url)
+    try:
+        yield services
+    finally:
+        services.database.dispose()
+
+
 def _connect_redis(settings: Settings, secret_key: str) -> RedisStore | None:
     if settings.redis_url is None:
         return None
@@ -104,10 +114,10 @@ def read_secret_key(settings: Settings) -> str:
         key = path.read_text(encoding="ascii").strip()
     except OSError as error:
         reason = f"cannot keep a secret key in {path}: {error.strerror}; set PORTAL_SECRET_KEY"
-        raise ServerSetup(reason=reason) from error
+        raise ServerSetup(reason) from error
     if len(key) < MIN_SECRET_KEY_BYTES:
         raise ServerSetup(
-            reason=f"the secret key in {path} has fewer than {MIN_SECRET_KEY_BYTES} bytes. Delete "
+            f"the secret key in {path} has fewer than {MIN_SECRET_KEY_BYTES} bytes. Delete "
             "the file to have a new one made; everyone then has to sign in again"
         )
     return key

@@ -14,7 +14,6 @@ from werkzeug.exceptions import HTTPException
 from portal.api import validation
 from portal.api.schemas import ENVELOPE_PREFIX
 from portal.errors import (
-    N_,
     InvalidInput,
     MalformedRequest,
     PortalError,
@@ -57,7 +56,7 @@ def respond(error: Exception) -> Response:
     if is_disk_full(error):
         return _body(StorageFull())
     if isinstance(error, RecursionError):
-        return _body(MalformedRequest(reason=N_("the JSON is nested too deeply")))
+        return _body(MalformedRequest("the JSON is nested too deeply"))
     log.error("request_failed", error_type=type(error).__name__, exc_info=error)
     return _body(PortalError())
 
@@ -87,10 +86,10 @@ def _from_validation(error: HTTPError) -> Response:
     details = error.detail if isinstance(error.detail, dict) else {}
     if not isinstance(error.__cause__, ValidationError):
         names = sorted({name for fields in details.values() for name in fields})
-        return _body(InvalidInput(reason=verbatim(", ".join(names) or "body")), details)
+        return _body(InvalidInput(verbatim(", ".join(names) or "body")), details)
     words = validation.words_of(error.__cause__)
     reason = verbatim(validation.summary(words))
-    return _body(InvalidInput(reason=reason), dict.fromkeys(details, words))
+    return _body(InvalidInput(reason), dict.fromkeys(details, words))
 
 
 def _from_http(error: HTTPException, code: int | None = None) -> Response:

@@ -110,7 +110,7 @@ class EmbeddedPostgres:
         """Return the URL of the running server. Raises ServerSetup when none runs."""
         postmaster = running_postmaster(self.cluster)
         if postmaster is None:
-            raise ServerSetup(reason=f"No database server runs on {self.cluster}.")
+            raise ServerSetup(f"No database server runs on {self.cluster}.")
         return _url(postmaster.socket_dir)
 
     def _starting_or_stopping(self) -> AbstractContextManager[None]:
@@ -124,7 +124,7 @@ class EmbeddedPostgres:
             os.close(os.open(self.data_dir / "postgres.lock", os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise ServerSetup(
-                reason=f"The data directory {self.data_dir} cannot be written "
+                f"The data directory {self.data_dir} cannot be written "
                 f"({error.strerror}). Give it to the user who starts the portal, or choose "
                 "another with PORTAL_DATA_DIR."
             ) from error
@@ -153,7 +153,7 @@ class EmbeddedPostgres:
             version = (self.cluster / "PG_VERSION").read_text(encoding="ascii").strip()
             if version != MAJOR_VERSION:
                 raise ServerSetup(
-                    reason=f"The database in {self.cluster} was made by PostgreSQL {version}, and "
+                    f"The database in {self.cluster} was made by PostgreSQL {version}, and "
                     f"this portal brings PostgreSQL {MAJOR_VERSION}, which cannot read it. Make a "
                     "backup with the portal version that made it (portal backup FILE), move the "
                     "directory away, and load the backup here (portal restore FILE)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
@@ -30,13 +31,8 @@ class Extension:
 
 def version_tuple(version: str) -> tuple[int, ...]:
     """Parse `0.8.5` as (0, 8, 5); the first part that is not a number ends it."""
-    parts: list[int] = []
-    for part in version.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        parts.append(int(digits))
-    return tuple(parts)
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
 def server_version(connection: Connection) -> tuple[int, ...]:
@@ -71,7 +67,7 @@ def ensure_extensions(connection: Connection) -> dict[str, Extension]:
     version = server_version(connection)
     if version < MIN_SERVER:
         raise ServerSetup(
-            reason=f"The database server is PostgreSQL {version[0]}; the portal needs "
+            f"The database server is PostgreSQL {version[0]}; the portal needs "
             f"{MIN_SERVER[0]} or newer. Upgrade it, or unset DATABASE_URL to use the embedded one."
         )
     for name, extension in read_extensions(connection).items():
@@ -83,7 +79,7 @@ def ensure_extensions(connection: Connection) -> dict[str, Extension]:
         except DBAPIError as error:
             if name in REQUIRED and extension.installed is None:
                 raise ServerSetup(
-                    reason=f"The extension {name} could not be installed: "
+                    f"The extension {name} could not be installed: "
                     f"{str(error.orig).splitlines()[0]}. Ask the database's administrator to run "
                     f"CREATE EXTENSION {name} in this database."
                 ) from error
@@ -105,12 +101,12 @@ def require_pgvector(vector: Extension) -> None:
     wanted = ".".join(str(part) for part in MIN_PGVECTOR)
     if vector.installed is None:
         raise ServerSetup(
-            reason=f"The database server has no pgvector. Install pgvector {wanted} or newer on "
+            f"The database server has no pgvector. Install pgvector {wanted} or newer on "
             "it, or unset DATABASE_URL to use the embedded PostgreSQL, which brings it."
         )
     if version_tuple(vector.installed) < MIN_PGVECTOR:
         raise ServerSetup(
-            reason=f"The database has pgvector {vector.installed}; the portal needs {wanted} or "
+            f"The database has pgvector {vector.installed}; the portal needs {wanted} or "
             "newer, because earlier ones can return other rows' data (CVE-2026-3172). Upgrade "
             "pgvector on the server, then run ALTER EXTENSION vector UPDATE."
         )

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from portal.errors import ServerSetup
@@ -38,14 +37,14 @@ class DataDirLock:
             holder = self.holder()
             address = f" at {holder['address']}" if holder.get("address") else ""
             raise ServerSetup(
-                reason=f"A portal already runs on {self.data_dir}{address} (process "
+                f"A portal already runs on {self.data_dir}{address} (process "
                 f"{holder.get('pid', 'unknown')}). Stop that one first, or give this one "
                 "another directory with --data-dir."
             ) from None
         except OSError as error:
             os.close(descriptor)
             raise ServerSetup(
-                reason=f"{self._path} cannot be locked ({error.strerror}). The data directory must "
+                f"{self._path} cannot be locked ({error.strerror}). The data directory must "
                 "be on a file system with locks; put it on a local disk."
             ) from error
         self._descriptor = descriptor
@@ -76,12 +75,7 @@ class DataDirLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.release()
 
 

@@ -39,7 +39,7 @@ def schema_of(connection: psycopg.Connection) -> str:
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] is None:
         raise BackupRefused(
-            reason="The database has no schema in which the portal may make tables. Create one "
+            "The database has no schema in which the portal may make tables. Create one "
             "that the role's search_path names, such as public."
         )
     return str(row[0])
@@ -86,7 +86,7 @@ def refuse_others(connection: psycopg.Connection) -> None:
     if others:
         named = ", ".join(sorted(set(others)))
         raise BackupRefused(
-            reason=f"The database is in use by {len(others)} other connections ({named}). Stop "
+            f"The database is in use by {len(others)} other connections ({named}). Stop "
             "the portal's web processes and workers, and everything else that is connected, first."
         )
 
@@ -103,7 +103,7 @@ def begin(connection: psycopg.Connection, schema: str) -> None:
     connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     row = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (locks.MIGRATION,)).fetchone()
     if not row or not row[0]:
-        raise BackupRefused(reason="The database is being migrated. Wait for that to end.")
+        raise BackupRefused("The database is being migrated. Wait for that to end.")
 
 
 def _other_sessions(connection: psycopg.Connection) -> list[str]:
@@ -213,7 +213,7 @@ def _copy(
                 done += len(batch)
                 note(done)
                 batch.clear()
-        raise BackupRefused(reason="The database's part of the backup ends in the middle.")
+        raise BackupRefused("The database's part of the backup ends in the middle.")
 
 
 def _execute(connection: psycopg.Connection, statements: bytes) -> None:

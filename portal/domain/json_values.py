@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from portal.errors import N_, InvalidInput
+from portal.errors import InvalidInput
 
 MAX_DEPTH = 8
 
@@ -18,13 +18,13 @@ def check_json(value: Any, *, max_characters: int) -> None:
     _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)
     if len(written) > max_characters:
-        raise InvalidInput(reason=N_("metadata has at most %(max)s characters", max=max_characters))
+        raise InvalidInput("metadata has at most %(max)s characters", max=max_characters)
 
 
 def check_text(value: str) -> None:
     """Raise InvalidInput for text that PostgreSQL cannot store."""
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-        raise InvalidInput(reason=N_("metadata holds a character that cannot be stored"))
+        raise InvalidInput("metadata holds a character that cannot be stored")
 
 
 def check_number(value: float) -> None:
@@ -34,7 +34,7 @@ def check_number(value: float) -> None:
     except OverflowError:  # An integer that no float reaches.
         is_finite = False
     if not is_finite:
-        raise InvalidInput(reason=N_("metadata holds a number that is not finite"))
+        raise InvalidInput("metadata holds a number that is not finite")
 
 
 def _check(value: Any, depth: int) -> None:
@@ -42,7 +42,7 @@ def _check(value: Any, depth: int) -> None:
         check_text(value)
     elif isinstance(value, dict | list):
         if not depth:
-            raise InvalidInput(reason=N_("metadata is nested at most %(max)s deep", max=MAX_DEPTH))
+            raise InvalidInput("metadata is nested at most %(max)s deep", max=MAX_DEPTH)
         for key in value if isinstance(value, dict) else ():
             check_text(key)
         for member in value.values() if isinstance(value, dict) else value:

@@ -14,3 +14,10 @@ class ListPage(Generic[Item]):
 
     items: tuple[Item, ...]
     next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedPage(ListPage[Item]):
+    """A page of a list whose whole length is known."""
+
+    total_count: int

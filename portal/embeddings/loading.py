@@ -50,7 +50,7 @@ class _Attempt(threading.Thread, Generic[T]):
         try:
             self.model = self._load()
         except EmbedderUnavailable as error:
-            self.failure = error.params["reason"]
+            self.failure = error.reason
         except Exception as error:  # noqa: BLE001 - the waiting caller must get any error
             said = f"{type(error).__name__}: {error}"
             self.failure = N_("it does not load (%(error)s)", error=said)
@@ -86,9 +86,9 @@ class BackgroundLoad(Generic[T]):
         """
         attempt = self._current()
         if not attempt.finished.wait(wait_s):
-            raise EmbedderUnavailable(reason=N_("it is still being loaded"))
+            raise EmbedderUnavailable("it is still being loaded")
         if attempt.model is None:
-            raise EmbedderUnavailable(reason=attempt.failure)
+            raise EmbedderUnavailable(attempt.failure)
         return attempt.model
 
     def _current(self) -> _Attempt[T]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,10 +14,16 @@ from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding
 _MIN_NORM = 1e-6
 
 
+def is_path(model: str) -> bool:
+    """Return whether a model is named by a path, existing or not: names on the hub are
+    ``owner/model``."""
+    return model.startswith((".", "~", "/")) or Path(model).exists()
+
+
 def reading(embedder: Embedder | StatementReader) -> StatementReader:
     """Return a model that reads statements. Raises EmbedderUnavailable if it gives only vectors."""
     if not isinstance(embedder, StatementReader):
-        raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
+        raise EmbedderUnavailable("the model gives only vectors")
     return embedder
 
 
@@ -27,20 +35,18 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
     try:
         array = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidEmbedding(
-            reason=N_("it is not a list of equally long lists of numbers")
-        ) from error
+        raise InvalidEmbedding("it is not a list of equally long lists of numbers") from error
     if count == 0 and array.size == 0:
         return np.empty((0, dimensions), dtype=np.float32)
     require_shape(array.shape, dimensions=dimensions, count=count)
     if not np.isfinite(array).all():
-        raise InvalidEmbedding(reason=N_("some of its numbers are not finite"))
+        raise InvalidEmbedding("some of its numbers are not finite")
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(array, axis=1, keepdims=True)
     if not np.isfinite(norms).all():
-        raise InvalidEmbedding(reason=N_("its numbers are too large"))
+        raise InvalidEmbedding("its numbers are too large")
     if (norms < _MIN_NORM).any():
-        raise InvalidEmbedding(reason=N_("its length is zero, so it has no direction"))
+        raise InvalidEmbedding("its length is zero, so it has no direction")
     unit: Vector = (array / norms).astype(np.float32)
     return unit
 
@@ -56,4 +62,4 @@ def require_shape(shape: tuple[int, ...], *, dimensions: int, count: int, of: st
         )
         if of:
             reason = N_("“%(name)s”: %(reason)s", name=of, reason=reason)
-        raise InvalidEmbedding(reason=reason)
+        raise InvalidEmbedding(reason)

@@ -16,7 +16,8 @@ Existing = TypeVar("Existing")
 
 
 class PortalError(Exception):
-    """An expected failure. `params` fill the places in `message`.
+    """An expected failure. `params` fill the places in `message`, or those in a `reason`, which
+    stands in the message.
 
     A subclass with its own message has its own `code`: its name in snake case, unless
     it says otherwise. Codes are for programs and must not change.
@@ -35,9 +36,18 @@ class PortalError(Exception):
         if "message" in vars(cls) and "code" not in vars(cls):
             cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
-    def __init__(self, *, reason: Message | None = None, **params: Any) -> None:
-        self.params = params if reason is None else {"reason": reason, **params}
+    def __init__(self, reason: str | None = None, /, **params: Any) -> None:
+        if reason is not None:
+            given = reason if isinstance(reason, Message) else Message(reason, **params)
+            params = {"reason": given}
+        self.params = params
         super().__init__(self.message % self.params if self.params else self.message)
+
+    @property
+    def reason(self) -> Message:
+        """Return the reason in the message of those that have one."""
+        reason: Message = self.params["reason"]
+        return reason
 
 
 class MalformedRequest(PortalError):

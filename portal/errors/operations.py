@@ -36,15 +36,15 @@ class CommandRefused(PortalError):
 
     message = Message("%(reason)s")
 
-    def __init__(self, *, reason: str) -> None:
-        super().__init__(reason=verbatim(reason))
+    def __init__(self, reason: str) -> None:
+        super().__init__(verbatim(reason))
 
 
 class InvalidSetting(CommandRefused):
     message = Message("%(reason)s.")
 
     def __init__(self, *, name: str, got: str, takes: str) -> None:
-        super().__init__(reason=f"{name} is {got}, but takes {takes}")
+        super().__init__(f"{name} is {got}, but takes {takes}")
 
 
 class ServerSetup(CommandRefused):

@@ -17,7 +17,7 @@ class UntrustedHost(MalformedRequest):
 
 class NestedTooDeeply(MalformedRequest):
     def __init__(self) -> None:
-        super().__init__(reason=N_("the JSON is nested too deeply"))
+        super().__init__(N_("the JSON is nested too deeply"))
 
 
 class CsrfFailed(Forbidden):

@@ -201,7 +201,7 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
         if code == known.status:
             return known()
     is_ours = code >= _FIRST_ERROR_OF_OURS
-    return PortalError() if is_ours else MalformedRequest(reason=verbatim(error.name.lower()))
+    return PortalError() if is_ours else MalformedRequest(verbatim(error.name.lower()))
 
 
 def _too_large() -> PortalError:

@@ -10,20 +10,22 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn, cast
 from uuid import UUID
 
 from flask import Flask, request
 from flask import Request as FlaskRequest
-from werkzeug.datastructures import FileStorage
 
-from portal.errors import N_, MalformedRequest, Message, TooLarge, UnsupportedMediaType
+from portal.domain.documents import Visibility
+from portal.errors import InvalidInput, MalformedRequest, Message, TooLarge, UnsupportedMediaType
 from portal.http import context
 from portal.http.marks import Mark
+from portal.services.documents.intake import idempotency
 from portal.services.documents.intake.disk_space import ReservedSpace, temporary_dir
-from portal.services.documents.intake.uploads import Place, clean_file_name
+from portal.services.documents.intake.idempotency import Answer
+from portal.services.documents.intake.uploads import Place, Upload, clean_file_name, digest_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,18 +37,40 @@ one_by_one = Mark(takes_one_by_one=True)
 """Mark a view that takes each file on its own: one that is too large does not refuse the others."""
 
 
-def sent_files(otherwise: Message) -> list[FileStorage]:
+def sent_files(otherwise: Message) -> list[Upload]:
     """Return the files of the field `file`. Raises MalformedRequest, with the reason `otherwise`
     where the field is missing."""
     files = request.files.getlist("file")
     if not files and "file" in request.form:
         # Without a name that can be read, a part of a form counts as text.
-        raise MalformedRequest(
-            reason=N_("the part `file` has no file name, or one that is garbled")
-        )
+        raise MalformedRequest("the part `file` has no file name, or one that is garbled")
     if not files:
-        raise MalformedRequest(reason=otherwise)
-    return files
+        raise MalformedRequest(otherwise)
+    return [Upload(file.stream, file.filename or "unnamed") for file in files]
+
+
+def form_visibility() -> Visibility:
+    """Return who may see what the form brings. Raises InvalidInput for an unknown value, so that no
+    file gets a wider audience than intended."""
+    try:
+        return Visibility(request.form.get("visibility", Visibility.SHARED))
+    except ValueError as error:
+        raise InvalidInput("visibility must be shared or private") from error
+
+
+def store_once(
+    action: Callable[[], Answer], files: Sequence[Upload], *values: str | None
+) -> Answer:
+    """Return the answer of an upload of these files and values, or the one that its
+    `Idempotency-Key` got before. Raises what `idempotency.once` raises."""
+    return idempotency.once(
+        *context.caller(),
+        key=request.headers.get("Idempotency-Key"),
+        body_sha256=lambda: digest_of(
+            [file.stream for file in files], [*values, *(file.file_name for file in files)]
+        ),
+        action=action,
+    )
 
 
 def form_place() -> Place:
@@ -57,13 +81,11 @@ def form_place() -> Place:
     """
     folder_id, path = request.form.get("folder_id", ""), request.form.get("path", "")
     if len(path) > MAX_PATH_CHARACTERS:
-        raise MalformedRequest(
-            reason=N_("a path has at most %(max)s characters", max=MAX_PATH_CHARACTERS)
-        )
+        raise MalformedRequest("a path has at most %(max)s characters", max=MAX_PATH_CHARACTERS)
     try:
         return Place(UUID(folder_id) if folder_id else None, path)
     except ValueError as error:
-        raise MalformedRequest(reason=N_("folder_id must be the id of a folder")) from error
+        raise MalformedRequest("folder_id must be the id of a folder") from error
 
 
 class Spool:
@@ -189,7 +211,7 @@ class Request(FlaskRequest):
     def on_json_loading_failed(self, error: ValueError | None) -> NoReturn:
         if self.mimetype and not self.is_json:
             raise UnsupportedMediaType from error
-        raise MalformedRequest(reason=N_("the body is not JSON in UTF-8")) from error
+        raise MalformedRequest("the body is not JSON in UTF-8") from error
 
     def close(self) -> None:
         super().close()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,13 @@ from portal.domain.search.semantic import (
     SemanticOutcome,
 )
 from portal.errors import InvalidInput
-from portal.integrations.values import checked_ids, clean_metadata, clean_text, vector_of
+from portal.integrations.values import (
+    checked_ids,
+    clean_metadata,
+    clean_text,
+    document_name,
+    vector_of,
+)
 from portal.services.collections.checks import common_length, require_distinct
 from portal.services.search.programs.semantic import DEFAULT_LIMIT, SemanticSearch
 
@@ -60,7 +65,7 @@ class SemanticChunkStore(SemanticSearch):
             require_distinct([chunk.id for chunk in whole])
             common_length([chunk.vector for chunk in whole if chunk.vector is not None])
         except InvalidInput as error:
-            raise ValueError(error.params["reason"]) from error
+            raise ValueError(error.reason) from error
         self._backend.upsert(whole)
 
     def get(
@@ -116,18 +121,12 @@ def _clean(chunk: SemanticChunk) -> SemanticChunk:
     )
 
 
-def named_document(metadata: Mapping[str, Any]) -> str | None:
-    """Return the document that a chunk's metadata names."""
-    named = metadata.get(DOCUMENT_KEY)
-    return str(named) if isinstance(named, str | int) and named != "" else None
-
-
 def found(chunk: SemanticChunk, query_vector: Vector | None = None) -> SemanticHit:
     """Return a chunk as a hit, with its cosine if both vectors are there."""
     similarity = None
     if query_vector is not None and chunk.vector is not None:
         similarity = cosine(chunk.vector, query_vector)
-    document = named_document(chunk.metadata) or chunk.id
+    document = document_name(chunk.metadata, DOCUMENT_KEY) or chunk.id
     return SemanticHit(chunk.id, document, chunk.content or "", chunk.metadata, similarity)
 
 

@@ -93,7 +93,7 @@ def _open(url: str, settings: Settings) -> Database:
     if revision is None:
         database.dispose()
         raise ServerSetup(
-            reason="the database has none of the portal's tables; make them by `portal migrate`"
+            "the database has none of the portal's tables; make them by `portal migrate`"
         )
     return database
 

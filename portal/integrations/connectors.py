@@ -38,7 +38,6 @@ from portal.integrations.connection import Connection, open_services
 from portal.integrations.langchain import PortalVectorStore, PostgresVectorStore
 from portal.integrations.langchain.portal_store import READ_ONLY
 from portal.services.documents.sources.directory import Directory
-from portal.services.documents.sources.kinds import SourceContext
 from portal.services.documents.sources.registry import open_source
 from portal.services.documents.sources.syncing import source_context
 from portal.store.documents.selection import PORTAL_COLLECTION
@@ -191,15 +190,13 @@ class VectorStoreManager(_ConfiguredStore):
             folder = self.data_path.resolve()
             self._follow(collection, _Followed(Directory(folder), folder))
         for kind, address in self._config.sources:
-            source = open_source(self._source_context(), kind, address)
+            # Within what the operator of this machine allows sources.
+            allowed = source_context(open_services(self._connection))
+            source = open_source(allowed, kind, address)
             self._follow(collection, _Followed(source, address))
         log.info(
             "vector store is in step", collection=self.collection_name, records=collection.count()
         )
-
-    def _source_context(self) -> SourceContext:
-        """Return what the operator of this machine allows sources."""
-        return source_context(open_services(self._connection))
 
     def _follow(self, collection: PostgresVectorStore, followed: _Followed) -> None:
         try:

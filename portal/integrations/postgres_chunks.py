@@ -13,12 +13,12 @@ from portal.domain.vector_collections import NewRecord, Page, RecordFilter, Stor
 from portal.errors import InvalidInput, NotFound
 from portal.integrations.chunk_store import (
     CONTENT_TYPE,
+    DOCUMENT_KEY,
     found,
-    named_document,
     nearest_first,
     similarities,
 )
-from portal.integrations.values import plain_errors
+from portal.integrations.values import document_name, plain_errors
 from portal.services.collections.hybrid import ranks_words, search_by_words
 from portal.services.collections.records import Collections
 from portal.services.search.programs.semantic import NO_KEYWORD_INDEX
@@ -74,7 +74,7 @@ class PostgresChunks:
                 chunk.content or "",
                 chunk.metadata,
                 chunk.vector,
-                named_document(chunk.metadata),
+                document_name(chunk.metadata, DOCUMENT_KEY),
             )
             for chunk in chunks
         ]

@@ -40,7 +40,7 @@ def plain_errors(collection: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise ValueError(error.params["reason"]) from error
+        raise ValueError(error.reason) from error
     except NotFound as error:
         raise ValueError(f"collection [{collection}] does not exist") from error
 

@@ -19,7 +19,6 @@ from flask import Flask, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from portal.errors import (
-    N_,
     EncodedBody,
     MalformedRequest,
     NestedTooDeeply,
@@ -172,7 +171,7 @@ def check_json_shape(text: bytes, *, max_values: int) -> None:
     are left to the parser.
     """
     if b"\0" in text:
-        raise MalformedRequest(reason=N_("it contains a NUL character"))
+        raise MalformedRequest("it contains a NUL character")
     structure = _STRING.sub(b"", text).translate(None, _NOT_STRUCTURE)
     # Each value but the first follows a comma or an opening bracket.
     if max(accumulate(map(_STEP.__getitem__, structure[: 2 * max_values])), default=0) > MAX_DEPTH:
@@ -190,4 +189,4 @@ def _refuse_many_fields(encoded: bytes) -> None:
 def _refuse_nul(values: list[str]) -> None:
     """Refuse NUL, which PostgreSQL cannot store."""
     if any("\0" in value for value in values):
-        raise MalformedRequest(reason=N_("it contains a NUL character"))
+        raise MalformedRequest("it contains a NUL character")

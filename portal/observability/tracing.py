@@ -70,7 +70,7 @@ def export_to(endpoint: str) -> None:
         from portal.observability import spans
     except ModuleNotFoundError as error:
         raise ServerSetup(
-            reason="PORTAL_TRACING__ENDPOINT needs the extra `tracing`: ./run setup --tracing"
+            "PORTAL_TRACING__ENDPOINT needs the extra `tracing`: ./run setup --tracing"
         ) from error
     _recorder = spans.connect(endpoint)
 

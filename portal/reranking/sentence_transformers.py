@@ -48,9 +48,7 @@ class CrossEncoderReranker:
             for start in range(0, len(pairs), _BATCH):
                 if time.monotonic() > ends_at:
                     raise RerankerUnavailable(
-                        reason=N_(
-                            "it took more than %(seconds)s seconds", seconds=f"{deadline_s:g}"
-                        )
+                        "it took more than %(seconds)s seconds", seconds=f"{deadline_s:g}"
                     )
                 batch = pairs[start : start + _BATCH]
                 found += model.predict(batch, batch_size=_BATCH, show_progress_bar=False).tolist()
@@ -60,11 +58,11 @@ class CrossEncoderReranker:
         if self._model is not None:
             return self._model
         if self._failure and time.monotonic() < self._again_at:
-            raise RerankerUnavailable(reason=self._failure)
+            raise RerankerUnavailable(self._failure)
         try:
             self._model = _load(self._name)
         except RerankerUnavailable as error:
-            self._failure = error.params["reason"]
+            self._failure = error.reason
             self._again_at = time.monotonic() + _LOAD_AGAIN_AFTER_S
             raise
         return self._model
@@ -79,10 +77,8 @@ def _load(name: str) -> Any:
         from sentence_transformers import CrossEncoder
     except ImportError as error:
         raise RerankerUnavailable(
-            reason=N_(
-                "the package sentence-transformers is not installed. Run `./run setup --local`, "
-                "or set PORTAL_RERANK__PROVIDER=off"
-            )
+            "the package sentence-transformers is not installed. Run `./run setup --local`, "
+            "or set PORTAL_RERANK__PROVIDER=off"
         ) from error
     path = Path(name).expanduser()
     source = str(path) if path.is_dir() else name
@@ -95,13 +91,11 @@ def _load(name: str) -> Any:
         model = model or CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS)
     except Exception as error:
         raise RerankerUnavailable(
-            reason=N_(
-                "the model “%(name)s” is neither a directory with a cross-encoder, nor in the "
-                "cache, nor can it be downloaded. Copy one to this machine and set "
-                "PORTAL_RERANK__MODEL to its directory (%(error)s)",
-                name=name,
-                error=f"{type(error).__name__}: {error}",
-            )
+            "the model “%(name)s” is neither a directory with a cross-encoder, nor in the "
+            "cache, nor can it be downloaded. Copy one to this machine and set "
+            "PORTAL_RERANK__MODEL to its directory (%(error)s)",
+            name=name,
+            error=f"{type(error).__name__}: {error}",
         ) from error
     return _check(model, name)
 
@@ -119,11 +113,9 @@ def _check(model: Any, name: str) -> Any:
         if labels != 1:
             what = N_("it is a classifier with %(count)s labels", count=labels)
         raise RerankerUnavailable(
-            reason=N_(
-                "the model “%(name)s” is not a reranker: %(what)s. Set PORTAL_RERANK__MODEL to a "
-                "cross-encoder with a single score",
-                name=name,
-                what=what,
-            )
+            "the model “%(name)s” is not a reranker: %(what)s. Set PORTAL_RERANK__MODEL to a "
+            "cross-encoder with a single score",
+            name=name,
+            what=what,
         )
     return model

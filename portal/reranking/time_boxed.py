@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from portal.domain.health import HealthSample
 from portal.domain.search.reranking import Reranker
-from portal.errors import N_, RerankerUnavailable
+from portal.errors import RerankerUnavailable
 
 # A model that is late for every question would add its whole timeout to every search.
 MAX_FAILURES = 3
@@ -86,16 +86,14 @@ class TimeBoxed:
         if not call.finished.wait(max(0.0, ends_at - self._clock())):
             self._note_failure()
             raise RerankerUnavailable(
-                reason=N_("it took more than %(seconds)s seconds", seconds=f"{deadline_s:g}")
+                "it took more than %(seconds)s seconds", seconds=f"{deadline_s:g}"
             )
         if call.error is not None:
             self._note_failure()
             if isinstance(call.error, RerankerUnavailable):
                 raise call.error
             raise RerankerUnavailable(
-                reason=N_(
-                    "it failed (%(error)s)", error=f"{type(call.error).__name__}: {call.error}"
-                )
+                "it failed (%(error)s)", error=f"{type(call.error).__name__}: {call.error}"
             ) from call.error
         self._failures = 0
         return call.found or []
@@ -112,10 +110,8 @@ class TimeBoxed:
         rest_s = self._rests_until - self._clock()
         if rest_s > 0:
             raise RerankerUnavailable(
-                reason=N_(
-                    "it failed repeatedly and is paused for %(seconds)s more seconds",
-                    seconds=f"{rest_s:.0f}",
-                )
+                "it failed repeatedly and is paused for %(seconds)s more seconds",
+                seconds=f"{rest_s:.0f}",
             )
         left_s = max(0.0, ends_at - self._clock())
         call = _Call(
@@ -128,9 +124,9 @@ class TimeBoxed:
     def _wait_for(self, running: _Call, ends_at: float) -> None:
         now = self._clock()
         if now >= running.ends_at:
-            raise RerankerUnavailable(reason=N_("it is still working on an earlier question"))
+            raise RerankerUnavailable("it is still working on an earlier question")
         if not running.finished.wait(max(0.0, min(running.ends_at, ends_at) - now)):
-            raise RerankerUnavailable(reason=N_("it is busy with other questions"))
+            raise RerankerUnavailable("it is busy with other questions")
 
     def _note_failure(self) -> None:
         self._failures += 1

@@ -67,11 +67,12 @@ def current_origin() -> Origin:
 def record(
     session: Session,
     event: AuditEvent,
-    *,
     actor: Actor | None = None,
     subject: Subject | Actor | None = None,
-    details: Mapping[str, Any] | None = None,
+    /,
+    *,
     name_digest: str | None = None,
+    **details: Any,
 ) -> None:
     """Add an event to the audit log, in the caller's transaction.
 
@@ -81,15 +82,14 @@ def record(
     """
     if subject is not None and not isinstance(subject, Subject):
         subject = Subject(SubjectKind.USER, subject.id, subject.name)
-    audit_log.add_entry(
+    audit_log.add_entries(
         session,
         event,
+        [(subject, details)],
         origin=current_origin(),
         actor_id=actor.id if actor else None,
         actor_name=actor.name if actor else None,
         name_digest=name_digest,
-        subject=subject,
-        details=details or {},
     )
 
 
@@ -109,13 +109,12 @@ def record_visibility(
     session: Session, user: Actor, subject: Subject, before: str, after: str
 ) -> None:
     """Add the event that a user changed who may see a document or a folder."""
-    details = {"before": before, "after": after}
-    record(session, AuditEvent.VISIBILITY_CHANGED, actor=user, subject=subject, details=details)
+    record(session, AuditEvent.VISIBILITY_CHANGED, user, subject, before=before, after=after)
 
 
 def record_own(session: Session, event: AuditEvent, user: Actor, /, **details: Any) -> None:
     """Add an event that a user caused on their own account."""
-    record(session, event, actor=user, subject=user, details=details)
+    record(session, event, user, user, **details)
 
 
 def digest_name(secret_key: str, name: str) -> str:

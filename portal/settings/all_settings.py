@@ -11,14 +11,13 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
-    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     YamlConfigSettingsSource,
 )
 
 from portal.errors import InvalidSetting
-from portal.settings.base import http_address
+from portal.settings.base import Listed, http_address
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
 from portal.settings.oidc import OidcSettings
 from portal.settings.search import SearchSettings
@@ -154,7 +153,7 @@ class Settings(BaseSettings):
         description="the portal's address in links of invitations and for AI clients; unset: "
         "invitations use the address of the administrator's request",
     )
-    trusted_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    trusted_hosts: Listed[str] = Field(
         (),
         description="further host names of the portal, separated by commas; `.example.org` means "
         "all of its subdomains. The host of PORTAL_PUBLIC_URL, localhost and the addresses that "
@@ -213,18 +212,12 @@ class Settings(BaseSettings):
             raise ValueError(f"{MIN_SECRET_KEY_BYTES} bytes or more. {HOW_TO_MAKE_A_KEY}")
         return value
 
-    @field_validator("trusted_hosts", mode="before")
-    @classmethod
-    def _split_hosts(cls, value: object) -> object:
-        return value.split(",") if isinstance(value, str) else value
-
     @field_validator("trusted_hosts")
     @classmethod
     def _are_host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        names = tuple(name.strip().lower() for name in value if name.strip())
-        for name in names:
-            if not _HOST_NAME.fullmatch(name):
-                raise ValueError("host names such as portal.example.org, without scheme and port")
+        names = tuple(name.lower() for name in value)
+        if not all(map(_HOST_NAME.fullmatch, names)):
+            raise ValueError("host names such as portal.example.org, without scheme and port")
         return names
 
     @field_validator("public_url")

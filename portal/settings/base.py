@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
+from pydantic_settings import NoDecode
+
+Value = TypeVar("Value")
+
+
+def _split(value: object) -> object:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+Listed = Annotated[tuple[Value, ...], NoDecode, BeforeValidator(_split)]
+"""Several values, separated by commas in the environment."""
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 

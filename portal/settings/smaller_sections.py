@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import NoDecode
 
-from portal.settings.base import Section
+from portal.settings.base import Listed, Section
 
 Network = IPv4Network | IPv6Network
 
@@ -86,18 +85,18 @@ class UploadSettings(Section):
 class SourceSettings(Section):
     """What folders may be synchronised with."""
 
-    directories: Annotated[tuple[Path, ...], NoDecode] = Field(
+    directories: Listed[Path] = Field(
         (),
         description="directories on this server, separated by commas, that those who may change a "
         "folder can tie it to, with all below; unset: none",
     )
-    hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    hosts: Listed[str] = Field(
         (),
         description="hosts whose pages, sitemaps and feeds may be followed, separated by commas: "
         "`docs.example.org`, `*.example.org`, `*` for any; `host:port` for other ports than 80 and "
         "443; unset: none",
     )
-    private_networks: Annotated[tuple[Network, ...], NoDecode] = Field(
+    private_networks: Listed[Network] = Field(
         (),
         description="networks such as `10.1.0.0/16`, separated by commas, in which such hosts may "
         "be, beside public addresses; unset: none",
@@ -121,13 +120,6 @@ class SourceSettings(Section):
     timeout_s: int = Field(
         30, ge=1, le=600, description="for a page, from the connection to the last byte"
     )
-
-    @field_validator("directories", "hosts", "private_networks", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        if isinstance(value, str):
-            return [part.strip() for part in value.split(",") if part.strip()]
-        return value
 
     @field_validator("ca_file")
     @classmethod
@@ -154,25 +146,18 @@ class SourceSettings(Section):
 class BackupSettings(Section):
     """What `portal backup` writes."""
 
-    recipients: Annotated[tuple[str, ...], NoDecode] = Field(
+    recipients: Listed[str] = Field(
         (),
         description="public keys (age1…) that backups are encrypted for, with commas between "
         "them; their private keys stay elsewhere",
     )
 
-    @field_validator("recipients", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return value.split(",") if isinstance(value, str) else value
-
     @field_validator("recipients")
     @classmethod
     def _are_public_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        keys = tuple(key.strip() for key in value if key.strip())
-        for key in keys:
-            if not _PUBLIC_KEY.fullmatch(key):
-                raise ValueError("public keys as age-keygen prints them (age1…)")
-        return keys
+        if not all(map(_PUBLIC_KEY.fullmatch, value)):
+            raise ValueError("public keys as age-keygen prints them (age1…)")
+        return value
 
 
 class McpSettings(Section):

@@ -14,7 +14,7 @@ from sqlalchemy import Select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from portal.domain.paging import ListPage
-from portal.errors import N_, MalformedRequest
+from portal.errors import MalformedRequest
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_CURSOR = re.compile(r"([0-9]{1,17})[.]([0-9a-f]{32})")
@@ -39,7 +39,7 @@ def read_time_cursor(cursor: str) -> tuple[datetime, UUID]:
     """Return the time and id of a cursor of `make_time_cursor`. Raises MalformedRequest."""
     found = _TIME_CURSOR.fullmatch(cursor)
     if found is None:
-        raise MalformedRequest(reason=N_("invalid cursor"))
+        raise MalformedRequest("invalid cursor")
     return _EPOCH + timedelta(microseconds=int(found[1])), UUID(found[2])
 
 
@@ -47,7 +47,7 @@ def read_text_cursor(cursor: str) -> tuple[str, UUID]:
     """Return the sort key and id of a cursor of `make_text_cursor`. Raises MalformedRequest."""
     found = _TEXT_CURSOR.fullmatch(cursor)
     if found is None:
-        raise MalformedRequest(reason=N_("invalid cursor"))
+        raise MalformedRequest("invalid cursor")
     # A remainder of one base64 character encodes no whole byte.
     encoded = found[1] if len(found[1]) % 4 != 1 else found[1][:-1]
     key = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode(errors="replace")

@@ -73,12 +73,12 @@ def _leads_back(current: str | None, revision: str) -> bool:
     known = known_revisions()
     if current is not None and current not in known:
         raise ServerSetup(
-            reason=f"The database's schema ({current}) was made by a newer portal; this one knows "
+            f"The database's schema ({current}) was made by a newer portal; this one knows "
             f"it up to {known[-1]}. Install that portal again, or migrate back with it first."
         )
     if revision not in {"head", "base", *known}:
         raise ServerSetup(
-            reason=f"There is no revision {revision}; there are {known[0]} to {known[-1]}, "
+            f"There is no revision {revision}; there are {known[0]} to {known[-1]}, "
             "`head` and `base`."
         )
     if revision in {"head", "base"} or current is None:

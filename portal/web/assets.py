@@ -49,7 +49,7 @@ SHEETS = (
 BUNDLES = {"app.css": "text/css", "app.js": "text/javascript"}
 YEAR_S = 365 * 24 * 3600
 
-blueprint = PageBlueprint("assets", __name__, url_prefix="/static", mark=context.public)
+blueprint = PageBlueprint("assets", __name__, "/static", context.public)
 
 
 @cache

@@ -14,12 +14,7 @@ class PageBlueprint(Blueprint):
     """A family of pages. All views get `mark`, such as `context.for_administrators`."""
 
     def __init__(
-        self,
-        name: str,
-        import_name: str,
-        *,
-        url_prefix: str | None = None,
-        mark: Mark | None = None,
+        self, name: str, import_name: str, url_prefix: str | None = None, mark: Mark | None = None
     ) -> None:
         super().__init__(name, import_name, url_prefix=url_prefix)
         self._mark = mark

@@ -20,9 +20,17 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from babel.support import Translations
 
+from portal import errors
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "translations"
-KEYWORDS = {**DEFAULT_KEYWORDS, "N_": None, "_l": None}
+# Errors that take a reason: its template is their first argument.
+_REASONED = {
+    error.__name__
+    for error in errors.tree(errors.PortalError)
+    if "%(reason)s" in error.message and not issubclass(error, errors.CommandRefused)
+}
+KEYWORDS = {**DEFAULT_KEYWORDS, **dict.fromkeys(["N_", "_l", *sorted(_REASONED)])}
 PLACES = re.compile(r"%\((\w+)\)")
 
 

@@ -16,7 +16,7 @@ _ERRORS = {error.__name__ for error in errors.tree(errors.PortalError)} - _ENGLI
 
 
 def _unmarked(source: str) -> list[int]:
-    """Return the lines where an error's reason is no Message, or N_ gets no literal."""
+    """Return the lines where an error's reason, or N_, gets neither a literal nor a Message."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return sorted({call.lineno for call in calls if any(_faults(call))})
 
@@ -26,17 +26,21 @@ def _faults(call: ast.Call) -> Iterator[bool]:
     if name == "N_":
         yield not (call.args and isinstance(call.args[0], ast.Constant))
     elif name in _ERRORS:
-        # Mypy checks variables: PortalError takes a Message.
-        texts = (ast.Constant, ast.JoinedStr, ast.BinOp)
-        yield any(k.arg == "reason" and isinstance(k.value, texts) for k in call.keywords)
-        yield any("gettext" in ast.unparse(k.value) for k in call.keywords)
+        texts = (ast.JoinedStr, ast.BinOp)
+        reasons = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "reason")]
+        yield any(isinstance(reason, texts) for reason in reasons)
+        yield any(k.arg == "reason" and isinstance(k.value, ast.Constant) for k in call.keywords)
+        yield any("gettext" in ast.unparse(value) for value in reasons)
 
 
 def _templates() -> Iterator[str]:
     for path in PORTAL.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "N_":
-                yield ast.literal_eval(node.args[0])
+            if isinstance(node, ast.Call) and node.args:
+                name = ast.unparse(node.func).rpartition(".")[2]
+                is_reason = name in _ERRORS and isinstance(node.args[0], ast.Constant)
+                if name == "N_" or is_reason:
+                    yield ast.literal_eval(node.args[0])
 
 
 def test_every_reason_is_marked_where_it_is_raised() -> None:
@@ -58,8 +62,11 @@ raise InvalidInput(reason="the moon is full")
 raise errors.InvalidInput(reason=f"{count} moons are full")
 raise InvalidInput(reason=gettext("the moon is full"))
 raise InvalidInput(reason=N_(f"{count} moons are full"))
+raise InvalidInput(f"{count} moons are full")
+raise InvalidInput(gettext("the moon is full"))
+raise InvalidInput("%(count)s moons are full", count=count)
 raise InvalidInput(reason=N_("%(count)s moons are full", count=count))
 raise InvalidInput(reason=reason)
 raise errors.ServerSetup(reason="there is no moon")
 """
-    assert _unmarked(source) == [2, 3, 4, 5]
+    assert _unmarked(source) == [2, 3, 4, 5, 6, 7]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from flask import Response
 
 from portal.api.answers.conversation_schemas import message_model
-from portal.domain.answering import MarkedText
 from portal.domain.conversations import (
     AnswerBegun,
     AnswerEvent,
@@ -56,15 +54,12 @@ def _lines(event: AnswerEvent) -> Iterator[str]:
         yield encode("search", {"query": event.query, "source_count": event.source_count})
     elif isinstance(event, TextWritten):
         for piece in event.pieces:
-            yield encode("delta", _delta(piece))
+            marker = {} if piece.marker is None else {"marker": piece.marker}
+            yield encode("delta", {"text": piece.text} | marker)
     elif isinstance(event, AnswerFinished):
         yield from _end(event.answer)
     else:
         yield NOTHING_NEW
-
-
-def _delta(piece: MarkedText) -> dict[str, Any]:
-    return {"text": piece.text} | ({"marker": piece.marker} if piece.marker is not None else {})
 
 
 def _end(answer: Message) -> Iterator[str]:

@@ -12,7 +12,7 @@ from portal.api.documents.schemas.knowledge import DocumentFilters
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkTarget
-from portal.errors import N_, InvalidInput
+from portal.errors import InvalidInput
 from portal.http import context
 from portal.services.documents import bulk
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
@@ -80,15 +80,13 @@ def apply(json_data: BulkBody) -> BulkResultModel:
     the others are listed. `read_again` accepts at most 1,000 failed documents.
     """
     if (json_data.ids is None) == (json_data.matching is None):
-        raise InvalidInput(reason=N_("provide either ids or matching, not both"))
+        raise InvalidInput("provide either ids or matching, not both")
     if json_data.matching is not None:
         target = BulkTarget(None, json_data.matching.filters())
     else:
         target = BulkTarget(tuple(json_data.ids or ()))
     if target.ids is not None and len(target.ids) > MAX_BULK_IDS:
-        raise InvalidInput(
-            reason=N_("select 1 to %(max)s documents, or all that match", max=MAX_BULK_IDS)
-        )
+        raise InvalidInput("select 1 to %(max)s documents, or all that match", max=MAX_BULK_IDS)
     done = bulk.apply(*context.caller(), target, json_data.action, json_data.value())
     return BulkResultModel.of(done)
 

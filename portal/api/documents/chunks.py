@@ -26,7 +26,7 @@ blueprint = ApiBlueprint(
 def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkListResponse:
     """List a job's passages."""
     limit, offset = query_data.limit, query_data.offset
-    page = chunks.list_chunks(
+    found, total = chunks.list_chunks(
         *context.caller(),
         job_id,
         limit=limit,
@@ -35,12 +35,12 @@ def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkLi
         descending=query_data.sort_order == "desc",
     )
     pagination = schemas.PaginationModel(
-        total=page.total_count,
+        total=total,
         page=offset // limit + 1,
         per_page=limit,
-        total_pages=ceil(page.total_count / limit),
+        total_pages=ceil(total / limit),
     )
-    items = [schemas.ChunkModel.of(chunk) for chunk in page.items]
+    items = [schemas.ChunkModel.of(chunk) for chunk in found]
     return schemas.ChunkListResponse(
         data=schemas.ChunkListModel(chunks=items, pagination=pagination)
     )

@@ -43,11 +43,7 @@ def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPag
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return schemas.DocumentPageResponse(
-        documents=[schemas.DocumentHeadModel.of(item) for item in page.items],
-        total_count=page.total_count,
-        next_cursor=page.next_cursor,
-    )
+    return schemas.DocumentPageResponse.of(page, documents=page.items)
 
 
 @blueprint.get("/documents/<uuid:document_id>")

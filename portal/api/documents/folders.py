@@ -11,12 +11,7 @@ from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folder_members import MemberKind
-from portal.domain.documents.folders import (
-    MAX_FOLDER_NAME_CHARACTERS,
-    Folder,
-    FolderRole,
-    FolderVisibility,
-)
+from portal.domain.documents.folders import MAX_FOLDER_NAME_CHARACTERS, FolderRole, FolderVisibility
 from portal.http import context
 from portal.services.documents import folders
 from portal.services.documents.folders import members as folder_members
@@ -143,10 +138,6 @@ class RemovedFolderModel(ResponseModel):
     moved_count: int
 
 
-def _model(folder: Folder) -> FolderModel:
-    return FolderModel.of(folder, owner=folder.owner_name)
-
-
 def _read_opened(folder_id: UUID) -> OpenedFolderModel:
     opened = folders.get_folder(*context.caller(), folder_id)
     path = [PathPartModel.of(folder_above) for folder_above in opened.above]
@@ -169,7 +160,7 @@ def list_folders(query_data: FolderQuery) -> FolderListModel:
     if query_data.parent_id is not None:
         folders.get_folder(services, user, query_data.parent_id)
     found = folders.list_children(services, user, [query_data.parent_id])
-    return FolderListModel(folders=[_model(folder) for folder in found])
+    return FolderListModel(folders=[FolderModel.of(one, owner=one.owner_name) for one in found])
 
 
 @blueprint.post("", status_code=201, errors=(404, 409))

@@ -10,7 +10,6 @@ from portal.api.documents.schemas.jobs import (
     JobListResponse,
     JobQuery,
     ListedJobModel,
-    QueueModel,
     RetriedResponse,
     listed_model,
 )
@@ -32,11 +31,8 @@ def list_jobs(query_data: JobQuery) -> JobListResponse:
     page = jobs.list_jobs(
         services, user, status=query_data.status, cursor=query_data.cursor, limit=query_data.limit
     )
-    return JobListResponse(
-        jobs=[listed_model(item) for item in page.items],
-        queue=QueueModel.of(jobs.queue_state(services, user)),
-        next_cursor=page.next_cursor,
-    )
+    listed = [listed_model(item) for item in page.items]
+    return JobListResponse.of(page, jobs=listed, queue=jobs.queue_state(services, user))
 
 
 @blueprint.get("/jobs/<uuid:job_id>")

@@ -14,18 +14,18 @@ from portal.api.documents.schemas.jobs import JobModel, failure_model
 from portal.api.schemas import file_response_doc, read_scope
 from portal.api.search import knowledge_search_schemas as search_schemas
 from portal.domain.addresses import chunk_url
-from portal.domain.documents import DocumentSummary, MediaType, Visibility
+from portal.domain.documents import DocumentSummary, MediaType
 from portal.domain.documents.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.http.incoming import form_place, sent_files
+from portal.http.incoming import form_place, form_visibility, sent_files, store_once
 from portal.http.messages import missing_message, translated
 from portal.http.responses.downloads import as_download
 from portal.limits.bodies import accepts_files
 from portal.services.documents import folders, library
 from portal.services.documents.ingestion import jobs, rereading
-from portal.services.documents.intake import idempotency, uploads
+from portal.services.documents.intake import uploads
 from portal.services.documents.intake.uploads import UploadReceipt
 from portal.services.search import engine, explaining
 
@@ -45,10 +45,10 @@ def search(json_data: search_schemas.SearchBody) -> search_schemas.SearchRespons
     `used` contains the weights and the fusion.
     """
     if not json_data.query.strip():
-        raise InvalidInput(reason=N_("query is blank; enter a question"))
+        raise InvalidInput("query is blank; enter a question")
     weights = json_data.weights
     if weights is not None and weights.vector + weights.text <= 0:
-        raise InvalidInput(reason=N_("weights are both 0; at least one must be greater than 0"))
+        raise InvalidInput("weights are both 0; at least one must be greater than 0")
     outcome = engine.search(
         *context.caller(),
         SearchRequest(
@@ -87,7 +87,7 @@ def why_not(query_data: search_schemas.WhyQuery) -> search_schemas.WhyResponse:
     the search; 404 for a document that you may not see.
     """
     if not query_data.query.strip():
-        raise InvalidInput(reason=N_("query is blank; enter a question"))
+        raise InvalidInput("query is blank; enter a question")
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(*context.caller(), SearchRequest(**wishes), query_data.document_id)
     return search_schemas.WhyResponse.of(answer, message=missing_message(answer))
@@ -128,11 +128,8 @@ def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListRes
         limit=query_data.limit,
     )
     newest = _jobs(page.items)
-    return schemas.DocumentListResponse(
-        documents=[_model(item, newest.get(item.id)) for item in page.items],
-        total_count=page.total_count,
-        next_cursor=page.next_cursor,
-    )
+    shown = [_model(item, newest.get(item.id)) for item in page.items]
+    return schemas.DocumentListResponse.of(page, documents=shown)
 
 
 def describe_files(spec: dict[str, Any], path: str, body: dict[str, Any]) -> None:
@@ -158,13 +155,13 @@ def upload_documents() -> schemas.UploadResponse:
     files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")
     if title and len(files) > 1:
-        raise InvalidInput(reason=N_("a title goes with a single file"))
-    visibility, place = _read_visibility(), form_place()
+        raise InvalidInput("a title goes with a single file")
+    visibility, place = form_visibility(), form_place()
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(
             *context.caller(),
-            [uploads.Upload(file.stream, file.filename or "unnamed") for file in files],
+            files,
             title=title,
             domain=request.form.get("domain"),
             visibility=visibility,
@@ -175,19 +172,8 @@ def upload_documents() -> schemas.UploadResponse:
         )
         return response.model_dump(mode="json")
 
-    answer = idempotency.once(
-        *context.caller(),
-        key=request.headers.get("Idempotency-Key"),
-        body_sha256=lambda: uploads.digest_of(
-            [file.stream for file in files],
-            [
-                *(title, request.form.get("domain"), visibility.value),
-                *(str(place.folder_id), place.path),
-                *(file.filename for file in files),
-            ],
-        ),
-        action=store,
-    )
+    values = (title, request.form.get("domain"), visibility.value, str(place.folder_id), place.path)
+    answer = store_once(store, files, *values)
     # An answer that was kept for this key may be of an older version, which knew none of these.
     added: dict[str, Any] = {
         "job": None,
@@ -198,13 +184,6 @@ def upload_documents() -> schemas.UploadResponse:
     }
     answer["documents"] = [added | document for document in answer["documents"]]
     return schemas.UploadResponse.model_validate(answer)
-
-
-def _read_visibility() -> Visibility:
-    try:
-        return Visibility(request.form.get("visibility", "shared"))
-    except ValueError as error:
-        raise InvalidInput(reason=N_("visibility must be shared or private")) from error
 
 
 def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:

@@ -108,11 +108,9 @@ def list_notifications(query_data: NotificationQuery) -> NotificationListRespons
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return NotificationListResponse(
-        notifications=[_model(item) for item in page.items],
-        unread_count=notifications.state(services, user).unread,
-        next_cursor=page.next_cursor,
-    )
+    unread_count = notifications.state(services, user).unread
+    listed = [_model(item) for item in page.items]
+    return NotificationListResponse.of(page, notifications=listed, unread_count=unread_count)
 
 
 @blueprint.post("/read")

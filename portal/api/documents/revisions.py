@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flask import Response, request
+from flask import Response
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_model
@@ -15,9 +15,8 @@ from portal.api.schemas import file_response_doc
 from portal.domain.documents import MediaType
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.http.incoming import sent_files
+from portal.http.incoming import sent_files, store_once
 from portal.limits.bodies import accepts_files
-from portal.services.documents.intake import idempotency, uploads
 from portal.services.documents.versions import revisions
 from portal.text.likeness.differences import characters_changed
 from portal.text.likeness.stretches import part_of
@@ -43,21 +42,13 @@ def add_revision(document_id: UUID) -> UploadedModel:
     """
     files = sent_files(N_("send the new version as multipart form data, in `file`"))
     if len(files) > 1:
-        raise InvalidInput(reason=N_("a version is a single file"))
-    upload = uploads.Upload(files[0].stream, files[0].filename or "unnamed")
+        raise InvalidInput("a version is a single file")
 
     def store() -> dict[str, Any]:
-        receipt = revisions.add_version(*context.caller(), document_id, upload)
+        receipt = revisions.add_version(*context.caller(), document_id, files[0])
         return uploaded_model(receipt).model_dump(mode="json")
 
-    answer = idempotency.once(
-        *context.caller(),
-        key=request.headers.get("Idempotency-Key"),
-        body_sha256=lambda: uploads.digest_of(
-            [upload.stream], ["revision", str(document_id), upload.file_name]
-        ),
-        action=store,
-    )
+    answer = store_once(store, files, "revision", str(document_id))
     return UploadedModel.model_validate(answer)
 
 
@@ -72,11 +63,8 @@ def list_revisions(
     page = revisions.list_revisions(
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
     )
-    return schemas.RevisionListResponse(
-        revisions=[schemas.RevisionModel.of(item, bytes=item.size_bytes) for item in page.items],
-        total_count=page.total_count,
-        next_cursor=page.next_cursor,
-    )
+    shown = [schemas.RevisionModel.of(item, bytes=item.size_bytes) for item in page.items]
+    return schemas.RevisionListResponse.of(page, revisions=shown)
 
 
 @blueprint.delete(f"{_PATH}/unread", errors=(404, 409))
@@ -120,12 +108,12 @@ def get_differences(
     compared = revisions.compare(*context.caller(), document_id, number, against=query_data.against)
     added, removed = characters_changed(compared.pieces)
     part = part_of(compared.pieces, query_data.part)
-    return schemas.DifferencesResponse(
+    return schemas.DifferencesResponse.of(
+        part,
         number=compared.revision.number,
         against=compared.against.number,
         characters_added=added,
         characters_removed=removed,
         part=part.number,
         part_count=part.count,
-        stretches=[schemas.StretchModel.of(stretch) for stretch in part.stretches],
     )

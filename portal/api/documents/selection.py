@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel, cursor_field
-from portal.domain.documents.selection import SelectionPage, SelectionSource
+from portal.domain.documents.selection import SelectionSource
 from portal.http import context
 from portal.services.documents import selections
 
@@ -112,7 +112,7 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return DefaultList(documents=[SwitchModel.of(item) for item in page.items], **_counts(page))
+    return DefaultList.of(page, documents=page.items)
 
 
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
@@ -138,7 +138,7 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return OverrideList(documents=[OverrideModel.of(item) for item in page.items], **_counts(page))
+    return OverrideList.of(page, documents=page.items)
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")
@@ -220,11 +220,3 @@ def set_folder_override(
 def forget_folder_override(conversation_id: UUID, folder_id: UUID) -> None:
     """Remove a conversation's switch of a folder."""
     selections.set_folder_switch(*context.caller(), conversation_id, folder_id, None)
-
-
-def _counts(page: SelectionPage) -> dict[str, int | str | None]:
-    return {
-        "enabled_count": page.enabled_count,
-        "total_count": page.total_count,
-        "next_cursor": page.next_cursor,
-    }

@@ -7,7 +7,6 @@ from typing import Any
 from portal.api.openapi.routes import Route
 from portal.api.schemas import ENVELOPE_PREFIX, ERROR_WORDS
 from portal.errors import (
-    N_,
     BodyTooSlow,
     Conflict,
     Forbidden,
@@ -28,18 +27,18 @@ from portal.errors import (
 
 # One error a status, as it would read: the classes themselves, so that no example can drift.
 EXAMPLES: tuple[PortalError, ...] = (
-    MalformedRequest(reason=N_("invalid cursor")),
+    MalformedRequest("invalid cursor"),
     NotSignedIn(),
     Forbidden(),
     NotFound(),
-    Conflict(reason=N_("this is the last administrator")),
+    Conflict("this is the last administrator"),
     BodyTooSlow(),
     RequestTooLarge(limit_mb=50),
     UnsupportedMediaType(),
-    InvalidInput(reason=verbatim("query")),
+    InvalidInput(verbatim("query")),
     RateLimited(seconds=12),
     PortalError(),
-    InvalidEmbedding(reason=N_("some of its numbers are not finite")),
+    InvalidEmbedding("some of its numbers are not finite"),
     Unavailable(),
     StorageFull(),
 )

@@ -19,7 +19,7 @@ from portal.domain.search.chunk_search import (
     Within,
 )
 from portal.domain.search.metadata_filter import parse_filter
-from portal.errors import N_, BatchTimedOut, InvalidInput
+from portal.errors import BatchTimedOut, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.limits import limited
@@ -91,9 +91,7 @@ def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
     """
     query = json_data.query
     if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
-        raise InvalidInput(
-            reason=N_("a fuzzy query needs at least %(min)s letters", min=_MIN_FUZZY_LENGTH)
-        )
+        raise InvalidInput("a fuzzy query needs at least %(min)s letters", min=_MIN_FUZZY_LENGTH)
     found = chunk_search.by_words(
         *context.caller(),
         query,
@@ -190,7 +188,7 @@ def _semantic_query(body: schemas.SemanticBody) -> SemanticQuery:
 def _top_k(requested: int | None) -> int | None:
     max_top_k = context.services().settings.search.max_top_k
     if requested is not None and requested > max_top_k:
-        raise InvalidInput(reason=N_("top_k is at most %(max)s here", max=max_top_k))
+        raise InvalidInput("top_k is at most %(max)s here", max=max_top_k)
     return requested
 
 

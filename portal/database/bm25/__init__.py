@@ -138,7 +138,10 @@ def _repair(
         state = read_index_state(connection, index)
         if is_healthy(connection, index, state):
             return state
-        if state.state == "absent" and not _is_available(connection):
+        if (
+            state.state == "absent"
+            and read_extensions(connection)["pg_textsearch"].available is None
+        ):
             return state
     with _connect_alone(engine, waits=lambda _: False) as connection:
         if connection is None:  # Another worker may be at it.
@@ -174,11 +177,6 @@ def _refuses_writes(connection: Connection, index: Bm25Index, state: Bm25State) 
         and not state.is_of_this_start
         and has_more_rows(connection, index, MAX_ROWS_AT_START)
     )
-
-
-def _is_available(connection: Connection) -> bool:
-    """Return whether the server has the extension, or can install it in this database."""
-    return read_extensions(connection)["pg_textsearch"].available is not None
 
 
 def _restore_extension(connection: Connection) -> bool:

@@ -43,7 +43,7 @@ def find_program(name: str, *, major: int, over_tls: bool = False) -> tuple[Path
         if version is not None and int(version.split(".")[0]) >= major:
             return path, version
     raise BackupRefused(
-        reason=f"This needs {name} of PostgreSQL {major} or newer"
+        f"This needs {name} of PostgreSQL {major} or newer"
         f"{', with TLS,' * over_tls} which is not here. Install "
         f"the PostgreSQL {major} client programs, so that {name} is on PATH."
     )
@@ -149,7 +149,7 @@ def _running(
                 process.stdout.close()
         if status:
             words.seek(0)
-            raise BackupRefused(reason=_failure(Path(command[0]).name, words.read(), status))
+            raise BackupRefused(_failure(Path(command[0]).name, words.read(), status))
 
 
 def _feed(source: IO[bytes], process: subprocess.Popen[bytes]) -> None:

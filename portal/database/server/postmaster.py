@@ -80,7 +80,7 @@ def clear_leftovers(cluster: Path, report: Callable[[str], None]) -> None:
         if alive:
             pids = ", ".join(str(process.pid) for process in alive)
             raise ServerSetup(
-                reason=f"Processes of an earlier database server still use {cluster} ({pids}). "
+                f"Processes of an earlier database server still use {cluster} ({pids}). "
                 f"End them (kill {pids.replace(',', '')}) and start again."
             )
     with contextlib.suppress(FileNotFoundError):

@@ -36,7 +36,7 @@ def installation() -> Path:
     prefix = Path(spec.origin).parent / "pginstall" if spec and spec.origin else None
     if os.name != "posix" or prefix is None or not (prefix / "bin" / "postgres").is_file():
         raise ServerSetup(
-            reason="There is no embedded PostgreSQL for this machine. Install PostgreSQL 14 or "
+            "There is no embedded PostgreSQL for this machine. Install PostgreSQL 14 or "
             "newer with pgvector 0.8.5 or newer, and set DATABASE_URL."
         )
     return prefix
@@ -76,5 +76,5 @@ def failure(cluster: Path, what: str, said: str, log_path: Path) -> ServerSetup:
     fitting = (text for words, text in _REMEDIES.items() if re.search(words, said, re.IGNORECASE))
     remedy = next(fitting, f"The whole log is in {log_path}.")
     return ServerSetup(
-        reason=f"The database in {cluster} {what}. {remedy} PostgreSQL said: {' | '.join(lines)}"
+        f"The database in {cluster} {what}. {remedy} PostgreSQL said: {' | '.join(lines)}"
     )

@@ -27,7 +27,7 @@ def choose_server_user(cluster: Path) -> pwd.struct_passwd:
         me = _entry(os.geteuid())
         if owner_uid not in (None, me.pw_uid):
             raise ServerSetup(
-                reason=f"The database in {cluster} belongs to the user {_name(owner_uid)}, and you "
+                f"The database in {cluster} belongs to the user {_name(owner_uid)}, and you "
                 f"are {me.pw_name}. Start the portal as the user (or as root) who made it, or "
                 "set PORTAL_DATA_DIR to a directory of your own."
             )
@@ -45,7 +45,7 @@ def _entry(uid: int) -> pwd.struct_passwd:
         return pwd.getpwuid(uid)
     except KeyError:
         raise ServerSetup(
-            reason=f"The user with the number {uid} has no name, and PostgreSQL does not start "
+            f"The user with the number {uid} has no name, and PostgreSQL does not start "
             "without one. Add it to /etc/passwd, or set DATABASE_URL to a server of your own."
         ) from None
 
@@ -68,7 +68,7 @@ def _make_system_user() -> pwd.struct_passwd:
         return pwd.getpwnam(SYSTEM_USER)
     except KeyError:
         raise ServerSetup(
-            reason="PostgreSQL does not run as root, and a system user for it could not be added. "
+            "PostgreSQL does not run as root, and a system user for it could not be added. "
             f"Add one named {SYSTEM_USER} (useradd --system {SYSTEM_USER}), or start the portal "
             "as an ordinary user."
         ) from None
@@ -87,7 +87,7 @@ def open_path_for(user: pwd.struct_passwd, target: Path) -> None:
             continue
         if directory in homes or state.st_uid != 0:
             raise ServerSetup(
-                reason=f"The database server runs as the user {user.pw_name}, because PostgreSQL "
+                f"The database server runs as the user {user.pw_name}, because PostgreSQL "
                 f"refuses to run as root, and that user may not enter {directory}, which is "
                 "private. Put the portal and its data directory elsewhere (for example under "
                 "/srv or /opt), start it as an ordinary user, or set DATABASE_URL."

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.documents.structure import Block
-from portal.errors import PERMANENT, Message, params_as_json, stored_params
+from portal.errors import PERMANENT, Message, PortalError, params_as_json, stored_params
 
 
 class DocumentStatus(StrEnum):
@@ -49,6 +49,10 @@ class MediaType(StrEnum):
     def has_encoding(self) -> bool:
         """Return whether it is text in an encoding, which may be detected wrongly."""
         return self in {MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML, MediaType.CSV}
+
+
+TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
+"""Media types by the names that searches and filters take: pdf, txt, md and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,10 @@ class Failure:
     def stored(cls, error: Mapping[str, Any] | None) -> Failure | None:
         """Return the failure in a column for errors, `{code, params}` as `as_json` wrote it."""
         return cls(error["code"], stored_params(error.get("params", {}))) if error else None
+
+    @classmethod
+    def of(cls, error: PortalError) -> Failure:
+        return cls(error.code, error.params)
 
     @property
     def is_permanent(self) -> bool:
@@ -215,12 +223,3 @@ class DocumentSort(StrEnum):
     @property
     def is_descending(self) -> bool:
         return self.startswith("-")
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentPage:
-    """A page of a list; `next_cursor` is None at the end."""
-
-    items: tuple[DocumentSummary, ...]
-    next_cursor: str | None
-    total_count: int

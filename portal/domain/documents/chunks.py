@@ -45,11 +45,3 @@ class NewChunk:
     content: str
     chunk_index: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class JobChunkPage:
-    """A page of a job's chunks, and their total number."""
-
-    items: tuple[JobChunk, ...]
-    total_count: int

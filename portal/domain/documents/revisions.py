@@ -40,15 +40,6 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class RevisionPage:
-    """A page of a document's revisions, latest first; `next_cursor` is None at the end."""
-
-    items: tuple[Revision, ...]
-    next_cursor: str | None
-    total_count: int
-
-
-@dataclass(frozen=True, slots=True)
 class UnreadVersion:
     """A version begun after the searchable text that is queued, being read, failed or cancelled.
     With `is_reread` its file is that of the present text."""

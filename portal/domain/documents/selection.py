@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from portal.domain.documents import MediaType
+from portal.domain.paging import CountedPage
 
 
 class SelectionSource(StrEnum):
@@ -136,11 +137,8 @@ class NamedScope(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionPage:
+class SelectionPage(CountedPage[DocumentSwitch]):
     """A page of switches by title. The counts are of all documents visible to the user, filtered or
-    not; `next_cursor` is None at the end."""
+    not."""
 
-    items: tuple[DocumentSwitch, ...]
     enabled_count: int
-    total_count: int
-    next_cursor: str | None = None

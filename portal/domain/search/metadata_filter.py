@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Any
 
 from portal.domain.json_values import check_json, check_number, check_text
-from portal.errors import N_, InvalidInput
+from portal.errors import InvalidInput
 
 MAX_CONDITIONS = 64
 MAX_MEMBERS = 100
@@ -122,21 +122,14 @@ def parse_filter(
         parts = _from_object(value, MAX_NESTING, None if dotted else ())
     conditions = [one for part in parts for one in _conditions(part)]
     if len(conditions) > max_conditions:
-        raise InvalidInput(
-            reason=N_("a metadata filter has at most %(max)s conditions", max=max_conditions)
-        )
+        raise InvalidInput("a metadata filter has at most %(max)s conditions", max=max_conditions)
     values = [_values(one) for one in conditions]
     if max(values, default=0) > max_members:
         raise InvalidInput(
-            reason=N_(
-                "“in” of a metadata filter takes a list of at most %(max)s values",
-                max=max_members,
-            )
+            "“in” of a metadata filter takes a list of at most %(max)s values", max=max_members
         )
     if sum(values) > max_values:
-        raise InvalidInput(
-            reason=N_("a metadata filter has at most %(max)s values", max=max_values)
-        )
+        raise InvalidInput("a metadata filter has at most %(max)s values", max=max_values)
     return _combine(parts) if parts else None
 
 
@@ -166,9 +159,7 @@ def _from_list(conditions: Sequence[Any]) -> list[MetadataFilter]:
     found: list[MetadataFilter] = []
     for one in conditions:
         if not isinstance(one, Mapping) or set(one) - {"operator"} != {"field", "value"}:
-            raise InvalidInput(
-                reason=N_("a condition of a metadata filter has field, operator and value")
-            )
+            raise InvalidInput("a condition of a metadata filter has field, operator and value")
         path = _listed_path(one["field"])
         found.append(_condition(path, str(one.get("operator", "eq")), one["value"]))
     return found
@@ -178,9 +169,7 @@ def _listed_path(field: Any) -> Path:
     if isinstance(field, str):
         return _path(field)
     if not isinstance(field, list) or not field:
-        raise InvalidInput(
-            reason=N_("the field of a metadata filter is a name, or a list of names")
-        )
+        raise InvalidInput("the field of a metadata filter is a name, or a list of names")
     return _check_path(tuple(field))
 
 
@@ -188,11 +177,9 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
     """Return the conditions of `{"field": value or {"$operator": value, …}, …}`. `above` is the
     path of the object with these fields, None at the top, where a dot leads into an object."""
     if not isinstance(value, Mapping):
-        raise InvalidInput(reason=N_("a metadata filter is an object, or a list of conditions"))
+        raise InvalidInput("a metadata filter is an object, or a list of conditions")
     if not nesting:
-        raise InvalidInput(
-            reason=N_("a metadata filter is nested at most %(max)s deep", max=MAX_NESTING)
-        )
+        raise InvalidInput("a metadata filter is nested at most %(max)s deep", max=MAX_NESTING)
     found: list[MetadataFilter] = []
     for name, wanted in value.items():
         if name in {"$and", "$or"}:
@@ -208,9 +195,7 @@ def _join(name: str, wanted: Any, nesting: int, above: Path | None) -> MetadataF
     listed = wanted if isinstance(wanted, list) else []
     parts = [_from_object(one, nesting - 1, above) for one in listed]
     if not parts or not all(parts):
-        raise InvalidInput(
-            reason=N_("“%(name)s” of a metadata filter takes a list of filters", name=name)
-        )
+        raise InvalidInput("“%(name)s” of a metadata filter takes a list of filters", name=name)
     joined = tuple(_combine(part) for part in parts)
     return All(joined) if name == "$and" else AnyOf(joined)
 
@@ -222,9 +207,7 @@ def _of_field(name: Any, wanted: Any, nesting: int, above: Path | None) -> list[
     operators = [str(key).startswith("$") for key in wanted]
     if not wanted or any(operators) != all(operators):
         raise InvalidInput(
-            reason=N_(
-                "“%(name)s” of a metadata filter mixes names and operators", name=_shorten(name)
-            )
+            "“%(name)s” of a metadata filter mixes names and operators", name=_shorten(name)
         )
     if operators[0] and not {"$and", "$or"} & set(wanted):
         return [_condition(path, str(key)[1:], operand) for key, operand in wanted.items()]
@@ -243,7 +226,7 @@ def _condition(path: Path, operator: str, value: Any) -> MetadataFilter:
         return Not(_condition(path, _NEGATED[known], value))
     if known in _ORDERED:
         if isinstance(value, bool):
-            raise InvalidInput(reason=N_("true and false have no order in a metadata filter"))
+            raise InvalidInput("true and false have no order in a metadata filter")
         return Comparison(path, known, _scalar(value))
     if known is Operator.CONTAINS:
         check_json(value, max_characters=MAX_VALUE_LENGTH)
@@ -253,7 +236,7 @@ def _condition(path: Path, operator: str, value: Any) -> MetadataFilter:
 
 def _members(value: Any) -> tuple[Scalar, ...]:
     if not isinstance(value, list):
-        raise InvalidInput(reason=N_("“in” of a metadata filter takes a list of values"))
+        raise InvalidInput("“in” of a metadata filter takes a list of values")
     return tuple(_scalar(one) for one in value)
 
 
@@ -265,11 +248,9 @@ def _scalar(value: Any) -> Scalar:
         check_number(value)
         return value
     raise InvalidInput(
-        reason=N_(
-            "a value in a metadata filter is true, false, a number, or text of at most %(max)s "
-            "characters",
-            max=MAX_VALUE_LENGTH,
-        )
+        "a value in a metadata filter is true, false, a number, or text of at most %(max)s "
+        "characters",
+        max=MAX_VALUE_LENGTH,
     )
 
 
@@ -280,21 +261,17 @@ def _path(name: Any) -> Path:
 def _check_path(path: tuple[Any, ...]) -> Path:
     if not all(isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH for key in path):
         raise InvalidInput(
-            reason=N_("a name in a metadata filter has 1 to %(max)s characters", max=MAX_KEY_LENGTH)
+            "a name in a metadata filter has 1 to %(max)s characters", max=MAX_KEY_LENGTH
         )
     if len(path) > MAX_KEYS:
-        raise InvalidInput(
-            reason=N_("a path in a metadata filter has at most %(max)s names", max=MAX_KEYS)
-        )
+        raise InvalidInput("a path in a metadata filter has at most %(max)s names", max=MAX_KEYS)
     for key in path:
         check_text(key)
     return path
 
 
 def _unknown(operator: Any) -> InvalidInput:
-    return InvalidInput(
-        reason=N_("“%(name)s” is no operator of a metadata filter", name=_shorten(operator))
-    )
+    return InvalidInput("“%(name)s” is no operator of a metadata filter", name=_shorten(operator))
 
 
 def _shorten(name: Any) -> str:

@@ -26,7 +26,7 @@ from portal.embeddings.e5 import E5Encoder, Tokens
 from portal.embeddings.loading import BackgroundLoad, question_patience_s
 from portal.embeddings.providers.self_test import Encode, load_encoder
 from portal.embeddings.validation import validated
-from portal.errors import N_, EmbedderUnavailable
+from portal.errors import EmbedderUnavailable
 from portal.text.characters.normalise import clean
 
 E5 = "multilingual-e5-small-q4"
@@ -137,12 +137,10 @@ class BundledEmbedder:
         if self._name not in MODELS:
             known = ", ".join(MODELS)
             raise EmbedderUnavailable(
-                reason=N_(
-                    "no bundled model is called “%(name)s”. Set PORTAL_EMBEDDING__MODEL to one "
-                    "of %(names)s, or leave it out",
-                    name=self._name,
-                    names=known,
-                )
+                "no bundled model is called “%(name)s”. Set PORTAL_EMBEDDING__MODEL to one "
+                "of %(names)s, or leave it out",
+                name=self._name,
+                names=known,
             )
         self._dimensions, self._load = MODELS[self._name]
         self._threads = threads or min(4, os.cpu_count() or 1)
@@ -182,7 +180,7 @@ class BundledEmbedder:
     ) -> Vector:
         reader = self._loaded(question_patience_s(self._timeout_s)).reader
         if reader is None:
-            raise EmbedderUnavailable(reason=N_("the model gives only vectors"))
+            raise EmbedderUnavailable("the model gives only vectors")
         asked = reader.read_question(question)
         found = np.full(len(statements), np.nan, np.float32)
         with ThreadPoolExecutor(self._threads) as threads:
@@ -241,10 +239,8 @@ class BundledEmbedder:
     def _loaded(self, patience_s: float | None) -> Model:
         if self._is_orphaned:
             raise EmbedderUnavailable(
-                reason=N_(
-                    "this process was forked after the model was used. Start the processes first "
-                    "and embed in each (for gunicorn: without --preload)"
-                )
+                "this process was forked after the model was used. Start the processes first "
+                "and embed in each (for gunicorn: without --preload)"
             )
         return self._loading.get(wait_s=patience_s)
 
@@ -253,12 +249,10 @@ class BundledEmbedder:
             return self._load(self._threads, self._cache_dir)
         except (ImportError, OSError, RuntimeError) as error:
             raise EmbedderUnavailable(
-                reason=N_(
-                    "the bundled model “%(name)s” does not load (%(error)s). Install the locked "
-                    "requirements again, or choose another PORTAL_EMBEDDING__PROVIDER",
-                    name=self._name,
-                    error=str(error),
-                )
+                "the bundled model “%(name)s” does not load (%(error)s). Install the locked "
+                "requirements again, or choose another PORTAL_EMBEDDING__PROVIDER",
+                name=self._name,
+                error=str(error),
             ) from error
 
 

@@ -96,19 +96,17 @@ class OpenAIEmbedder:
         remaining_s = self._breaker.remaining_s()
         if remaining_s > 0:
             raise EmbedderUnavailable(
-                reason=N_(
-                    "its endpoint failed repeatedly and is paused for %(seconds)s more seconds; "
-                    "last error: %(reason)s",
-                    seconds=f"{remaining_s:.0f}",
-                    reason=self._failure,
-                )
+                "its endpoint failed repeatedly and is paused for %(seconds)s more seconds; "
+                "last error: %(reason)s",
+                seconds=f"{remaining_s:.0f}",
+                reason=self._failure,
             )
         try:
             vectors = self._request([prefixed(self._question, text)], self._timeout_s)
             vector: Vector = self._check(vectors, 1)[0]
         except (EmbedderUnavailable, InvalidEmbedding) as error:
             # Calls during the pause fail with this reason.
-            self._failure = error.params["reason"]
+            self._failure = error.reason
             self._breaker.failed()
             raise
         self._breaker.succeeded()
@@ -133,8 +131,8 @@ class OpenAIEmbedder:
             checked = validated(vectors, dimensions=dimensions, count=count)
         except InvalidEmbedding as error:
             # A wrong length means a wrong setting, so the message names the model.
-            reason = N_("“%(name)s”: %(reason)s", name=self._model, reason=error.params["reason"])
-            raise InvalidEmbedding(reason=reason) from error
+            reason = N_("“%(name)s”: %(reason)s", name=self._model, reason=error.reason)
+            raise InvalidEmbedding(reason) from error
         self._dimensions = dimensions
         return checked
 
@@ -176,17 +174,13 @@ class OpenAIEmbedder:
             ) from error
         except AnswerTooLarge as error:
             raise InvalidEmbedding(
-                reason=N_(
-                    "the endpoint answered with more than %(limit)s kB", limit=max_bytes // 1024
-                )
+                "the endpoint answered with more than %(limit)s kB", limit=max_bytes // 1024
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise EmbedderUnavailable(
-                reason=N_(
-                    "“%(address)s” is not a valid endpoint address. Set "
-                    "PORTAL_EMBEDDING__API_BASE to one that begins with http:// or https://",
-                    address=address,
-                )
+                "“%(address)s” is not a valid endpoint address. Set "
+                "PORTAL_EMBEDDING__API_BASE to one that begins with http:// or https://",
+                address=address,
             ) from error
         except httpx.HTTPError as error:
             raise _RetryableError(
@@ -206,20 +200,16 @@ class OpenAIEmbedder:
             )
         if httpx.codes.is_redirect(answer.status):
             raise EmbedderUnavailable(
-                reason=N_(
-                    "its endpoint redirects to %(address)s, and the key is not sent after it. "
-                    "Set PORTAL_EMBEDDING__API_BASE to the address that answers",
-                    address=answer.headers.get("location", "nowhere"),
-                )
+                "its endpoint redirects to %(address)s, and the key is not sent after it. "
+                "Set PORTAL_EMBEDDING__API_BASE to the address that answers",
+                address=answer.headers.get("location", "nowhere"),
             )
         if not httpx.codes.is_success(answer.status):
             raise EmbedderUnavailable(
-                reason=N_(
-                    "its endpoint answered %(status)s: %(said)s. Check PORTAL_EMBEDDING__MODEL, "
-                    "__API_KEY, __API_BASE and __DIMENSIONS",
-                    status=answer.status,
-                    said=shown_error(answer.text[:MAX_READ_LENGTH], texts, self._key),
-                )
+                "its endpoint answered %(status)s: %(said)s. Check PORTAL_EMBEDDING__MODEL, "
+                "__API_KEY, __API_BASE and __DIMENSIONS",
+                status=answer.status,
+                said=shown_error(answer.text[:MAX_READ_LENGTH], texts, self._key),
             )
 
 
@@ -227,7 +217,7 @@ class _RetryableError(EmbedderUnavailable):
     """A failure that may be temporary."""
 
     def __init__(self, reason: Message, *, pause_s: float = 0.0) -> None:
-        super().__init__(reason=reason)
+        super().__init__(reason)
         self.pause_s = pause_s
 
 
@@ -244,19 +234,15 @@ def _vectors(answer: Answer, count: int) -> list[Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         kind = answer.headers.get("content-type", "").split(";")[0] or "something"
         raise InvalidEmbedding(
-            reason=N_(
-                "the endpoint's answer (%(kind)s) is not what OpenAI's protocol says. Does "
-                "PORTAL_EMBEDDING__API_BASE lead to the API, such as https://host/v1?",
-                kind=kind,
-            )
+            "the endpoint's answer (%(kind)s) is not what OpenAI's protocol says. Does "
+            "PORTAL_EMBEDDING__API_BASE lead to the API, such as https://host/v1?",
+            kind=kind,
         ) from error
     if len(vectors) != count:
         raise InvalidEmbedding(
-            reason=N_("asked for %(count)s vectors, got %(got)s", count=count, got=len(vectors))
+            "asked for %(count)s vectors, got %(got)s", count=count, got=len(vectors)
         )
     by_index = dict(zip(map(str, indexes), vectors, strict=True))
     if by_index.keys() != {str(place) for place in range(count)}:
-        raise InvalidEmbedding(
-            reason=N_("the endpoint does not say which vector belongs to which text")
-        )
+        raise InvalidEmbedding("the endpoint does not say which vector belongs to which text")
     return [by_index[str(place)] for place in range(count)]

@@ -12,7 +12,7 @@ from typing import Any
 from portal.domain.embedding import Vector
 from portal.embeddings.loading import BackgroundLoad
 from portal.embeddings.providers.prefixes import prefixed, prefixes
-from portal.embeddings.validation import validated
+from portal.embeddings.validation import is_path, validated
 from portal.errors import N_, EmbedderUnavailable, Message
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
@@ -48,8 +48,8 @@ class SentenceTransformersEmbedder:
     @property
     def name(self) -> str:
         # A model taken from a directory is the same model in any directory.
-        is_path = _is_path(self._model_name)
-        return Path(self._model_name).expanduser().name if is_path else self._model_name
+        name = self._model_name
+        return Path(name).expanduser().name if is_path(name) else name
 
     @property
     def dimensions(self) -> int:
@@ -76,13 +76,11 @@ class SentenceTransformersEmbedder:
         got = _dimensions(model)
         if self._asked_dimensions not in {None, got}:
             raise EmbedderUnavailable(
-                reason=N_(
-                    "“%(name)s” gives %(got)s dimensions, not %(asked)s. Set "
-                    "PORTAL_EMBEDDING__DIMENSIONS=%(got)s or leave it out",
-                    name=self._model_name,
-                    got=got,
-                    asked=self._asked_dimensions,
-                )
+                "“%(name)s” gives %(got)s dimensions, not %(asked)s. Set "
+                "PORTAL_EMBEDDING__DIMENSIONS=%(got)s or leave it out",
+                name=self._model_name,
+                got=got,
+                asked=self._asked_dimensions,
             )
         return model
 
@@ -93,13 +91,11 @@ def load_model(model: str) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise EmbedderUnavailable(
-            reason=N_(
-                "the package sentence-transformers is not installed. Run `./run setup --local`, "
-                "or `pip install -r requirements/local.txt`"
-            )
+            "the package sentence-transformers is not installed. Run `./run setup --local`, "
+            "or `pip install -r requirements/local.txt`"
         ) from error
     try:
-        if _is_path(model):
+        if is_path(model):
             return SentenceTransformer(
                 str(Path(model).expanduser()), device="cpu", local_files_only=True
             )
@@ -109,13 +105,13 @@ def load_model(model: str) -> Any:
             return SentenceTransformer(model, device="cpu", local_files_only=True)
         return SentenceTransformer(model, device="cpu")
     except Exception as error:
-        raise EmbedderUnavailable(reason=_reason(model, error)) from error
+        raise EmbedderUnavailable(_reason(model, error)) from error
 
 
 def _reason(model: str, error: Exception) -> Message:
     path = Path(model).expanduser()
     said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    if not _is_path(model):
+    if not is_path(model):
         return N_(
             "the model “%(name)s” is neither in the cache, nor can it be downloaded. Copy the "
             "model to this machine and set PORTAL_EMBEDDING__MODEL to its directory (%(error)s)",
@@ -135,13 +131,6 @@ def _reason(model: str, error: Exception) -> Message:
         path=path,
         error=said,
     )
-
-
-def _is_path(model: str) -> bool:
-    """Return whether a name is a directory, existing or not: names on the hub are
-    ``owner/model``."""
-    path = Path(model).expanduser()
-    return path.is_dir() or path.is_absolute() or model.startswith(".")
 
 
 def _dimensions(model: Any) -> int:

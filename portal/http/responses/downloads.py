@@ -18,7 +18,7 @@ def conversation_file(conversation_id: UUID, file_format: str | None) -> Respons
     language. Raises NotFound, InvalidInput."""
     chosen = file_format or ExportFormat.MARKDOWN
     if chosen not in set(ExportFormat):
-        raise InvalidInput(reason=verbatim("format"))
+        raise InvalidInput(verbatim("format"))
     file = exporting.export(
         *context.caller(), conversation_id, context.language(), ExportFormat(chosen)
     )

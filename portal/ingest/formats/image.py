@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.domain.documents import ExtractedText, Page
-from portal.errors import N_, Message, NoTextInPicture
+from portal.errors import N_, NoTextInPicture
 from portal.ingest.formats.pages import page_recognition
 from portal.ingest.formats.pages.page_layout import paragraphs
 from portal.ingest.formats.pdf import join_pages, page_lines
@@ -22,14 +22,12 @@ def extract(file: FileToRead) -> ExtractedText:
         paragraphs(page_lines(recognised.lines.get(number, ()))) for number in range(1, last + 1)
     ]
     if not any(pages):
-        raise NoTextInPicture(name=file.name, advice=recognised.reason or _advice())
+        installed = page_recognition.is_installed()
+        advice = _TRY_AGAIN if installed else page_recognition.NOT_INSTALLED
+        raise NoTextInPicture(name=file.name, advice=recognised.reason or advice)
     text, ranges = join_pages(pages)
     return ExtractedText(
         text=text,
         extractor=EXTRACTOR,
         pages=tuple(Page(number, start, end) for number, (start, end) in enumerate(ranges, 1)),
     )
-
-
-def _advice() -> Message:
-    return _TRY_AGAIN if page_recognition.is_installed() else page_recognition.NOT_INSTALLED

@@ -94,7 +94,7 @@ def _place(shape: Any) -> tuple[int, int]:
 
 def _paragraphs(paragraphs: Iterable[Any], *, is_body: bool) -> str:
     """Return the lines of a shape; several lines of a placeholder become items."""
-    lines = [(paragraph.level, _text(paragraph)) for paragraph in paragraphs]
+    lines = [(one.level, escape(one.text).replace("\v", "<br>")) for one in paragraphs]
     lines = [(level, text) for level, text in lines if text.strip()]
     if not is_body or len(lines) < 2:  # noqa: PLR2004
         return "".join(f"<p>{text}</p>" for _, text in lines)
@@ -105,10 +105,6 @@ def _paragraphs(paragraphs: Iterable[Any], *, is_body: bool) -> str:
         parts.append(f"<li>{text}</li>")
         depth = level
     return "".join([*parts, *["</ul>"] * (depth + 1)])
-
-
-def _text(paragraph: Any) -> str:
-    return escape(paragraph.text).replace("\v", "<br>")
 
 
 def _table(table: Any) -> str:

@@ -29,13 +29,11 @@ def open_directory(directory: Path | str, *, create: bool = True) -> Client:
     chromadb = chroma()
     directory = Path(directory)
     if not create and not (directory / DATABASE_FILE).is_file():
-        raise ServerSetup(
-            reason=f"{directory} is no directory of Chroma's: no {DATABASE_FILE} in it"
-        )
+        raise ServerSetup(f"{directory} is no directory of Chroma's: no {DATABASE_FILE} in it")
     try:
         return chromadb.PersistentClient(str(directory), settings=_quiet(chromadb))
     except Exception as error:
-        raise ServerSetup(reason=f"Chroma cannot open {directory}: {error}") from error
+        raise ServerSetup(f"Chroma cannot open {directory}: {error}") from error
 
 
 def open_server(
@@ -52,7 +50,7 @@ def open_server(
             host, port, ssl=ssl, headers=dict(headers or {}), settings=_quiet(chromadb)
         )
     except Exception as error:
-        raise ServerSetup(reason=f"no Chroma server answers at {host}:{port}: {error}") from error
+        raise ServerSetup(f"no Chroma server answers at {host}:{port}: {error}") from error
 
 
 def chroma() -> Any:
@@ -62,7 +60,7 @@ def chroma() -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "chromadb":
             raise
-        raise ServerSetup(reason="this needs the extra `chroma`: ./run setup --chroma") from error
+        raise ServerSetup("this needs the extra `chroma`: ./run setup --chroma") from error
 
 
 def _quiet(chromadb: Any) -> Any:

@@ -114,10 +114,8 @@ class OwnWords:
         collection."""
         # Only asked for, never opened: to close a database file here would end the locks that
         # Chroma holds on it in this process.
-        return there.collection.id, tuple(map(_file_state, self._state_files()))
-
-    def _state_files(self) -> list[Path]:
-        return [self._directory / name for name in _STATE_FILES] if self._directory else []
+        files = [self._directory / name for name in _STATE_FILES] if self._directory else []
+        return there.collection.id, tuple(map(_file_state, files))
 
     def _read(self, there: OpenCollection) -> None:
         """Read what changed in the collection into the index."""

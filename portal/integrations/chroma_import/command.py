@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from portal.errors import N_, InvalidInput, ServerSetup
+from portal.errors import InvalidInput, ServerSetup
 from portal.integrations.chroma.client import Client, open_directory
 from portal.integrations.chroma_import.moving import Advance, Cases, Options, Tally, move
 from portal.integrations.chroma_import.reading import (
@@ -96,7 +96,7 @@ def _open_copy(directory: Path, data_dir: Path) -> Iterator[tuple[Client, Path]]
         try:
             client = open_directory(copy, create=False)
         except ServerSetup as error:
-            raise ServerSetup(reason=str(error).replace(str(copy), str(directory))) from error
+            raise ServerSetup(str(error).replace(str(copy), str(directory))) from error
         try:
             yield client, copy
         finally:
@@ -109,18 +109,16 @@ def _sources(client: Client, tenancy: Tenancy) -> list[Source]:
         return list_collections(client)
     except Exception as error:
         # Chroma's errors have no class in common but Exception.
-        raise ServerSetup(reason=f"Chroma cannot list {tenancy}: {error}") from error
+        raise ServerSetup(f"Chroma cannot list {tenancy}: {error}") from error
 
 
 def _choose(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     there = {source.name for source in sources}
     if unknown := [name for name in names if name not in there]:
         raise InvalidInput(
-            reason=N_(
-                "there is no collection %(names)s; there are %(known)s",
-                names=", ".join(unknown),
-                known=", ".join(sorted(there)) or "–",
-            )
+            "there is no collection %(names)s; there are %(known)s",
+            names=", ".join(unknown),
+            known=", ".join(sorted(there)) or "–",
         )
     return [source for source in sources if not names or source.name in names]
 

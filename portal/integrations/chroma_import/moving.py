@@ -116,7 +116,7 @@ def move(
     except (_Refused, BrokenIndex, Unreadable) as error:
         tally.refused = str(error)
     except InvalidInput as error:
-        tally.refused = error.params["reason"]
+        tally.refused = error.reason
     except NotFound:
         tally.refused = "it was deleted here meanwhile"
     return tally

@@ -53,7 +53,7 @@ def to_record(found: ChromaRecord, document_key: str | None) -> tuple[NewRecord,
         common_length([vector])
         cleaned = clean_metadata(finite)
     except InvalidInput as error:
-        raise Unusable(error.params["reason"]) from error
+        raise Unusable(error.reason) from error
     except ValueError as error:
         raise Unusable(str(error)) from error
     name = document_name(cleaned, document_key)

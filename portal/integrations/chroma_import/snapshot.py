@@ -141,8 +141,8 @@ def _check_tables(directory: Path, copy: Path) -> None:
 
 
 def _refused(directory: Path, reason: str) -> ServerSetup:
-    return ServerSetup(reason=f"{directory} cannot be imported: {reason}")
+    return ServerSetup(f"{directory} cannot be imported: {reason}")
 
 
 def _unreadable(error: OSError) -> ServerSetup:
-    return ServerSetup(reason=f"{error.filename} cannot be read or copied: {error.strerror}")
+    return ServerSetup(f"{error.filename} cannot be read or copied: {error.strerror}")

@@ -45,7 +45,7 @@ def plain_errors(reader: PortalReader) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise ValueError(error.params["reason"]) from error
+        raise ValueError(error.reason) from error
     except NoSuchAccount as error:
         raise ValueError(str(error)) from error
     except NotFound as error:

@@ -186,7 +186,7 @@ def _check(kind: _Kind, arguments: dict[str, Any]) -> BaseModel:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(reason=verbatim(f"{field}: {first['msg']}")) from None
+        raise InvalidInput(verbatim(f"{field}: {first['msg']}")) from None
 
 
 def _answer(found: BaseModel) -> CallToolResult:

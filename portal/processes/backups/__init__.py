@@ -63,7 +63,7 @@ def _choose_lock(
 ) -> encryption.Lock | None:
     if passphrase_file is not None:
         if encrypt is False:
-            raise BackupRefused(reason="Give --no-encrypt or --passphrase-file, not both.")
+            raise BackupRefused("Give --no-encrypt or --passphrase-file, not both.")
         return encryption.lock_with_passphrase(passphrase_file)
     recipients = settings.backup.recipients
     if encrypt or (encrypt is None and recipients):

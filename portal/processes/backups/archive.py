@@ -62,16 +62,16 @@ def new_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
 
 def _refuse_occupied(path: Path, *, force: bool) -> None:
     if path.is_dir():
-        raise BackupRefused(reason=f"{path} is a directory: name a file in it.")
+        raise BackupRefused(f"{path} is a directory: name a file in it.")
     if path.exists() and not path.is_file():
-        raise BackupRefused(reason=f"{path} is not an ordinary file. A backup is written to one.")
+        raise BackupRefused(f"{path} is not an ordinary file. A backup is written to one.")
     if path.exists() and not force:
         raise BackupRefused(
-            reason=f"{path} is there already. Choose another name, or give --force, which replaces "
+            f"{path} is there already. Choose another name, or give --force, which replaces "
             "it when the new backup is whole."
         )
     if not path.parent.is_dir():
-        raise BackupRefused(reason=f"There is no directory {path.parent}. Make it first.")
+        raise BackupRefused(f"There is no directory {path.parent}. Make it first.")
 
 
 def _put_in_place(aside: Path, path: Path, *, force: bool) -> None:
@@ -98,10 +98,10 @@ def _put_in_place(aside: Path, path: Path, *, force: bool) -> None:
 def _unwritable(path: Path, error: OSError) -> BackupRefused:
     if is_disk_full(error):
         return BackupRefused(
-            reason=f"There is no room for the backup in {path.parent}. Nothing of it was kept: "
+            f"There is no room for the backup in {path.parent}. Nothing of it was kept: "
             "free some space, or write it elsewhere."
         )
-    return BackupRefused(reason=f"{path} cannot be written ({error.strerror or error}).")
+    return BackupRefused(f"{path} cannot be written ({error.strerror or error}).")
 
 
 class Writer:
@@ -159,9 +159,7 @@ class Backup:
         self._archive = archive
         self._members = _known_members(archive)
         if MANIFEST not in self._members or DATABASE not in self._members:
-            raise BackupRefused(
-                reason="This is not a whole backup of a portal: it may have been cut off."
-            )
+            raise BackupRefused("This is not a whole backup of a portal: it may have been cut off.")
         self.manifest = Manifest.from_json(self._bytes_of(MANIFEST))
 
     def verify(self, *, note: Callable[[int], None] = lambda _bytes: None) -> None:
@@ -221,18 +219,18 @@ def open_archive(path: Path, key: Key | None = None) -> Iterator[Backup]:
     with ExitStack() as stack:
         try:
             if not path.is_file():
-                raise BackupRefused(reason=f"There is no file {path}.")
+                raise BackupRefused(f"There is no file {path}.")
             file = stack.enter_context(path.open("rb"))
             is_encrypted = encryption.is_encrypted(file)
         except OSError as error:
-            raise BackupRefused(reason=f"{path} cannot be read ({error.strerror}).") from error
+            raise BackupRefused(f"{path} cannot be read ({error.strerror}).") from error
         if is_encrypted and key is None:
             raise BackupRefused(
-                reason=f"{path} is encrypted. Give --identity FILE or --passphrase-file FILE."
+                f"{path} is encrypted. Give --identity FILE or --passphrase-file FILE."
             )
         if key is not None and not is_encrypted:
             raise BackupRefused(
-                reason=f"{path} is not encrypted, and a key was given. If that is what you "
+                f"{path} is not encrypted, and a key was given. If that is what you "
                 "expect, leave out --identity and --passphrase-file."
             )
         yield stack.enter_context(read_archive(file, key, path))
@@ -247,9 +245,9 @@ def read_archive(file: IO[bytes], key: Key | None, path: Path) -> Iterator[Backu
                 file = stack.enter_context(encryption.decrypting(file, key))
             archive = stack.enter_context(tarfile.open(fileobj=file, mode="r:"))
         except OSError as error:
-            raise BackupRefused(reason=f"{path} cannot be read ({error.strerror}).") from error
+            raise BackupRefused(f"{path} cannot be read ({error.strerror}).") from error
         except tarfile.TarError as error:
-            raise BackupRefused(reason=f"{path} is not a backup of a portal.") from error
+            raise BackupRefused(f"{path} is not a backup of a portal.") from error
         yield Backup(archive)
 
 
@@ -261,7 +259,7 @@ def _known_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
             is_plain = member.type in _PLAIN and not member.issparse()
             if not is_known or not is_plain or member.name in members:
                 raise BackupRefused(
-                    reason="The file holds something that no backup of a portal holds "
+                    "The file holds something that no backup of a portal holds "
                     f"({member.name!a:.100}). Nothing of it was read."
                 )
             if member.size > _MAX_BYTES.get(member.name, member.size):
@@ -269,13 +267,13 @@ def _known_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
             members[member.name] = member
     except (tarfile.TarError, ValueError, EOFError, OverflowError, IndexError) as error:
         raise BackupRefused(
-            reason="This is not a whole backup of a portal: it is damaged or was cut off."
+            "This is not a whole backup of a portal: it is damaged or was cut off."
         ) from error
     return members
 
 
 def _damaged(what: str) -> BackupRefused:
     return BackupRefused(
-        reason=f"The backup is damaged: {what} is not as its manifest says. Nothing was changed. "
+        f"The backup is damaged: {what} is not as its manifest says. Nothing was changed. "
         "Copy the file again, or take another backup."
     )

@@ -53,7 +53,7 @@ def lock_for(recipients: Sequence[str]) -> Lock:
     file back. Raises BackupRefused where there are none or one is invalid."""
     if not recipients:
         raise BackupRefused(
-            reason="There is nothing to encrypt for. Set PORTAL_BACKUP__RECIPIENTS to public keys "
+            "There is nothing to encrypt for. Set PORTAL_BACKUP__RECIPIENTS to public keys "
             "(age1…), or give --passphrase-file."
         )
     once = x25519.Identity.generate()
@@ -61,7 +61,7 @@ def lock_for(recipients: Sequence[str]) -> Lock:
         parsed = tuple(x25519.Recipient.from_str(each) for each in recipients)
     except pyrage.RecipientError as error:
         raise BackupRefused(
-            reason="PORTAL_BACKUP__RECIPIENTS has something that is not a public key (age1…)."
+            "PORTAL_BACKUP__RECIPIENTS has something that is not a public key (age1…)."
         ) from error
     return Lock((*parsed, once.to_public()), Key(identities=(once,)))
 
@@ -71,7 +71,7 @@ def lock_with_passphrase(path: Path) -> Lock:
     passphrase = _read_passphrase(path)
     if len(passphrase) < MIN_PASSPHRASE_CHARACTERS:
         raise BackupRefused(
-            reason=f"The passphrase in {path} is too short: {MIN_PASSPHRASE_CHARACTERS} characters "
+            f"The passphrase in {path} is too short: {MIN_PASSPHRASE_CHARACTERS} characters "
             "or more."
         )
     return Lock((), Key(passphrase=passphrase))
@@ -80,7 +80,7 @@ def lock_with_passphrase(path: Path) -> Lock:
 def read_key(*, identity: Path | None, passphrase_file: Path | None) -> Key | None:
     """Load what decrypts a backup; None if neither file is given. Raises BackupRefused."""
     if identity is not None and passphrase_file is not None:
-        raise BackupRefused(reason="Give --identity or --passphrase-file, not both.")
+        raise BackupRefused("Give --identity or --passphrase-file, not both.")
     if passphrase_file is not None:
         return Key(passphrase=_read_passphrase(passphrase_file))
     if identity is None:
@@ -93,7 +93,7 @@ def read_key(*, identity: Path | None, passphrase_file: Path | None) -> Key | No
     if not keys:
         # Without the cause, which quotes the file's contents.
         raise BackupRefused(
-            reason=f"{identity} is not a file of age identities, as age-keygen writes them "
+            f"{identity} is not a file of age identities, as age-keygen writes them "
             "(AGE-SECRET-KEY-1…)."
         ) from None
     return Key(identities=tuple(keys))
@@ -102,7 +102,7 @@ def read_key(*, identity: Path | None, passphrase_file: Path | None) -> Key | No
 def _read_passphrase(path: Path) -> str:
     lines = _read_key_file(path).splitlines()
     if not lines or not lines[0].strip():
-        raise BackupRefused(reason=f"The first line of {path} is empty: it must be the passphrase.")
+        raise BackupRefused(f"The first line of {path} is empty: it must be the passphrase.")
     return lines[0]
 
 
@@ -111,13 +111,13 @@ def _read_key_file(path: Path) -> str:
         with path.open("rb") as file:  # The file may also be a pipe.
             content = file.read(_MAX_KEY_FILE_BYTES + 1)
     except OSError as error:
-        raise BackupRefused(reason=f"{path} cannot be read ({error.strerror}).") from error
+        raise BackupRefused(f"{path} cannot be read ({error.strerror}).") from error
     try:
         if len(content) <= _MAX_KEY_FILE_BYTES:
             return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
-    raise BackupRefused(reason=f"{path} is not a file of text with a key or a passphrase in it.")
+    raise BackupRefused(f"{path} is not a file of text with a key or a passphrase in it.")
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class _BoundedBuffer(io.BytesIO):
     def write(self, content: Any, /) -> int:
         if self.tell() + len(content) > MAX_IN_MEMORY_BYTES:
             raise BackupRefused(
-                reason=f"The backup is larger than {MAX_IN_MEMORY_BYTES // 1024**2} MB, which is "
+                f"The backup is larger than {MAX_IN_MEMORY_BYTES // 1024**2} MB, which is "
                 "too much for a passphrase: it is encrypted in memory. Set "
                 "PORTAL_BACKUP__RECIPIENTS to a public key, for which it is streamed."
             )
@@ -237,7 +237,7 @@ def decrypting(file: IO[bytes], key: Key) -> AbstractContextManager[IO[bytes]]:
     file.seek(0)
     if os.fstat(file.fileno()).st_size > 2 * MAX_IN_MEMORY_BYTES:
         raise BackupRefused(
-            reason="The file is too large for a backup with a passphrase. Decrypt it with `age -d`."
+            "The file is too large for a backup with a passphrase. Decrypt it with `age -d`."
         )
     try:
         return io.BytesIO(pyrage.passphrase.decrypt(file.read(), key.passphrase))
@@ -320,7 +320,7 @@ class _Decrypted(io.RawIOBase):
 
 def _unreadable() -> BackupRefused:
     return BackupRefused(
-        reason="The backup cannot be decrypted: it is damaged or was cut off, or this is not its "
+        "The backup cannot be decrypted: it is damaged or was cut off, or this is not its "
         "key or passphrase. Nothing was changed."
     )
 

@@ -49,13 +49,13 @@ class Manifest:
             version = _number(fields["format_version"])
             if version > FORMAT_VERSION:
                 raise BackupRefused(
-                    reason=f"The backup has format {version}, made by portal "
+                    f"The backup has format {version}, made by portal "
                     f"{fields.get('portal_version')}; this portal reads up to {FORMAT_VERSION}. "
                     "Restore it with that portal or a newer one."
                 )
             return cls._of(fields)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise BackupRefused(reason="The backup's manifest cannot be read.") from error
+            raise BackupRefused("The backup's manifest cannot be read.") from error
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Manifest:

@@ -30,12 +30,8 @@ def record(url: str, event: AuditEvent, path: Path, manifest: Manifest) -> None:
 def record_rehearsal(url: str, path: Path, *, taken_at: str | None, has_failed: bool) -> None:
     """Add the outcome of a rehearsal, which health shows. Raises DatabaseUnavailable."""
     details = {"result": "failed" if has_failed else "ok"}
-    _add(
-        url,
-        AuditEvent.BACKUP_REHEARSED,
-        path,
-        details | ({"taken_at": taken_at} if taken_at else {}),
-    )
+    details |= {"taken_at": taken_at} if taken_at else {}
+    _add(url, AuditEvent.BACKUP_REHEARSED, path, details)
 
 
 def _add(url: str, event: AuditEvent, path: Path, details: Mapping[str, str]) -> None:
@@ -44,6 +40,6 @@ def _add(url: str, event: AuditEvent, path: Path, details: Mapping[str, str]) ->
         with database.begin() as session:
             if audit_log.exists(session):
                 subject = Subject(SubjectKind.BACKUP, title=path.name)
-                audit.record(session, event, subject=subject, details=details)
+                audit.record(session, event, None, subject, **details)
     finally:
         database.dispose()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from portal.container import build_services
+from portal.container import opened_services
 from portal.database.embedded import borrowed
 from portal.domain.search import SearchRequest
 from portal.errors import BackupRefused
@@ -65,27 +65,23 @@ def rehearse(
 def _check_searches(trial: Settings) -> None:
     """Search for the first words of the newest documents, each of which should be among the ten
     first results. Texts that begin alike may keep others out, so that half of them is enough."""
-    with borrowed(trial.data_dir) as url:
-        services = build_services(trial, database_url=url)
-        try:
-            with services.database.begin() as session:
-                row = accounts.first_active_admin(session)
-                if row is None:
-                    return
-                admin = accounts.to_user(row)
-                texts = question_texts.read_newest(session, admin, limit=_SEARCHES)
-            queries = {text.body[:_QUERY_CHARACTERS].strip(): text.title for text in texts}
-            queries.pop("", None)
-            found = 0
-            for query, title in queries.items():
-                request = SearchRequest(query=query, top_n=10, operators=False)
-                hits = engine.search(services, admin, request).hits
-                found += any(hit.title == title for hit in hits)
-        finally:
-            services.database.dispose()
+    with borrowed(trial.data_dir) as url, opened_services(trial, url) as services:
+        with services.database.begin() as session:
+            row = accounts.first_active_admin(session)
+            if row is None:
+                return
+            admin = accounts.to_user(row)
+            texts = question_texts.read_newest(session, admin, limit=_SEARCHES)
+        queries = {text.body[:_QUERY_CHARACTERS].strip(): text.title for text in texts}
+        queries.pop("", None)
+        found = 0
+        for query, title in queries.items():
+            request = SearchRequest(query=query, top_n=10, operators=False)
+            hits = engine.search(services, admin, request).hits
+            found += any(hit.title == title for hit in hits)
     if found < len(queries) / 2:
         raise BackupRefused(
-            reason=f"The backup was restored, but of {len(queries)} searches for the first words "
+            f"The backup was restored, but of {len(queries)} searches for the first words "
             f"of documents only {found} found their document. Run `portal doctor --deep` on the "
             "portal that serves, and take a new backup."
         )

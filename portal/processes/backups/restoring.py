@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from portal.container import build_services
+from portal.container import opened_services
 from portal.database import extensions, refilling
 from portal.database.bm25 import indexes
 from portal.database.embedded import borrowed
@@ -77,7 +77,7 @@ def _refuse_unknown_schema(manifest: Manifest) -> None:
     known = migrations.known_revisions()
     if manifest.schema_revision not in known:
         raise BackupRefused(
-            reason=f"The backup was taken by portal {manifest.portal_version} with the schema "
+            f"The backup was taken by portal {manifest.portal_version} with the schema "
             f"{manifest.schema_revision}, and this portal knows schemas up to {known[-1]}. "
             "Install the portal that took it, or a newer one, and restore with that."
         )
@@ -93,7 +93,7 @@ def _lock_directory(data_dir: Path) -> Iterator[None]:
         lock.acquire()
     except OSError as error:
         raise ServerSetup(
-            reason=f"The data directory {directory} cannot be written ({error.strerror})."
+            f"The data directory {directory} cannot be written ({error.strerror})."
         ) from error
     try:
         yield
@@ -139,13 +139,13 @@ def _refuse_target(
 ) -> None:
     if schema != manifest.schema:
         raise BackupRefused(
-            reason=f"The backup's tables are in the schema {manifest.schema}, and in this database "
+            f"The backup's tables are in the schema {manifest.schema}, and in this database "
             f"the portal's are made in {schema}. Set the role's search_path to that schema."
         )
     revision = refilling.revision_of(connection, schema)
     if revision is not None and revision not in migrations.known_revisions():
         raise BackupRefused(
-            reason=f"The portal that is in the database now has the schema {revision}, which only "
+            f"The portal that is in the database now has the schema {revision}, which only "
             "a newer portal knows. Restore with that, or into another database."
         )
     if replace:
@@ -153,7 +153,7 @@ def _refuse_target(
     found = refilling.count_some(connection, schema, [*_PRECIOUS, "users"])
     if any(found[name] for name in _PRECIOUS) or found["users"] > 1:
         raise BackupRefused(
-            reason=f"The portal is not empty: it has {found['documents']} documents, "
+            f"The portal is not empty: it has {found['documents']} documents, "
             f"{found['users']} users and {found['conversations']} conversations. With --replace "
             "all of that is lost, and the backup is put in its place."
         )
@@ -192,7 +192,7 @@ def _compare(connection: psycopg.Connection, schema: str, manifest: Manifest) ->
     differing = refilling.differing_rows(connection, schema, manifest.rows)
     if differing or refilling.revision_of(connection, schema) != manifest.schema_revision:
         raise BackupRefused(
-            reason="The backup does not hold what its manifest says: "
+            "The backup does not hold what its manifest says: "
             f"{', '.join(differing) or 'another schema'}. Nothing was changed."
         )
 
@@ -209,7 +209,7 @@ def _failed(
         else ""
     )
     return BackupRefused(
-        reason=f"The database did not take the backup, and is as it was: {first_line}.{older}"
+        f"The database did not take the backup, and is as it was: {first_line}.{older}"
     )
 
 
@@ -256,8 +256,5 @@ def _write_key(path: Path, key: bytes) -> None:
 
 def _prepare(settings: Settings, url: str) -> Iterator[str]:
     """Run the preparations of a start, so that the first start finds everything ready."""
-    services = build_services(settings, database_url=url)
-    try:
+    with opened_services(settings, url) as services:
         yield from setup.prepare_database(services)
-    finally:
-        services.database.dispose()

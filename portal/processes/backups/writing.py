@@ -42,7 +42,7 @@ def write(
     Raises BackupRefused, and leaves no file then.
     """
     with new_file(path, force=force) as file, _database(settings) as url:
-        conninfo = _conninfo(url)
+        conninfo = Database(url).conninfo
         with encrypting(file, lock) as target:
             writer = Writer(target, scratch_dir=path.parent)
             with psycopg.connect(conninfo, application_name="portal backup") as connection:
@@ -83,7 +83,7 @@ def _database(settings: Settings) -> Iterator[str]:
     server = EmbeddedPostgres(settings.data_dir)
     if not (server.cluster / "PG_VERSION").exists():
         raise BackupRefused(
-            reason=f"There is no portal in {server.data_dir}. Name its data directory with "
+            f"There is no portal in {server.data_dir}. Name its data directory with "
             "--data-dir, or its database with DATABASE_URL."
         )
     try:
@@ -92,18 +92,12 @@ def _database(settings: Settings) -> Iterator[str]:
         server.leave()
 
 
-def _conninfo(url: str) -> str:
-    database = Database(url)
-    database.dispose()
-    return database.conninfo
-
-
 def _dump(connection: psycopg.Connection, conninfo: str, writer: Writer, note: Note) -> Manifest:
     schema = refilling.schema_of(connection)
     revision = refilling.revision_of(connection, schema)
     if revision is None:
         raise BackupRefused(
-            reason="There is no portal in this database: it has none of a portal's tables."
+            "There is no portal in this database: it has none of a portal's tables."
         )
     row = connection.execute("SELECT pg_export_snapshot(), now()").fetchone()
     snapshot, taken_at = row or ("", datetime.now(UTC))
@@ -136,6 +130,6 @@ def _kept_key(settings: Settings) -> bytes | None:
         return None
     except OSError as error:
         raise BackupRefused(
-            reason=f"{settings.data_dir / 'secret_key'} cannot be read ({error.strerror}). Take "
+            f"{settings.data_dir / 'secret_key'} cannot be read ({error.strerror}). Take "
             "the backup as the user who runs the portal."
         ) from error

@@ -102,14 +102,14 @@ def mcp(
 def _require_extra(name: str) -> None:
     """Raise ServerSetup if the package of an extra with the same name is not installed."""
     if importlib.util.find_spec(name) is None:
-        raise ServerSetup(reason=f"this needs the extra: ./run setup --{name}")
+        raise ServerSetup(f"this needs the extra: ./run setup --{name}")
 
 
 def _read_token() -> str:
     token = os.environ.get("PORTAL_TOKEN", "").strip()
     if not token:
         raise ServerSetup(
-            reason="PORTAL_TOKEN is not set. Make a token that may read on the account page, or by "
+            "PORTAL_TOKEN is not set. Make a token that may read on the account page, or by "
             "`portal token NAME`"
         )
     return token

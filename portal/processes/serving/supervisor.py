@@ -126,38 +126,32 @@ def _take_lock(data_dir: Path, stack: ExitStack) -> DataDirLock:
         return stack.enter_context(DataDirLock(data_dir))
     except OSError as error:
         raise ServerSetup(
-            reason=f"The data directory {data_dir} cannot be written ({error.strerror}). Give it "
+            f"The data directory {data_dir} cannot be written ({error.strerror}). Give it "
             "to the user who starts the portal, or choose another with --data-dir."
         ) from error
 
 
 def _prepare(settings: Settings) -> tuple[str, str] | None:
     """Migrate the database; return name and password of a new first administrator."""
-    from portal.container import build_services
+    from portal.container import opened_services
     from portal.services.operations import setup
     from portal.services.people import accounts
 
     say("  bringing the database up to date …")
-    services = build_services(settings)
-    try:
+    with opened_services(settings) as services:
         for line in setup.prepare_database(services):
             say(f"  {line}")
         return accounts.ensure_first_administrator(services)
-    finally:
-        services.database.dispose()
 
 
 def _rebuild_keyword_index(settings: Settings) -> None:
     """Rebuild a small keyword index, which early versions of pg_textsearch lose at a restart; a
     large one is left to a worker."""
-    from portal.container import build_services
+    from portal.container import opened_services
     from portal.services.operations import setup
 
-    services = build_services(settings)
-    try:
+    with opened_services(settings) as services:
         setup.prepare_keyword_index(services)
-    finally:
-        services.database.dispose()
 
 
 def _children(settings: Settings, listener: socket.socket, workers: int) -> list[Child]:
@@ -190,10 +184,10 @@ def _start(children: list[Child], listener: socket.socket, stopping: threading.E
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while not web_server.answers(listener):
         if not web.is_running:
-            raise ServerSetup(reason="The web server ended while it started; it says why above.")
+            raise ServerSetup("The web server ended while it started; it says why above.")
         if time.monotonic() > deadline:
             raise ServerSetup(
-                reason=f"The web server did not answer within {_READY_TIMEOUT_S:.0f} seconds. "
+                f"The web server did not answer within {_READY_TIMEOUT_S:.0f} seconds. "
                 "Run portal doctor to see what is missing."
             )
         stopping.wait(0.2)

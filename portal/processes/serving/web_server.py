@@ -27,7 +27,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ServerSetup(
-            reason=f"The portal cannot listen on {host}:{port} ({reason}). Stop what uses it, "
+            f"The portal cannot listen on {host}:{port} ({reason}). Stop what uses it, "
             "or choose another with --host and --port."
         ) from error
     listener.set_inheritable(True)

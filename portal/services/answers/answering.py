@@ -14,7 +14,7 @@ from portal.answering.writing.prompt import Prompt
 from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, MessageStatus, Replay, Role
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
-from portal.errors import N_, InvalidInput, NotFound
+from portal.errors import InvalidInput, NotFound
 from portal.observability import tracing
 from portal.services import Services
 from portal.services.answers import conversations, writers
@@ -61,7 +61,7 @@ def ask(
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a question must have 1 to %(max)s characters", max=MAX_MESSAGE_CHARACTERS)
+            "a question must have 1 to %(max)s characters", max=MAX_MESSAGE_CHARACTERS
         )
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)

@@ -17,7 +17,7 @@ from portal.domain.conversations import (
 from portal.domain.documents.selection import AskScope, NamedScope
 from portal.domain.paging import ListPage
 from portal.domain.people import User
-from portal.errors import N_, Conflict, InvalidInput, NotFound
+from portal.errors import Conflict, InvalidInput, NotFound
 from portal.services import Services
 from portal.store.answers import branching
 from portal.store.answers import conversations as conversation_store
@@ -82,9 +82,7 @@ def find_for_scope(services: Services, user: User, words: str) -> NamedScope:
 def _check_title(title: str, *, min_length: int) -> str:
     title = one_line(title)
     if not min_length <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput(
-            reason=N_("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
-        )
+        raise InvalidInput("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
     return title
 
 
@@ -171,9 +169,7 @@ def pin(services: Services, user: User, conversation_id: UUID, *, pinned: bool) 
             row.pinned_at = None
         elif row.pinned_at is None:
             if conversation_store.count_pinned(session, user.id) >= MAX_PINNED:
-                raise InvalidInput(
-                    reason=N_("at most %(max)s conversations can be pinned", max=MAX_PINNED)
-                )
+                raise InvalidInput("at most %(max)s conversations can be pinned", max=MAX_PINNED)
             row.pinned_at = datetime.now(UTC)
 
 
@@ -184,7 +180,7 @@ def branch(services: Services, user: User, message_id: UUID) -> ConversationSumm
     if message.role is not Role.ASSISTANT:
         raise NotFound
     if message.status is MessageStatus.STREAMING:
-        raise Conflict(reason=N_("the answer is still being written"))
+        raise Conflict("the answer is still being written")
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         conversation_store.lock_own(session, message.conversation_id, user.id)
@@ -231,7 +227,7 @@ def set_feedback(
     """Record whether an answer was useful, and why not; None removes the rating. Raises NotFound,
     also for a question, and InvalidInput for a reason of a useful answer."""
     if reason is not None and feedback is not Feedback.NOT_USEFUL:
-        raise InvalidInput(reason=N_("only an answer that was not useful has a reason"))
+        raise InvalidInput("only an answer that was not useful has a reason")
     with services.database.begin() as session:
         patience_s = stale_after_s(services)
         message = message_store.get_message(session, user, message_id, stale_after_s=patience_s)

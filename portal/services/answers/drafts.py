@@ -120,7 +120,7 @@ class AnswerDraft:
 
     def failed(self, error: PortalError) -> None:
         """Record why there is no answer, or no more of it."""
-        failure = Failure(error.code, error.params).as_json()
+        failure = Failure.of(error).as_json()
         self.replay = replace(self.replay, extra=self.replay.extra | {"failure": failure})
 
     def keep(self) -> bool:

@@ -21,7 +21,7 @@ from portal.domain.conversations import (
     SourceState,
 )
 from portal.domain.people import User
-from portal.errors import N_, InvalidInput, NotFound, existing
+from portal.errors import InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.answers.conversations import stale_after_s
 from portal.services.answers.writers import EXTRACTIVE
@@ -52,11 +52,9 @@ def add_reader(services: Services, user: User, conversation_id: UUID, name: str)
         conversation_store.lock_own(session, conversation_id, user.id)
         reader = account_store.get_user_by_name(session, normalise_name(name))
         if reader.id == user.id:
-            raise InvalidInput(reason=N_("it is your own conversation"))
+            raise InvalidInput("it is your own conversation")
         if len(reader_store.list_readers(session, conversation_id)) >= MAX_READERS:
-            raise InvalidInput(
-                reason=N_("a conversation is shown to at most %(max)s users", max=MAX_READERS)
-            )
+            raise InvalidInput("a conversation is shown to at most %(max)s users", max=MAX_READERS)
         if reader_store.add_reader(session, conversation_id, reader.id):
             notification_store.add_shared(session, reader.id, conversation_id, owner=user.name)
         _record(session, user, conversation_id, AuditEvent.CONVERSATION_SHARED, reader.name)
@@ -146,4 +144,4 @@ def _record(
 ) -> None:
     # Without the title, which is a question.
     subject = Subject(SubjectKind.CONVERSATION, conversation_id)
-    audit.record(session, event, actor=user, subject=subject, details={"user": reader})
+    audit.record(session, event, user, subject, user=reader)

@@ -19,7 +19,7 @@ from portal.domain.conversations import Role
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import SearchHit, SearchRequest, Weights
-from portal.errors import N_, ChatUnavailable
+from portal.errors import ChatUnavailable
 from portal.services import Services
 from portal.services.answers import writers
 from portal.services.answers.retrieving import QUOTED_FROM, retry_until_complete, sources_of
@@ -159,6 +159,6 @@ def _written(services: Services, request: ChatRequest, built: Prompt) -> _Writte
     parts += [piece.text for piece in markers.close()]
     text = "".join(parts).strip()
     if not text:
-        raise ChatUnavailable(reason=N_("its endpoint wrote nothing"))
+        raise ChatUnavailable("its endpoint wrote nothing")
     cited = tuple(documents[number] for number in markers.order)
     return _Written(text, cited, has_abstained)

@@ -37,7 +37,7 @@ from portal.domain.conversations import (
     SearchedAgain,
     TextWritten,
 )
-from portal.errors import N_, ChatUnavailable, PortalError
+from portal.errors import ChatUnavailable, PortalError
 from portal.observability import tracing
 from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
@@ -168,7 +168,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         except ChatUnavailable as error:
             return (yield from self._fail(error, request))
         if ended is MessageStatus.DONE and not self._draft.has_text:
-            silent = ChatUnavailable(reason=N_("its endpoint wrote nothing"))
+            silent = ChatUnavailable("its endpoint wrote nothing")
             return (yield from self._fail(silent, request))
         return ended
 
@@ -325,5 +325,5 @@ def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None
     except Exception as error:
         log.error("chat_model_failed", error_type=type(error).__name__, exc_info=error)
         raise ChatUnavailable(
-            reason=N_("its endpoint failed (%(error)s)", error=type(error).__name__)
+            "its endpoint failed (%(error)s)", error=type(error).__name__
         ) from error

@@ -18,7 +18,7 @@ from portal.answering import create_chat_model
 from portal.answering.writing import endpoints, prompt
 from portal.domain.answering import ChatModel, ChatRequest, Source, TextDelta, Turn
 from portal.domain.people import User, require_admin
-from portal.errors import N_, ChatUnavailable, InvalidInput, NotFound
+from portal.errors import ChatUnavailable, InvalidInput, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import sealing
@@ -201,7 +201,7 @@ def try_out(services: Services, user: User, model: str, language: str) -> Trial:
             first_word_s = first_word_s or time.monotonic() - began
             text += event.text
     if not text:
-        raise ChatUnavailable(reason=N_("its endpoint wrote nothing"))
+        raise ChatUnavailable("its endpoint wrote nothing")
     return Trial(name, first_word_s, time.monotonic() - began, text[:_MAX_TRIAL_CHARACTERS])
 
 
@@ -264,7 +264,7 @@ def _require_endpoint(services: Services) -> Endpoint:
 def _check_model(model: str) -> str:
     name = model.strip()
     if not name or len(name) > MAX_MODEL_CHARACTERS or not name.isprintable():
-        raise InvalidInput(reason=N_("the name of a model is missing"))
+        raise InvalidInput("the name of a model is missing")
     return name
 
 
@@ -279,11 +279,7 @@ def _read_setup(session: Session) -> tuple[Endpoint | None, Writer | None]:
 def _record(session: Session, user: User, *, before: str | None, after: str | None) -> None:
     if before != after:
         audit.record(
-            session,
-            AuditEvent.SETTINGS_CHANGED,
-            actor=user,
-            subject=_SUBJECT,
-            details={"before": before, "after": after},
+            session, AuditEvent.SETTINGS_CHANGED, user, _SUBJECT, before=before, after=after
         )
 
 

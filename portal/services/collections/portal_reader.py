@@ -11,7 +11,7 @@ from portal.domain.embedding import Embedder, Vector
 from portal.domain.people import User
 from portal.domain.search import SearchHit, SearchRequest
 from portal.domain.search.metadata_filter import MetadataFilter
-from portal.errors import N_, EmbedderUnavailable, NoSuchAccount
+from portal.errors import EmbedderUnavailable, NoSuchAccount
 from portal.services import Services
 from portal.services.models import catalog
 from portal.services.search import engine
@@ -135,5 +135,5 @@ class PortalReader:
 def _active_model(session: Session) -> RegisteredModel:
     model = registry.find_active(session)
     if model is None:
-        raise EmbedderUnavailable(reason=N_("the portal has not started yet"))
+        raise EmbedderUnavailable("the portal has not started yet")
     return model

@@ -21,7 +21,7 @@ from portal.domain.vector_collections import (
     RecordFilter,
     StoredRecord,
 )
-from portal.errors import N_, InvalidInput, NotFound, existing
+from portal.errors import InvalidInput, NotFound, existing
 from portal.services.collections.checks import common_length, require_dimensions, require_distinct
 from portal.services.collections.nearest import (
     COMPARED_ONE_BY_ONE,
@@ -87,12 +87,10 @@ class Collections:
         """Raise InvalidInput for a name that no program's collection can have."""
         if not 0 < len(name) <= _MAX_NAME_LENGTH or "\0" in name:
             raise InvalidInput(
-                reason=N_("a collection's name has 1 to %(max)s characters", max=_MAX_NAME_LENGTH)
+                "a collection's name has 1 to %(max)s characters", max=_MAX_NAME_LENGTH
             )
         if name == PORTAL_COLLECTION:
-            raise InvalidInput(
-                reason=N_("the collection “%(name)s” is the portal's own", name=name)
-            )
+            raise InvalidInput("the collection “%(name)s” is the portal's own", name=name)
 
     def drop(self, collection_id: UUID) -> None:
         """Delete a collection. Raises NotFound."""

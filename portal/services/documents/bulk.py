@@ -11,15 +11,7 @@ from uuid import UUID
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
 from portal.domain.people import User
-from portal.errors import (
-    N_,
-    Conflict,
-    Forbidden,
-    InvalidInput,
-    PortalError,
-    UploadedAgain,
-    existing,
-)
+from portal.errors import Conflict, Forbidden, InvalidInput, PortalError, UploadedAgain, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import shared_words
@@ -112,13 +104,13 @@ def _check_value(session: Session, user: User, action: BulkAction, value: Any) -
         case BulkAction.ADD_TAG | BulkAction.REMOVE_TAG:
             tags = check_tags([value or ""])
             if not tags:
-                raise InvalidInput(reason=N_("the tag is empty"))
+                raise InvalidInput("the tag is empty")
             return tags[0]
         case BulkAction.DOMAIN:
             return check_domain(value)
         case BulkAction.VISIBILITY:
             if value not in set(Visibility):
-                raise InvalidInput(reason=N_("visibility must be shared or private"))
+                raise InvalidInput("visibility must be shared or private")
             return Visibility(value)
     return value
 
@@ -153,10 +145,8 @@ def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResul
         failed = [row for row in rows if not (row.is_held or row.is_being_read)]
         if len(failed) > MAX_FAILED_READ_AGAIN:
             raise InvalidInput(
-                reason=N_(
-                    "at most %(max)s documents that have failed can be read again at once",
-                    max=MAX_FAILED_READ_AGAIN,
-                )
+                "at most %(max)s documents that have failed can be read again at once",
+                max=MAX_FAILED_READ_AGAIN,
             )
         queue.enqueue_new(session, files)
     skipped = [SkippedDocument(other.id, other.title, Forbidden.code) for other in others]

@@ -18,12 +18,11 @@ from portal.domain.documents.chunks import (
     MAX_METADATA_CHARACTERS,
     ChunkOrder,
     JobChunk,
-    JobChunkPage,
     NewChunk,
 )
 from portal.domain.json_values import check_json
 from portal.domain.people import User
-from portal.errors import N_, ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound, existing
+from portal.errors import ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound, existing
 from portal.services import Services
 from portal.services.documents import library, private_reads
 from portal.services.documents.ingestion import chunk_storage
@@ -44,15 +43,15 @@ def list_chunks(
     offset: int = 0,
     order: ChunkOrder = ChunkOrder.CHUNK_INDEX,
     descending: bool = False,
-) -> JobChunkPage:
-    """Return a page of a job's chunks. Raises NotFound."""
+) -> tuple[tuple[JobChunk, ...], int]:
+    """Return a page of a job's chunks, and their total number. Raises NotFound."""
     with services.database.begin() as session:
         document_id = _find_document(session, user, job_id)
-        items, total = job_chunks.list_chunks(
+        found = job_chunks.list_chunks(
             session, job_id, order=order, descending=descending, limit=limit, offset=offset
         )
     private_reads.record(services, user, [document_id], found=False)
-    return JobChunkPage(items, total)
+    return found
 
 
 def get_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> JobChunk:
@@ -128,26 +127,22 @@ def _lock_editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
         raise Forbidden
     if document.current_job_id != job_id:
         # A worker may be storing this job's chunks now, or a newer text has replaced them.
-        raise Conflict(reason=N_("this job is not the one whose passages are searched"))
+        raise Conflict("this job is not the one whose passages are searched")
     return document
 
 
 def _check(new: Sequence[NewChunk]) -> None:
     if not 1 <= len(new) <= MAX_CHUNKS_ADDED:
-        raise InvalidInput(
-            reason=N_("1 to %(max)s passages are added at once", max=MAX_CHUNKS_ADDED)
-        )
+        raise InvalidInput("1 to %(max)s passages are added at once", max=MAX_CHUNKS_ADDED)
     for chunk in new:
         if not has_visible_text(chunk.content) or len(chunk.content) > MAX_CONTENT_CHARACTERS:
             raise InvalidInput(
-                reason=N_(
-                    "a passage must have 1 to %(max)s characters, at least one of them visible",
-                    max=MAX_CONTENT_CHARACTERS,
-                )
+                "a passage must have 1 to %(max)s characters, at least one of them visible",
+                max=MAX_CONTENT_CHARACTERS,
             )
         check_json(dict(chunk.metadata), max_characters=MAX_METADATA_CHARACTERS)
         if chunk.chunk_index is not None and not 0 <= chunk.chunk_index <= MAX_CHUNK_INDEX:
-            raise InvalidInput(reason=N_("chunk_index is 0 to %(max)s", max=MAX_CHUNK_INDEX))
+            raise InvalidInput("chunk_index is 0 to %(max)s", max=MAX_CHUNK_INDEX)
 
 
 def _numbered(session: Session, job_id: UUID, new: Sequence[NewChunk]) -> list[ChunkToStore]:

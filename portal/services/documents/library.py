@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
 from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
-    DocumentPage,
     DocumentSort,
     DocumentStatus,
     DocumentSummary,
@@ -18,6 +18,7 @@ from portal.domain.documents import (
     StoredChunk,
     Visibility,
 )
+from portal.domain.paging import CountedPage
 from portal.domain.people import User
 from portal.errors import AlreadyElsewhere, Forbidden, UploadedAgain, existing
 from portal.services import Services, audit
@@ -62,7 +63,7 @@ def list_documents(
     sort: DocumentSort = DocumentSort.NEWEST,
     cursor: str | None = None,
     limit: int = 50,
-) -> DocumentPage:
+) -> CountedPage[DocumentSummary]:
     """Return documents visible to the user. Raises MalformedRequest on a bad cursor, NotFound for a
     folder that the user may not see."""
     chosen = filters or DocumentFilter()
@@ -86,7 +87,7 @@ def list_trash(
     filters: DocumentFilter | None = None,
     cursor: str | None = None,
     limit: int = 50,
-) -> DocumentPage:
+) -> CountedPage[DocumentSummary]:
     """Return documents that the user may restore, last deleted first. Raises MalformedRequest on a
     bad cursor."""
     chosen = filters or DocumentFilter()
@@ -113,15 +114,22 @@ def get_visible(
 get_summary = in_transaction(get_visible)
 
 
+@contextmanager
+def opening(services: Services, user: User, document_id: UUID) -> Iterator[Session]:
+    """Open a transaction that reads what a document says; it is recorded where `private_reads` says
+    so. Raises NotFound."""
+    with services.database.begin() as session:
+        get_visible(session, user, document_id)
+        yield session
+    private_reads.record(services, user, [document_id], found=False)
+
+
 def list_chunks(
     services: Services, user: User, document_id: UUID, *, limit: int = 50, offset: int = 0
 ) -> tuple[tuple[StoredChunk, ...], int]:
     """Return chunks in reading order, and their total number. Raises NotFound."""
-    with services.database.begin() as session:
-        get_visible(session, user, document_id)
-        found = chunk_store.list_chunks(session, document_id, limit=limit, offset=offset)
-    private_reads.record(services, user, [document_id], found=False)
-    return found
+    with opening(services, user, document_id) as session:
+        return chunk_store.list_chunks(session, document_id, limit=limit, offset=offset)
 
 
 def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID) -> StoredChunk:
@@ -152,11 +160,8 @@ def read_text(
 ) -> tuple[UUID, str]:
     """Return the indexed text, or characters `start` to `end`, with its revision. Raises
     NotFound."""
-    with services.database.begin() as session:
-        get_visible(session, user, document_id)
-        found = existing(chunk_store.read_text(session, document_id, start=start, end=end))
-    private_reads.record(services, user, [document_id], found=False)
-    return found
+    with opening(services, user, document_id) as session:
+        return existing(chunk_store.read_text(session, document_id, start=start, end=end))
 
 
 def list_headings(
@@ -170,11 +175,8 @@ def list_headings(
 
 def open_file(services: Services, user: User, document_id: UUID) -> StoredFile:
     """Open the original of the searchable text, else the last uploaded file. Raises NotFound."""
-    with services.database.begin() as session:
-        get_visible(session, user, document_id)
-        original = existing(file_store.find_original(session, document_id))
-    private_reads.record(services, user, [document_id], found=False)
-    return as_file(services, original)
+    with opening(services, user, document_id) as session:
+        return as_file(services, existing(file_store.find_original(session, document_id)))
 
 
 def as_file(services: Services, original: Original) -> StoredFile:
@@ -320,8 +322,8 @@ def erase(session: Session, document_id: UUID, *, actor: User | None = None) -> 
     audit.record(
         session,
         AuditEvent.DOCUMENT_PURGED,
-        actor=actor,
-        subject=Subject(SubjectKind.DOCUMENT, document_id, row.title if row else None),
+        actor,
+        Subject(SubjectKind.DOCUMENT, document_id, row.title if row else None),
     )
     erase_from_answers(session, document_id)
     document_store.purge(session, document_id)

@@ -60,7 +60,7 @@ def _embed(services: Services, model: RegisteredModel, batch_size: int) -> int:
     try:
         batch = builds.fill_batch(services, model, after=None, size=batch_size)
     except InvalidEmbedding as error:
-        raise EmbedderUnavailable(reason=error.params["reason"]) from error
+        raise EmbedderUnavailable(error.reason) from error
     return batch[1] if batch else 0
 
 

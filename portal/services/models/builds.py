@@ -90,7 +90,7 @@ def build(
         except Cancelled as error:
             raise Paused from error
         except PortalError as error:
-            _note(services, model, "failed", Failure(error.code, error.params))
+            _note(services, model, "failed", Failure.of(error))
             raise
         except (GeneratorExit, KeyboardInterrupt):
             # It was cancelled, so no worker may resume it.

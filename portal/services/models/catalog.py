@@ -17,14 +17,7 @@ from portal.embeddings import PROVIDERS, create_embedder
 from portal.embeddings.cached import fix_length
 from portal.embeddings.calibration.eventual import PATIENCE_S
 from portal.embeddings.loaded import LoadedModel, LoadedModels
-from portal.errors import (
-    N_,
-    Conflict,
-    EmbedderUnavailable,
-    InvalidEmbedding,
-    InvalidInput,
-    NoSuchModel,
-)
+from portal.errors import Conflict, EmbedderUnavailable, InvalidEmbedding, InvalidInput, NoSuchModel
 from portal.services import Services
 from portal.services.models import moved
 from portal.services.transactions import in_transaction
@@ -137,7 +130,7 @@ def named_settings(services: Services, spec: str) -> EmbeddingSettings:
     provider, _, name = spec.partition(":")
     if provider not in PROVIDERS:
         if spec.startswith(("/", "~", "./", "../")):
-            raise InvalidInput(reason=N_("there is no directory “%(path)s”", path=spec))
+            raise InvalidInput("there is no directory “%(path)s”", path=spec)
         raise NoSuchModel(name=spec)
     if not name and provider == configured.provider:
         return configured
@@ -151,7 +144,7 @@ def named_settings(services: Services, spec: str) -> EmbeddingSettings:
     try:
         return EmbeddingSettings(**values)
     except ValidationError as error:
-        raise InvalidInput(reason=N_("a vector has 8 to 16000 dimensions")) from error
+        raise InvalidInput("a vector has 8 to 16000 dimensions") from error
 
 
 def require(session: Session, name: str) -> RegisteredModel:
@@ -229,7 +222,7 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
             raise _dimensions_conflict(known.name, known.dimensions)
     except Conflict as error:
         # The portal stays with the model of its vectors.
-        log.warning("configured_model_is_another", reason=error.params["reason"])
+        log.warning("configured_model_is_another", reason=error.reason)
         source = moved.with_refused(known, source)
     with services.database.begin() as session:
         registry.ensure_model(session, source, services.settings.search)
@@ -320,15 +313,13 @@ def _embed(
 def built_elsewhere(name: str) -> Conflict:
     """Return the error for a model that another process builds."""
     return Conflict(
-        reason=N_("“%(name)s” is being built; wait for it to finish, or stop the build", name=name)
+        "“%(name)s” is being built; wait for it to finish, or stop the build", name=name
     )
 
 
 def _dimensions_conflict(name: str, dimensions: int) -> Conflict:
     return Conflict(
-        reason=N_(
-            "“%(name)s” is registered with %(dimensions)s dimensions; drop it first",
-            name=name,
-            dimensions=dimensions,
-        )
+        "“%(name)s” is registered with %(dimensions)s dimensions; drop it first",
+        name=name,
+        dimensions=dimensions,
     )

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, InvalidInput
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, InvalidInput
 from portal.services import Services
 from portal.services.models import catalog, question_sets
 from portal.services.models.question_sets import Question
@@ -72,7 +72,7 @@ def compare(
             names = nearby.document_names(session)
             asked = [one for one in question_sets.read(questions_dir) if one.relevant & names]
     if not asked:
-        raise InvalidInput(reason=N_("none of the questions has its answer stored here"))
+        raise InvalidInput("none of the questions has its answer stored here")
     for model in pair:
         # Unlike a search, a command or a worker can wait for a model to load; load both first, so
         # that the loading is not counted in the times.

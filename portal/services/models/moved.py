@@ -12,7 +12,7 @@ import numpy as np
 import structlog
 
 from portal.domain.embedding import Embedder, ModelSource
-from portal.errors import N_, Conflict
+from portal.errors import Conflict
 from portal.services import Services
 from portal.settings import EmbeddingSettings
 from portal.store.embedding_models import samples
@@ -48,13 +48,11 @@ def require_same(
     if float(np.median((vectors * kept).sum(axis=1))) >= MIN_SIMILARITY:
         return
     raise Conflict(
-        reason=N_(
-            "“%(name)s” is the model in %(before)s, and the one in %(now)s gives other vectors; "
-            "give its directory another name",
-            name=source.name,
-            before=before,
-            now=now,
-        )
+        "“%(name)s” is the model in %(before)s, and the one in %(now)s gives other vectors; "
+        "give its directory another name",
+        name=source.name,
+        before=before,
+        now=now,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portal.errors import N_, InvalidInput
+from portal.errors import InvalidInput
 
 _QUESTIONS = ".queries.jsonl"
 _CHUNKS = ".docs.jsonl"
@@ -69,10 +69,8 @@ def _rows(path: Path) -> Iterator[tuple[dict[str, Any], tuple[int, str]]]:
 def _unreadable(place: tuple[int, str], error: Exception) -> InvalidInput:
     number, name = place
     return InvalidInput(
-        reason=N_(
-            "line %(number)s of %(file)s is not a question: %(error)s",
-            number=number,
-            file=name,
-            error=str(error),
-        )
+        "line %(number)s of %(file)s is not a question: %(error)s",
+        number=number,
+        file=name,
+        error=str(error),
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 
 from portal.domain.people import User
-from portal.errors import N_, Conflict, InvalidInput
+from portal.embeddings.validation import is_path
+from portal.errors import Conflict, InvalidInput
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.models import catalog
@@ -74,17 +74,13 @@ def request_build(services: Services, spec: str) -> RegisteredModel:
     name = spec.partition(":")[2] or spec
     with services.database.begin() as session:
         known = registry.find_model(session, spec) is not None
-    if not known and (len(name) > _MAX_NAME_LENGTH or _is_path(name)):
-        raise InvalidInput(reason=N_("“%(name)s” cannot be built from this page", name=spec))
+    if not known and (len(name) > _MAX_NAME_LENGTH or is_path(name)):
+        raise InvalidInput("“%(name)s” cannot be built from this page", name=spec)
     model = catalog.register(services, spec)
     with services.database.begin() as session:
         build_store.note_progress(session, model, "queued")
         build_store.enqueue_build(session, model)
     return model
-
-
-def _is_path(name: str) -> bool:
-    return name.startswith(("/", ".", "~")) or Path(name).exists()
 
 
 def switch(
@@ -106,7 +102,7 @@ def rollback(services: Services, *, force: bool = False, actor: User | None = No
     with services.database.begin() as session:
         previous = switches.find_previous(session)
     if previous is None:
-        raise Conflict(reason=N_("there is no previous model to roll back to"))
+        raise Conflict("there is no previous model to roll back to")
     return _switch(services, previous.name, force=force, actor=actor)
 
 
@@ -117,7 +113,7 @@ def _switch(services: Services, name: str, *, force: bool, actor: User | None) -
         before = registry.find_active(session)
         model = catalog.require(session, name)
         if before is not None and before.id == model.id:
-            raise Conflict(reason=N_("“%(name)s” is already active", name=name))
+            raise Conflict("“%(name)s” is already active", name=name)
         if not force and not model.is_complete:
             _require_vectors(session, model)
         switches.serve_by(session, model)
@@ -125,9 +121,9 @@ def _switch(services: Services, name: str, *, force: bool, actor: User | None) -
         audit.record(
             session,
             AuditEvent.MODEL_SWITCHED,
-            actor=actor,
-            subject=Subject(SubjectKind.MODEL, model.id, name),
-            details={"before": before.name if before else None},
+            actor,
+            Subject(SubjectKind.MODEL, model.id, name),
+            before=before.name if before else None,
         )
     log.info("model_switched", model=name, before=before.name if before else None)
     return Switched(serving, before, time.monotonic() - started)
@@ -137,12 +133,10 @@ def _require_vectors(session: Session, model: RegisteredModel) -> None:
     missing = switches.coverage(session, model).missing
     if missing or model.status == "building":
         raise Conflict(
-            reason=N_(
-                "%(missing)s passages have not been embedded by “%(name)s” yet; finish building "
-                "it first",
-                missing=missing,
-                name=model.name,
-            )
+            "%(missing)s passages have not been embedded by “%(name)s” yet; finish building "
+            "it first",
+            missing=missing,
+            name=model.name,
         )
 
 
@@ -158,13 +152,11 @@ def drop(services: Services, name: str, *, actor: User | None = None) -> None:
             registry.lock_registry(session)
             active = registry.find_active(session)
             if active is not None and active.name == name:
-                raise Conflict(
-                    reason=N_("“%(name)s” is active; switch to another model first", name=name)
-                )
+                raise Conflict("“%(name)s” is active; switch to another model first", name=name)
             dropped = catalog.require(session, name)
             switches.drop_model(session, dropped)
             subject = Subject(SubjectKind.MODEL, dropped.id, name)
-            audit.record(session, AuditEvent.MODEL_DROPPED, actor=actor, subject=subject)
+            audit.record(session, AuditEvent.MODEL_DROPPED, actor, subject)
 
         switches.with_lock_retries(services.database, erase)
     log.info("model_dropped", model=name)

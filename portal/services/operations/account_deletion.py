@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from portal.domain.documents import Visibility
 from portal.domain.people import DocumentFate, User, require_admin
-from portal.errors import N_, InvalidInput, NoSuchAccount, NotFound
+from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.documents.library import erase
@@ -28,9 +29,7 @@ def delete_account(
         require_admin(actor)
     elif documents is DocumentFate.TRANSFER:
         # A user must not be able to push documents on another one.
-        raise InvalidInput(
-            reason=N_("only an administrator can transfer documents to another user")
-        )
+        raise InvalidInput("only an administrator can transfer documents to another user")
     with services.database.begin() as session:
         # Users who create folders lock the tree and then their own row.
         folder_store.lock_tree(session)
@@ -73,16 +72,18 @@ def _delete(
     audit.record(
         session,
         AuditEvent.USER_DELETED,
-        actor=actor,
-        subject=row,
-        details={"documents": documents.value, "heir": heir.name if heir else None, **counts},
+        actor,
+        row,
+        documents=documents.value,
+        heir=heir.name if heir else None,
+        **counts,
     )
     account_store.delete_user(session, row.id)
 
 
 def _dispose_of_documents(
     session: Session, owner_id: UUID, actor: User | None, fate: DocumentFate, heir: UserRow | None
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Purge, trash or transfer a user's documents; return how many of each."""
     counts = {"transferred": 0, "trashed": 0, "purged": 0}
     for document in document_store.lock_documents_of(session, owner_id):
@@ -117,7 +118,7 @@ def _find_new_owner(
     else:
         heir = account_store.first_active_admin(session, other_than=row.id)
     if heir is None or heir.id == row.id:
-        raise InvalidInput(reason=N_("choose another account to transfer the documents to"))
+        raise InvalidInput("choose another account to transfer the documents to")
     # It must not be deleted at the same time.
     account_store.lock_user(session, heir.id)
     return heir

@@ -9,6 +9,7 @@ from typing import Any
 from portal.database.bm25 import indexes
 from portal.domain.health import HealthSample, Monitored
 from portal.domain.search import KeywordBackend
+from portal.embeddings.validation import is_path
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.models import catalog
@@ -216,7 +217,7 @@ def _reranking(services: Services) -> str | None:
     reranker = services.reranker
     if reranker is None:
         return None
-    if _is_path(reranker.name) and not Path(reranker.name).expanduser().is_dir():
+    if is_path(reranker.name) and not Path(reranker.name).expanduser().is_dir():
         return "unavailable"
     answers = services.reranker_watch.is_healthy(
         reranker.name, _last_health(reranker), lambda: _probe(reranker)
@@ -226,13 +227,7 @@ def _reranking(services: Services) -> str | None:
 
 def _shown_name(model: str) -> str:
     """Return a model's name, of a directory only the last part: /health is public."""
-    return Path(model).name if _is_path(model) else model
-
-
-def _is_path(model: str) -> bool:
-    """Return whether a name is a directory, existing or not; names on the hub are
-    ``owner/model``."""
-    return model.startswith((".", "~", "/")) or Path(model).is_dir()
+    return Path(model).name if is_path(model) else model
 
 
 def _last_health(thing: object) -> HealthSample | None:

@@ -253,7 +253,7 @@ def _check_models(services: Services) -> Iterator[server_health.Shortcoming]:
         yield server_health.Shortcoming(
             what=f"the embedding model {services.embedder.name} cannot be used",
             cost="search goes by words alone, and new documents cannot be indexed",
-            remedy=str(error.params["reason"]),
+            remedy=str(error.reason),
         )
     if services.reranker is None:
         return
@@ -263,7 +263,7 @@ def _check_models(services: Services) -> Iterator[server_health.Shortcoming]:
         yield server_health.Shortcoming(
             what=f"the re-ranking model {services.reranker.name} cannot be used",
             cost="results stay in the order of fusion",
-            remedy=str(error.params["reason"]),
+            remedy=str(error.reason),
         )
 
 

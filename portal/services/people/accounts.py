@@ -15,7 +15,6 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from portal.domain.people import AccountSummary, User, VerifiedUser, require_admin
 from portal.errors import (
-    N_,
     Conflict,
     InvalidInput,
     NoSuchAccount,
@@ -71,13 +70,11 @@ def check_name(name: str) -> str:
     """Return a name that an account may have. Raises InvalidInput."""
     name = normalise_name(name)
     if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
-        raise InvalidInput(
-            reason=N_("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
-        )
+        raise InvalidInput("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
     if any(unicodedata.category(character).startswith("C") for character in name):
-        raise InvalidInput(reason=N_("a name must not contain invisible characters"))
+        raise InvalidInput("a name must not contain invisible characters")
     if all(map(is_invisible, name)):
-        raise InvalidInput(reason=N_("a name must contain visible characters"))
+        raise InvalidInput("a name must contain visible characters")
     return name
 
 
@@ -130,8 +127,7 @@ def _create(services: Services, *, name: str, password: str, is_admin: bool, by:
 
 def _record_created(session: Session, row: UserRow, *, by: str) -> None:
     """Record a new account in the audit log; `by` is how it was created."""
-    details = {"by": by, "is_admin": row.is_admin}
-    audit.record(session, AuditEvent.USER_CREATED, subject=row, details=details)
+    audit.record(session, AuditEvent.USER_CREATED, None, row, by=by, is_admin=row.is_admin)
 
 
 def find_user(services: Services, name: str) -> User:
@@ -185,11 +181,7 @@ def record_failed_sign_in(
     digest = audit.digest_name(services.secret_key, name)
     with services.database.begin() as session:
         audit.record(
-            session,
-            AuditEvent.SIGN_IN_FAILED,
-            subject=user,
-            name_digest=digest,
-            details={"purpose": purpose},
+            session, AuditEvent.SIGN_IN_FAILED, None, user, name_digest=digest, purpose=purpose
         )
     address = audit.current_origin().address
     log.warning("sign_in_failed", name_digest=digest, address=address, purpose=purpose)
@@ -235,14 +227,14 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
         row.password_hash = password_hash
         session.flush()
         token_store.revoke_all(session, checked.id)
-        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=user, subject=row)
+        audit.record(session, AuditEvent.PASSWORD_CHANGED, user, row)
         return to_verified_user(row)
 
 
 def set_language(services: Services, user: User, language: str | None) -> None:
     """Save the interface's language; None follows the browser."""
     if language is not None and language not in _LANGUAGES:
-        raise InvalidInput(reason=N_("the language must be zh-CN or en"))
+        raise InvalidInput("the language must be zh-CN or en")
     with services.database.begin() as session:
         row = account_store.get_user(session, user.id)
         if row is not None:
@@ -309,12 +301,12 @@ def disable(session: Session, row: UserRow, actor: User, *, disabled: bool) -> N
         token_store.revoke_all(session, row.id)
     row.disabled_at = datetime.now(UTC) if disabled else None
     event = AuditEvent.USER_DISABLED if disabled else AuditEvent.USER_ENABLED
-    audit.record(session, event, actor=actor, subject=row)
+    audit.record(session, event, actor, row)
 
 
 def refuse_last_admin(session: Session, row: UserRow) -> None:
     """Raise Conflict for the last administrator who can sign in. Concurrent requests for the last
     two are serialised by a lock."""
     is_active_admin = row.is_admin and row.disabled_at is None
-    if is_active_admin and account_store.count_active_admins(session) <= 1:
-        raise Conflict(reason=N_("this is the last administrator"))
+    if is_active_admin and len(account_store.lock_active_admins(session)) <= 1:
+        raise Conflict("this is the last administrator")

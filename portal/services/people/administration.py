@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import PasswordReset, User, require_admin
-from portal.errors import N_, Conflict, InvalidLink, existing
+from portal.errors import Conflict, InvalidLink, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.accounts import (
@@ -61,8 +61,7 @@ def _set_role(session: Session, row: UserRow, actor: User | None, *, is_admin: b
         refuse_last_admin(session, row)
     if row.is_admin != is_admin:
         row.is_admin = is_admin
-        details = {"is_admin": is_admin}
-        audit.record(session, AuditEvent.ROLE_CHANGED, actor=actor, subject=row, details=details)
+        audit.record(session, AuditEvent.ROLE_CHANGED, actor, row, is_admin=is_admin)
 
 
 def begin_password_reset(services: Services, user: User, user_id: UUID) -> PasswordReset:
@@ -71,9 +70,7 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
     """
     require_admin(user)
     if user_id == user.id:
-        raise Conflict(
-            reason=N_("this is your own account; change its password on the account page")
-        )
+        raise Conflict("this is your own account; change its password on the account page")
     secret, expires_at = secrets.token_urlsafe(24), datetime.now(UTC) + _RESET_LIFE
     with services.database.begin() as session:
         row = existing(account_store.lock_user(session, user_id))
@@ -85,11 +82,7 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
             session, user_id=user_id, secret_sha256=digest(secret), expires_at=expires_at
         )
         audit.record(
-            session,
-            AuditEvent.PASSWORD_RESET,
-            actor=user,
-            subject=row,
-            details={"expires_at": expires_at.isoformat()},
+            session, AuditEvent.PASSWORD_RESET, user, row, expires_at=expires_at.isoformat()
         )
     return PasswordReset(secret=secret, name=row.name, expires_at=expires_at)
 
@@ -129,7 +122,7 @@ def set_password(services: Services, name: str, password: str) -> None:
     with services.database.begin() as session:
         row = account_store.get_user_by_name(session, normalise_name(name))
         _set_password(session, row, password_hash)
-        audit.record(session, AuditEvent.PASSWORD_RESET, subject=row)
+        audit.record(session, AuditEvent.PASSWORD_RESET, None, row)
 
 
 def _set_password(session: Session, row: UserRow, password_hash: str) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from portal.domain.people import User, require_admin
 from portal.domain.people.groups import MAX_GROUP_NAME_CHARACTERS, OpenedGroup
-from portal.errors import N_, InvalidInput, NotFound, existing
+from portal.errors import InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
@@ -78,8 +78,7 @@ def add_member(services: Services, user: User, group_id: UUID, name: str) -> Non
         row = existing(group_store.lock_group(session, group_id))
         member = account_store.get_user_by_name(session, normalise_name(name))
         group_store.add_member(session, group_id, member.id)
-        details = {"added": member.name}
-        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, **details)
+        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, added=member.name)
 
 
 def remove_member(services: Services, user: User, group_id: UUID, user_id: UUID) -> None:
@@ -90,23 +89,21 @@ def remove_member(services: Services, user: User, group_id: UUID, user_id: UUID)
         if not group_store.remove_member(session, group_id, user_id):
             raise NotFound
         member = account_store.get_user(session, user_id)
-        details = {"removed": member.name if member else ""}
-        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, **details)
+        removed = member.name if member else ""
+        _record(session, AuditEvent.GROUP_CHANGED, user, group_id, row.name, removed=removed)
 
 
 def _record(
     session: Session, event: AuditEvent, actor: User, group_id: UUID, name: str, **details: str
 ) -> None:
     subject = Subject(SubjectKind.GROUP, group_id, name)
-    audit.record(session, event, actor=actor, subject=subject, details=details)
+    audit.record(session, event, actor, subject, **details)
 
 
 def _check_name(name: str) -> str:
     name = one_line(name)
     if not 1 <= len(name) <= MAX_GROUP_NAME_CHARACTERS:
         raise InvalidInput(
-            reason=N_(
-                "the name of a group has 1 to %(max)s characters", max=MAX_GROUP_NAME_CHARACTERS
-            )
+            "the name of a group has 1 to %(max)s characters", max=MAX_GROUP_NAME_CHARACTERS
         )
     return name

@@ -32,9 +32,9 @@ def invite(services: Services, user: User) -> Invitation:
         audit.record(
             session,
             AuditEvent.INVITATION_CREATED,
-            actor=user,
-            subject=Subject(SubjectKind.INVITATION, row.id),
-            details={"expires_at": row.expires_at.isoformat()},
+            user,
+            Subject(SubjectKind.INVITATION, row.id),
+            expires_at=row.expires_at.isoformat(),
         )
         return _to_invitation(row, user.name, secret)
 
@@ -63,8 +63,8 @@ def withdraw(services: Services, user: User, invitation_id: UUID) -> None:
         audit.record(
             session,
             AuditEvent.INVITATION_WITHDRAWN,
-            actor=user,
-            subject=Subject(SubjectKind.INVITATION, invitation_id),
+            user,
+            Subject(SubjectKind.INVITATION, invitation_id),
         )
 
 
@@ -95,15 +95,9 @@ def accept_invitation(services: Services, secret: str, *, name: str, password: s
         )
         account_store.note_invitee(session, invitation_id=invitation_id, user_id=row.id)
         audit.record(
-            session,
-            AuditEvent.INVITATION_USED,
-            actor=row,
-            subject=Subject(SubjectKind.INVITATION, invitation_id),
+            session, AuditEvent.INVITATION_USED, row, Subject(SubjectKind.INVITATION, invitation_id)
         )
         audit.record(
-            session,
-            AuditEvent.USER_CREATED,
-            subject=row,
-            details={"by": "invitation", "is_admin": row.is_admin},
+            session, AuditEvent.USER_CREATED, None, row, by="invitation", is_admin=row.is_admin
         )
         return account_store.to_user(row)

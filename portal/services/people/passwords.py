@@ -15,7 +15,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from portal.errors import (
-    N_,
     BlankPassword,
     BreachedListUnavailable,
     BreachedPassword,
@@ -47,9 +46,7 @@ def check_length(password: str) -> None:
     if len(password) < MIN_CHARACTERS:
         raise WeakPassword(min=MIN_CHARACTERS)
     if len(password) > MAX_CHARACTERS:
-        raise InvalidInput(
-            reason=N_("a password can have at most %(max)s characters", max=MAX_CHARACTERS)
-        )
+        raise InvalidInput("a password can have at most %(max)s characters", max=MAX_CHARACTERS)
 
 
 def check_password(settings: Settings, password: str, *, name: str) -> None:

@@ -91,9 +91,10 @@ def start_session(
         audit.record(
             session,
             AuditEvent.SIGN_IN,
-            actor=row,
-            subject=Subject(SubjectKind.SESSION, session_id),
-            details={"kind": kind.value, "methods": [method.value for method in methods]},
+            row,
+            Subject(SubjectKind.SESSION, session_id),
+            kind=kind.value,
+            methods=[method.value for method in methods],
         )
         if device is not None:
             _note_device(session, row, device, client)
@@ -206,7 +207,7 @@ def end_session(services: Services, user: User, session_id: UUID) -> None:
         if not session_store.end_sessions(session, user.id, only=session_id):
             raise NotFound
         subject = Subject(SubjectKind.SESSION, session_id)
-        audit.record(session, AuditEvent.SESSION_ENDED, actor=user, subject=subject)
+        audit.record(session, AuditEvent.SESSION_ENDED, user, subject)
 
 
 def end_other_sessions(services: Services, signed_in: SignedIn) -> int:
@@ -232,10 +233,7 @@ def end_sessions_of(services: Services, user: User, user_id: UUID) -> int:
 
 def _record_ended(session: Session, actor: User, subject: User | UserRow, ended: int) -> None:
     if ended:
-        details = {"sessions": ended}
-        audit.record(
-            session, AuditEvent.SESSION_ENDED, actor=actor, subject=subject, details=details
-        )
+        audit.record(session, AuditEvent.SESSION_ENDED, actor, subject, sessions=ended)
 
 
 def sign_out(services: Services, signed_in: SignedIn) -> None:
@@ -292,9 +290,11 @@ def create_personal_token(
         audit.record(
             session,
             AuditEvent.TOKEN_CREATED,
-            actor=user,
-            subject=Subject(SubjectKind.TOKEN, token_id, name),
-            details={"kind": row.kind, "scope": made.level.value, "ttl_s": ttl_s},
+            user,
+            Subject(SubjectKind.TOKEN, token_id, name),
+            kind=row.kind,
+            scope=made.level.value,
+            ttl_s=ttl_s,
         )
         return made, secret
 
@@ -326,6 +326,6 @@ def revoke_personal_token(services: Services, user: User, token_id: UUID) -> Non
         audit.record(
             session,
             AuditEvent.TOKEN_REVOKED,
-            actor=user,
-            subject=Subject(SubjectKind.TOKEN, token_id, row.name if row else None),
+            user,
+            Subject(SubjectKind.TOKEN, token_id, row.name if row else None),
         )

@@ -234,8 +234,9 @@ def refresh(services: Services, refresh_token: str) -> TokenPair:
             audit.record(
                 session,
                 AuditEvent.SESSION_ENDED,
-                subject=Subject(SubjectKind.SESSION, row.family_id, name),
-                details={"reason": "refresh_token_reused"},
+                None,
+                Subject(SubjectKind.SESSION, row.family_id, name),
+                reason="refresh_token_reused",
             )
             usable = False
         if usable and row is not None:
@@ -261,8 +262,8 @@ def end_family(
         audit.record(
             session,
             AuditEvent.TOKEN_REVOKED if is_personal else event,
-            actor=account_store.get_user(session, row.user_id),
-            subject=Subject(SubjectKind.TOKEN, row.id, row.name)
+            account_store.get_user(session, row.user_id),
+            Subject(SubjectKind.TOKEN, row.id, row.name)
             if is_personal
             else Subject(SubjectKind.SESSION, row.family_id),
         )

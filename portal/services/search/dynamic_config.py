@@ -92,7 +92,7 @@ def change(services: Services, user: User, values: dict[str, Any]) -> DynamicCon
         raise Forbidden
     unknown = sorted(set(values) - set(DynamicConfig.model_fields))
     if unknown:
-        raise InvalidInput(reason=verbatim(", ".join(unknown)))
+        raise InvalidInput(verbatim(", ".join(unknown)))
     with services.database.begin() as session:
         current = read(session, services.settings.search)
         before = current.model_dump(mode="json")
@@ -101,9 +101,9 @@ def change(services: Services, user: User, values: dict[str, Any]) -> DynamicCon
             config = DynamicConfig(**merged)
         except ValidationError as error:
             names = sorted({str(item["loc"][0]) for item in error.errors()})
-            raise InvalidInput(reason=verbatim(", ".join(names))) from error
+            raise InvalidInput(verbatim(", ".join(names))) from error
         if config.semantic_weight + config.bm25_weight <= 0:
-            raise InvalidInput(reason=verbatim("semantic_weight, bm25_weight"))
+            raise InvalidInput(verbatim("semantic_weight, bm25_weight"))
         after = config.model_dump(mode="json")
         unset = defaults(services.settings.search).model_dump(mode="json")
         for key in values:
@@ -116,8 +116,9 @@ def change(services: Services, user: User, values: dict[str, Any]) -> DynamicCon
             audit.record(
                 session,
                 AuditEvent.SETTINGS_CHANGED,
-                actor=user,
-                subject=Subject(SubjectKind.SETTING, key, key),
-                details={"before": before[key], "after": after[key]},
+                user,
+                Subject(SubjectKind.SETTING, key, key),
+                before=before[key],
+                after=after[key],
             )
     return config

@@ -21,11 +21,7 @@ from portal.services.documents import private_reads
 from portal.services.search import cache, results
 from portal.services.search.corrections import respelling, suggestions
 from portal.services.search.finding import ModelGone, find
-from portal.services.search.plan import (
-    KEYWORD_UNAVAILABLE,
-    PHRASE_NOT_FOUND,
-    VECTOR_UNAVAILABLE,
-)
+from portal.services.search.plan import KEYWORD_UNAVAILABLE, PHRASE_NOT_FOUND, VECTOR_UNAVAILABLE
 from portal.services.search.planning import make_plan
 from portal.settings.search import uses_bm25
 from portal.store.answers import conversations as conversation_store

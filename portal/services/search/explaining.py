@@ -8,13 +8,7 @@ from uuid import UUID
 
 from portal.domain.documents.selection import SelectionSource
 from portal.domain.people import User
-from portal.domain.search import (
-    MAX_RESULTS,
-    SearchHit,
-    SearchMode,
-    SearchOutcome,
-    SearchRequest,
-)
+from portal.domain.search import MAX_RESULTS, SearchHit, SearchMode, SearchOutcome, SearchRequest
 from portal.domain.search.explaining import FailedFilter, MissingReason, OtherDocument, WhyNot
 from portal.errors import NotFound
 from portal.services import Services

@@ -19,14 +19,11 @@ from portal.domain.search import (
     Unit,
     Weights,
 )
-from portal.domain.search.fusion import (
-    Ranking,
-    Scale,
-)
+from portal.domain.search.fusion import Ranking, Scale
 from portal.embeddings.calibration import QueryStatistics, uncorrected
 from portal.embeddings.loaded import LoadedModel
 from portal.embeddings.validation import validated
-from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, InvalidQueryVector
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, InvalidQueryVector
 from portal.services import Services
 from portal.services.models import catalog
 from portal.services.search import dynamic_config
@@ -257,12 +254,10 @@ def _check_vector(given: Sequence[float], model: RegisteredModel) -> Vector:
     dimensions where they differ."""
     if len(given) != model.dimensions:
         raise InvalidQueryVector(
-            reason=N_(
-                "it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s",
-                got=len(given),
-                name=model.name,
-                wanted=model.dimensions,
-            )
+            "it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s",
+            got=len(given),
+            name=model.name,
+            wanted=model.dimensions,
         )
     try:
         (vector,) = validated([given], dimensions=model.dimensions, count=1)

@@ -50,7 +50,7 @@ def rerank(services: Services, query: str, candidates: Sequence[Candidate]) -> R
             )
             scores = _checked(given, len(read))
     except RerankerUnavailable as error:
-        log.warning("not_reranked", model=services.reranker.name, reason=error.params["reason"])
+        log.warning("not_reranked", model=services.reranker.name, reason=error.reason)
         return not_reranked(candidates, error.code)
     # The sort is stable, so that ties keep the order of fusion.
     best_first = sorted(range(len(read)), key=lambda place: -scores[place])
@@ -68,12 +68,10 @@ def _checked(scores: npt.ArrayLike, count: int) -> list[float]:
     try:
         array = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise RerankerUnavailable(reason=N_("its scores are not numbers")) from error
+        raise RerankerUnavailable("its scores are not numbers") from error
     if array.shape != (count,):
         got = " × ".join(map(str, array.shape)) or N_("a single number")
-        raise RerankerUnavailable(
-            reason=N_("asked for %(count)s scores, got %(got)s", count=count, got=got)
-        )
+        raise RerankerUnavailable("asked for %(count)s scores, got %(got)s", count=count, got=got)
     if not np.isfinite(array).all():
-        raise RerankerUnavailable(reason=N_("some of its scores are not finite"))
+        raise RerankerUnavailable("some of its scores are not finite")
     return [float(score) for score in array]

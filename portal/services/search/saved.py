@@ -13,7 +13,7 @@ from portal.domain.search.saved import (
     NAMES,
     SavedSearch,
 )
-from portal.errors import N_, InvalidInput, existing
+from portal.errors import InvalidInput, existing
 from portal.services import Services
 from portal.store.search import saved as saved_store
 from portal.text.titles import without_invisible
@@ -32,18 +32,14 @@ def save(services: Services, user: User, name: str, arguments: Mapping[str, str]
     """
     kept = {key: arguments[key].strip() for key in NAMES if arguments.get(key, "").strip()}
     if "q" not in kept:
-        raise InvalidInput(reason=N_("a search needs words to search for"))
+        raise InvalidInput("a search needs words to search for")
     if any(len(value) > MAX_VALUE_CHARACTERS for value in kept.values()):
-        raise InvalidInput(
-            reason=N_("a search has at most %(max)s characters", max=MAX_VALUE_CHARACTERS)
-        )
+        raise InvalidInput("a search has at most %(max)s characters", max=MAX_VALUE_CHARACTERS)
     name = _checked_name(name.strip() or kept["q"][:MAX_NAME_CHARACTERS])
     with services.database.begin() as session:
         if len(saved_store.list_saved(session, user.id)) >= MAX_SAVED:
             raise InvalidInput(
-                reason=N_(
-                    "you have %(max)s saved searches already. Delete one first", max=MAX_SAVED
-                )
+                "you have %(max)s saved searches already. Delete one first", max=MAX_SAVED
             )
         return saved_store.add(session, user.id, name, kept)
 
@@ -67,7 +63,5 @@ def delete(services: Services, user: User, search_id: UUID) -> None:
 def _checked_name(name: str) -> str:
     name = " ".join(without_invisible(name).split())
     if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
-        raise InvalidInput(
-            reason=N_("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
-        )
+        raise InvalidInput("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
     return name

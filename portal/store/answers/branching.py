@@ -31,16 +31,14 @@ def copy_conversation(session: Session, conversation_id: UUID, *, until: Message
     """Copy a conversation with its switches and its scope, and what is shown of it up to a message;
     return the id of the copy. Feedback stays with the original."""
     row = ConversationRow
-    copy_id: UUID | None = session.scalar(
+    copy_id: UUID = session.scalars(
         insert(row)
         .from_select(
             ["user_id", "title", "scope"],
             select(row.user_id, row.title, row.scope).where(row.id == conversation_id),
         )
         .returning(row.id)
-    )
-    if copy_id is None:
-        raise LookupError(f"there is no conversation {conversation_id}")
+    ).one()
     for switches, name in _SWITCHES:
         key = getattr(switches, name)
         session.execute(

@@ -178,7 +178,7 @@ def keep_alive(session: Session, message_id: UUID, content: str) -> bool:
     stopped, replaced, or deleted with its conversation."""
     kept = session.scalar(
         update(MessageRow)
-        .where(MessageRow.id == message_id, MessageRow.status == _STREAMING)
+        .filter_by(id=message_id, status=_STREAMING)
         .values(content=content, updated_at=func.now())
         .returning(MessageRow.id)
     )

@@ -18,7 +18,6 @@ from sqlalchemy import (
     any_,
     cast,
     delete,
-    exists,
     false,
     func,
     insert,
@@ -34,7 +33,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from portal.domain.documents import DocumentStatus, Visibility
+from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import User
 from portal.store.documents.document_lists import matching
@@ -50,6 +49,13 @@ _COLUMNS = {
     BulkAction.DOMAIN: "domain",
     BulkAction.VISIBILITY: "visibility",
 }
+# The condition that the owner of a document has the same file in another live one, or in one that
+# meets a further condition.
+TWIN_LIVES = """({0}.status <> 'failed' AND EXISTS (
+    SELECT FROM documents o
+    WHERE o.owner_id = {0}.owner_id AND o.sha256 = {0}.sha256 AND o.id <> {0}.id
+      AND o.status <> 'failed' AND o.purged_at IS NULL AND (o.deleted_at IS NULL OR {1})
+))"""
 _TO_READ = text(
     """
     SELECT d.id, d.title, original.file_id,
@@ -101,7 +107,7 @@ def change(
     """Change the documents of the target that differ and that the user may change."""
     d = _DOCUMENTS.c
     chosen = _target(user, target, action, deleted=action is BulkAction.RESTORE)
-    before, new, differs = _change_of(action, value, chosen)
+    before, new, differs = _change_of(action, value)
     locked = (
         select(d.id, cast(func.to_jsonb(before), JSONB).label("before"))
         .where(d.id.in_(select(chosen.c.id).where(chosen.c.can_edit)), differs)
@@ -120,7 +126,7 @@ def change(
 
 
 def _change_of(
-    action: BulkAction, value: Any, chosen: CTE
+    action: BulkAction, value: Any
 ) -> tuple[ColumnElement[Any], dict[str, Any], ColumnElement[bool]]:
     """Return the column whose old value an undo needs, the new values, and the condition that they
     change a document."""
@@ -139,8 +145,10 @@ def _change_of(
         case BulkAction.DELETE:
             return nothing, {"deleted_at": func.now()}, d.deleted_at.is_(None)
         case BulkAction.RESTORE:
-            is_deleted = d.deleted_at.is_not(None)
-            return nothing, {"deleted_at": None}, and_(is_deleted, ~_is_twice(chosen))
+            # Of several in the target that are twins, the first is restored.
+            too = "o.id < documents.id AND o.id IN (SELECT id FROM target)"
+            is_alone = text(f"NOT {TWIN_LIVES.format('documents', too)}")
+            return nothing, {"deleted_at": None}, and_(d.deleted_at.is_not(None), is_alone)
         case _:
             raise ValueError(action)
 
@@ -201,27 +209,6 @@ def _execute(session: Session, noted: CTE, chosen: CTE, changed: CTE, *more: CTE
         ).add_cte(*more)
     ).one()
     return Changed(row[0], row[1], row[2])
-
-
-def _is_twice(chosen: CTE) -> ColumnElement[bool]:
-    """Return the condition that the owner has the same file in another live document, or in
-    another one that is restored."""
-    other = DocumentRow.__table__.alias("other")
-    d = _DOCUMENTS.c
-    return and_(
-        d.status != DocumentStatus.FAILED.value,
-        exists().where(
-            other.c.owner_id == d.owner_id,
-            other.c.sha256 == d.sha256,
-            other.c.id != d.id,
-            other.c.status != DocumentStatus.FAILED.value,
-            other.c.purged_at.is_(None),
-            or_(
-                other.c.deleted_at.is_(None),
-                and_(other.c.id < d.id, other.c.id.in_(select(chosen.c.id))),
-            ),
-        ),
-    )
 
 
 def _is_tagged(tag: str) -> ColumnElement[bool]:

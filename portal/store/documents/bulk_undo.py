@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents.bulk import BulkAction
 from portal.domain.people import User
+from portal.store.documents.bulk import TWIN_LIVES
 from portal.store.documents.selection import EDITABLE_WHERE, KEEPS, OPEN_FOLDER
 from portal.store.models import BulkChangeRow
 from portal.text.titles import MAX_TAGS
@@ -39,11 +40,7 @@ _UNDO = {
     BulkAction.VISIBILITY: ("visibility = b.value", "d.visibility = c.value ->> 'value'"),
     BulkAction.DELETE: (
         "deleted_at = NULL",
-        """d.deleted_at IS NOT NULL AND (d.status = 'failed' OR NOT EXISTS (
-            SELECT FROM documents o
-            WHERE o.owner_id = d.owner_id AND o.sha256 = d.sha256 AND o.id <> d.id
-              AND o.deleted_at IS NULL AND o.status <> 'failed'
-        ))""",
+        f"d.deleted_at IS NOT NULL AND NOT {TWIN_LIVES.format('d', 'false')}",
     ),
     BulkAction.RESTORE: ("deleted_at = now()", "d.deleted_at IS NULL"),
 }
@@ -90,9 +87,7 @@ _UNDO_SWITCHES = (
 def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow | None:
     """Return a change of the user, locked until the transaction ends."""
     return session.scalar(
-        select(BulkChangeRow)
-        .where(BulkChangeRow.id == change_id, BulkChangeRow.user_id == user.id)
-        .with_for_update()
+        select(BulkChangeRow).filter_by(id=change_id, user_id=user.id).with_for_update()
     )
 
 

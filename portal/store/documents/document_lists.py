@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from portal.domain.documents import DocumentFilter, DocumentPage, DocumentSort, MediaType
+from portal.domain.documents import DocumentFilter, DocumentSort, DocumentSummary, MediaType
+from portal.domain.paging import CountedPage
 from portal.domain.people import User
 from portal.store.cursors import latest_first, make_sorted_cursor, read_sorted_cursor
 from portal.store.documents.folders import ids_below, ids_filed_for
@@ -53,7 +54,7 @@ def list_documents(
     sort: DocumentSort = DocumentSort.NEWEST,
     cursor: str | None,
     limit: int,
-) -> DocumentPage:
+) -> CountedPage[DocumentSummary]:
     """Return documents visible to the user; equal ones newest first. Raises MalformedRequest on a
     bad cursor."""
     key = _KEYS.get(sort.key, _UNSORTED)
@@ -77,7 +78,7 @@ def list_documents(
     next_cursor = (
         make_sorted_cursor(str(last.sort_key), items[-1].created_at, items[-1].id) if last else None
     )
-    return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
+    return CountedPage(items=items, next_cursor=next_cursor, total_count=total)
 
 
 def _order(
@@ -110,7 +111,7 @@ def _begin_after(
 
 def list_trash(
     session: Session, user: User, *, filters: DocumentFilter, cursor: str | None, limit: int
-) -> DocumentPage:
+) -> CountedPage[DocumentSummary]:
     """Return documents in the user's trash, last deleted first. Raises MalformedRequest on a bad
     cursor."""
     statement = _filter(shown_to(user, deleted=True), user, filters)
@@ -125,7 +126,7 @@ def list_trash(
         to_item=to_summary,
         place=lambda one: (one.deleted_at or one.created_at, one.id),
     )
-    return DocumentPage(page.items, page.next_cursor, total)
+    return CountedPage(page.items, page.next_cursor, total)
 
 
 def matching(

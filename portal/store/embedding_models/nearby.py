@@ -13,6 +13,7 @@ from portal.settings import SearchSettings
 from portal.store.binary_parameters import VectorParameter
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.embedding_models.vector_index import scan_settings
+from portal.store.statements import fetch_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,6 @@ def nearest(
 ) -> list[Neighbour]:
     """Return the nearest chunks to a query vector by one model, as its index finds them."""
     candidates = limit * model.candidate_factor
-    for name, value in scan_settings(search, candidates).items():
-        session.execute(
-            text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value}
-        )
     statement = f"""
         SELECT near.chunk_id, d.title, {_FILE_STEM} AS file_stem
         FROM (
@@ -57,7 +54,7 @@ def nearest(
         LIMIT :limit
     """
     binds = {"vector": VectorParameter(vector), "candidates": candidates, "limit": limit}
-    rows = session.execute(text(statement), binds)
+    rows = fetch_under(session, scan_settings(search, candidates), text(statement), binds)
     return [Neighbour(*row) for row in rows]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pgvector.sqlalchemy import Vector as VectorType
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
@@ -29,7 +30,7 @@ class SampledVectors:
 def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> SampledVectors:
     """Return shared chunks from all over the corpus, the same ones each time."""
     statement = f"""
-        SELECT c.language, CAST(e.embedding AS text) AS vector
+        SELECT c.language, e.embedding
         FROM (
             SELECT e.chunk_id, e.embedding FROM {model.partition} e
             WHERE EXISTS (SELECT 1 FROM {_SHARED})
@@ -37,8 +38,9 @@ def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> S
         ) e
         JOIN document_chunks c ON c.id = e.chunk_id
     """
-    rows = session.execute(text(statement), {"limit": limit}).all()
-    vectors = np.array([_vector(row.vector) for row in rows], dtype=np.float32)
+    clause = text(statement).columns(embedding=VectorType())
+    rows = session.execute(clause, {"limit": limit}).all()
+    vectors = np.array([row.embedding for row in rows], dtype=np.float32)
     return SampledVectors(vectors, tuple(row.language for row in rows))
 
 
@@ -47,13 +49,13 @@ def sample_chunks(
 ) -> tuple[list[str], Vector]:
     """Return some chunks, the same ones each time, and their vectors (n, dim) by the model."""
     statement = f"""
-        SELECT concat_ws(E'\\n', c.context, c.content) AS embedded,
-               CAST(e.embedding AS text) AS vector
+        SELECT concat_ws(E'\\n', c.context, c.content) AS embedded, e.embedding
         FROM {model.partition} e JOIN document_chunks c ON c.id = e.chunk_id
         ORDER BY e.chunk_id LIMIT :limit
     """
-    rows = session.execute(text(statement), {"limit": limit}).all()
-    vectors = np.array([_vector(row.vector) for row in rows], dtype=np.float32)
+    clause = text(statement).columns(embedding=VectorType())
+    rows = session.execute(clause, {"limit": limit}).all()
+    vectors = np.array([row.embedding for row in rows], dtype=np.float32)
     return [row.embedded for row in rows], vectors
 
 
@@ -76,7 +78,3 @@ def save_constants(session: Session, model: RegisteredModel, constants: Mapping[
         text("UPDATE embedding_models SET calibration = CAST(:made AS jsonb) WHERE id = :id"),
         {"made": json.dumps(constants), "id": model.id},
     )
-
-
-def _vector(literal: str) -> Vector:
-    return np.fromstring(literal.strip("[]"), dtype=np.float32, sep=",")

@@ -5,25 +5,24 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, LargeBinary, Text, func, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from portal.store.models.base import Base, CreatedAt, UuidKey
+from portal.store.models.base import Base, CreatedAt, UserRef, UuidKey
 
 
 class UserRow(Base):
     __tablename__ = "users"
 
     id: Mapped[UuidKey]
-    name: Mapped[str] = mapped_column(Text)
+    name: Mapped[str]
     # What names that look alike share. None: there was such a name before this column was.
-    name_skeleton: Mapped[str | None] = mapped_column(Text, unique=True)
+    name_skeleton: Mapped[str | None] = mapped_column(unique=True)
     # None: comes in by tokens of an outside issuer only.
-    password_hash: Mapped[str | None] = mapped_column(Text)
+    password_hash: Mapped[str | None]
     is_admin: Mapped[bool] = mapped_column(server_default=text("false"))
-    language: Mapped[str | None] = mapped_column(Text)
-    preferred_domain: Mapped[str | None] = mapped_column(Text)
+    language: Mapped[str | None]
+    preferred_domain: Mapped[str | None]
     # Written by a trigger: the transaction that last changed this user's defaults.
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[CreatedAt]
@@ -36,7 +35,7 @@ class UserRow(Base):
     __table_args__ = (
         CheckConstraint("length(name) BETWEEN 1 AND 100", name="name_length"),
         # Names are unique without regard to case, so that no one poses as "Admin".
-        Index("uq_users_name_lower", func.lower(name), unique=True),
+        Index("uq_users_name_lower", text("lower(name)"), unique=True),
     )
 
 
@@ -46,11 +45,11 @@ class GroupRow(Base):
     __tablename__ = "groups"
 
     id: Mapped[UuidKey]
-    name: Mapped[str] = mapped_column(Text)
-    description: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    name: Mapped[str]
+    description: Mapped[str] = mapped_column(server_default=text("''"))
     created_at: Mapped[CreatedAt]
 
-    __table_args__ = (Index("uq_groups_name", func.lower(name), unique=True),)
+    __table_args__ = (Index("uq_groups_name", text("lower(name)"), unique=True),)
 
 
 class GroupMemberRow(Base):
@@ -59,17 +58,15 @@ class GroupMemberRow(Base):
     group_id: Mapped[UUID] = mapped_column(
         ForeignKey("groups.id", ondelete="CASCADE"), primary_key=True
     )
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True, index=True)
 
 
 class InvitationRow(Base):
     __tablename__ = "invitations"
 
     id: Mapped[UuidKey]
-    secret_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
-    created_by: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    secret_sha256: Mapped[bytes] = mapped_column(unique=True)
+    created_by: Mapped[UserRef]
     created_at: Mapped[CreatedAt]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
@@ -81,10 +78,8 @@ class PasswordResetRow(Base):
 
     __tablename__ = "password_resets"
 
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
-    )
-    secret_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True)
+    secret_sha256: Mapped[bytes] = mapped_column(unique=True)
     created_at: Mapped[CreatedAt]
     expires_at: Mapped[datetime]
 
@@ -95,13 +90,11 @@ class TokenRow(Base):
     __tablename__ = "tokens"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    kind: Mapped[str] = mapped_column(Text)
+    user_id: Mapped[UserRef] = mapped_column(index=True)
+    kind: Mapped[str]
     family_id: Mapped[UUID] = mapped_column(index=True)
-    name: Mapped[str | None] = mapped_column(Text)
-    scopes: Mapped[list[str]] = mapped_column(
-        ARRAY(Text), server_default=text("'{read,write,admin}'::text[]")
-    )
+    name: Mapped[str | None]
+    scopes: Mapped[list[str]] = mapped_column(server_default=text("'{read,write,admin}'::text[]"))
     created_at: Mapped[CreatedAt]
     expires_at: Mapped[datetime] = mapped_column(index=True)
     revoked_at: Mapped[datetime | None]
@@ -119,13 +112,13 @@ class SessionRow(Base):
     __tablename__ = "sessions"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    kind: Mapped[str] = mapped_column(Text)
-    methods: Mapped[list[str]] = mapped_column(ARRAY(Text))
-    address: Mapped[str | None] = mapped_column(Text)
-    user_agent: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    user_id: Mapped[UserRef] = mapped_column(index=True)
+    kind: Mapped[str]
+    methods: Mapped[list[str]]
+    address: Mapped[str | None]
+    user_agent: Mapped[str] = mapped_column(server_default=text("''"))
     # The device in `known_devices`; None for the command line.
-    device_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
+    device_sha256: Mapped[bytes | None]
     created_at: Mapped[CreatedAt]
     # When the user last proved who they are: at the sign-in, or when asked again.
     authenticated_at: Mapped[CreatedAt]
@@ -144,10 +137,8 @@ class KnownDeviceRow(Base):
 
     __tablename__ = "known_devices"
 
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
-    )
-    device_sha256: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True)
+    device_sha256: Mapped[bytes] = mapped_column(primary_key=True)
     created_at: Mapped[CreatedAt]
     last_used_at: Mapped[CreatedAt] = mapped_column(index=True)
 
@@ -158,9 +149,9 @@ class OutsideIdentityRow(Base):
 
     __tablename__ = "outside_identities"
 
-    issuer: Mapped[str] = mapped_column(Text, primary_key=True)
-    subject: Mapped[str] = mapped_column(Text, primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    issuer: Mapped[str] = mapped_column(primary_key=True)
+    subject: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[UserRef] = mapped_column(index=True)
     created_at: Mapped[CreatedAt]
 
 
@@ -171,15 +162,15 @@ class OidcSignInRow(Base):
     __tablename__ = "oidc_sign_ins"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user_id: Mapped[UserRef] = mapped_column(index=True)
     session_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("sessions.id", ondelete="CASCADE"), unique=True
     )
-    issuer: Mapped[str] = mapped_column(Text)
-    subject: Mapped[str] = mapped_column(Text)
-    sid: Mapped[str | None] = mapped_column(Text)
+    issuer: Mapped[str]
+    subject: Mapped[str]
+    sid: Mapped[str | None]
     # The hint that the provider wants when a user signs out there.
-    id_token: Mapped[str] = mapped_column(Text)
+    id_token: Mapped[str]
     created_at: Mapped[CreatedAt]
 
     __table_args__ = (
@@ -193,5 +184,5 @@ class OidcUsedValueRow(Base):
 
     __tablename__ = "oidc_used_values"
 
-    digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
     expires_at: Mapped[datetime] = mapped_column(index=True)

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from sqlalchemy import DateTime, MetaData, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import DateTime, ForeignKey, MetaData, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
 
@@ -23,9 +23,21 @@ class Base(DeclarativeBase):
             "ck": "ck_%(table_name)s_%(constraint_name)s",
         }
     )
-    type_annotation_map = {datetime: DateTime(timezone=True), dict[str, Any]: JSONB}  # noqa: RUF012
+    type_annotation_map = {  # noqa: RUF012
+        str: Text,
+        datetime: DateTime(timezone=True),
+        list[str]: ARRAY(Text),
+        list[Any]: JSONB,
+        dict[str, Any]: JSONB,
+    }
 
 
 UuidKey = Annotated[UUID, mapped_column(primary_key=True, server_default=text("gen_random_uuid()"))]
 CreatedAt = Annotated[datetime, mapped_column(server_default=text("now()"))]
 JsonObject = Annotated[dict[str, Any], mapped_column(JSONB, server_default=text("'{}'::jsonb"))]
+
+# What belongs to another row, and is deleted with it.
+UserRef = Annotated[UUID, mapped_column(ForeignKey("users.id", ondelete="CASCADE"))]
+DocumentRef = Annotated[UUID, mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))]
+FolderRef = Annotated[UUID, mapped_column(ForeignKey("folders.id", ondelete="CASCADE"))]
+ConversationRef = Annotated[UUID, mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))]

@@ -14,14 +14,13 @@ from sqlalchemy import (
     Identity,
     Index,
     SmallInteger,
-    Text,
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.orm import Mapped, mapped_column
 
-from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
+from portal.store.models.base import Base, CreatedAt, DocumentRef, JsonObject, UuidKey
 
 _WEIGHTED_TERMS = " || ".join(
     f"setweight(to_tsvector('simple'::regconfig, split_part(terms, chr(10), {part})), '{label}')"
@@ -36,23 +35,23 @@ class DocumentChunkRow(Base):
 
     id: Mapped[UuidKey]
     job_id: Mapped[UUID] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
-    document_id: Mapped[UUID] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    document_id: Mapped[DocumentRef]
     collection_id: Mapped[UUID] = mapped_column(ForeignKey("collections.id", ondelete="CASCADE"))
-    external_id: Mapped[str | None] = mapped_column(Text)
+    external_id: Mapped[str | None]
     chunk_index: Mapped[int]
-    content: Mapped[str] = mapped_column(Text)
+    content: Mapped[str]
     # Analysed terms, joined by spaces: what both keyword backends index with `simple`. A line each
     # for the content, caption, heading and title, which have the weights D to A in the tsvector.
-    terms: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    terms: Mapped[str] = mapped_column(server_default=text("''"))
     terms_vector: Mapped[Any] = mapped_column(TSVECTOR, Computed(_WEIGHTED_TERMS, persisted=True))
     analyser_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
-    language: Mapped[str] = mapped_column(Text, server_default=text("'other'"))
+    language: Mapped[str] = mapped_column(server_default=text("'other'"))
     page: Mapped[int | None]
-    heading: Mapped[str | None] = mapped_column(Text)
+    heading: Mapped[str | None]
     # Caption and header of the table whose rows it begins with, one a line.
-    context: Mapped[str | None] = mapped_column(Text)
+    context: Mapped[str | None]
     # As in document_revisions, counted from the beginning of `content`.
-    blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    blocks: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
     # Offset in the text of its job's revision; None when a program added it.
     char_start: Mapped[int | None]
     char_end: Mapped[int | None]
@@ -101,7 +100,7 @@ class SharedChunkRow(Base):
     )
     job_id: Mapped[UUID]
     document_id: Mapped[UUID] = mapped_column(index=True)
-    terms: Mapped[str | None] = mapped_column(Text)
+    terms: Mapped[str | None]
 
 
 class VocabularyRow(Base):
@@ -111,10 +110,10 @@ class VocabularyRow(Base):
 
     __tablename__ = "vocabulary"
 
-    word: Mapped[str] = mapped_column(Text, primary_key=True)
-    surface: Mapped[str] = mapped_column(Text)
-    term: Mapped[str] = mapped_column(Text)
-    keys: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    word: Mapped[str] = mapped_column(primary_key=True)
+    surface: Mapped[str]
+    term: Mapped[str]
+    keys: Mapped[list[str]]
 
     __table_args__ = (Index("ix_vocabulary_keys", "keys", postgresql_using="gin"),)
 
@@ -125,31 +124,31 @@ class EmbeddingModelRow(Base):
     __tablename__ = "embedding_models"
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    name: Mapped[str] = mapped_column(Text, unique=True)
-    provider: Mapped[str] = mapped_column(Text)
+    name: Mapped[str] = mapped_column(unique=True)
+    provider: Mapped[str]
     dimensions: Mapped[int]
     # What the provider needs to load it again, such as a directory; never a secret.
     options: Mapped[JsonObject]
     # How the partition's index stands: searches order by the very expression it is built on.
-    index_method: Mapped[str] = mapped_column(Text, server_default=text("'hnsw'"))
-    vector_type: Mapped[str] = mapped_column(Text, server_default=text("'halfvec'"))
+    index_method: Mapped[str] = mapped_column(server_default=text("'hnsw'"))
+    vector_type: Mapped[str] = mapped_column(server_default=text("'halfvec'"))
     # Names the functions of `language_axis` that stand in the index's expression.
-    index_axis: Mapped[str | None] = mapped_column(Text)
-    status: Mapped[str] = mapped_column(Text, server_default=text("'building'"))
+    index_axis: Mapped[str | None]
+    status: Mapped[str] = mapped_column(server_default=text("'building'"))
     # Whether every chunk surely has a vector; else that must be counted.
     is_complete: Mapped[bool] = mapped_column(server_default=text("false"))
-    calibration: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    calibration: Mapped[dict[str, Any] | None]
     created_at: Mapped[CreatedAt]
     activated_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
     # Progress of the build.
-    stage: Mapped[str | None] = mapped_column(Text)
+    stage: Mapped[str | None]
     done_count: Mapped[int] = mapped_column(server_default=text("0"))
     total_count: Mapped[int] = mapped_column(server_default=text("0"))
-    error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    error: Mapped[dict[str, Any] | None]
     noted_at: Mapped[datetime | None]
     # The last comparison with the model that served then.
-    comparison: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    comparison: Mapped[dict[str, Any] | None]
 
     __table_args__ = (
         CheckConstraint("dimensions BETWEEN 1 AND 16000", name="dimensions_range"),

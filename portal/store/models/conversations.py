@@ -13,7 +13,6 @@ from sqlalchemy import (
     Identity,
     Index,
     PrimaryKeyConstraint,
-    Text,
     UniqueConstraint,
     func,
     text,
@@ -21,7 +20,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
+from portal.store.models.base import (
+    Base,
+    ConversationRef,
+    CreatedAt,
+    DocumentRef,
+    JsonObject,
+    UserRef,
+    UuidKey,
+)
 
 
 class UserDocumentDefaultRow(Base):
@@ -33,12 +40,8 @@ class UserDocumentDefaultRow(Base):
         PrimaryKeyConstraint("user_id", "document_id", postgresql_include=["enabled"]),
     )
 
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
-    )
-    document_id: Mapped[UUID] = mapped_column(
-        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True)
+    document_id: Mapped[DocumentRef] = mapped_column(primary_key=True, index=True)
     enabled: Mapped[bool]
     updated_at: Mapped[CreatedAt]
 
@@ -47,8 +50,8 @@ class ConversationRow(Base):
     __tablename__ = "conversations"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    title: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    user_id: Mapped[UserRef]
+    title: Mapped[str] = mapped_column(server_default=text("''"))
     # An AskScope (`portal.domain.documents.selection`); null is everything.
     scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # Written by triggers: the transaction that last changed its switches or its scope.
@@ -75,12 +78,8 @@ class ConversationReaderRow(Base):
 
     __tablename__ = "conversation_readers"
 
-    conversation_id: Mapped[UUID] = mapped_column(
-        ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True
-    )
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    conversation_id: Mapped[ConversationRef] = mapped_column(primary_key=True)
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True, index=True)
     created_at: Mapped[CreatedAt]
 
 
@@ -93,12 +92,8 @@ class ConversationDocumentOverrideRow(Base):
         PrimaryKeyConstraint("conversation_id", "document_id", postgresql_include=["enabled"]),
     )
 
-    conversation_id: Mapped[UUID] = mapped_column(
-        ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True
-    )
-    document_id: Mapped[UUID] = mapped_column(
-        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    conversation_id: Mapped[ConversationRef] = mapped_column(primary_key=True)
+    document_id: Mapped[DocumentRef] = mapped_column(primary_key=True, index=True)
     enabled: Mapped[bool]
     updated_at: Mapped[CreatedAt]
 
@@ -107,23 +102,21 @@ class MessageRow(Base):
     __tablename__ = "messages"
 
     id: Mapped[UuidKey]
-    conversation_id: Mapped[UUID] = mapped_column(
-        ForeignKey("conversations.id", ondelete="CASCADE")
-    )
-    role: Mapped[str] = mapped_column(Text)
+    conversation_id: Mapped[ConversationRef]
+    role: Mapped[str]
     # Question and answer are written in one transaction, and so at the same time.
     position: Mapped[int] = mapped_column(BigInteger, Identity(always=True))
-    content: Mapped[str] = mapped_column(Text)
-    status: Mapped[str] = mapped_column(Text, server_default=text("'done'"))
+    content: Mapped[str]
+    status: Mapped[str] = mapped_column(server_default=text("'done'"))
     # The input of the answer: selection hash, models, chunks.
     retrieval: Mapped[JsonObject]
     # Narrows this question as the scope of a conversation does; null is all of that.
     scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # Of each sentence: [start, end, markers, is supported, likeness].
-    support: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
-    feedback: Mapped[str | None] = mapped_column(Text)
+    support: Mapped[list[Any]] = mapped_column(server_default=text("'[]'"))
+    feedback: Mapped[str | None]
     # Why an answer was not useful.
-    feedback_reason: Mapped[str | None] = mapped_column(Text)
+    feedback_reason: Mapped[str | None]
     created_at: Mapped[CreatedAt]
     # Updated while an answer is written. If it is old, the process has ended.
     updated_at: Mapped[CreatedAt]
@@ -163,13 +156,13 @@ class CitationRow(Base):
     )
     # A newer ingestion may replace the chunk; the range in the revision stays valid.
     chunk_id: Mapped[UUID | None]
-    title: Mapped[str] = mapped_column(Text)
+    title: Mapped[str]
     char_start: Mapped[int]
     char_end: Mapped[int]
-    quote: Mapped[str] = mapped_column(Text)
-    quote_sha256: Mapped[str] = mapped_column(Text)
+    quote: Mapped[str]
+    quote_sha256: Mapped[str]
     page: Mapped[int | None]
-    heading: Mapped[str | None] = mapped_column(Text)
+    heading: Mapped[str | None]
     scores: Mapped[JsonObject]
     confidence: Mapped[float]
     was_cited: Mapped[bool] = mapped_column(server_default=text("true"))
@@ -182,9 +175,9 @@ class NotificationRow(Base):
     __tablename__ = "notifications"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    kind: Mapped[str] = mapped_column(Text)
-    document_id: Mapped[UUID | None] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    user_id: Mapped[UserRef]
+    kind: Mapped[str]
+    document_id: Mapped[DocumentRef | None]
     # The ended job that it announces: a job that is retried ends more than once.
     job_id: Mapped[UUID | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     attempt: Mapped[int | None]
@@ -216,7 +209,7 @@ class DynamicConfigRow(Base):
 
     __tablename__ = "dynamic_config"
 
-    key: Mapped[str] = mapped_column(Text, primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
     value: Mapped[Any] = mapped_column(JSONB)
     updated_at: Mapped[CreatedAt]
     updated_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
@@ -243,9 +236,9 @@ class EvaluationQuestionRow(Base):
     message_id: Mapped[UUID] = mapped_column(
         ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True
     )
-    question: Mapped[str] = mapped_column(Text)
+    question: Mapped[str]
     # What an answer must contain; empty if the documents have no answer.
-    gold: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    gold: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
     created_at: Mapped[CreatedAt]
 
 
@@ -268,12 +261,10 @@ class IdempotencyKeyRow(Base):
 
     __tablename__ = "idempotency_keys"
 
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
-    )
-    key: Mapped[str] = mapped_column(Text, primary_key=True)
-    body_sha256: Mapped[str] = mapped_column(Text)
-    response: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    body_sha256: Mapped[str]
+    response: Mapped[dict[str, Any] | None]
     created_at: Mapped[CreatedAt]
 
 
@@ -282,8 +273,8 @@ class Bm25IndexStateRow(Base):
 
     __tablename__ = "bm25_index_state"
 
-    index_name: Mapped[str] = mapped_column(Text, primary_key=True)
+    index_name: Mapped[str] = mapped_column(primary_key=True)
     server_started_at: Mapped[datetime | None]
     rebuilt_at: Mapped[datetime | None]
     row_count: Mapped[int | None]
-    state: Mapped[str] = mapped_column(Text, server_default=text("'unknown'"))
+    state: Mapped[str] = mapped_column(server_default=text("'unknown'"))

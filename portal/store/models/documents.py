@@ -12,17 +12,24 @@ from sqlalchemy import (
     Computed,
     ForeignKey,
     Index,
-    LargeBinary,
     PrimaryKeyConstraint,
     SmallInteger,
     Text,
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
+from portal.store.models.base import (
+    Base,
+    ConversationRef,
+    CreatedAt,
+    DocumentRef,
+    FolderRef,
+    JsonObject,
+    UserRef,
+    UuidKey,
+)
 
 
 class CollectionRow(Base):
@@ -31,11 +38,11 @@ class CollectionRow(Base):
     __tablename__ = "collections"
 
     id: Mapped[UuidKey]
-    name: Mapped[str] = mapped_column(Text, unique=True)
+    name: Mapped[str] = mapped_column(unique=True)
     embedding_model_id: Mapped[int | None] = mapped_column(
         ForeignKey("embedding_models.id", ondelete="RESTRICT")
     )
-    distance: Mapped[str] = mapped_column(Text, server_default=text("'cosine'"))
+    distance: Mapped[str] = mapped_column(server_default=text("'cosine'"))
     # Written by a trigger: the transaction that last changed who sees which chunks.
     documents_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     # As above: the transaction that last changed chunks or vectors that a search reads.
@@ -53,11 +60,11 @@ class StoredFileRow(Base):
     __tablename__ = "stored_files"
 
     id: Mapped[UuidKey]
-    sha256: Mapped[str] = mapped_column(Text, index=True)
+    sha256: Mapped[str] = mapped_column(index=True)
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     # Null for the oldest files, which have the name of their document.
-    file_name: Mapped[str | None] = mapped_column(Text)
-    media_type: Mapped[str | None] = mapped_column(Text)
+    file_name: Mapped[str | None]
+    media_type: Mapped[str | None]
     uploaded_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     created_at: Mapped[CreatedAt] = mapped_column(index=True)
 
@@ -71,7 +78,7 @@ class StoredFilePartRow(Base):
         ForeignKey("stored_files.id", ondelete="CASCADE"), primary_key=True
     )
     part_index: Mapped[int] = mapped_column(primary_key=True)
-    data: Mapped[bytes] = mapped_column(LargeBinary)
+    data: Mapped[bytes]
 
 
 class FolderRow(Base):
@@ -84,9 +91,9 @@ class FolderRow(Base):
     owner_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("users.id", ondelete="SET NULL"), index=True
     )
-    name: Mapped[str] = mapped_column(Text)
-    description: Mapped[str] = mapped_column(Text, server_default=text("''"))
-    visibility: Mapped[str] = mapped_column(Text, server_default=text("'shared'"))
+    name: Mapped[str]
+    description: Mapped[str] = mapped_column(server_default=text("''"))
+    visibility: Mapped[str] = mapped_column(server_default=text("'shared'"))
     # Written by triggers: the nearest folder, itself or above, that is open to members only.
     gate_id: Mapped[UUID | None]
     created_at: Mapped[CreatedAt]
@@ -102,19 +109,15 @@ class FolderMemberRow(Base):
 
     __tablename__ = "folder_members"
 
-    folder_id: Mapped[UUID] = mapped_column(
-        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True
-    )
+    folder_id: Mapped[FolderRef] = mapped_column(primary_key=True)
     member_id: Mapped[UUID] = mapped_column(
         Computed("COALESCE(user_id, group_id)", persisted=True), primary_key=True
     )
-    user_id: Mapped[UUID | None] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), index=True
-    )
+    user_id: Mapped[UserRef | None] = mapped_column(index=True)
     group_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("groups.id", ondelete="CASCADE"), index=True
     )
-    role: Mapped[str] = mapped_column(Text)
+    role: Mapped[str]
 
     __table_args__ = (
         CheckConstraint("num_nonnulls(user_id, group_id) = 1", name="one_member"),
@@ -127,16 +130,14 @@ class FolderSourceRow(Base):
 
     __tablename__ = "folder_sources"
 
-    folder_id: Mapped[UUID] = mapped_column(
-        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True
-    )
-    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    kind: Mapped[str] = mapped_column(Text)
-    address: Mapped[str] = mapped_column(Text)
+    folder_id: Mapped[FolderRef] = mapped_column(primary_key=True)
+    owner_id: Mapped[UserRef] = mapped_column(index=True)
+    kind: Mapped[str]
+    address: Mapped[str]
     every_minutes: Mapped[int]
     due_at: Mapped[datetime] = mapped_column(index=True)
     last_run_at: Mapped[datetime | None]
-    last_run: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    last_run: Mapped[dict[str, Any] | None]
     created_at: Mapped[CreatedAt]
 
 
@@ -148,8 +149,8 @@ class SourceItemRow(Base):
     folder_id: Mapped[UUID] = mapped_column(
         ForeignKey("folder_sources.folder_id", ondelete="CASCADE"), primary_key=True
     )
-    path: Mapped[str] = mapped_column(Text, primary_key=True)
-    stamp: Mapped[str] = mapped_column(Text)
+    path: Mapped[str] = mapped_column(primary_key=True)
+    stamp: Mapped[str]
     document_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("documents.id", ondelete="SET NULL"), index=True
     )
@@ -160,7 +161,7 @@ class SourceHostRow(Base):
 
     __tablename__ = "source_hosts"
 
-    host: Mapped[str] = mapped_column(Text, primary_key=True)
+    host: Mapped[str] = mapped_column(primary_key=True)
     free_at: Mapped[datetime]
 
 
@@ -172,15 +173,9 @@ class FolderSwitchRow(Base):
     owner_id: Mapped[UUID] = mapped_column(
         Computed("COALESCE(user_id, conversation_id)", persisted=True), primary_key=True
     )
-    folder_id: Mapped[UUID] = mapped_column(
-        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
-    user_id: Mapped[UUID | None] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), index=True
-    )
-    conversation_id: Mapped[UUID | None] = mapped_column(
-        ForeignKey("conversations.id", ondelete="CASCADE"), index=True
-    )
+    folder_id: Mapped[FolderRef] = mapped_column(primary_key=True, index=True)
+    user_id: Mapped[UserRef | None] = mapped_column(index=True)
+    conversation_id: Mapped[ConversationRef | None] = mapped_column(index=True)
     enabled: Mapped[bool]
 
     __table_args__ = (
@@ -199,9 +194,7 @@ class FolderStateRow(Base):
     )
 
     owner_id: Mapped[UUID] = mapped_column(primary_key=True)
-    folder_id: Mapped[UUID] = mapped_column(
-        ForeignKey("folders.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
+    folder_id: Mapped[FolderRef] = mapped_column(primary_key=True, index=True)
     enabled: Mapped[bool]
     source_id: Mapped[UUID]
 
@@ -217,16 +210,16 @@ class DocumentRow(Base):
     )
     # Written by triggers: the gate of the folder.
     gate_id: Mapped[UUID | None]
-    title: Mapped[str] = mapped_column(Text)
-    file_name: Mapped[str] = mapped_column(Text)
-    media_type: Mapped[str] = mapped_column(Text)
+    title: Mapped[str]
+    file_name: Mapped[str]
+    media_type: Mapped[str]
     size_bytes: Mapped[int] = mapped_column(BigInteger)
-    sha256: Mapped[str] = mapped_column(Text)
-    domain: Mapped[str | None] = mapped_column(Text)
-    tags: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
-    visibility: Mapped[str] = mapped_column(Text, server_default=text("'shared'"))
-    status: Mapped[str] = mapped_column(Text, server_default=text("'queued'"))
-    error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    sha256: Mapped[str]
+    domain: Mapped[str | None]
+    tags: Mapped[list[str]] = mapped_column(server_default=text("'{}'"))
+    visibility: Mapped[str] = mapped_column(server_default=text("'shared'"))
+    status: Mapped[str] = mapped_column(server_default=text("'queued'"))
+    error: Mapped[dict[str, Any] | None]
     # The ingestion whose chunks are searchable. Publishing new text is this one update.
     current_job_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("jobs.id", ondelete="SET NULL", use_alter=True)
@@ -273,10 +266,10 @@ class BulkChangeRow(Base):
     __tablename__ = "bulk_changes"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    action: Mapped[str] = mapped_column(Text)
-    value: Mapped[dict[str, Any]] = mapped_column(JSONB)
-    before: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    user_id: Mapped[UserRef] = mapped_column(index=True)
+    action: Mapped[str]
+    value: Mapped[dict[str, Any]]
+    before: Mapped[dict[str, Any]]
     created_at: Mapped[CreatedAt]
 
 
@@ -286,25 +279,25 @@ class DocumentRevisionRow(Base):
     __tablename__ = "document_revisions"
 
     id: Mapped[UuidKey]
-    document_id: Mapped[UUID] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    document_id: Mapped[DocumentRef]
     revision_number: Mapped[int]
     file_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("stored_files.id", ondelete="SET NULL"), index=True
     )
     # The column keeps the contract's name; the attribute must not hide SQLAlchemy's text().
     body: Mapped[str] = mapped_column("text", Text)
-    sha256: Mapped[str] = mapped_column(Text)
-    extractor: Mapped[str] = mapped_column(Text)
-    encoding: Mapped[str | None] = mapped_column(Text)
+    sha256: Mapped[str]
+    extractor: Mapped[str]
+    encoding: Mapped[str | None]
     character_count: Mapped[int]
-    pages: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
-    headings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    pages: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
+    headings: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
     # Tables, list items and so on, as `Block.as_json` of `portal.domain.documents.structure`
     # writes them.
-    blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    blocks: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
     # The reader that made the text. Texts of older readers are read again in the background.
     reader_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
-    warnings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    warnings: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
     # Compared with the previous searchable text; null for the first, and for very long texts.
     characters_added: Mapped[int | None]
     characters_removed: Mapped[int | None]
@@ -319,17 +312,15 @@ class JobRow(Base):
     __tablename__ = "jobs"
 
     id: Mapped[UuidKey]
-    document_id: Mapped[UUID] = mapped_column(
-        ForeignKey("documents.id", ondelete="CASCADE"), index=True
-    )
+    document_id: Mapped[DocumentRef] = mapped_column(index=True)
     file_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("stored_files.id", ondelete="SET NULL"), index=True
     )
     revision_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("document_revisions.id", ondelete="SET NULL"), index=True
     )
-    status: Mapped[str] = mapped_column(Text, server_default=text("'queued'"))
-    stage: Mapped[str | None] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(server_default=text("'queued'"))
+    stage: Mapped[str | None]
     done_count: Mapped[int] = mapped_column(server_default=text("0"))
     total_count: Mapped[int] = mapped_column(server_default=text("0"))
     # The queued job with the lowest turn is next (portal.store.documents.ingestion.queue).
@@ -340,7 +331,7 @@ class JobRow(Base):
     failed_attempts: Mapped[int] = mapped_column(server_default=text("0"))
     # Consecutive attempts whose process died without progress.
     deaths: Mapped[int] = mapped_column(server_default=text("0"))
-    error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    error: Mapped[dict[str, Any] | None]
     config: Mapped[JsonObject]
     created_at: Mapped[CreatedAt]
     started_at: Mapped[datetime | None]

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    ForeignKey,
-    Identity,
-    Index,
-    LargeBinary,
-    Text,
-    text,
-)
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import BigInteger, CheckConstraint, Identity, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from portal.store.models.base import Base, CreatedAt, UuidKey
+from portal.store.models.base import Base, CreatedAt, UserRef, UuidKey
 
 
 class TotpRow(Base):
@@ -26,11 +15,9 @@ class TotpRow(Base):
 
     __tablename__ = "totp_secrets"
 
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
-    )
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True)
     # Encrypted with a key derived from the portal's secret key (services/people/sealing.py).
-    sealed_secret: Mapped[bytes] = mapped_column(LargeBinary)
+    sealed_secret: Mapped[bytes]
     created_at: Mapped[CreatedAt]
     confirmed_at: Mapped[datetime | None]
     # The time step of the last code that was accepted: it and earlier ones are refused.
@@ -42,14 +29,14 @@ class PasskeyRow(Base):
     __tablename__ = "passkeys"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    name: Mapped[str] = mapped_column(Text)
+    user_id: Mapped[UserRef] = mapped_column(index=True)
+    name: Mapped[str]
     # The domain name that it was registered at, and works at.
-    rp_id: Mapped[str] = mapped_column(Text)
-    credential_id: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
-    public_key: Mapped[bytes] = mapped_column(LargeBinary)
+    rp_id: Mapped[str]
+    credential_id: Mapped[bytes] = mapped_column(unique=True)
+    public_key: Mapped[bytes]
     sign_count: Mapped[int] = mapped_column(BigInteger)
-    transports: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'::text[]"))
+    transports: Mapped[list[str]] = mapped_column(server_default=text("'{}'::text[]"))
     created_at: Mapped[CreatedAt]
     last_used_at: Mapped[datetime | None]
 
@@ -59,10 +46,8 @@ class PasskeyRow(Base):
 class RecoveryCodeRow(Base):
     __tablename__ = "recovery_codes"
 
-    user_id: Mapped[UUID] = mapped_column(
-        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
-    )
-    code_sha256: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    user_id: Mapped[UserRef] = mapped_column(primary_key=True)
+    code_sha256: Mapped[bytes] = mapped_column(primary_key=True)
     created_at: Mapped[CreatedAt]
     used_at: Mapped[datetime | None]
 
@@ -73,10 +58,10 @@ class SecondFactorFailureRow(Base):
     __tablename__ = "second_factor_failures"
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    method: Mapped[str] = mapped_column(Text)
+    user_id: Mapped[UserRef]
+    method: Mapped[str]
     # A digest of the pending sign-in; none where the code came with the password.
-    sign_in_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
+    sign_in_sha256: Mapped[bytes | None]
     failed_at: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
 
     __table_args__ = (
@@ -90,5 +75,5 @@ class SpentChallengeRow(Base):
 
     __tablename__ = "spent_challenges"
 
-    challenge_sha256: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    challenge_sha256: Mapped[bytes] = mapped_column(primary_key=True)
     expires_at: Mapped[datetime] = mapped_column(index=True)

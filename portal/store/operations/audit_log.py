@@ -26,22 +26,6 @@ from portal.store.models import AuditRow
 _COLUMNS = [getattr(AuditRow, field.name) for field in fields(AuditEntry)]
 
 
-def add_entry(
-    session: Session,
-    event: AuditEvent,
-    *,
-    origin: Origin,
-    actor_id: UUID | None,
-    actor_name: str | None,
-    name_digest: str | None,
-    subject: Subject | None,
-    details: Mapping[str, Any],
-) -> None:
-    """Write one event in the caller's transaction."""
-    who = {"actor_id": actor_id, "actor_name": actor_name, "name_digest": name_digest}
-    add_entries(session, event, [(subject, details)], origin=origin, **who)
-
-
 def add_entries(
     session: Session,
     event: AuditEvent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -61,7 +62,7 @@ def lock_user(session: Session, user_id: UUID) -> UserRow | None:
 def lock_for_deletion(session: Session, user_id: UUID) -> UserRow | None:
     """Read a user and hold off all that refers to the row until the transaction ends. All
     administrators are locked first, in one order, so that two deletions do not block each other."""
-    count_active_admins(session)
+    lock_active_admins(session)
     return session.get(UserRow, user_id, with_for_update=True, populate_existing=True)
 
 
@@ -90,27 +91,11 @@ def has_users(session: Session) -> bool:
     return session.scalar(select(UserRow.id).limit(1)) is not None
 
 
-def count_active_admins(session: Session) -> int:
-    """Count administrators who can sign in. Locks their rows, so that two cannot leave at once."""
-    rows = session.scalars(
-        select(UserRow.id)
-        .where(UserRow.is_admin, UserRow.disabled_at.is_(None))
-        .order_by(UserRow.id)
-        .with_for_update()
-    )
-    return len(rows.all())
-
-
-def lock_other_admins(session: Session, user_id: UUID) -> list[UserRow]:
-    """List the active administrators beside this user, whose row is locked with theirs, so that two
-    do not lose the role at once."""
-    rows = session.scalars(
-        select(UserRow)
-        .where(UserRow.is_admin, UserRow.disabled_at.is_(None))
-        .order_by(UserRow.id)
-        .with_for_update()
-    )
-    return [row for row in rows if row.id != user_id]
+def lock_active_admins(session: Session) -> Sequence[UserRow]:
+    """Return the administrators who can sign in, locked, so that two do not leave or lose the role
+    at once."""
+    active = select(UserRow).where(UserRow.is_admin, UserRow.disabled_at.is_(None))
+    return session.scalars(active.order_by(UserRow.id).with_for_update()).all()
 
 
 def note_visit(session: Session, user_id: UUID) -> None:
@@ -150,10 +135,7 @@ def add_invitation(
 def find_open_invitation(session: Session, *, secret_sha256: bytes) -> InvitationRow | None:
     """Return an invitation that is neither used nor expired."""
     return session.scalar(
-        select(InvitationRow).where(
-            InvitationRow.secret_sha256 == secret_sha256,
-            *_OPEN,
-        )
+        select(InvitationRow).where(InvitationRow.secret_sha256 == secret_sha256, *_OPEN)
     )
 
 
@@ -161,10 +143,7 @@ def use_invitation(session: Session, *, secret_sha256: bytes) -> UUID | None:
     """Mark an open invitation used and give its id; None when someone else was faster."""
     return session.scalar(
         update(InvitationRow)
-        .where(
-            InvitationRow.secret_sha256 == secret_sha256,
-            *_OPEN,
-        )
+        .where(InvitationRow.secret_sha256 == secret_sha256, *_OPEN)
         .values(used_at=func.now())
         .returning(InvitationRow.id)
     )

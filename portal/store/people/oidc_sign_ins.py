@@ -39,9 +39,7 @@ def attach(session: Session, sign_in_id: UUID, *, session_id: UUID, user_id: UUI
 def find_id_token(session: Session, *, session_id: UUID, issuer: str) -> str | None:
     """Return the id token of a session; None if it did not begin at this provider."""
     return session.scalar(
-        select(OidcSignInRow.id_token).where(
-            OidcSignInRow.session_id == session_id, OidcSignInRow.issuer == issuer
-        )
+        select(OidcSignInRow.id_token).filter_by(session_id=session_id, issuer=issuer)
     )
 
 

@@ -42,30 +42,18 @@ def link_if_free(session: Session, *, issuer: str, subject: str, user_id: UUID) 
     """Link a subject that belongs to no other account; False if it does."""
     statement = insert(OutsideIdentityRow).values(issuer=issuer, subject=subject, user_id=user_id)
     session.execute(statement.on_conflict_do_nothing())
-    owner = session.scalar(
-        select(OutsideIdentityRow.user_id).where(
-            OutsideIdentityRow.issuer == issuer, OutsideIdentityRow.subject == subject
-        )
-    )
-    return owner == user_id
+    owner = select(OutsideIdentityRow.user_id).filter_by(issuer=issuer, subject=subject)
+    return session.scalar(owner) == user_id
 
 
 def list_identities(session: Session, user_id: UUID) -> list[OutsideIdentityRow]:
     """List the identities that are linked to an account, oldest first."""
-    return list(
-        session.scalars(
-            select(OutsideIdentityRow)
-            .where(OutsideIdentityRow.user_id == user_id)
-            .order_by(OutsideIdentityRow.created_at, OutsideIdentityRow.subject)
-        )
-    )
+    row = OutsideIdentityRow
+    linked = select(row).where(row.user_id == user_id).order_by(row.created_at, row.subject)
+    return list(session.scalars(linked))
 
 
 def unlink(session: Session, *, issuer: str, subject: str) -> bool:
     """Unlink a subject; return False when it was not linked."""
-    removed = session.scalar(
-        delete(OutsideIdentityRow)
-        .where(OutsideIdentityRow.issuer == issuer, OutsideIdentityRow.subject == subject)
-        .returning(OutsideIdentityRow.user_id)
-    )
-    return removed is not None
+    removed = delete(OutsideIdentityRow).filter_by(issuer=issuer, subject=subject)
+    return session.scalar(removed.returning(OutsideIdentityRow.user_id)) is not None

@@ -100,9 +100,7 @@ def add_passkey(
 def delete_passkey(session: Session, *, user_id: UUID, passkey_id: UUID) -> str | None:
     """Remove one of a user's passkeys and return its name; None when there is no such one."""
     return session.scalar(
-        delete(PasskeyRow)
-        .where(PasskeyRow.id == passkey_id, PasskeyRow.user_id == user_id)
-        .returning(PasskeyRow.name)
+        delete(PasskeyRow).filter_by(id=passkey_id, user_id=user_id).returning(PasskeyRow.name)
     )
 
 
@@ -126,14 +124,8 @@ def delete_recovery_codes(session: Session, user_id: UUID) -> None:
 
 def count_recovery_codes(session: Session, user_id: UUID) -> int:
     """Return how many codes are unused."""
-    return (
-        session.scalar(
-            select(func.count()).where(
-                RecoveryCodeRow.user_id == user_id, RecoveryCodeRow.used_at.is_(None)
-            )
-        )
-        or 0
-    )
+    unused = (RecoveryCodeRow.user_id == user_id, RecoveryCodeRow.used_at.is_(None))
+    return session.scalar(select(func.count()).where(*unused)) or 0
 
 
 def use_recovery_code(session: Session, user_id: UUID, digest: bytes) -> bool:
@@ -162,15 +154,9 @@ def add_failure(
 
 def count_failures_of_sign_in(session: Session, user_id: UUID, sign_in_sha256: bytes) -> int:
     """Return how many wrong codes were sent with one pending sign-in."""
-    return (
-        session.scalar(
-            select(func.count()).where(
-                SecondFactorFailureRow.user_id == user_id,
-                SecondFactorFailureRow.sign_in_sha256 == sign_in_sha256,
-            )
-        )
-        or 0
-    )
+    row = SecondFactorFailureRow
+    failed = (row.user_id == user_id, row.sign_in_sha256 == sign_in_sha256)
+    return session.scalar(select(func.count()).where(*failed)) or 0
 
 
 def failure_wait_s(

@@ -97,7 +97,7 @@ def remember_device(session: Session, user_id: UUID, device_sha256: bytes) -> bo
         return True
     session.execute(
         update(KnownDeviceRow)
-        .where(KnownDeviceRow.user_id == user_id, KnownDeviceRow.device_sha256 == device_sha256)
+        .filter_by(user_id=user_id, device_sha256=device_sha256)
         .values(last_used_at=func.now())
     )
     return False

@@ -22,11 +22,8 @@ def list_saved(session: Session, user_id: UUID) -> list[SavedSearch]:
 
 
 def find(session: Session, user_id: UUID, search_id: UUID) -> SavedSearch | None:
-    row = session.scalar(
-        select(SavedSearchRow).where(
-            SavedSearchRow.id == search_id, SavedSearchRow.user_id == user_id
-        )
-    )
+    own = select(SavedSearchRow).filter_by(id=search_id, user_id=user_id)
+    row = session.scalar(own)
     return _to_saved(row) if row else None
 
 
@@ -44,22 +41,16 @@ def add(session: Session, user_id: UUID, name: str, arguments: Mapping[str, str]
 
 def rename(session: Session, user_id: UUID, search_id: UUID, name: str) -> None:
     """Raises NameTaken."""
-    statement = update(SavedSearchRow).where(
-        SavedSearchRow.id == search_id, SavedSearchRow.user_id == user_id
-    )
+    own = update(SavedSearchRow).filter_by(id=search_id, user_id=user_id)
     try:
         with session.begin_nested():
-            session.execute(statement.values(name=name))
+            session.execute(own.values(name=name))
     except IntegrityError as error:
         raise NameTaken(name=name) from error
 
 
 def remove(session: Session, user_id: UUID, search_id: UUID) -> None:
-    session.execute(
-        delete(SavedSearchRow).where(
-            SavedSearchRow.id == search_id, SavedSearchRow.user_id == user_id
-        )
-    )
+    session.execute(delete(SavedSearchRow).filter_by(id=search_id, user_id=user_id))
 
 
 def _to_saved(row: SavedSearchRow) -> SavedSearch:

@@ -33,14 +33,13 @@ from portal.web.answers.rendering import questions_of
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.reading.document import source_values
 from portal.web.documents.selection import switches_values
-from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 from portal.web.security import next_path
 from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 CONVERSATIONS_A_STEP = 30
 
-blueprint = PageBlueprint("chat", __name__, url_prefix="/chat")
+blueprint = PageBlueprint("chat", __name__, "/chat")
 
 
 @blueprint.get("")
@@ -192,13 +191,14 @@ def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
     if "documents" in request.args:
         name = "fragments/selection/_drawer.html"
         values |= switches_values(conversation_id)
-    elif (stated := request.args.get("sources")) is not None:
+    elif "sources" in request.args:
         name = "fragments/citations/_panel.html"
-        message = next((one for one in messages if one.id == as_uuid(stated)), None)
+        stated = request.args.get("sources", type=UUID)
+        message = next((one for one in messages if one.id == stated), None)
         values |= {"message": existing(message), "at": request.args.get("at", 0, type=int)}
-    elif (stated := request.args.get("source")) is not None:
+    elif "source" in request.args:
         name = "fragments/citations/_reader.html"
-        message, citation = _find_cited(messages, stated)
+        message, citation = _find_cited(messages, request.args.get("source", type=UUID))
         source = source_values(citation, conversation_id)
         values |= {"source": source, "source_message": message}
     else:
@@ -206,11 +206,11 @@ def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
     return Markup(render_template(name, **values))  # noqa: S704 - the template escapes
 
 
-def _find_cited(messages: Sequence[Message], stated: str) -> tuple[Message, Citation]:
+def _find_cited(messages: Sequence[Message], citation_id: UUID | None) -> tuple[Message, Citation]:
     """Find a citation and its answer. Raises NotFound if the conversation has no such one."""
     for message in messages:
         for citation in message.citations:
-            if citation.id == as_uuid(stated):
+            if citation.id == citation_id:
                 return message, citation
     raise NotFound
 

@@ -17,10 +17,9 @@ from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
 from portal.web.answers import about, chat, streaming
 from portal.web.blueprint import PageBlueprint
-from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, see_other, wants_fragment
 
-blueprint = PageBlueprint("messages", __name__, url_prefix="/chat/<uuid:conversation_id>/messages")
+blueprint = PageBlueprint("messages", __name__, "/chat/<uuid:conversation_id>/messages")
 
 
 @blueprint.post("")
@@ -84,7 +83,7 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
     has_reason = "reason" in request.form
     name = Feedback.NOT_USEFUL if has_reason else request.form.get("feedback", "")
     if name not in set(Feedback):
-        raise MalformedRequest(reason=verbatim("feedback"))
+        raise MalformedRequest(verbatim("feedback"))
     wanted = None if message.feedback == name and not has_reason else Feedback(name)
     changed = conversations.set_feedback(*context.caller(), message.id, wanted, _reason(message))
     if wants_fragment():
@@ -123,7 +122,7 @@ def _reason(message: Message) -> FeedbackReason | None:
     if name is None or name == message.feedback_reason:
         return None
     if name not in set(FeedbackReason):
-        raise MalformedRequest(reason=verbatim("reason"))
+        raise MalformedRequest(verbatim("reason"))
     return FeedbackReason(name)
 
 
@@ -164,8 +163,7 @@ def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
 
 def _find_replaced() -> UUID | None:
     """Return the question that the new one replaces. Raises MalformedRequest."""
-    stated = request.form.get("replace_from")
-    replaced = as_uuid(stated)
-    if stated and replaced is None:
-        raise MalformedRequest(reason=verbatim("replace_from"))
+    replaced = request.form.get("replace_from", type=UUID)
+    if request.form.get("replace_from") and replaced is None:
+        raise MalformedRequest(verbatim("replace_from"))
     return replaced

@@ -24,7 +24,7 @@ from portal.web.i18n import sentence_gap
 from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
 from portal.web.security import next_path
 
-blueprint = PageBlueprint("bulk", __name__, url_prefix="/documents/bulk")
+blueprint = PageBlueprint("bulk", __name__, "/documents/bulk")
 
 # Notes travel in a cookie, which browsers drop over 4 kB.
 _MAX_TITLES_NOTED = 5
@@ -76,7 +76,7 @@ def _ask(
     """Show the question; with `sight`, who gains and loses access by the move. `after` is the page
     to return to."""
     if action not in _QUESTIONS:
-        raise InvalidInput(reason=N_("unknown action"))
+        raise InvalidInput("unknown action")
     services, user = context.caller()
     values: dict[str, Any] = {
         "action": action,
@@ -150,7 +150,7 @@ def _action() -> BulkAction:
     """Read the pressed button; that of a switch says its state as well."""
     action = request.form.get("action", "").partition(":")[0]
     if action not in set(BulkAction):
-        raise InvalidInput(reason=N_("unknown action"))
+        raise InvalidInput("unknown action")
     return BulkAction(action)
 
 
@@ -162,17 +162,15 @@ def _target() -> BulkTarget:
         unread = {name for name in _FILTERS if request.form.get(name)} - query.arguments().keys()
         if unread:
             raise InvalidInput(
-                reason=N_("unknown filter: %(names)s", names=verbatim(", ".join(sorted(unread))))
+                "unknown filter: %(names)s", names=verbatim(", ".join(sorted(unread)))
             )
         return BulkTarget(None, query.filters)
     try:
         ids = tuple(UUID(value) for value in request.form.getlist("document"))
     except ValueError as error:
-        raise InvalidInput(reason=N_("a document's id is malformed")) from error
+        raise InvalidInput("a document's id is malformed") from error
     if not 1 <= len(ids) <= MAX_BULK_IDS:
-        raise InvalidInput(
-            reason=N_("select 1 to %(max)s documents, or all that match", max=MAX_BULK_IDS)
-        )
+        raise InvalidInput("select 1 to %(max)s documents, or all that match", max=MAX_BULK_IDS)
     return BulkTarget(ids)
 
 
@@ -180,12 +178,12 @@ def _value(action: BulkAction) -> Any:
     if action is BulkAction.MOVE:
         place = request.form.get("value")
         if not place:
-            raise InvalidInput(reason=N_("choose a folder"))
+            raise InvalidInput("choose a folder")
         return None if place == "none" else identifier(place)
     if action is BulkAction.SWITCH:
         state = request.form.get("action", "").partition(":")[2]
         if state not in _SWITCHES:
-            raise InvalidInput(reason=N_("unknown switch state"))
+            raise InvalidInput("unknown switch state")
         return _SWITCHES[state]
     return request.form.get("value", "").strip()
 

@@ -16,7 +16,7 @@ from portal.web.documents.listing import progress_line, retry_failed_button, row
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
 
-blueprint = PageBlueprint("document_jobs", __name__, url_prefix="/documents")
+blueprint = PageBlueprint("document_jobs", __name__, "/documents")
 
 
 @blueprint.post("/<uuid:document_id>/retry")

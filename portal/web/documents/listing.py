@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from flask import make_response, render_template, request, url_for
 from flask_babel import gettext
+from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response
 
 from portal.domain.documents import (
+    TYPES,
     DocumentFilter,
-    DocumentPage,
     DocumentSort,
     DocumentStatus,
     DocumentSummary,
-    MediaType,
     Visibility,
 )
 from portal.domain.documents.jobs import Job
@@ -30,7 +29,6 @@ from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import tree_values
 from portal.web.documents.selection import rows_switches
-from portal.web.identifiers import as_uuid
 from portal.web.layout import (
     Answer,
     fragments,
@@ -50,7 +48,6 @@ PAGE_SIZE = 50
 # are processed.
 WATCH_LIMIT = 20
 ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
-TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 VISIBILITY_WORDS = {Visibility.SHARED: N_("Everyone"), Visibility.PRIVATE: N_("Private")}
 SORT_WORDS = {
     DocumentSort.NEWEST: N_("Newest first"),
@@ -129,35 +126,28 @@ class ListQuery:
         return {name: str(value) for name, value in arguments.items() if value}
 
 
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-def _choice(kind: type[Choice], value: str) -> Choice | None:
-    return kind(value) if value in set(kind) else None
-
-
-def list_query(values: Mapping[str, str] | None = None) -> ListQuery:
+def list_query(values: MultiDict[str, str] | None = None) -> ListQuery:
     """Return the filters of the request, or of `values`; unknown ones are ignored."""
     arguments = request.values if values is None else values
     type_name = arguments.get("type", "")
     return ListQuery(
         text=arguments.get("q", "").strip(),
-        status=_choice(DocumentStatus, arguments.get("status", "")),
+        status=arguments.get("status", type=DocumentStatus),
         type_name=type_name if type_name in TYPES else "",
         domain=arguments.get("domain", "").strip(),
-        owner_id=as_uuid(arguments.get("owner", "")),
-        visibility=_choice(Visibility, arguments.get("visibility", "")),
-        folder_id=as_uuid(arguments.get("folder", "")),
+        owner_id=arguments.get("owner", type=UUID),
+        visibility=arguments.get("visibility", type=Visibility),
+        folder_id=arguments.get("folder", type=UUID),
         is_unfiled=arguments.get("folder") == "none",
         tag=arguments.get("tag", "").strip(),
-        sort=_choice(DocumentSort, arguments.get("sort", "")) or DocumentSort.NEWEST,
+        sort=arguments.get("sort", DocumentSort.NEWEST, type=DocumentSort),
     )
 
 
 def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
     """Return the values for the list's templates; without a query, those of the request."""
     query = query or list_query()
-    page: DocumentPage = library.list_documents(
+    page = library.list_documents(
         *context.caller(),
         filters=query.filters,
         sort=query.sort,
@@ -348,7 +338,7 @@ def total() -> tuple[str, dict[str, Any]]:
     """Return the count above the list on the page, for responses that change it."""
     address = urlsplit(referring_path() or "")
     is_list = address.path == url_for("documents.index")
-    query = list_query(dict(parse_qsl(address.query)) if is_list else {})
+    query = list_query(MultiDict(parse_qsl(address.query) if is_list else ()))
     try:
         page = library.list_documents(*context.caller(), filters=query.filters, limit=1)
     except NotFound:

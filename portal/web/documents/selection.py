@@ -180,7 +180,7 @@ def _read_state() -> bool | None:
     """Read the state from the form. Raises MalformedRequest."""
     name = request.form.get("state", "")
     if name not in STATES:
-        raise MalformedRequest(reason=N_("unknown switch state"))
+        raise MalformedRequest("unknown switch state")
     return STATES[name]
 
 

@@ -17,7 +17,7 @@ from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 PAGE_SIZE = 50
 
-blueprint = PageBlueprint("trash", __name__, url_prefix="/trash")
+blueprint = PageBlueprint("trash", __name__, "/trash")
 
 
 @blueprint.get("")

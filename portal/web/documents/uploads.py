@@ -8,23 +8,15 @@ from uuid import UUID
 
 from flask import render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.datastructures import FileStorage
 
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.errors import (
-    N_,
-    InvalidInput,
-    PortalError,
-    StorageFull,
-    Unavailable,
-    is_disk_full,
-)
+from portal.errors import N_, InvalidInput, PortalError, StorageFull, Unavailable, is_disk_full
 from portal.http import context
-from portal.http.incoming import form_place, one_by_one
+from portal.http.incoming import form_place, form_visibility, one_by_one, store_once
 from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
 from portal.services.documents import library
-from portal.services.documents.intake import idempotency, uploads
+from portal.services.documents.intake import uploads
 from portal.services.documents.intake.uploads import UploadReceipt
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.listing import ACTIVE, ListQuery, page_values, progress_line, row, total
@@ -75,7 +67,8 @@ class Outcome:
 @accepts_files
 @one_by_one
 def upload() -> Answer:
-    files = [file for file in request.files.getlist("file") if file.filename]
+    sent = request.files.getlist("file")
+    files = [uploads.Upload(file.stream, file.filename) for file in sent if file.filename]
     if wants_fragment():
         return _rows(files)
     if not files:
@@ -96,7 +89,7 @@ def _page(**values: Any) -> str:
     return render_template("pages/documents/documents.html", **page_values(query, **values))
 
 
-def _rows(files: list[FileStorage]) -> str:
+def _rows(files: list[uploads.Upload]) -> str:
     """Return the documents' rows for the list, in place of those that are there already.
 
     With an `Idempotency-Key` a repeated request gets the same answer and stores nothing twice.
@@ -104,8 +97,7 @@ def _rows(files: list[FileStorage]) -> str:
     """
     if not files:
         raise NoFileChosen
-    visibility, domain = _read_options()
-    place = form_place()
+    visibility, domain, place = form_visibility(), _read_domain(), form_place()
 
     def store() -> dict[str, Any]:
         outcomes = _outcomes(files)
@@ -120,18 +112,8 @@ def _rows(files: list[FileStorage]) -> str:
             ]
         }
 
-    answer = idempotency.once(
-        *context.caller(),
-        key=request.headers.get("Idempotency-Key"),
-        body_sha256=lambda: uploads.digest_of(
-            [file.stream for file in files],
-            [
-                *("page", domain, visibility.value, str(place.folder_id), place.path),
-                *(file.filename for file in files),
-            ],
-        ),
-        action=store,
-    )
+    values = ("page", domain, visibility.value, str(place.folder_id), place.path)
+    answer = store_once(store, files, *values)
     parts = [part for one in answer["documents"] for part in _show_stored(one, visibility)]
     return fragments(*parts, total())
 
@@ -151,17 +133,16 @@ def _describe_known(document: DocumentSummary, requested: Visibility) -> str:
     return str(gettext("Already uploaded."))
 
 
-def _outcomes(files: list[FileStorage]) -> list[Outcome]:
+def _outcomes(files: list[uploads.Upload]) -> list[Outcome]:
     """Store each file separately: one that fails does not stop the others.
 
     Without free space or a database the rest is not tried. Raises InvalidInput for the fields
     common to all files.
     """
-    visibility, domain = _read_options()
-    place = form_place()
+    visibility, domain, place = form_visibility(), _read_domain(), form_place()
     outcomes: list[Outcome] = []
     for file in files:
-        file_name = uploads.clean_file_name(file.filename or "")
+        file_name = uploads.clean_file_name(file.file_name)
         before = outcomes[-1].error if outcomes else None
         outcomes.append(
             Outcome(file_name, error=before)
@@ -172,7 +153,7 @@ def _outcomes(files: list[FileStorage]) -> list[Outcome]:
 
 
 def _outcome(
-    file: FileStorage,
+    file: uploads.Upload,
     file_name: str,
     visibility: Visibility,
     domain: str | None,
@@ -196,16 +177,8 @@ def _outcome(
     return Outcome(file_name, receipt)
 
 
-def _read_options() -> tuple[Visibility, str | None]:
-    """Read visibility and domain from the form.
-
-    Raises InvalidInput for an unknown value, so that a file never gets a wider audience than
-    intended.
-    """
-    visibility = request.form.get("visibility", Visibility.SHARED)
-    if visibility not in set(Visibility):
-        raise InvalidInput(reason=N_("visibility must be shared or private"))
-    return Visibility(visibility), request.form.get("domain", "").strip() or None
+def _read_domain() -> str | None:
+    return request.form.get("domain", "").strip() or None
 
 
 def _remember(outcomes: list[Outcome]) -> None:

@@ -15,7 +15,7 @@ from portal.services.people import accounts, invitations, second_factors
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
-blueprint = PageBlueprint("admin", __name__, url_prefix="/admin", mark=context.for_administrators)
+blueprint = PageBlueprint("admin", __name__, "/admin", context.for_administrators)
 
 
 @blueprint.get("")

@@ -16,9 +16,7 @@ from portal.services.answers import writers
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
-blueprint = PageBlueprint(
-    "admin_answers", __name__, url_prefix="/admin/answers", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_answers", __name__, "/admin/answers", context.for_administrators)
 
 
 @blueprint.get("")

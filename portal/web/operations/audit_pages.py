@@ -86,9 +86,7 @@ DETAIL_WORDS = {
     "scope": N_("Scope"),
 }
 
-blueprint = PageBlueprint(
-    "admin_audit", __name__, url_prefix="/admin/audit", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_audit", __name__, "/admin/audit", context.for_administrators)
 
 
 @blueprint.get("")
@@ -131,7 +129,7 @@ def _filter() -> AuditFilter:
     sent = _as_sent()
     event, user, words = sent["event"], sent["user"], sent["q"]
     if event is not None and event not in set(AuditEvent):
-        raise InvalidInput(reason=N_("there is no such event"))
+        raise InvalidInput("there is no such event")
     until = _day(sent["until"])
     return AuditFilter(
         event=AuditEvent(event) if event else None,
@@ -150,4 +148,4 @@ def _day(text: str | None) -> datetime | None:
         # A day is added to this date, so the last valid date would overflow.
         return min(datetime.strptime(text, "%Y-%m-%d"), datetime(9999, 12, 30)).replace(tzinfo=UTC)  # noqa: DTZ001, DTZ007
     except ValueError as error:
-        raise InvalidInput(reason=N_("a date must be written like 2026-01-31")) from error
+        raise InvalidInput("a date must be written like 2026-01-31") from error

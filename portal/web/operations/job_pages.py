@@ -18,9 +18,7 @@ from portal.web.layout import Answer, see_other, wants_fragment
 
 PAGE_SIZE = 50
 
-blueprint = PageBlueprint(
-    "admin_jobs", __name__, url_prefix="/admin/jobs", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_jobs", __name__, "/admin/jobs", context.for_administrators)
 
 
 @blueprint.get("")
@@ -67,8 +65,7 @@ def retry_failed() -> Answer:
 
 def _status() -> JobStatus | None:
     """Return the status filter of the request; an unknown value filters nothing."""
-    status = request.values.get("status", "")
-    return JobStatus(status) if status in set(JobStatus) else None
+    return request.values.get("status", type=JobStatus)
 
 
 def _done(message: str, *, kind: str = "success") -> Answer:

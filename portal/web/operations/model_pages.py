@@ -13,9 +13,7 @@ from portal.services.models.switching import ModelSummary
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other, wants_fragment
 
-blueprint = PageBlueprint(
-    "admin_models", __name__, url_prefix="/admin/models", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_models", __name__, "/admin/models", context.for_administrators)
 
 STATUS_WORDS = {
     "building": N_("Not fully built"),

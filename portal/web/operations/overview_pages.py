@@ -15,9 +15,7 @@ from portal.services.operations.reports import overview
 from portal.web.blueprint import PageBlueprint
 from portal.web.presenters import file_size
 
-blueprint = PageBlueprint(
-    "admin_overview", __name__, url_prefix="/admin", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_overview", __name__, "/admin", context.for_administrators)
 
 # What each is for stands in tokens.css.
 COLOURS = (

@@ -17,7 +17,7 @@ from portal.web.blueprint import PageBlueprint
 from portal.web.layout import see_other
 
 blueprint = PageBlueprint(
-    "admin_questions", __name__, url_prefix="/admin/questions", mark=context.for_administrators
+    "admin_questions", __name__, "/admin/questions", context.for_administrators
 )
 
 PROBLEM_WORDS = {
@@ -70,8 +70,7 @@ def _period() -> int:
 
 
 def _problem() -> Problem | None:
-    name = request.values.get("problem", "")
-    return Problem(name) if name in set(Problem) else None
+    return request.values.get("problem", type=Problem)
 
 
 def _done(message: str) -> Response:

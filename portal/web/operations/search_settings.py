@@ -11,7 +11,7 @@ from flask import render_template, request, url_for
 from flask_babel import format_decimal, gettext
 from pydantic import ValidationError
 
-from portal.domain.search import Fusion, Normalisation
+from portal.domain.search import Normalisation
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
@@ -19,10 +19,9 @@ from portal.services.search import dynamic_config
 from portal.services.search.dynamic_config import DynamicConfig
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
+from portal.web.search import explanations
 
-blueprint = PageBlueprint(
-    "admin_search", __name__, url_prefix="/admin/search", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_search", __name__, "/admin/search", context.for_administrators)
 
 # The label and description of each key, in page order.
 WORDS = {
@@ -68,12 +67,8 @@ WORDS = {
 }
 WEIGHTS = ("semantic_weight", "bm25_weight")
 CHOICES: dict[str, dict[StrEnum, str]] = {
-    "fusion": {Fusion.WEIGHTED: N_("weighted scores"), Fusion.RRF: N_("reciprocal rank fusion")},
-    "normalisation": {
-        Normalisation.CALIBRATED: N_("calibrated against unrelated text"),
-        Normalisation.MINMAX: N_("min-max over the candidates"),
-        Normalisation.RAW: N_("none"),
-    },
+    "fusion": explanations.FUSION_WORDS,
+    "normalisation": {one: explanations.VALUES[one] for one in Normalisation},
 }
 
 

@@ -48,7 +48,7 @@ SCOPE_WORDS = {
     ),
 }
 
-blueprint = PageBlueprint("account", __name__, url_prefix="/account")
+blueprint = PageBlueprint("account", __name__, "/account")
 
 
 @blueprint.get("")
@@ -102,12 +102,11 @@ def save_preferences() -> Answer:
 def create_token() -> Answer:
     days = request.form.get("days", "")
     ttl_s = (int(days) if days in {str(day) for day in TOKEN_DAYS} else TOKEN_DAYS[0]) * DAY_S
-    scope_name = request.form.get("scope", Scope.READ.value)
-    scope = Scope(scope_name) if scope_name in set(Scope) else Scope.READ
+    scope = request.form.get("scope", Scope.READ, type=Scope)
     name, user = request.form.get("name", "").strip(), context.session_user()
     try:
         if not name:
-            raise InvalidInput(reason=N_("the token has no name"))
+            raise InvalidInput("the token has no name")
         _, secret = sessions.create_personal_token(
             context.services(), user, name=name, ttl_s=ttl_s, scopes=[scope]
         )

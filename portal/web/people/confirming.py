@@ -27,7 +27,7 @@ _HELD = "held_form"
 _MAX_HELD_CHARACTERS = 2000  # Of a cookie of 4096 bytes that holds other things too.
 _WRONG_PASSWORD = N_("Incorrect password. Try again.")
 
-blueprint = PageBlueprint("confirming", __name__, url_prefix="/account/confirm")
+blueprint = PageBlueprint("confirming", __name__, "/account/confirm")
 
 
 @dataclass(frozen=True, slots=True)

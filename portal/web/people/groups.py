@@ -16,9 +16,7 @@ from portal.text.titles import MAX_DESCRIPTION_CHARACTERS
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, render_form, see_other
 
-blueprint = PageBlueprint(
-    "admin_groups", __name__, url_prefix="/admin/groups", mark=context.for_administrators
-)
+blueprint = PageBlueprint("admin_groups", __name__, "/admin/groups", context.for_administrators)
 
 
 @blueprint.get("")

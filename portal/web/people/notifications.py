@@ -26,7 +26,6 @@ from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents import notifications
 from portal.web.blueprint import PageBlueprint
-from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, see_other, toast, viewer, wants_fragment
 from portal.web.presenters import device_words
 from portal.web.shown_rows import append_rows, rows_limit, shown_values
@@ -39,7 +38,7 @@ _MAX_NOTES_AT_ONCE = 2
 _SOON_S, _LATER_S = 3, 30
 _BELL, _COUNT = "fragments/notifications/_bell.html", "fragments/notifications/_count.html"
 
-blueprint = PageBlueprint("notifications", __name__, url_prefix="/notifications")
+blueprint = PageBlueprint("notifications", __name__, "/notifications")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class BellState:
 @blueprint.get("")
 def index() -> Answer:
     in_menu = wants_fragment("notification-menu")
-    batch_id = as_uuid(request.args.get("batch"))
+    batch_id = request.args.get("batch", type=UUID)
     if batch_id is not None:
         batch = notifications.list_batch(*context.caller(), batch_id)
         if not batch:

@@ -30,7 +30,7 @@ from portal.web.people import confirming, oidc_flow, sign_in
 from portal.web.people.oidc_flow import CONFIRM, LINK, SIGN_IN, Flow
 from portal.web.security import next_path
 
-blueprint = PageBlueprint("oidc", __name__, url_prefix="/oidc")
+blueprint = PageBlueprint("oidc", __name__, "/oidc")
 
 _MAX_CODE_CHARACTERS = 4096
 # A provider that ignores `prompt=login` answers with an older sign-in.

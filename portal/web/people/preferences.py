@@ -15,7 +15,7 @@ from portal.web.security import next_path
 
 COOKIE_LIFE_S = 365 * 24 * 3600
 
-blueprint = PageBlueprint("preferences", __name__, url_prefix="/preferences", mark=context.public)
+blueprint = PageBlueprint("preferences", __name__, "/preferences", context.public)
 
 
 @blueprint.post("/language")
@@ -33,9 +33,9 @@ def save(
 ) -> AnyResponse:
     """Save what is given, in cookies of the response. Raises InvalidInput for unknown values."""
     if language is not None and language not in LANGUAGES:
-        raise InvalidInput(reason=verbatim("language"))
+        raise InvalidInput(verbatim("language"))
     if theme is not None and theme not in THEMES:
-        raise InvalidInput(reason=verbatim("theme"))
+        raise InvalidInput(verbatim("theme"))
     user = viewer()
     if language is not None:
         if user is not None:

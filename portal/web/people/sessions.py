@@ -23,7 +23,7 @@ METHOD_WORDS = {
     SignInMethod.OPERATOR: N_("command line"),
 }
 
-blueprint = PageBlueprint("sessions", __name__, url_prefix="/account/sessions")
+blueprint = PageBlueprint("sessions", __name__, "/account/sessions")
 
 
 @blueprint.get("")

@@ -29,10 +29,7 @@ FATE_WORDS = {
 }
 
 blueprint = PageBlueprint(
-    "admin_users",
-    __name__,
-    url_prefix="/admin/users/<uuid:user_id>",
-    mark=context.for_administrators,
+    "admin_users", __name__, "/admin/users/<uuid:user_id>", context.for_administrators
 )
 
 
@@ -100,7 +97,7 @@ def read_fate() -> DocumentFate:
     try:
         return DocumentFate(request.form.get("documents", ""))
     except ValueError as error:
-        raise InvalidInput(reason=N_("choose what happens to the documents")) from error
+        raise InvalidInput("choose what happens to the documents") from error
 
 
 def _back(user_id: UUID, message: str) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from flask_babel import format_decimal, gettext
@@ -70,7 +71,7 @@ _WORDS = {
     "domain_boost": N_("Preferred domain boost"),
     "terms": N_("Terms looked up"),
 }
-_VALUES = {
+VALUES = {
     "index": N_("by the index"),
     "exact": N_("exact comparison"),
     "weighted": N_("weighted scores"),
@@ -92,7 +93,7 @@ _LEGS = {
     "keyword": "text",
     "keyword_leg": "text",
 }
-FUSION_WORDS = {
+FUSION_WORDS: dict[StrEnum, str] = {
     Fusion.WEIGHTED: N_("weighted scores"),
     Fusion.RRF: N_("reciprocal rank fusion"),
 }
@@ -204,4 +205,4 @@ def _value(value: Any) -> str:
         return str(format_decimal(value))
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value)
-    return str(gettext(_VALUES[value])) if value in _VALUES else str(value)
+    return str(gettext(VALUES[value])) if value in VALUES else str(value)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from flask import request
 from flask_babel import gettext, ngettext
+from werkzeug.datastructures import MultiDict
 
 from portal.domain.documents import MediaType
 from portal.domain.search import FacetCount
@@ -75,5 +76,5 @@ def chosen_facets(query: SearchQuery) -> dict[str, str]:
 def chosen_before() -> dict[str, str]:
     """Return the facets in the address that the page has before this request."""
     address = urlsplit(request.headers.get("HX-Current-URL", ""))
-    arguments = dict(parse_qsl(address.query))
+    arguments = MultiDict(parse_qsl(address.query))
     return chosen_facets(SearchQuery.read(arguments, may_tune=False))

@@ -21,7 +21,6 @@ from portal.services.documents import folders, library
 from portal.services.search import engine, explaining, saved
 from portal.text.terms.highlight import whole_words
 from portal.web.blueprint import PageBlueprint
-from portal.web.identifiers import as_uuid
 from portal.web.layout import Answer, fragments, title_fragment, wants_fragment
 from portal.web.search import explanations, facets
 from portal.web.search.query import SearchQuery
@@ -202,7 +201,7 @@ def _more_count(outcome: SearchOutcome) -> int | None:
 
 def _absentee(query: SearchQuery) -> MissingDocument:
     title = request.args.get("title", "").strip()
-    chosen = as_uuid(request.args.get("document"))
+    chosen = request.args.get("document", type=UUID)
     matches: tuple[DocumentSummary, ...] = ()
     if chosen is None and title:
         matches = _find_titled(title)

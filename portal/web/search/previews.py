@@ -17,7 +17,7 @@ from portal.web.layout import Answer, see_other, wants_fragment
 
 _CHUNKS = 3
 
-blueprint = PageBlueprint("previews", __name__, url_prefix="/search/preview")
+blueprint = PageBlueprint("previews", __name__, "/search/preview")
 
 
 @blueprint.get("/<uuid:document_id>")

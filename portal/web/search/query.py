@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from portal.domain.documents import MediaType
+from werkzeug.datastructures import MultiDict
+
+from portal.domain.documents import TYPES
 from portal.domain.search import MAX_RESULTS, Facets, Fusion, SearchMode, SearchRequest, Weights
 from portal.domain.search.metadata_filter import MetadataFilter, parse_filter
-from portal.errors import N_, InvalidInput
-from portal.web.identifiers import as_uuid
+from portal.errors import InvalidInput
 
 _NAMES = {
     "q": "text",
@@ -26,7 +26,6 @@ _NAMES = {
     "meta": "metadata",
     "n": "count",
 }
-TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +51,26 @@ class SearchQuery:
     vector_percent: int | None = None
 
     @classmethod
-    def read(cls, arguments: Mapping[str, str], *, may_tune: bool) -> SearchQuery:
+    def read(cls, arguments: MultiDict[str, str], *, may_tune: bool) -> SearchQuery:
         """Parse the arguments of an address; unknown values count as absent.
 
         So do fusion and weights unless the user `may_tune`.
         """
-        mode, fusion = arguments.get("mode", ""), arguments.get("fusion", "")
         type_name, days = arguments.get("type", ""), arguments.get("days", "")
         count, percent = arguments.get("n", ""), arguments.get("vector", "")
         return cls(
             text=arguments.get("q", "").strip(),
-            mode=SearchMode(mode) if mode in set(SearchMode) else SearchMode.HYBRID,
-            folder_id=as_uuid(arguments.get("folder")),
+            mode=arguments.get("mode", SearchMode.HYBRID, type=SearchMode),
+            folder_id=arguments.get("folder", type=UUID),
             tag=arguments.get("tag", "").strip(),
             type_name=type_name if type_name in TYPES else "",
-            owner_id=as_uuid(arguments.get("owner")),
+            owner_id=arguments.get("owner", type=UUID),
             days=max(int(days), 1) if _is_small_number(days) else None,
             domain=arguments.get("domain", "").strip(),
             metadata=arguments.get("meta", "").strip(),
             count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else None,
             is_fuzzy=arguments.get("fuzzy") == "1",
-            fusion=Fusion(fusion) if may_tune and fusion in set(Fusion) else None,
+            fusion=arguments.get("fusion", type=Fusion) if may_tune else None,
             vector_percent=min(int(percent), 100)
             if may_tune and _is_small_number(percent)
             else None,
@@ -134,7 +132,7 @@ def _metadata_filter(text: str) -> MetadataFilter | None:
     """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
-        raise InvalidInput(reason=N_("write a metadata filter as name=value, name=value"))
+        raise InvalidInput("write a metadata filter as name=value, name=value")
     conditions = [{name.strip(): _value(value.strip())} for name, _, value in pairs]
     return parse_filter({"$and": conditions} if conditions else None)
 

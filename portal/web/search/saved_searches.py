@@ -18,7 +18,7 @@ from portal.web.layout import see_other
 from portal.web.search.query import SearchQuery
 from portal.web.security import next_path
 
-blueprint = PageBlueprint("saved_searches", __name__, url_prefix="/search/saved")
+blueprint = PageBlueprint("saved_searches", __name__, "/search/saved")
 
 
 @blueprint.post("")

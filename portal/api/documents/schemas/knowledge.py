@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AwareDatetime, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticKnownError
 
 from portal.api.documents.schemas.jobs import FailureModel, JobModel
 from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel, cursor_field
 from portal.domain.documents import (
+    TYPES,
     DocumentFilter,
     DocumentSort,
     DocumentStatus,
@@ -20,29 +22,26 @@ from portal.ingest.decoding import ENCODINGS
 from portal.text.titles import MAX_TAG_CHARACTERS, MAX_TAGS
 
 
-def _lower(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value
+def _read_type(name: Any) -> MediaType:
+    found = TYPES.get(name.lower()) if isinstance(name, str) else None
+    if found is None:
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, TYPES))})
+    return found
+
+
+TypeName = Annotated[str, WithJsonSchema({"type": "string", "enum": [*map(str.upper, TYPES)]})]
+NamedType = Annotated[
+    MediaType,
+    PlainValidator(_read_type),
+    WithJsonSchema({"type": "string", "enum": [*TYPES]}),
+]
 
 
 class DocumentModel(ResponseModel):
     id: UUID
     title: str
     file_name: str
-    type: Literal[
-        "PDF",
-        "TXT",
-        "MD",
-        "HTML",
-        "DOCX",
-        "XLSX",
-        "CSV",
-        "PPTX",
-        "EPUB",
-        "EML",
-        "PNG",
-        "JPEG",
-        "TIFF",
-    ]
+    type: TypeName
     media_type: MediaType
     bytes: int
     status: DocumentStatus = Field(examples=[DocumentStatus.READY])
@@ -80,34 +79,11 @@ class DocumentListResponse(ResponseModel):
     next_cursor: str | None = Field(description="null on the last page", examples=[None])
 
 
-_TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
-
-
 class DocumentFilters(RequestModel):
     """Filters of documents; all of them apply."""
 
     status: DocumentStatus | None = Field(None, description="only documents in this state")
-    type: (
-        Annotated[
-            Literal[
-                "pdf",
-                "txt",
-                "md",
-                "html",
-                "docx",
-                "xlsx",
-                "csv",
-                "pptx",
-                "epub",
-                "eml",
-                "png",
-                "jpeg",
-                "tiff",
-            ],
-            BeforeValidator(_lower),
-        ]
-        | None
-    ) = Field(None, description="only documents of this format")
+    type: NamedType | None = Field(None, description="only documents of this format")
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     visibility: Visibility | None = Field(None, description="only shared or only private ones")
     owner_id: UUID | None = Field(None, description="only documents of this user")
@@ -121,7 +97,7 @@ class DocumentFilters(RequestModel):
     def filters(self) -> DocumentFilter:
         return DocumentFilter(
             status=self.status,
-            media_type=_TYPES[self.type] if self.type else None,
+            media_type=self.type,
             domain=self.domain,
             title_contains=self.q,
             visibility=self.visibility,

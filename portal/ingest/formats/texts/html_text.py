@@ -208,7 +208,7 @@ class HtmlText:
         elif self._in_caption:
             self.readable.add_caption(text)
         else:
-            text = _AROUND_BREAK.sub("\n", _collapse_spaces(text)).strip()
+            text = _AROUND_BREAK.sub("\n", re.sub(" {2,}", " ", text)).strip()
             for part in [text] if self.readable.in_list else split_items(text):
                 if is_item(part) and not self.readable.in_list:
                     self.readable.add_item(part)
@@ -226,10 +226,6 @@ def _join_items(text: str) -> str:
 
 def _collapse(text: str) -> str:
     return _SPACES.sub(" ", _WIDE_LINE_END.sub("", text))
-
-
-def _collapse_spaces(text: str) -> str:
-    return re.sub(r" {2,}", " ", text)
 
 
 def _data_tables(events: Iterable[tuple[str, Any]]) -> set[int]:

@@ -16,7 +16,7 @@ from portal.domain.documents.folders import (
     default_visibility,
 )
 from portal.domain.people import User
-from portal.errors import N_, Conflict, Forbidden, InvalidInput, NameTaken, existing
+from portal.errors import Conflict, Forbidden, InvalidInput, NameTaken, existing
 from portal.services import Services, audit
 from portal.services.audit import Subject, SubjectKind
 from portal.services.documents import shared_words
@@ -58,7 +58,7 @@ def create_folder(
         folder_store.lock_tree(session)
         parent = find_open_for(session, user, parent_id)
         if parent_id and folder_store.depth_of(session, parent_id) >= MAX_DEPTH:
-            raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
+            raise Conflict("folders can be nested %(max)s deep", max=MAX_DEPTH)
         wanted = visibility or default_visibility(parent)
         if wanted is FolderVisibility.MEMBERS and parent is not None and parent.gate_id:
             _require(parent.can_share)
@@ -83,7 +83,7 @@ def change_folder(
     """Change the given fields. Raises NotFound, Forbidden, InvalidInput, NameTaken."""
     with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
-        folder = _find_editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
         if visibility is not None and visibility != folder.visibility:
             is_gate = FolderVisibility.MEMBERS in {visibility, folder.visibility}
@@ -103,17 +103,17 @@ def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID
     Forbidden, NameTaken, Conflict when it would be in itself or too deep."""
     with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
-        folder = _find_editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         if folder.gate_id not in {None, folder_id}:
             parent = folder_store.get_row(session, parent_id) if parent_id else None
             _require(folder.can_share or (parent is not None and parent.gate_id == folder.gate_id))
         if parent_id is not None:
             find_open_for(session, user, parent_id)
             if folder_store.is_below(session, parent_id, folder_id):
-                raise Conflict(reason=N_("a folder cannot be moved into itself"))
+                raise Conflict("a folder cannot be moved into itself")
             depth = folder_store.depth_of(session, parent_id)
             if depth + folder_store.height_of(session, folder_id) > MAX_DEPTH:
-                raise Conflict(reason=N_("folders can be nested %(max)s deep", max=MAX_DEPTH))
+                raise Conflict("folders can be nested %(max)s deep", max=MAX_DEPTH)
         row = existing(folder_store.get_row(session, folder_id))
         _refuse_taken(session, user, row, parent_id)
         row.parent_id = parent_id
@@ -126,7 +126,7 @@ def delete_folder(
     change go to the trash. All others move to the folder above. Raises NotFound, Forbidden."""
     with shared_words.sharing(services) as session:
         folder_store.lock_tree(session)
-        folder = _find_editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         folder_store.lock_below(session, folder_id)
         row = existing(folder_store.get_row(session, folder_id))
         trashed = folder_store.trash_documents(session, user, folder.id) if trash_documents else 0
@@ -236,7 +236,8 @@ def path_names(path: str) -> list[str]:
     return [name for name in path.replace("\\", "/").split("/") if name.strip(". ")]
 
 
-def _find_editable(session: Session, user: User, folder_id: UUID) -> Folder:
+def find_editable_folder(session: Session, user: User, folder_id: UUID) -> Folder:
+    """Return a folder that the user may change. Raises NotFound, Forbidden."""
     folder = existing(folder_store.find_folder(session, user, folder_id))
     _require(folder.can_edit)
     return folder
@@ -257,9 +258,7 @@ def _check_name(name: str) -> str:
     # The paths of uploads are read without `.` and `..`.
     if not name.strip(". ") or len(name) > MAX_FOLDER_NAME_CHARACTERS or "/" in name:
         raise InvalidInput(
-            reason=N_(
-                "the name of a folder has 1 to %(max)s characters, no slash, and not only dots",
-                max=MAX_FOLDER_NAME_CHARACTERS,
-            )
+            "the name of a folder has 1 to %(max)s characters, no slash, and not only dots",
+            max=MAX_FOLDER_NAME_CHARACTERS,
         )
     return name

@@ -149,7 +149,7 @@ def _record(session: Session, user: User, folder: Folder, **details: str) -> Non
     audit.record(
         session,
         AuditEvent.FOLDER_MEMBER_CHANGED,
-        actor=user,
-        subject=Subject(SubjectKind.FOLDER, folder.id, folder.name),
-        details=details,
+        user,
+        Subject(SubjectKind.FOLDER, folder.id, folder.name),
+        **details,
     )

@@ -180,7 +180,7 @@ def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
         job = _in_hand(session, attempt.job_id, attempt.number)
         if job is not None:
             job.attempts -= 1
-            _schedule_retry(session, job, Failure(error.code, error.params), wait_s=_POSTPONED_S)
+            _schedule_retry(session, job, Failure.of(error), wait_s=_POSTPONED_S)
 
 
 def fail(
@@ -189,7 +189,7 @@ def fail(
     """End an attempt with an error. A temporary error is retried after a pause, up to three
     attempts. Otherwise the job fails with a reason the user can read, and so does a document that
     has no earlier text. Without `number` this applies to any attempt that is running."""
-    failure = Failure(error.code, error.params)
+    failure = Failure.of(error)
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)
         if job is None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, ListedJob
 from portal.domain.people import User
-from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
+from portal.errors import Conflict, JobCancelled, NotFound, existing
 from portal.services import Services
 from portal.services.documents.ingestion import attempts
 from portal.services.documents.library import find_editable, refuse_elsewhere
@@ -42,7 +42,7 @@ def cancel(services: Services, user: User, document_id: UUID) -> None:
     with services.database.begin() as session:
         document = find_editable(session, user, document_id, deleted=False)
         if not attempts.cancel(session, document, Failure(JobCancelled.code)):
-            raise Conflict(reason=N_("this document has no job in progress"))
+            raise Conflict("this document has no job in progress")
 
 
 def retry(services: Services, user: User, document_id: UUID) -> None:
@@ -52,7 +52,7 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
         document = find_editable(session, user, document_id, deleted=False)
         job = job_store.find_newest(session, document_id)
         if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
-            raise Conflict(reason=N_("only a failed document can be retried"))
+            raise Conflict("only a failed document can be retried")
         original = file_store.find_original_of_job(session, job.id)
         if original is not None:
             refuse_elsewhere(session, document, original.sha256)

@@ -11,7 +11,7 @@ import structlog
 
 from portal.domain.documents import DocumentStatus
 from portal.domain.people import User
-from portal.errors import N_, Conflict, InvalidInput, NotFound, UndecodableAs, existing
+from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs, existing
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.ingest.formats import FORMATS
 from portal.services import Services
@@ -43,7 +43,7 @@ def reread(
         document = find_editable(session, user, document_id, deleted=False)
         original = file_store.find_newest_original(session, document_id)
         if job_store.find_unfinished(session, document_id) is not None:
-            raise Conflict(reason=N_("the document is already being processed"))
+            raise Conflict("the document is already being processed")
         if original is None:
             raise NotFound
         refuse_elsewhere(session, document, original.sha256)
@@ -79,13 +79,13 @@ def _check_encoding(services: Services, user: User, document_id: UUID, encoding:
     """Return the canonical name of the encoding if all of the file can be read in it."""
     name = known_encoding(encoding)
     if name is None:
-        raise InvalidInput(reason=N_("unknown encoding; see the documentation for the list"))
+        raise InvalidInput("unknown encoding; see the documentation for the list")
     with services.database.begin() as session:
         get_visible(session, user, document_id)
         original = existing(file_store.find_newest_original(session, document_id))
     file = as_file(services, original)
     if not file.media_type.has_encoding:
-        raise InvalidInput(reason=N_("only text files and web pages have an encoding to choose"))
+        raise InvalidInput("only text files and web pages have an encoding to choose")
     if not _reads_as(name, file.parts):
         raise UndecodableAs(name=file.file_name, encoding=name.upper())
     return name

@@ -46,14 +46,10 @@ def _below(
             open_folders.append(_entries(Path(entry.path), cannot_read))
         elif not entry.is_file(follow_symlinks=False):
             continue
-        elif _is_known(entry.name):
+        elif os.path.splitext(entry.name)[1].lower() in known_suffixes():  # noqa: PTH122 - no path
             yield Path(entry.path)
         else:
             is_unsupported(Path(entry.path))
-
-
-def _is_known(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in known_suffixes()  # noqa: PTH122 - a name, no path
 
 
 def _entries(

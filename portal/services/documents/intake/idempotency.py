@@ -9,7 +9,7 @@ from typing import Any
 
 from portal.domain import locks
 from portal.domain.people import User
-from portal.errors import N_, IdempotencyConflict, IdempotencyMismatch, InvalidInput
+from portal.errors import IdempotencyConflict, IdempotencyMismatch, InvalidInput
 from portal.services import Services
 from portal.store.documents.ingestion import idempotency as idempotency_store
 
@@ -36,10 +36,8 @@ def once(
         return action()
     if _KEY.fullmatch(key) is None:
         raise InvalidInput(
-            reason=N_(
-                "Idempotency-Key has 1 to %(max)s characters of ASCII, and no spaces",
-                max=MAX_KEY_CHARACTERS,
-            )
+            "Idempotency-Key has 1 to %(max)s characters of ASCII, and no spaces",
+            max=MAX_KEY_CHARACTERS,
         )
     digest = body_sha256()
     # Held during the request: the server releases the lock when a process dies, so a retry need not

@@ -181,7 +181,7 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
 def unreadable(path: Path, error: OSError) -> ImportedFile:
     """Return the result for a file or folder that cannot be read from disk."""
     reason = f"{display_name(path.name)}: {error.strerror or error}"
-    return ImportedFile(path, Outcome.REFUSED, error=UnreadableFile(reason=verbatim(reason)))
+    return ImportedFile(path, Outcome.REFUSED, error=UnreadableFile(verbatim(reason)))
 
 
 def display_name(name: str) -> str:

@@ -13,7 +13,7 @@ from portal.domain.search import Span
 from portal.errors import NotFound, Overloaded, PagesUnavailable, existing
 from portal.ingest.page_process import PageText, Picture
 from portal.services import Services
-from portal.services.documents import library, private_reads
+from portal.services.documents import library
 from portal.services.documents.reading.page_readers import FileToShow, Sizes
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.texts import chunks as chunk_store
@@ -85,13 +85,9 @@ def open_pages(services: Services, user: User, document_id: UUID) -> ShownDocume
 def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileToShow, str]:
     """Return the file of a document that has pages or images, and what changes with it. Raises
     NotFound."""
-    with services.database.begin() as session:
-        library.get_visible(session, user, document_id)
+    with library.opening(services, user, document_id) as session:
         original = existing(file_store.find_original(session, document_id))
-    reader = _READERS.get(original.media_type)
-    if reader is None:
-        raise NotFound
-    private_reads.record(services, user, [document_id], found=False)
+        reader = existing(_READERS.get(original.media_type))
     stored = library.as_file(services, original)
     file = FileToShow(original.id, original.size_bytes, lambda: stored.parts, reader)
     return file, original.sha256[:_VERSION_LENGTH]

@@ -14,7 +14,6 @@ from portal.errors import N_, InvalidInput, PortalError, SourceUnavailable, Unsu
 from portal.services.documents.intake.finding_files import find_files
 from portal.services.documents.intake.importing import display_name
 from portal.services.documents.sources.kinds import SourceContext, SourceKind
-from portal.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Directory:
     def list_items(self) -> Listing:
         """Return all files, with time and size as the stamp. Raises SourceUnavailable."""
         if not self.root.is_dir():
-            raise SourceUnavailable(reason=N_("the directory does not exist"))
+            raise SourceUnavailable("the directory does not exist")
         unreadable: list[str] = []
         refused: list[tuple[str, PortalError]] = []
         unsupported = UnsupportedSuffix()
@@ -45,9 +44,10 @@ class Directory:
                 unreadable.append(display_name(path.name))
                 continue
             stamp = f"{found.st_mtime_ns} {found.st_size}"
-            items.append(SourceItem(name, stamp, "" if path.parent == self.root else _above(name)))
+            above = "" if path.parent == self.root else PurePosixPath(name).parent.as_posix()
+            items.append(SourceItem(name, stamp, above))
         if "." in unreadable:
-            raise SourceUnavailable(reason=N_("the directory cannot be read"))
+            raise SourceUnavailable("the directory cannot be read")
         return Listing(items, unreadable, refused)
 
     @contextmanager
@@ -70,10 +70,6 @@ class Directory:
         return path.relative_to(self.root).as_posix()
 
 
-def _above(name: str) -> str:
-    return PurePosixPath(name).parent.as_posix()
-
-
 def open_directory(context: SourceContext, address: str) -> Directory:
     """Return a directory. Raises InvalidInput unless it is one that the operator allows, or lies
     below; what lies elsewhere and what does not exist look alike."""
@@ -90,11 +86,7 @@ def open_directory(context: SourceContext, address: str) -> Directory:
             and not any(part.startswith(".") for part in root.relative_to(top).parts)
         ):
             return Directory(root)
-    raise InvalidInput(reason=N_("the operator of this server does not allow this directory"))
-
-
-def _find_allowed(settings: Settings) -> str:
-    return ", ".join(str(one) for one in settings.sources.directories)
+    raise InvalidInput("the operator of this server does not allow this directory")
 
 
 KIND = SourceKind(
@@ -102,5 +94,5 @@ KIND = SourceKind(
     label=N_("A directory on the server"),
     hint=N_("One of these, or a directory below: %(list)s"),
     open=open_directory,
-    allowed=_find_allowed,
+    allowed=lambda settings: ", ".join(map(str, settings.sources.directories)),
 )

@@ -39,10 +39,10 @@ class Feed:
         try:
             root = read_xml(self.downloader, str(self.url))
         except PageUnavailable as error:
-            raise SourceUnavailable(reason=error.params["reason"]) from error
+            raise SourceUnavailable(error.reason) from error
         entries = [one for one in root.iter() if local_name(one) in ("item", "entry")]
         if local_name(root) not in ("rss", "feed", "RDF"):
-            raise SourceUnavailable(reason=N_("it is not a feed"))
+            raise SourceUnavailable("it is not a feed")
         items: dict[str, SourceItem] = {}
         refused: list[tuple[str, PortalError]] = []
         for entry in entries[: self.settings.max_pages]:

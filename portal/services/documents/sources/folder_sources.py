@@ -5,18 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.documents.folders import Folder
-from portal.domain.documents.sources import (
-    MAX_EVERY_MINUTES,
-    MIN_EVERY_MINUTES,
-    FolderSource,
-)
+from portal.domain.documents.sources import MAX_EVERY_MINUTES, MIN_EVERY_MINUTES, FolderSource
 from portal.domain.people import User
-from portal.errors import N_, Forbidden, InvalidInput, NotFound, existing
+from portal.errors import InvalidInput, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.documents.folders import find_editable_folder
 from portal.services.documents.sources.registry import find_kind, open_source
 from portal.services.documents.sources.syncing import source_context
-from portal.store.documents import folders as folder_store
 from portal.store.documents.folders import sources as source_store
 from portal.store.session import Session
 
@@ -27,7 +23,7 @@ _MAX_RECORDED = 500
 def find_source(services: Services, user: User, folder_id: UUID) -> FolderSource | None:
     """Return the source of a folder, if it has one. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
-        _editable(session, user, folder_id)
+        find_editable_folder(session, user, folder_id)
         return source_store.find_source(session, folder_id)
 
 
@@ -45,15 +41,13 @@ def set_source(
     allow."""
     if not MIN_EVERY_MINUTES <= every_minutes <= MAX_EVERY_MINUTES:
         raise InvalidInput(
-            reason=N_(
-                "a source is read every %(min)s to %(max)s minutes",
-                min=MIN_EVERY_MINUTES,
-                max=MAX_EVERY_MINUTES,
-            )
+            "a source is read every %(min)s to %(max)s minutes",
+            min=MIN_EVERY_MINUTES,
+            max=MAX_EVERY_MINUTES,
         )
     address = address.strip()
     with services.database.begin() as session:
-        folder = _editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         open_source(source_context(services), kind, address)
         source_store.set_source(
             session,
@@ -70,7 +64,7 @@ def set_source(
 def remove_source(services: Services, user: User, folder_id: UUID) -> None:
     """Untie a folder; its documents stay. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
-        folder = _editable(session, user, folder_id)
+        folder = find_editable_folder(session, user, folder_id)
         if not source_store.remove_source(session, folder_id):
             raise NotFound
         _record(session, user, folder, "")
@@ -79,23 +73,16 @@ def remove_source(services: Services, user: User, folder_id: UUID) -> None:
 def request_run(services: Services, user: User, folder_id: UUID) -> None:
     """Let the next free worker read the source of a folder. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
-        _editable(session, user, folder_id)
+        find_editable_folder(session, user, folder_id)
         if not source_store.set_due(session, folder_id):
             raise NotFound
-
-
-def _editable(session: Session, user: User, folder_id: UUID) -> Folder:
-    folder = existing(folder_store.find_folder(session, user, folder_id))
-    if not folder.can_edit:
-        raise Forbidden
-    return folder
 
 
 def _record(session: Session, user: User, folder: Folder, address: str) -> None:
     audit.record(
         session,
         AuditEvent.FOLDER_SOURCE_CHANGED,
-        actor=user,
-        subject=Subject(SubjectKind.FOLDER, folder.id, folder.name),
-        details={"address": address[:_MAX_RECORDED]},
+        user,
+        Subject(SubjectKind.FOLDER, folder.id, folder.name),
+        address=address[:_MAX_RECORDED],
     )

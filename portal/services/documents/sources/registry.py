@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from portal.domain.documents.sources import Source
-from portal.errors import N_, InvalidInput
+from portal.errors import InvalidInput
 from portal.services.documents.sources import directory, feed, sitemap, web_pages
 from portal.services.documents.sources.kinds import SourceContext, SourceKind
 
@@ -23,7 +23,7 @@ KINDS: Mapping[str, SourceKind] = {
 def find_kind(name: str) -> SourceKind:
     """Return a kind of source. Raises InvalidInput."""
     if name not in KINDS:
-        raise InvalidInput(reason=N_("this kind of source is unknown"))
+        raise InvalidInput("this kind of source is unknown")
     return KINDS[name]
 
 

@@ -38,7 +38,7 @@ class Sitemap:
         try:
             found.read(str(self.url), level=0)
         except PageUnavailable as error:
-            raise SourceUnavailable(reason=error.params["reason"]) from error
+            raise SourceUnavailable(error.reason) from error
         return Listing(
             list(found.items.values()), refused=found.refused, is_complete=found.is_complete
         )
@@ -59,7 +59,7 @@ class _Found:
         """Add the pages of a sitemap, and of those that it lists. Raises PageUnavailable."""
         self.sitemaps += 1
         if self.sitemaps > _MAX_SITEMAPS or level > _MAX_LEVELS:
-            raise PageUnavailable(reason=N_("at most %(max)s sitemaps are read", max=_MAX_SITEMAPS))
+            raise PageUnavailable("at most %(max)s sitemaps are read", max=_MAX_SITEMAPS)
         root = read_xml(self.source.downloader, address)
         for entry in children(root, "sitemap"):
             self._read_listed(text_of(entry, "loc"), level + 1)
@@ -85,7 +85,7 @@ class _Found:
         if len(self.items) >= self.source.settings.max_pages and str(url) not in self.items:
             self.is_complete = False
             reason = N_("one source has at most %(max)s pages", max=self.source.settings.max_pages)
-            self.refused.append((str(url), PageUnavailable(reason=reason)))
+            self.refused.append((str(url), PageUnavailable(reason)))
             return False
         self.items[str(url)] = SourceItem(str(url), changed, _folders(url))
         return True
@@ -93,7 +93,7 @@ class _Found:
     def _check(self, address: str) -> httpx.URL:
         url = check_url(self.source.settings, address)
         if url.host != self.source.url.host:
-            raise PageUnavailable(reason=N_("it is on another host than its sitemap"))
+            raise PageUnavailable("it is on another host than its sitemap")
         return url
 
 

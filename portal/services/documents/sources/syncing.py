@@ -28,7 +28,6 @@ from portal.domain.documents.sources import (
 )
 from portal.domain.people import User
 from portal.errors import (
-    N_,
     DatabaseUnavailable,
     Forbidden,
     KeptElsewhere,
@@ -90,7 +89,7 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
         listing = source.list_items()
         if known and not listing.items:
             # A disk that is not mounted looks like this. All documents would go to the trash.
-            raise SourceUnavailable(reason=N_("it is empty, and was not before"))
+            raise SourceUnavailable("it is empty, and was not before")
         is_private = folder.visibility is FolderVisibility.PRIVATE
         visibility = Visibility.PRIVATE if is_private else Visibility.SHARED
         run = _Run(services, tie, owner, visibility, source, listing, known)
@@ -99,7 +98,7 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
     except DatabaseUnavailable:
         raise
     except PortalError as error:
-        failure = Failure(error.code, error.params)
+        failure = Failure.of(error)
     with services.database.begin() as session:
         outcome = run.outcome(failure) if run else SyncRun(failure=failure)
         source_store.finish(session, folder_id, outcome)
@@ -141,7 +140,7 @@ class _Run:
             if should_stop():  # What it did not get to was not refused.
                 return False
         for path in self.listing.unreadable:
-            self._note(Change.REFUSED, path, UnreadableFile(reason=verbatim(path)))
+            self._note(Change.REFUSED, path, UnreadableFile(verbatim(path)))
         for path, error in self.listing.refused:
             self._note(Change.REFUSED, path, error)
         for path, known in self.known.items() if self.listing.is_complete else ():
@@ -166,7 +165,7 @@ class _Run:
             raise
         except OSError as error:
             reason = verbatim(str(error.strerror or error))
-            self._note(Change.REFUSED, path, UnreadableFile(reason=reason))
+            self._note(Change.REFUSED, path, UnreadableFile(reason))
         except PortalError as error:
             self._note(Change.REFUSED, path, error)
         else:
@@ -176,7 +175,7 @@ class _Run:
     def _note(self, change: Change, path: str, error: PortalError | None = None) -> None:
         self.counts[change] += 1
         if self.counts[change] <= MAX_LISTED:
-            failure = Failure(error.code, error.params) if error else None
+            failure = Failure.of(error) if error else None
             self.listed.append(ListedChange(change, path, failure))
 
     def _sync_item(self, item: SourceItem, known: KnownItem | None) -> Change | None:

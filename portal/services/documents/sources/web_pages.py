@@ -35,10 +35,8 @@ def open_web_pages(context: SourceContext, address: str) -> WebPages:
         urls[str(check_source(context.settings.sources, line))] = None
     if not 1 <= len(urls) <= context.settings.sources.max_pages:
         raise InvalidInput(
-            reason=N_(
-                "a list has 1 to %(max)s pages, each on a separate line",
-                max=context.settings.sources.max_pages,
-            )
+            "a list has 1 to %(max)s pages, each on a separate line",
+            max=context.settings.sources.max_pages,
         )
     return WebPages(list(urls), Downloader(context))
 

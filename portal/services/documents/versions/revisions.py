@@ -13,12 +13,13 @@ from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT
-from portal.domain.documents.revisions import Revision, RevisionPage, UnreadVersion
+from portal.domain.documents.revisions import Revision, UnreadVersion
 from portal.domain.documents.structure import LaidOutText
+from portal.domain.paging import CountedPage
 from portal.domain.people import User
-from portal.errors import N_, Conflict, Superseded, existing
+from portal.errors import Conflict, Superseded, existing
 from portal.services import Services
-from portal.services.documents import library, private_reads
+from portal.services.documents import library
 from portal.services.documents.ingestion import attempts
 from portal.services.documents.ingestion.adopting import adopt
 from portal.services.documents.intake import disk_space, quotas, uploads
@@ -130,7 +131,7 @@ def discard_unread(services: Services, user: User, document_id: UUID) -> None:
         document = find_editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
         if unread is None or unread.status not in ENDED_WITHOUT_TEXT:
-            raise Conflict(reason=N_("this document has no failed or cancelled version"))
+            raise Conflict("this document has no failed or cancelled version")
         revision_store.delete_unread(session, document)
 
 
@@ -143,7 +144,7 @@ def find_unread(services: Services, user: User, document_id: UUID) -> UnreadVers
 
 def list_revisions(
     services: Services, user: User, document_id: UUID, *, cursor: str | None = None, limit: int = 50
-) -> RevisionPage:
+) -> CountedPage[Revision]:
     """Return a document's revisions, latest first. Raises NotFound, MalformedRequest on a bad
     cursor."""
     with services.database.begin() as session:
@@ -154,7 +155,8 @@ def list_revisions(
 def get_revision(services: Services, user: User, document_id: UUID, number: int) -> Revision:
     """Return one revision of a document. Raises NotFound."""
     with services.database.begin() as session:
-        return _revision(session, user, document_id, number)
+        library.get_visible(session, user, document_id)
+        return _revision(session, document_id, number)
 
 
 def find_number(services: Services, user: User, document_id: UUID, revision_id: UUID) -> int | None:
@@ -168,11 +170,9 @@ def read_text(
     services: Services, user: User, document_id: UUID, number: int
 ) -> tuple[Revision, str]:
     """Return a revision and its text. Raises NotFound."""
-    with services.database.begin() as session:
-        revision = _revision(session, user, document_id, number)
-        text = _body(session, revision)
-    private_reads.record(services, user, [document_id], found=False)
-    return revision, text
+    with library.opening(services, user, document_id) as session:
+        revision = _revision(session, document_id, number)
+        return revision, _body(session, revision)
 
 
 def read_part(
@@ -181,12 +181,11 @@ def read_part(
     """Return a part of a revision, from 1. Parts are cut between lines. Raises NotFound."""
     start = (part - 1) * PART_CHARACTERS
     end = start + PART_CHARACTERS
-    with services.database.begin() as session:
-        revision = _revision(session, user, document_id, number)
+    with library.opening(services, user, document_id) as session:
+        revision = _revision(session, document_id, number)
         text = existing(
             revision_store.read_laid_out(session, revision.id, start=start, end=end + _MAX_LINE)
         )
-    private_reads.record(services, user, [document_id], found=False)
     first = _line_after(text.content, 0) if start else 0
     return text.between(first, _line_after(text.content, PART_CHARACTERS))
 
@@ -199,11 +198,10 @@ def _line_after(text: str, place: int) -> int:
 
 def open_file(services: Services, user: User, document_id: UUID, number: int) -> StoredFile:
     """Open the file that a revision was read from. Raises NotFound."""
-    with services.database.begin() as session:
-        revision = _revision(session, user, document_id, number)
+    with library.opening(services, user, document_id) as session:
+        revision = _revision(session, document_id, number)
         original = existing(revision_store.find_original(session, document_id, revision.id))
-    private_reads.record(services, user, [document_id], found=False)
-    return library.as_file(services, original)
+        return library.as_file(services, original)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +218,12 @@ def compare(
 ) -> Comparison:
     """Compare a revision with another, by default the previous one. Raises NotFound, TextsTooLong,
     TooManyLines, and Overloaded while another comparison runs."""
-    with services.database.begin() as session:
-        new = _revision(session, user, document_id, number)
+    with library.opening(services, user, document_id) as session:
+        new = _revision(session, document_id, number)
         if against is None:
             against = existing(new.previous)
-        old = _revision(session, user, document_id, against)
-    require_comparable_length(old.character_count + new.character_count)
-    private_reads.record(services, user, [document_id], found=False)
+        old = _revision(session, document_id, against)
+        require_comparable_length(old.character_count + new.character_count)
     # Outside of the transaction, since it may take seconds.
     pieces = services.comparisons.find(old.id, new.id, lambda: _texts(services, old, new))
     return Comparison(new, old, pieces)
@@ -242,6 +239,5 @@ def _body(session: Session, revision: Revision) -> str:
     return existing(revision_store.read_body(session, revision.id))
 
 
-def _revision(session: Session, user: User, document_id: UUID, number: int) -> Revision:
-    library.get_visible(session, user, document_id)
+def _revision(session: Session, document_id: UUID, number: int) -> Revision:
     return existing(revision_store.find_revision(session, document_id, number))

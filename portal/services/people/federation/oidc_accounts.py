@@ -158,16 +158,11 @@ def _follow_groups(
     if is_admin == row.is_admin or (not is_admin and _is_last(session, row)):
         return
     row.is_admin = is_admin
-    audit.record(
-        session,
-        AuditEvent.ROLE_CHANGED,
-        subject=row,
-        details={"is_admin": is_admin, "by": "groups"},
-    )
+    audit.record(session, AuditEvent.ROLE_CHANGED, None, row, is_admin=is_admin, by="groups")
 
 
 def _is_last(session: Session, row: UserRow) -> bool:
     """Return whether this is the last administrator, or the last with a password, who could sign in
     while the provider cannot be reached."""
-    others = account_store.lock_other_admins(session, row.id)
+    others = [one for one in account_store.lock_active_admins(session) if one.id != row.id]
     return not others or (bool(row.password_hash) and not any(o.password_hash for o in others))

@@ -95,8 +95,9 @@ def end_sessions(
         audit.record(
             session,
             AuditEvent.SESSION_ENDED,
-            subject=Subject(SubjectKind.SESSION, session_id),
-            details={"by": "provider"},
+            None,
+            Subject(SubjectKind.SESSION, session_id),
+            by="provider",
         )
 
 

@@ -7,7 +7,7 @@ OpenID Connect provider. Names decide nothing: “admin” elsewhere is not “a
 from __future__ import annotations
 
 from portal.domain.people import TokenKind
-from portal.errors import N_, InvalidInput, InvalidSetting, InvalidToken, UnknownSubject
+from portal.errors import InvalidInput, InvalidSetting, InvalidToken, UnknownSubject
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.federation import oidc_sign_ins
@@ -38,8 +38,7 @@ def admit(session: Session, claims: OutsideClaims) -> LiveToken:
             expires_at=claims.expires_at,
             scopes=claims.scopes,
         )
-        details = {"by": "outside_token", "issuer": claims.issuer}
-        audit.record(session, AuditEvent.SIGN_IN, actor=user, details=details)
+        audit.record(session, AuditEvent.SIGN_IN, user, by="outside_token", issuer=claims.issuer)
         found = token_store.find_live_token(session, claims.token_id)
     # Its row is another's when the subject was linked again since the token was first used.
     if found is None or found.user_id != user.id:
@@ -54,8 +53,7 @@ def link(services: Services, *, name: str, subject: str, issuer: str | None = No
     with services.database.begin() as session:
         user = account_store.get_user_by_name(session, name)
         identity_store.link(session, issuer=issuer, subject=subject, user_id=user.id)
-        details = {"issuer": issuer, "subject": subject}
-        audit.record(session, AuditEvent.OIDC_LINKED, subject=user, details=details)
+        audit.record(session, AuditEvent.OIDC_LINKED, None, user, issuer=issuer, subject=subject)
 
 
 def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bool:
@@ -67,12 +65,7 @@ def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bo
             return False
         identity_store.unlink(session, issuer=issuer, subject=subject)
         oidc_sign_ins.end_sessions(session, issuer=issuer, subject=subject)
-        audit.record(
-            session,
-            AuditEvent.OIDC_UNLINKED,
-            subject=user,
-            details={"issuer": issuer, "subject": subject},
-        )
+        audit.record(session, AuditEvent.OIDC_UNLINKED, None, user, issuer=issuer, subject=subject)
         return True
 
 
@@ -88,4 +81,4 @@ def _issuer(services: Services, given: str | None) -> str:
         )
     if given in known or (given is None and len(known) == 1):
         return given or known[0]
-    raise InvalidInput(reason=N_("the issuer is one of %(names)s", names=", ".join(known)))
+    raise InvalidInput("the issuer is one of %(names)s", names=", ".join(known))

@@ -139,7 +139,7 @@ def _note_failure(
     session: Session, user: UserRow, method: FactorMethod, sign_in_sha256: bytes | None
 ) -> None:
     factor_store.add_failure(session, user.id, method, sign_in_sha256=sign_in_sha256)
-    audit.record(session, AuditEvent.SIGN_IN_FAILED, subject=user, details={"method": method.value})
+    audit.record(session, AuditEvent.SIGN_IN_FAILED, None, user, method=method.value)
 
 
 def _is_right(
@@ -169,13 +169,7 @@ def remove_all(services: Services, actor: User | None, user_id: UUID) -> None:
         if user is None or not factor_store.has_second_factor(session, user_id):
             raise NotFound
         factor_store.delete_all(session, user_id)
-        audit.record(
-            session,
-            AuditEvent.SECOND_FACTOR_REMOVED,
-            actor=actor,
-            subject=user,
-            details={"method": "all"},
-        )
+        audit.record(session, AuditEvent.SECOND_FACTOR_REMOVED, actor, user, method="all")
 
 
 def must_enrol(services: Services, signed_in: SignedIn) -> bool:

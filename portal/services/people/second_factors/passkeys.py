@@ -35,7 +35,7 @@ from webauthn.helpers.structs import (
 
 from portal.domain.people import User, VerifiedUser
 from portal.domain.people.second_factors import MAX_PASSKEYS, Challenge, RelyingParty
-from portal.errors import N_, Conflict, PasskeyRefused, existing
+from portal.errors import Conflict, PasskeyRefused, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import accounts
@@ -97,7 +97,7 @@ def finish_registration(
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
         if len(factor_store.list_passkeys(session, user.id)) >= MAX_PASSKEYS:
-            raise Conflict(reason=N_("an account has at most %(max)s passkeys", max=MAX_PASSKEYS))
+            raise Conflict("an account has at most %(max)s passkeys", max=MAX_PASSKEYS)
         added = factor_store.add_passkey(
             session,
             user_id=user.id,
@@ -109,7 +109,7 @@ def finish_registration(
             transports=[transport.value for transport in parsed.response.transports or ()],
         )
         if added is None:
-            raise Conflict(reason=N_("this passkey is registered already"))
+            raise Conflict("this passkey is registered already")
         audit.record_own(session, AuditEvent.SECOND_FACTOR_ADDED, user, method="passkey", name=name)
         return recovery_codes.ensure(session, user.id)
 
@@ -160,9 +160,7 @@ def finish_sign_in(
                 return accounts.to_verified_user(user)
         except PasskeyRefused:
             pass
-        audit.record(
-            session, AuditEvent.SIGN_IN_FAILED, subject=user, details={"method": "passkey"}
-        )
+        audit.record(session, AuditEvent.SIGN_IN_FAILED, None, user, method="passkey")
     # Raised outside the transaction, so that the failure stays in the audit log.
     raise PasskeyRefused
 

@@ -8,7 +8,7 @@ import secrets
 from uuid import UUID
 
 from portal.domain.people import User
-from portal.errors import N_, Conflict
+from portal.errors import Conflict
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.store.people import accounts as account_store
@@ -49,7 +49,7 @@ def replace(services: Services, user: User) -> tuple[str, ...]:
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
         if not factor_store.has_second_factor(session, user.id):
-            raise Conflict(reason=N_("recovery codes need an authenticator app or a passkey first"))
+            raise Conflict("recovery codes need an authenticator app or a passkey first")
         audit.record_own(session, AuditEvent.SECOND_FACTOR_ADDED, user, method="recovery_code")
         return make(session, user.id)
 

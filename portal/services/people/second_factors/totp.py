@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pyotp
 
 from portal.domain.people import User
-from portal.errors import N_, Conflict, NotFound, TotpUnreadable, WrongSecondFactor
+from portal.errors import Conflict, NotFound, TotpUnreadable, WrongSecondFactor
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import sealing
@@ -39,7 +39,7 @@ def begin(services: Services, user: User) -> Enrolment:
     with services.database.begin() as session:
         sealed = sealing.seal(services, secret.encode())
         if not factor_store.put_unconfirmed_totp(session, user.id, sealed):
-            raise Conflict(reason=N_("an authenticator app is set up already; remove it first"))
+            raise Conflict("an authenticator app is set up already; remove it first")
     return _enrolment(user, secret)
 
 

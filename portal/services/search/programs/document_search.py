@@ -49,9 +49,9 @@ def search(
     `engine.search`.
     """
     if not has_visible_text(query):
-        raise InvalidInput(reason=verbatim("query"))
+        raise InvalidInput(verbatim("query"))
     if weights.text + weights.vector <= 0:
-        raise InvalidInput(reason=verbatim("weights"))
+        raise InvalidInput(verbatim("weights"))
     outcome = engine.search(
         services,
         user,

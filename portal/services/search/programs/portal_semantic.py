@@ -18,14 +18,10 @@ from portal.domain.search import (
 )
 from portal.domain.search.fusion import RRF_K
 from portal.domain.search.semantic import HybridStatus, SemanticOutcome, SemanticResult
-from portal.errors import N_, EmbedderUnavailable, VectorStoreDisabled
+from portal.errors import EmbedderUnavailable, VectorStoreDisabled
 from portal.services import Services
 from portal.services.search import engine
-from portal.services.search.plan import (
-    KEYWORD_UNAVAILABLE,
-    MODEL_NOT_INDEXED,
-    VECTOR_UNAVAILABLE,
-)
+from portal.services.search.plan import KEYWORD_UNAVAILABLE, MODEL_NOT_INDEXED, VECTOR_UNAVAILABLE
 from portal.services.search.programs import semantic
 from portal.store.search.found_chunks import WholeChunk, read_whole_chunks
 from portal.store.search.keywords import index as keyword_index
@@ -78,7 +74,7 @@ def semantic_search(
         EmbedderUnavailable.code if code == MODEL_NOT_INDEXED else code for code in found.degraded
     )
     if not is_hybrid and degraded:
-        raise EmbedderUnavailable(reason=N_("it is still being loaded"))
+        raise EmbedderUnavailable("it is still being loaded")
     with services.database.read() as session:
         stored = read_whole_chunks(session, user, [hit.chunk_id for hit in found.hits])
     if threshold is not None and EmbedderUnavailable.code in degraded:

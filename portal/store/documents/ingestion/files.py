@@ -133,9 +133,7 @@ def _to_original(row: Any) -> Original:
 def read_part(session: Session, file_id: UUID, part_index: int) -> bytes | None:
     """Return one part, None past the last."""
     return session.scalar(
-        select(StoredFilePartRow.data).where(
-            StoredFilePartRow.file_id == file_id, StoredFilePartRow.part_index == part_index
-        )
+        select(StoredFilePartRow.data).filter_by(file_id=file_id, part_index=part_index)
     )
 
 

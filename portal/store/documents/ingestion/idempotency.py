@@ -37,9 +37,7 @@ def claim(session: Session, *, user_id: UUID, key: str, body_sha256: str) -> Non
 
 def answer(session: Session, *, user_id: UUID, key: str, response: dict[str, Any]) -> None:
     session.execute(
-        update(IdempotencyKeyRow)
-        .where(IdempotencyKeyRow.user_id == user_id, IdempotencyKeyRow.key == key)
-        .values(response=response)
+        update(IdempotencyKeyRow).filter_by(user_id=user_id, key=key).values(response=response)
     )
 
 

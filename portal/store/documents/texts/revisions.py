@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
 from portal.domain.documents.jobs import ENDED_WITHOUT_TEXT, JobStatus
-from portal.domain.documents.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
+from portal.domain.documents.revisions import MAX_NUMBER, Revision, UnreadVersion
 from portal.domain.documents.structure import LaidOutText
-from portal.errors import N_, MalformedRequest
+from portal.domain.paging import CountedPage
+from portal.errors import MalformedRequest
 from portal.store.documents import vocabulary
 from portal.store.documents.ingestion import files
 from portal.store.documents.ingestion.files import Original
@@ -84,7 +85,7 @@ def _to_revision(values: RowMapping) -> Revision:
 
 def list_revisions(
     session: Session, document_id: UUID, *, cursor: str | None, limit: int
-) -> RevisionPage:
+) -> CountedPage[Revision]:
     """Return a document's revisions, latest first. Raises MalformedRequest on a bad cursor."""
     published = _select_published(document_id).subquery()
     total = session.scalar(select(func.count()).select_from(published)) or 0
@@ -94,13 +95,13 @@ def list_revisions(
     rows = session.execute(statement).mappings().all()
     items = tuple(_to_revision(row) for row in rows[:limit])
     next_cursor = str(items[-1].number) if len(rows) > limit else None
-    return RevisionPage(items=items, next_cursor=next_cursor, total_count=total)
+    return CountedPage(items=items, next_cursor=next_cursor, total_count=total)
 
 
 def _number(cursor: str) -> int:
     is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MAX_DIGITS
     if not is_number or int(cursor) > MAX_NUMBER:
-        raise MalformedRequest(reason=N_("invalid cursor"))
+        raise MalformedRequest("invalid cursor")
     return int(cursor)
 
 
@@ -116,8 +117,8 @@ def find_revision(session: Session, document_id: UUID, number: int) -> Revision 
 def find_number(session: Session, document_id: UUID, revision_id: UUID) -> int | None:
     """Return the number of a revision in its document."""
     return session.scalar(
-        select(DocumentRevisionRow.revision_number).where(
-            DocumentRevisionRow.document_id == document_id, DocumentRevisionRow.id == revision_id
+        select(DocumentRevisionRow.revision_number).filter_by(
+            document_id=document_id, id=revision_id
         )
     )
 
@@ -155,9 +156,7 @@ def read_laid_out(
 def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Original | None:
     """Return the file that a revision was read from."""
     job_id = session.scalar(
-        select(JobRow.id).where(
-            JobRow.document_id == document_id, JobRow.revision_id == revision_id
-        )
+        select(JobRow.id).filter_by(document_id=document_id, revision_id=revision_id)
     )
     return files.find_original_of_job(session, job_id) if job_id else None
 

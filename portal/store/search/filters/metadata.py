@@ -22,7 +22,6 @@ from portal.domain.search.metadata_filter import (
     Not,
     Operator,
     Path,
-    Scalar,
 )
 
 # With more values than this the index does not help, and a statement that lists each takes long to
@@ -83,21 +82,18 @@ def _contains(wanted: Containment, binds: dict[str, Any]) -> str:
 
 def _compares(wanted: Comparison, binds: dict[str, Any]) -> str:
     field = _field(wanted.path, binds)
-    sign, value = _SIGNS[wanted.operator], _bound(_written(wanted.value), binds)
+    sign = _SIGNS[wanted.operator]
     if isinstance(wanted.value, str):
+        value = _bound(wanted.value, binds)
         compared = f"({field} #>> '{{}}') COLLATE \"C\" {sign} CAST({value} AS text)"
         return f"COALESCE(jsonb_typeof({field}) = 'string' AND {compared}, FALSE)"
-    compared = f"({field}) {sign} CAST({value} AS jsonb)"
+    compared = f"({field}) {sign} CAST({_bound(json.dumps(wanted.value), binds)} AS jsonb)"
     return f"COALESCE(jsonb_typeof({field}) = 'number' AND {compared}, FALSE)"
 
 
 def _field(path: Path, binds: dict[str, Any]) -> str:
     # With a name, `->` descends into objects only, as the path of an equality does.
     return "c.metadata" + "".join(f" -> CAST({_bound(key, binds)} AS text)" for key in path)
-
-
-def _written(value: Scalar) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _bound(value: str, binds: dict[str, Any]) -> str:

@@ -44,7 +44,7 @@ ROLE_WORDS = {
     FolderRole.KEEPER: N_("Keeper: can also edit, delete and manage members"),
 }
 
-blueprint = PageBlueprint("folders", __name__, url_prefix="/folders")
+blueprint = PageBlueprint("folders", __name__, "/folders")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def create() -> Answer:
             name=request.form.get("name", ""),
             description=request.form.get("description", ""),
             parent_id=parent_id,
-            visibility=_visibility(),
+            visibility=request.form.get("visibility", type=FolderVisibility),
         )
     except (InvalidInput, Conflict) as error:
         opened = folders.get_folder(*context.caller(), parent_id) if parent_id else None
@@ -121,7 +121,7 @@ def edit(folder_id: UUID) -> Answer:
             folder_id,
             name=request.form.get("name", ""),
             description=request.form.get("description", ""),
-            visibility=_visibility(),
+            visibility=request.form.get("visibility", type=FolderVisibility),
         )
     except (InvalidInput, Conflict) as error:
         return _form(opened.folder, opened.folder.parent_id, opened, error)
@@ -145,7 +145,7 @@ def delete(folder_id: UUID) -> Answer:
     opened = _open_to_change(folder_id)
     choice = request.form.get("documents", "")
     if choice not in {"keep", "trash"}:
-        raise InvalidInput(reason=N_("choose what happens to the documents"))
+        raise InvalidInput("choose what happens to the documents")
     removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=choice == "trash")
     words = [gettext("The folder “%(name)s” was deleted.", name=opened.folder.name)]
     if removed.trashed_count:
@@ -177,24 +177,29 @@ def show_members(folder_id: UUID) -> Answer:
 @blueprint.post("/<uuid:folder_id>/access")
 def set_access(folder_id: UUID) -> Answer:
     _require_shareable(folder_id)
-    folders.change_folder(*context.caller(), folder_id, visibility=_visibility())
+    folders.change_folder(
+        *context.caller(),
+        folder_id,
+        visibility=request.form.get("visibility", type=FolderVisibility),
+    )
     return _members_changed(folder_id, gettext("Saved."))
 
 
 @blueprint.post("/<uuid:folder_id>/members")
 def set_member(folder_id: UUID) -> Answer:
     """Add a member, or change the role."""
-    sent = request.form
+    kind = request.form.get("kind", type=MemberKind)
+    role = request.form.get("role", type=FolderRole)
     _require_shareable(folder_id)
-    if sent.get("kind") not in set(MemberKind) or sent.get("role") not in set(FolderRole):
-        raise InvalidInput(reason=N_("choose a user or a group, and a role"))
+    if kind is None or role is None:
+        raise InvalidInput("choose a user or a group, and a role")
     try:
         folder_members.set_member(
             *context.caller(),
             folder_id,
-            kind=MemberKind(sent["kind"]),
-            name=sent.get("name", ""),
-            role=FolderRole(sent["role"]),
+            kind=kind,
+            name=request.form.get("name", ""),
+            role=role,
         )
     except (NoSuchAccount, NotFound) as error:
         return _access_page(folder_id, error)
@@ -237,7 +242,7 @@ def identifier(value: str | None) -> UUID | None:
     try:
         return UUID(value) if value else None
     except ValueError as error:
-        raise InvalidInput(reason=N_("folder_id must be the id of a folder")) from error
+        raise InvalidInput("folder_id must be the id of a folder") from error
 
 
 def _open_to_change(folder_id: UUID) -> OpenedFolder:
@@ -245,11 +250,6 @@ def _open_to_change(folder_id: UUID) -> OpenedFolder:
     if not opened.folder.can_edit:
         raise Forbidden
     return opened
-
-
-def _visibility() -> FolderVisibility | None:
-    value = request.form.get("visibility", "")
-    return FolderVisibility(value) if value in set(FolderVisibility) else None
 
 
 def _form(

@@ -54,7 +54,7 @@ class Choice(NamedTuple):
     hint: str
 
 
-blueprint = PageBlueprint("folder_sources", __name__, url_prefix="/folders/<uuid:folder_id>/source")
+blueprint = PageBlueprint("folder_sources", __name__, "/folders/<uuid:folder_id>/source")
 
 
 @blueprint.get("")
@@ -67,7 +67,7 @@ def tie(folder_id: UUID) -> Answer:
     """Tie the folder to a source, or change it."""
     every = request.form.get("every_minutes", "")
     if not every.isdecimal() or len(every) > len(str(max(INTERVALS))):
-        raise InvalidInput(reason=N_("choose how often the source is read"))
+        raise InvalidInput("choose how often the source is read")
     try:
         folder_sources.set_source(
             *context.caller(),

@@ -18,7 +18,7 @@ from portal.domain.documents.folders import Folder
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.documents.structure import BlockKind
 from portal.domain.people.audit import AuditEntry, AuditEvent
-from portal.errors import N_, Conflict, InvalidInput
+from portal.errors import N_, Conflict, InvalidInput, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import citing
@@ -51,7 +51,7 @@ READ_WORDS = {
     AuditEvent.PRIVATE_DOCUMENT_FOUND.value: N_("Found by a search"),
 }
 
-blueprint = PageBlueprint("reading", __name__, url_prefix="/documents")
+blueprint = PageBlueprint("reading", __name__, "/documents")
 
 
 @blueprint.get("/<uuid:document_id>")
@@ -66,7 +66,7 @@ def show(document_id: UUID) -> Answer:
         before = positive(request.args.get("before"), otherwise=0) or None
         values = text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE, before)
         return render_template("fragments/reading/_text.html", **values)
-    return render_template("pages/documents/document.html", **page_values(detail))
+    return render_template("pages/documents/document.html", **_page_values(detail))
 
 
 @blueprint.get("/<uuid:document_id>/file")
@@ -81,11 +81,10 @@ def original_file(document_id: UUID) -> Answer:
 @blueprint.post("/<uuid:document_id>/edit")
 def edit(document_id: UUID) -> Answer:
     services, user = context.caller()
-    visibility = request.form.get("visibility", "")
     try:
         title = request.form.get("title", "").strip()
         if not title:
-            raise InvalidInput(reason=N_("the title is empty"))
+            raise InvalidInput("the title is empty")
         library.change_document(
             services,
             user,
@@ -93,7 +92,7 @@ def edit(document_id: UUID) -> Answer:
             title=title,
             domain=request.form.get("domain", "").strip(),
             tags=split_tags(request.form["tags"]) if "tags" in request.form else None,
-            visibility=Visibility(visibility) if visibility in set(Visibility) else None,
+            visibility=request.form.get("visibility", type=Visibility),
         )
         before = library.get_summary(services, user, document_id).folder_id
         folder_id = identifier(request.form.get("folder_id", str(before or "")))
@@ -105,9 +104,7 @@ def edit(document_id: UUID) -> Answer:
                 return ask_to_move(document_id, folder_id, sight)
             folders.move_document(services, user, document_id, folder_id)
     except InvalidInput as error:
-        detail = library.get_document(services, user, document_id)
-        values = page_values(detail) | {"edit_error": error_message(error)}
-        return render_template("pages/documents/document.html", **values), error.status
+        return page_with_error(document_id, error, "edit_error")
     return see_other(url_for("reading.show", document_id=document_id), gettext("Saved."))
 
 
@@ -130,9 +127,7 @@ def reindex(document_id: UUID) -> Answer:
     try:
         rereading.reread(services, user, document_id, encoding=encoding)
     except (InvalidInput, Conflict) as error:
-        detail = library.get_document(services, user, document_id)
-        values = page_values(detail) | {"reindex_error": error_message(error)}
-        return render_template("pages/documents/document.html", **values), error.status
+        return page_with_error(document_id, error, "reindex_error")
     return see_other(
         url_for("reading.show", document_id=document_id),
         gettext("The document is being read again."),
@@ -155,7 +150,14 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
     }
 
 
-def page_values(detail: DocumentDetail) -> dict[str, Any]:
+def page_with_error(document_id: UUID, error: PortalError, name: str) -> Answer:
+    """Return the page with the form that shows the error of this name."""
+    values = _page_values(library.get_document(*context.caller(), document_id))
+    values[name] = error_message(error)
+    return render_template("pages/documents/document.html", **values), error.status
+
+
+def _page_values(detail: DocumentDetail) -> dict[str, Any]:
     services, user = context.caller()
     document_id = detail.summary.id
     focus, part = find_focus(detail), positive(request.args.get("part"))

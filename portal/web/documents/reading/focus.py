@@ -19,7 +19,6 @@ from portal.services.documents import library
 from portal.services.documents.versions import revisions
 from portal.text.terms.analyser import query_terms
 from portal.text.terms.highlight import highlight_spans, occurrences, whole_words
-from portal.web.identifiers import as_uuid
 
 MAX_FIND_CHARACTERS = 200
 # More matches than can be gone through; the page then says that there are more.
@@ -89,9 +88,9 @@ def find_focus(detail: DocumentDetail) -> Focus:
         return _found_in_text(detail, words)
     if (position := natural(request.args.get("at"))) is not None:
         return Focus(_chunk_at(detail, position), position=position)
-    if citation_id := as_uuid(request.args.get("citation")):
+    if citation_id := request.args.get("citation", type=UUID):
         return cited_focus(detail.summary.id, citation_id)
-    chunk_id = as_uuid(request.args.get("chunk"))
+    chunk_id = request.args.get("chunk", type=UUID)
     if chunk_id is None:
         return Focus(query=query)
     try:
@@ -137,7 +136,7 @@ def positive(text: str | None, *, otherwise: int = 1) -> int:
 
 def came_from() -> UUID | None:
     """Return the conversation that a link to a citation came from, to link back to it."""
-    return as_uuid(request.args.get("conversation"))
+    return request.args.get("conversation", type=UUID)
 
 
 def cited_focus(document_id: UUID, citation_id: UUID) -> Focus:

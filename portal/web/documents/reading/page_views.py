@@ -48,7 +48,7 @@ _UNDRAWN = N_(
     "the text of the document."
 )
 
-blueprint = PageBlueprint("page_views", __name__, url_prefix="/documents")
+blueprint = PageBlueprint("page_views", __name__, "/documents")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from portal.services.documents.versions.revisions import VersionOutcome, Version
 from portal.text.likeness.differences import characters_changed
 from portal.text.likeness.stretches import PART_CHARACTERS, part_of
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.reading.document import page_values
+from portal.web.documents.reading.document import page_with_error
 from portal.web.documents.reading.focus import positive
 from portal.web.documents.reading.originals import file_answer
 from portal.web.documents.uploads import NoFileChosen
@@ -37,7 +37,7 @@ _SAID = {
 
 _PREFIX = "/documents/<uuid:document_id>/revisions"
 
-blueprint = PageBlueprint("revisions", __name__, url_prefix=_PREFIX)
+blueprint = PageBlueprint("revisions", __name__, _PREFIX)
 
 
 @blueprint.get("")
@@ -64,9 +64,7 @@ def upload(document_id: UUID) -> Answer:
     except PortalError as error:
         if error.status >= 500 or error.status in {403, 404}:  # noqa: PLR2004 - not of the file
             raise
-        detail = library.get_document(services, user, document_id)
-        values = page_values(detail) | {"version_error": error_message(error)}
-        return render_template("pages/documents/document.html", **values), error.status
+        return page_with_error(document_id, error, "version_error")
     return _taken(document_id, receipt)
 
 

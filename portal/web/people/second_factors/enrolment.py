@@ -22,7 +22,7 @@ from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people.second_factors import passkey_forms
 
-blueprint = PageBlueprint("second_factors", __name__, url_prefix="/account/second-factors")
+blueprint = PageBlueprint("second_factors", __name__, "/account/second-factors")
 
 
 @blueprint.get("")

@@ -15,7 +15,7 @@ from uuid import UUID
 from flask import Response, request, session
 
 from portal.domain.people.second_factors import Challenge, RelyingParty
-from portal.errors import N_, PasskeyRefused, PasskeysUnavailable
+from portal.errors import PasskeyRefused, PasskeysUnavailable
 from portal.http import context
 from portal.http.messages import translated
 
@@ -33,15 +33,11 @@ def current_site() -> RelyingParty:
     _require_name(host, f"http://localhost{shown_port}")
     is_local = host == "localhost" or host.endswith(".localhost")
     if parts.scheme != "https" and not is_local:
-        raise PasskeysUnavailable(
-            reason=N_("browsers accept passkeys over HTTPS or on localhost only")
-        )
+        raise PasskeysUnavailable("browsers accept passkeys over HTTPS or on localhost only")
     origin = f"{parts.scheme}://{host}{shown_port}"
     asked_at = (urlsplit(request.host_url).hostname or "").lower()
     if asked_at != host:
-        raise PasskeysUnavailable(
-            reason=N_("passkeys of this portal work at %(address)s", address=origin)
-        )
+        raise PasskeysUnavailable("passkeys of this portal work at %(address)s", address=origin)
     return RelyingParty(id=host, origin=origin)
 
 
@@ -53,15 +49,11 @@ def _require_name(host: str, local_address: str) -> None:
         return
     if address.is_loopback:
         raise PasskeysUnavailable(
-            reason=N_(
-                "browsers accept passkeys for names only, not for IP addresses; open %(address)s",
-                address=local_address,
-            )
+            "browsers accept passkeys for names only, not for IP addresses; open %(address)s",
+            address=local_address,
         )
     raise PasskeysUnavailable(
-        reason=N_(
-            "browsers accept passkeys for names only, not for IP addresses; set PORTAL_PUBLIC_URL"
-        )
+        "browsers accept passkeys for names only, not for IP addresses; set PORTAL_PUBLIC_URL"
     )
 
 
@@ -70,7 +62,7 @@ def find_site() -> tuple[RelyingParty | None, str | None]:
     try:
         return current_site(), None
     except PasskeysUnavailable as error:
-        return None, translated(error.params["reason"])
+        return None, translated(error.reason)
 
 
 def send_options(options: str, challenge: Challenge) -> Response:

@@ -21,7 +21,7 @@ from portal.web.people.second_factors import passkey_forms
 from portal.web.people.sign_in import finish_sign_in, load_pending, show_sign_in_page
 from portal.web.security import next_path
 
-blueprint = PageBlueprint("second_step", __name__, url_prefix="/login", mark=context.public)
+blueprint = PageBlueprint("second_step", __name__, "/login", context.public)
 
 
 @blueprint.get("/second-step")

@@ -30,13 +30,7 @@ def test_event_is_recorded_with_actor_subject_and_origin(portal: Portal) -> None
     audit.set_origin(Origin(Source.WEB, "192.0.2.1", "Mozilla/5.0\0 (\u202ex)", "request-1"))
     try:
         with portal.services.database.begin() as session:
-            audit.record(
-                session,
-                AuditEvent.ROLE_CHANGED,
-                actor=portal.admin,
-                subject=bob,
-                details={"is_admin": True},
-            )
+            audit.record(session, AuditEvent.ROLE_CHANGED, portal.admin, bob, is_admin=True)
     finally:
         audit.set_origin(None)
     found = rows(portal.services)[-1]
@@ -52,7 +46,7 @@ def test_event_is_rolled_back_with_its_change(portal: Portal) -> None:
 
     def fail() -> None:
         with portal.services.database.begin() as session:
-            audit.record(session, AuditEvent.BACKUP_TAKEN, subject=Subject(SubjectKind.BACKUP))
+            audit.record(session, AuditEvent.BACKUP_TAKEN, None, Subject(SubjectKind.BACKUP))
             raise ValueError
 
     with pytest.raises(ValueError, match=r"^$"):

@@ -159,7 +159,7 @@ def test_command_line_prints_it_on_safe_lines(
         audit.set_origin(Origin(Source.WEB, "192.0.2.1"))
         title = "evil\x1b[2J\n2026-01-01 fake"
         subject = audit.Subject(audit.SubjectKind.DOCUMENT, "1", title)
-        audit.record(session, AuditEvent.DOCUMENT_PURGED, actor=portal.admin, subject=subject)
+        audit.record(session, AuditEvent.DOCUMENT_PURGED, portal.admin, subject)
     audit.set_origin(None)
     monkeypatch.setenv("DATABASE_URL", portal.services.settings.database_url or "")
     monkeypatch.setenv("PORTAL_DATA_DIR", str(tmp_path))

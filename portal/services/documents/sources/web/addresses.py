@@ -17,7 +17,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from portal.errors import N_, InvalidInput, Message, PageUnavailable
+from portal.errors import N_, InvalidInput, PageUnavailable
 from portal.settings import Settings
 from portal.settings.smaller_sections import Network, SourceSettings
 
@@ -49,24 +49,23 @@ def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None
         url = url.copy_with(fragment=None)
         host = url.host
     except (httpx.InvalidURL, UnicodeError, ValueError, TypeError) as error:
-        raise _refuse(N_("it is not a web address")) from error
+        raise PageUnavailable("it is not a web address") from error
     if url.scheme not in _DEFAULT_PORTS or not host:
-        raise _refuse(N_("a web address begins with http:// or https://"))
+        raise PageUnavailable("a web address begins with http:// or https://")
     if url.userinfo:
-        raise _refuse(N_("its address contains a name or password"))
+        raise PageUnavailable("its address contains a name or password")
     if len(str(url)) > MAX_URL_CHARACTERS:
-        raise _refuse(N_("its address has more than %(max)s characters", max=MAX_URL_CHARACTERS))
+        raise PageUnavailable(
+            "its address has more than %(max)s characters", max=MAX_URL_CHARACTERS
+        )
     port = url.port or _DEFAULT_PORTS[url.scheme]
     if not any(_matches(pattern, host.rstrip("."), port) for pattern in settings.hosts):
-        raise _refuse(
-            N_(
-                "the operator of this server does not allow the host %(host)s",
-                host=url.netloc.decode(),
-            )
+        raise PageUnavailable(
+            "the operator of this server does not allow the host %(host)s", host=url.netloc.decode()
         )
     literal = _literal(host)
     if literal is not None and not is_allowed(literal, settings.private_networks):
-        raise _refuse(_NO_HOST)
+        raise PageUnavailable(_NO_HOST)
     return url
 
 
@@ -76,8 +75,8 @@ def check_source(settings: SourceSettings, text: str) -> httpx.URL:
         return check_url(settings, text)
     except PageUnavailable as error:
         # A list has many, of which one is refused.
-        reason = N_("%(address)s: %(reason)s", address=text.strip(), reason=error.params["reason"])
-        raise InvalidInput(reason=reason) from error
+        reason = N_("%(address)s: %(reason)s", address=text.strip(), reason=error.reason)
+        raise InvalidInput(reason) from error
 
 
 def allowed_hosts(settings: Settings) -> str:
@@ -132,9 +131,9 @@ class CheckedNetwork(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except (OSError, UnicodeError, ValueError) as error:
-            raise _refuse(_NO_HOST) from error
+            raise PageUnavailable(_NO_HOST) from error
         if not addresses or not all(is_allowed(one, self._networks) for one in addresses):
-            raise _refuse(_NO_HOST)
+            raise PageUnavailable(_NO_HOST)
         failure: Exception = httpcore.ConnectError()
         for address in addresses:
             try:
@@ -208,7 +207,3 @@ def _literal(host: str) -> Address | None:
         return ip_address(host)
     except ValueError:
         return None
-
-
-def _refuse(reason: Message) -> PageUnavailable:
-    return PageUnavailable(reason=reason)

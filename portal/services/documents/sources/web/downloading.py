@@ -121,18 +121,18 @@ class Downloader:
                     _header(response, "etag"), _header(response, "last-modified")
                 )
                 return Download(url, _header(response, "content-type"), validators, stream)
-        raise _unavailable(N_("it is redirected more than %(max)s times", max=_MAX_REDIRECTS))
+        raise PageUnavailable("it is redirected more than %(max)s times", max=_MAX_REDIRECTS)
 
     def _read_redirect(self, url: httpx.URL, response: httpcore.Response) -> httpx.URL:
         try:
             target = check_url(self._settings, _header(response, "location"), base=url)
         except PageUnavailable as error:
-            reason = error.params["reason"]
-            raise _unavailable(
-                N_("it is redirected to an address that is refused: %(reason)s", reason=reason)
+            reason = error.reason
+            raise PageUnavailable(
+                "it is redirected to an address that is refused: %(reason)s", reason=reason
             ) from error
         if url.scheme == "https" and target.scheme == "http":
-            raise _unavailable(N_("it is redirected from https to http"))
+            raise PageUnavailable("it is redirected from https to http")
         return target
 
     @contextmanager
@@ -155,38 +155,38 @@ class Downloader:
         except httpcore.TimeoutException as error:
             self._failures[host] += 1
             seconds = self._settings.timeout_s
-            raise _unavailable(N_("its server took longer than %(num)s s", num=seconds)) from error
+            raise PageUnavailable("its server took longer than %(num)s s", num=seconds) from error
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
             self._failures[host] += 1
             reason = _certificate_reason(error) or N_(
                 "its server cannot be reached (%(error)s)", error=type(error).__name__
             )
-            raise _unavailable(reason) from error
+            raise PageUnavailable(reason) from error
 
     def _count_page(self, host: str) -> None:
         max_pages = self._settings.max_pages
         if self._pages[host] >= max_pages:
-            raise _unavailable(
-                N_("one run loads at most %(max)s pages from a server", max=max_pages)
+            raise PageUnavailable(
+                "one run loads at most %(max)s pages from a server", max=max_pages
             )
         self._pages[host] += 1
 
     def _check_limits(self, host: str) -> None:
         settings = self._settings
         if self._failures[host] >= _MAX_FAILURES:
-            raise _unavailable(
-                N_("its server is too busy or does not answer; it is tried again in the next run")
+            raise PageUnavailable(
+                "its server is too busy or does not answer; it is tried again in the next run"
             )
         if self._bytes[host] >= settings.max_mb * _MB:
-            raise _unavailable(
-                N_("one run loads at most %(max)s MB from a server", max=settings.max_mb)
+            raise PageUnavailable(
+                "one run loads at most %(max)s MB from a server", max=settings.max_mb
             )
 
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
         while (left_s := ends_at - time.monotonic()) > 0:
             if self._context.should_stop():
-                raise _unavailable(N_("the worker was stopped"))
+                raise PageUnavailable("the worker was stopped")
             time.sleep(min(left_s, 0.2))
 
     def _read(
@@ -201,7 +201,7 @@ class Downloader:
         if encoding in ("gzip", "x-gzip"):
             pieces = inflate(pieces)
         elif encoding not in ("", "identity"):
-            raise _unavailable(N_("its encoding is not supported"))
+            raise PageUnavailable("its encoding is not supported")
         write_limited(pieces, stream, max_bytes)
 
     def _count_bytes(self, response: httpcore.Response, host: str) -> Iterator[bytes]:
@@ -211,7 +211,7 @@ class Downloader:
             if self._bytes[host] > self._settings.max_mb * _MB:
                 self._check_limits(host)
             if self._context.should_stop():
-                raise _unavailable(N_("the worker was stopped"))
+                raise PageUnavailable("the worker was stopped")
             yield piece
 
     def _check_robots(self, url: httpx.URL) -> float:
@@ -229,7 +229,7 @@ class Downloader:
         if rules is None:
             return self._settings.delay_s
         if not rules.can_fetch(str(url), AGENT):
-            raise _unavailable(N_("the robots.txt of its server forbids it"))
+            raise PageUnavailable("the robots.txt of its server forbids it")
         asked_s = float(rules.crawl_delay(AGENT) or 0)
         return max(self._settings.delay_s, min(asked_s, _MAX_CRAWL_DELAY_S))
 
@@ -250,7 +250,7 @@ class Downloader:
                     self._read(response, url, stream, _MAX_ROBOTS_BYTES)
                     stream.seek(0)
                     return Protego.parse(stream.read().decode("utf-8", "replace"))
-        raise _unavailable(N_("the robots.txt of its server cannot be read"))
+        raise PageUnavailable("the robots.txt of its server cannot be read")
 
 
 def inflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -266,9 +266,9 @@ def inflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
         while rest := inflater.decompress(b"", _PIECE_BYTES):
             yield rest
     except zlib.error as error:
-        raise _unavailable(N_("it is damaged")) from error
+        raise PageUnavailable("it is damaged") from error
     if not inflater.eof:
-        raise _unavailable(N_("it is damaged"))
+        raise PageUnavailable("it is damaged")
 
 
 def write_limited(pieces: Iterable[bytes], stream: IO[bytes], max_bytes: int) -> None:
@@ -287,7 +287,7 @@ def _check_status(status: int, reason: Message | None = None) -> None:
     if status == HTTPStatus.GONE:
         raise PageGone
     if status != HTTPStatus.OK:
-        raise _unavailable(reason or N_("its server answers %(status)s", status=status))
+        raise PageUnavailable(reason or N_("its server answers %(status)s", status=status))
 
 
 def _conditions(known: Validators) -> dict[str, str]:
@@ -313,8 +313,4 @@ def _certificate_reason(error: Exception) -> Message | None:
 
 
 def _too_large(max_bytes: int) -> PageUnavailable:
-    return _unavailable(N_("it is larger than %(max)s MB", max=max(1, max_bytes // _MB)))
-
-
-def _unavailable(reason: Message) -> PageUnavailable:
-    return PageUnavailable(reason=reason)
+    return PageUnavailable("it is larger than %(max)s MB", max=max(1, max_bytes // _MB))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import IO
 from xml.etree.ElementTree import Element, ParseError
 
-from portal.errors import N_, PageUnavailable
+from portal.errors import PageUnavailable
 from portal.services.documents.sources.web.downloading import Downloader, inflate, write_limited
 
 _MAX_BYTES = 10 * 1024 * 1024
@@ -25,7 +25,7 @@ def read_xml(downloader: Downloader, address: str) -> Element:
     one that declares entities."""
     with downloader.get(address, max_bytes=_MAX_BYTES) as page:
         if page is None:  # Nothing was asked that could be answered so.
-            raise PageUnavailable(reason=N_("it is damaged"))
+            raise PageUnavailable("it is damaged")
         content = _unpack(page.stream)
     return parse_xml(content)
 
@@ -36,7 +36,7 @@ def parse_xml(content: bytes) -> Element:
     from defusedxml.ElementTree import fromstring
 
     if content.count(b"<") > _MAX_TAGS:
-        raise PageUnavailable(reason=N_("it has too many entries"))
+        raise PageUnavailable("it has too many entries")
     declaration = _DECLARATION.match(content[:_HEAD_BYTES])
     text: bytes | str = content
     try:
@@ -45,9 +45,9 @@ def parse_xml(content: bytes) -> Element:
             text = content[declaration.end() :].decode(declaration[1].decode())
         root: Element = fromstring(text, forbid_dtd=False)
     except DefusedXmlException as error:
-        raise PageUnavailable(reason=N_("it declares entities, which are not read")) from error
+        raise PageUnavailable("it declares entities, which are not read") from error
     except (ParseError, ValueError, LookupError) as error:
-        raise PageUnavailable(reason=N_("it is not valid XML")) from error
+        raise PageUnavailable("it is not valid XML") from error
     return root
 
 

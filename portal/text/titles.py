@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from portal.errors import N_, InvalidInput
+from portal.errors import InvalidInput
 from portal.text.characters.scripts import is_invisible
 
 MAX_TITLE_CHARACTERS = 300
@@ -28,9 +28,7 @@ def check_title(title: str) -> str:
     """Return a title fit to show, on one line. Raises InvalidInput."""
     title = one_line(title)
     if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput(
-            reason=N_("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
-        )
+        raise InvalidInput("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
     return title
 
 
@@ -39,7 +37,7 @@ def check_domain(domain: str | None) -> str | None:
     domain = one_line(domain or "")
     if len(domain) > MAX_DOMAIN_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a domain can have at most %(max)s characters", max=MAX_DOMAIN_CHARACTERS)
+            "a domain can have at most %(max)s characters", max=MAX_DOMAIN_CHARACTERS
         )
     return domain or None
 
@@ -49,9 +47,7 @@ def check_description(description: str) -> str:
     description = description.strip()
     if len(description) > MAX_DESCRIPTION_CHARACTERS:
         raise InvalidInput(
-            reason=N_(
-                "a description can have at most %(max)s characters", max=MAX_DESCRIPTION_CHARACTERS
-            )
+            "a description can have at most %(max)s characters", max=MAX_DESCRIPTION_CHARACTERS
         )
     return description
 
@@ -63,10 +59,10 @@ def check_tags(tags: Iterable[str]) -> list[str]:
     """
     kept = list({tag.casefold(): tag for tag in map(one_line, tags) if tag}.values())
     if len(kept) > MAX_TAGS:
-        raise InvalidInput(reason=N_("a document can have at most %(max)s tags", max=MAX_TAGS))
+        raise InvalidInput("a document can have at most %(max)s tags", max=MAX_TAGS)
     if any(len(tag) > MAX_TAG_CHARACTERS or len(split_tags(tag)) > 1 for tag in kept):
         raise InvalidInput(
-            reason=N_("a tag has at most %(max)s characters and no comma", max=MAX_TAG_CHARACTERS)
+            "a tag has at most %(max)s characters and no comma", max=MAX_TAG_CHARACTERS
         )
     return kept
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from portal.domain.openai_protocol import DEFAULT_API_BASE, authorization
-from portal.errors import N_, ChatUnavailable, InvalidInput
+from portal.errors import ChatUnavailable, InvalidInput
 from portal.settings.base import http_address
 
 _TIMEOUT_S = 5.0
@@ -47,14 +47,14 @@ def check_address(value: str) -> str:
         parts = urlsplit(address)
         found = socket.getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
     except ValueError as error:
-        raise InvalidInput(reason=N_("the address must begin with http:// or https://")) from error
+        raise InvalidInput("the address must begin with http:// or https://") from error
     except (OSError, UnicodeError):
         # It may be reachable later; listing its models will show.
         return address
     for *_, (host, *_port) in found:
         ip = ipaddress.ip_address(str(host).partition("%")[0])
         if ip.is_link_local or ip.is_multicast or ip.is_unspecified:
-            raise InvalidInput(reason=N_("the address leads to a link-local or multicast host"))
+            raise InvalidInput("the address leads to a link-local or multicast host")
     return address
 
 
@@ -67,10 +67,10 @@ def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
         return _names(json.loads(body))
     except httpx.HTTPError as error:
         raise ChatUnavailable(
-            reason=N_("its endpoint cannot be reached (%(error)s)", error=type(error).__name__)
+            "its endpoint cannot be reached (%(error)s)", error=type(error).__name__
         ) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ChatUnavailable(reason=N_("its endpoint sends no list of models")) from error
+        raise ChatUnavailable("its endpoint sends no list of models") from error
 
 
 def _download(address: str, headers: dict[str, str]) -> bytes:
@@ -78,14 +78,10 @@ def _download(address: str, headers: dict[str, str]) -> bytes:
     with httpx.stream("GET", address, headers=headers, timeout=_TIMEOUT_S) as response:
         if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise ChatUnavailable(
-                reason=N_(
-                    "its endpoint refused the API key (%(status)s)", status=response.status_code
-                )
+                "its endpoint refused the API key (%(status)s)", status=response.status_code
             )
         if not response.is_success:
-            raise ChatUnavailable(
-                reason=N_("its endpoint answered %(status)s", status=response.status_code)
-            )
+            raise ChatUnavailable("its endpoint answered %(status)s", status=response.status_code)
         for part in response.iter_bytes():
             body += part
             if len(body) > _MAX_BYTES:

@@ -114,7 +114,7 @@ class OpenAIChatModel:
                     item = items.get(timeout=HEARTBEAT_S)
                 except queue.Empty:
                     if task.done() and items.empty():
-                        raise ChatUnavailable(reason=N_("it was shut down")) from None
+                        raise ChatUnavailable("it was shut down") from None
                     yield Heartbeat()
                     continue
                 if item is None:
@@ -142,9 +142,7 @@ class OpenAIChatModel:
             items.put(error)
         except Exception as error:  # noqa: BLE001 - the reader would wait for ever
             items.put(
-                ChatUnavailable(
-                    reason=N_("its endpoint failed (%(error)s)", error=type(error).__name__)
-                )
+                ChatUnavailable("its endpoint failed (%(error)s)", error=type(error).__name__)
             )
         else:
             items.put(None)
@@ -183,10 +181,10 @@ class OpenAIChatModel:
                     has_begun = True
                     length += len(event.text) if isinstance(event, TextDelta) else 0
                     if length > _MAX_CHARACTERS:
-                        raise ChatUnavailable(reason=N_("its endpoint does not stop generating"))
+                        raise ChatUnavailable("its endpoint does not stop generating")
                     items.put(event)
             if not has_begun:
-                raise ChatUnavailable(reason=N_("its endpoint wrote nothing"))
+                raise ChatUnavailable("its endpoint wrote nothing")
         except TimeoutError as error:
             # Also after the total timeout, which is reported outside.
             if has_begun:
@@ -223,21 +221,15 @@ class OpenAIChatModel:
             yield
         except Malformed as error:
             raise ChatUnavailable(
-                reason=N_(
-                    "what its endpoint sends is not what OpenAI's protocol says. Does its "
-                    "address lead to the API, such as https://host/v1?"
-                )
+                "what its endpoint sends is not what OpenAI's protocol says. Does its "
+                "address lead to the API, such as https://host/v1?"
             ) from error
         except Refused as error:
             raise ChatUnavailable(
-                reason=N_(
-                    "its endpoint returned an error: %(said)s", said=self._said(str(error), request)
-                )
+                "its endpoint returned an error: %(said)s", said=self._said(str(error), request)
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise ChatUnavailable(
-                reason=N_("its address must begin with http:// or https://")
-            ) from error
+            raise ChatUnavailable("its address must begin with http:// or https://") from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(
                 N_(
@@ -283,17 +275,13 @@ class OpenAIChatModel:
                 )
         if response.is_redirect:
             raise ChatUnavailable(
-                reason=N_(
-                    "its endpoint redirects, and the key is not sent after it. Set "
-                    "its address to the one that answers"
-                )
+                "its endpoint redirects, and the key is not sent after it. Set "
+                "its address to the one that answers"
             )
         raise ChatUnavailable(
-            reason=N_(
-                "its endpoint answered %(status)s: %(said)s. Check its model, key and address",
-                status=status,
-                said=said,
-            )
+            "its endpoint answered %(status)s: %(said)s. Check its model, key and address",
+            status=status,
+            said=said,
         )
 
     def _said(self, text: str, request: ChatRequest) -> str:
@@ -314,5 +302,5 @@ class _WorthRetrying(ChatUnavailable):
 
 def _late(seconds: float) -> ChatUnavailable:
     return ChatUnavailable(
-        reason=N_("its endpoint did not answer within %(seconds)s seconds", seconds=f"{seconds:g}")
+        "its endpoint did not answer within %(seconds)s seconds", seconds=f"{seconds:g}"
     )

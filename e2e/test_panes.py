@@ -135,6 +135,39 @@ def test_list_is_changed_without_leaving_the_place(portal: LightPortal) -> None:
     assert page.url == address
 
 
+def test_window_that_comes_to_the_front_shows_what_was_asked_elsewhere(portal: LightPortal) -> None:
+    page, other = portal.open_window().page, portal.open_window().page
+    chat, same = ChatPage(page), ChatPage(other)
+    chat.begin(QUESTION)
+    other.goto(page.url)
+    same.field.fill("A draft")
+    kept = same.answers.first
+    kept.evaluate("answer => answer.dataset.kept = 'yes'")
+    comes_to_the_front = "window.dispatchEvent(new Event('focus'))"
+    with other.expect_response(page.url):
+        other.evaluate(comes_to_the_front)
+    expect(kept).to_have_attribute("data-kept", "yes")
+    chat.ask("And who lights it?")
+    # Regenerating an earlier answer would take the later ones away.
+    expect(chat.answers.first.get_by_test_id("retry-answer")).to_be_hidden()
+    expect(chat.answers.last.get_by_test_id("retry-answer")).to_be_visible()
+    other.evaluate(comes_to_the_front)
+    expect(same.answers).to_have_count(2)
+    expect(same.messages.nth(2)).to_contain_text("And who lights it?")
+    expect(same.field).to_have_value("A draft")
+    same.ask("At dusk?")
+    page.evaluate(comes_to_the_front)
+    expect(chat.answers).to_have_count(3)
+    # A question that is being changed is not taken away.
+    chat.messages.nth(4).hover()
+    chat.messages.nth(4).get_by_test_id("edit-question").click()
+    page.locator(".chat-form-edit textarea").fill("At dawn?")
+    same.ask("And then?")
+    page.evaluate(comes_to_the_front)
+    page.keyboard.press("Enter")
+    expect(chat.messages.nth(4)).to_contain_text("At dawn?")
+
+
 def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: LightPortal) -> None:
     page = portal.open_window(viewport=PHONE).page
     chat = ChatPage(page)

@@ -96,6 +96,78 @@ def test_panes_keep_the_widths_that_pointer_and_arrow_keys_gave_them(portal: Lig
     expect_width(items, 200)
 
 
+def test_list_is_changed_without_leaving_the_place(portal: LightPortal) -> None:
+    page = portal.open_window(viewport={"width": 1440, "height": 500}).page
+    chat = ChatPage(page)
+    chat.begin("And who lights the lamp?")
+    chat.open_sources(chat.begin(QUESTION).get_by_test_id("citation-marker").first)
+    for _ in range(4):
+        chat.ask(QUESTION)
+    address, pinned = page.url, page.get_by_test_id("pinned-conversations")
+    chat.field.fill("A draft")
+    page.evaluate("window.scrollTo(0, 200)")
+    page.evaluate("window.isSamePage = true")
+
+    tools = page.locator("#conversations .conversation-row:has([aria-current])")
+    tools.get_by_test_id("pin-conversation").focus()
+    page.keyboard.press("Enter")
+    expect(pinned).to_contain_text(QUESTION)
+    expect(tools.get_by_test_id("pin-conversation")).to_be_focused()
+    tools.get_by_test_id("rename-conversation").click()
+    for title in (" ", "Dusk"):
+        page.locator("#new-title").fill(title)
+        page.keyboard.press("Enter")
+        dialog = page.get_by_test_id("rename-dialog")
+        expect(dialog.get_by_role("alert") if title == " " else pinned).to_be_visible()
+    expect(page.locator("#dialog")).to_be_hidden()
+    expect(page.locator("#conversation-title")).to_have_text("Dusk")
+    expect(page).to_have_title("Dusk · Knowledge portal")
+    expect(tools.get_by_test_id("rename-conversation")).to_be_focused()
+    other = page.get_by_test_id("conversation-row").filter(has_text="who lights")
+    other.hover()
+    other.get_by_test_id("delete-conversation").click()
+    expect(other).to_have_count(0)
+    expect(page.get_by_test_id("undo-delete")).to_be_visible()
+
+    expect(chat.panel).to_be_visible()
+    expect(chat.field).to_have_value("A draft")
+    assert page.evaluate("[window.isSamePage, window.scrollY]") == [True, 200]
+    assert page.url == address
+
+
+def test_window_that_comes_to_the_front_shows_what_was_asked_elsewhere(portal: LightPortal) -> None:
+    page, other = portal.open_window().page, portal.open_window().page
+    chat, same = ChatPage(page), ChatPage(other)
+    chat.begin(QUESTION)
+    other.goto(page.url)
+    same.field.fill("A draft")
+    kept = same.answers.first
+    kept.evaluate("answer => answer.dataset.kept = 'yes'")
+    comes_to_the_front = "window.dispatchEvent(new Event('focus'))"
+    with other.expect_response(page.url):
+        other.evaluate(comes_to_the_front)
+    expect(kept).to_have_attribute("data-kept", "yes")
+    chat.ask("And who lights it?")
+    # Regenerating an earlier answer would take the later ones away.
+    expect(chat.answers.first.get_by_test_id("retry-answer")).to_be_hidden()
+    expect(chat.answers.last.get_by_test_id("retry-answer")).to_be_visible()
+    other.evaluate(comes_to_the_front)
+    expect(same.answers).to_have_count(2)
+    expect(same.messages.nth(2)).to_contain_text("And who lights it?")
+    expect(same.field).to_have_value("A draft")
+    same.ask("At dusk?")
+    page.evaluate(comes_to_the_front)
+    expect(chat.answers).to_have_count(3)
+    # A question that is being changed is not taken away.
+    chat.messages.nth(4).hover()
+    chat.messages.nth(4).get_by_test_id("edit-question").click()
+    page.locator(".chat-form-edit textarea").fill("At dawn?")
+    same.ask("And then?")
+    page.evaluate(comes_to_the_front)
+    page.keyboard.press("Enter")
+    expect(chat.messages.nth(4)).to_contain_text("At dawn?")
+
+
 def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: LightPortal) -> None:
     page = portal.open_window(viewport=PHONE).page
     chat = ChatPage(page)

@@ -297,6 +297,23 @@ def test_every_page_is_among_the_pictures(pictured: Pictured) -> None:
     assert shown <= pages
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_navigation_and_rows_fit_small_phones(pictured: Pictured, language: str) -> None:
+    window = pictured.portal.open_window(language, viewport={"width": 320, "height": 640})
+    window.page.goto("/documents")
+    for width in (320, 360):
+        window.page.set_viewport_size({"width": width, "height": 640})
+        is_cut = "nav => nav.scrollWidth > nav.clientWidth"
+        assert not window.page.locator(".site-nav").evaluate(is_cut), width
+        row = window.page.get_by_test_id("document-row").first
+        middles = row.locator(".document-end > *").evaluate_all(
+            "all => all.map((one) => one.getBoundingClientRect().bottom"
+            " + one.getBoundingClientRect().top)"
+        )
+        assert width < 360 or max(middles) - min(middles) < 4, middles
+    pictured.portal.close_windows()
+
+
 @pytest.mark.timeout(600)
 def test_pages_are_accessible_and_fit(
     pictured: Pictured,

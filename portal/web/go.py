@@ -55,6 +55,7 @@ class Item:
     address: str
     icon: str
     posts: dict[str, str] | None = None
+    aliases: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def show_keys() -> Answer:
 def _groups(words: str) -> Iterator[Group]:
     """Yield what matches; without words all but documents."""
     for label, items in (
-        (gettext("Actions"), [action for action in _actions() if _matches(words, action.label)]),
+        (gettext("Actions"), _matching_actions(words)),
         (gettext("Pages"), _pages(words)),
         (gettext("Documents"), _documents(words)),
         (gettext("Conversations"), _conversations(words)),
@@ -103,17 +104,25 @@ def _searches(words: str) -> list[Item]:
     return [Item(label, url_for("search.show", q=words), "search")]
 
 
+def _matching_actions(words: str) -> list[Item]:
+    return [action for action in _actions() if _matches(words, action.label, action.aliases)]
+
+
 def _actions() -> Iterator[Item]:
-    yield Item(gettext("New conversation"), url_for("chat.create"), "plus", posts={})
-    yield Item(gettext("Upload documents"), url_for("documents.index", _anchor="upload"), "upload")
+    address = url_for("chat.create")
+    yield Item(gettext("New conversation"), address, "plus", posts={}, aliases="New conversation")
+    address = url_for("documents.index", _anchor="upload-form")
+    yield Item(gettext("Upload documents"), address, "upload", aliases="Upload documents")
     other = "en" if language() == "zh-CN" else "zh-CN"
     name = {"en": "English", "zh-CN": "中文"}[other]
     address = url_for("preferences.set_language")
-    yield Item(gettext("Language: %(name)s", name=name), address, "languages", {"language": other})
+    words = gettext("Language: %(name)s", name=name)
+    yield Item(words, address, "languages", {"language": other}, "language 语言")
     for value, label in THEMES.items():
         if value != theme():
             words = gettext("Appearance: %(name)s", name=gettext(label))
-            yield Item(words, url_for("preferences.set_theme"), "sun-moon", {"theme": value})
+            address, aliases = url_for("preferences.set_theme"), f"{value} theme 主题"
+            yield Item(words, address, "sun-moon", {"theme": value}, aliases)
 
 
 def _pages(words: str) -> list[Item]:

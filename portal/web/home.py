@@ -90,7 +90,9 @@ def _find(text: str) -> Answer:
     if text:
         try:
             outcome = engine.search_or_words(*context.caller(), SearchQuery(text).request())
-            values["groups"] = by_document(with_whole_words(outcome).hits)[:MAX_FOUND]
+            groups = by_document(with_whole_words(outcome).hits)
+            strong = [group for group in groups if not group.is_weak]
+            values["groups"] = (strong or groups)[:MAX_FOUND]
         except NotSignedIn:
             raise
         except PortalError as error:

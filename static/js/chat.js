@@ -36,7 +36,10 @@ export function watchChat() {
     if (target.matches?.(".feedback")) target.querySelector(".feedback-reasons")?.scrollIntoView({ block: "nearest" });
   });
   showLatest();
-  if (document.getElementById("messages")) keepToEnd();
+  if (document.getElementById("messages")) {
+    keepToEnd();
+    keepCurrent();
+  }
   askPending();
 }
 
@@ -47,6 +50,27 @@ function showLatest() {
   const questions = document.querySelectorAll("#messages .message-user");
   if (questions.length > 1) questions[questions.length - 1].scrollIntoView();
 }
+
+// A window that comes to the front shows what was asked meanwhile in another one.
+function keepCurrent() {
+  const isInUse = () => running || document.querySelector("dialog[open], .message-edited, .message-pending");
+  window.addEventListener("focus", () => {
+    if (isInUse()) return;
+    const options = { source: "#messages", target: "#messages", select: "#messages", swap: "outerHTML show:none" };
+    window.htmx.ajax("GET", location.pathname, options).catch(() => {});
+  });
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.target.id !== "messages") return;
+    const [now, before] = [parseAll(detail.xhr.responseText), [document.body]].map(messagesIn);
+    if (isInUse() || !now || now === before) detail.shouldSwap = false;
+  });
+}
+
+const messagesIn = (nodes) =>
+  nodes
+    .flatMap((node) => [...(node.querySelectorAll?.("#messages > .message") ?? [])])
+    .map(({ id, dataset }) => id + dataset.status)
+    .join();
 
 // A reader at the end stays there: over a reload, and while an answer that was being written
 // before it is asked for again.

@@ -3,6 +3,7 @@ export function watchFocus() {
   showFoundPassage();
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const row = event.detail.target;
+    keepFocus(row);
     const isLeaving = row.matches(".document-row") && !event.detail.fragment.textContent.trim();
     const dialog = document.getElementById("dialog");
     if (!isLeaving || !(dialog.open || row.contains(document.activeElement))) return;
@@ -11,6 +12,13 @@ export function watchFocus() {
     const heir = next?.querySelector("a, button") ?? document.getElementById("main");
     requestAnimationFrame(() => requestAnimationFrame(() => heir.focus({ preventScroll: true })));
   });
+}
+
+// What is replaced with the same again keeps the keyboard.
+function keepFocus(target) {
+  const { id } = document.activeElement;
+  if (!id || !target.contains(document.activeElement)) return;
+  requestAnimationFrame(() => document.getElementById(id)?.focus({ preventScroll: true }));
 }
 
 function showFoundPassage() {

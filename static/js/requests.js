@@ -4,11 +4,15 @@ import { showToast } from "./toasts.js";
 // The server asks after so many rows at a time; the oldest, which are worked on first, are last.
 const WATCH_LIMIT = 20;
 // What HTMX logs as errors though nothing is wrong: a search makes way for the next one, a row has left
-// the page since the server was asked about it, and the browser itself logs a lost connection.
+// the page since the server was asked about it, what was typed is refused with its reason, and the browser
+// itself logs a lost connection.
 const EXPECTED = new Set(["afterRequest", "sendAbort", "sendError", "oobErrorNoTarget"].map((name) => `htmx:${name}`));
+const isRefusal = (name, { xhr }) => name === "htmx:responseError" && xhr.status < 500;
 
 export function watchRequests() {
-  window.htmx.logger = (_, name, detail) => EXPECTED.has(name) && delete detail.error;
+  window.htmx.logger = (_, name, detail) => {
+    if (EXPECTED.has(name) || isRefusal(name, detail)) delete detail.error;
+  };
   // What takes long shows that it does: the style sheet waits a while before it draws anything.
   document.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (!isPolling(detail.elt)) detail.target.toggleAttribute("data-loading", true);

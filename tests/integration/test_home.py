@@ -28,10 +28,11 @@ def get(client: FlaskClient, portal: Portal, path: str = "/", **headers: str) ->
 
 
 def test_empty_portal_leads_to_the_first_upload(client: FlaskClient, portal: Portal) -> None:
-    for path in ("/", "/chat", "/search"):
+    paths = ("/", "/chat", "/search", "/search?q=xyzzy")
+    for path in paths:
         assert "empty-portal" in get(client, portal, path), path
     portal.add("The office closes at six.", name="office.txt")
-    for path in ("/", "/chat", "/search"):
+    for path in paths:
         assert "empty-portal" not in get(client, portal, path), path
 
 
@@ -168,6 +169,19 @@ def test_exact_name_comes_before_a_search_for_it(client: FlaskClient, portal: Po
     addresses = ("/trash", f"/documents/{document.id}", "/search?q=")
     places = [page.index(f'href="{address}') for address in addresses]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_actions_are_found_by_their_english_and_their_usual_names(
+    client: FlaskClient, portal: Portal, language: str
+) -> None:
+    names = {"theme": "contrast", "主题": "contrast", "upload": "#upload-form", "语言": "language"}
+    for words, expected in names.items():
+        page = get(client, portal, f"/go?find={words}", **{"Accept-Language": language})
+        results = page[page.index("go-results") :]
+        assert expected in results[: results.index("/search?q=")], words
+    # An action that leads into a page leads to a place that is there.
+    assert 'id="upload-form"' in get(client, portal, "/documents")
 
 
 def test_keyboard_stays_at_a_switch_that_is_reset(client: FlaskClient, portal: Portal) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 from uuid import UUID
 
 from flask import render_template, request, url_for
@@ -33,8 +34,8 @@ from portal.web.answers.rendering import questions_of
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.reading.document import source_values
 from portal.web.documents.selection import switches_values
-from portal.web.layout import Answer, see_other, wants_fragment
-from portal.web.security import next_path
+from portal.web.layout import Answer, remember, see_other, wants_fragment
+from portal.web.security import next_path, referring_path
 from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 CONVERSATIONS_A_STEP = 30
@@ -121,14 +122,15 @@ def rename(conversation_id: UUID) -> Answer:
         conversations.rename(*context.caller(), conversation_id, title)
     except InvalidInput as error:
         values = {"error": error_message(error), "title": title}
-        return _rename_form(conversation_id, **values), error.status
-    after = next_path() or url_for("chat.show", conversation_id=conversation_id)
+        in_dialog = {"HX-Retarget": "#dialog-content", "HX-Reswap": "innerHTML"}
+        return _rename_form(conversation_id, **values), error.status, in_dialog
+    after = _open_page() or next_path() or url_for("chat.show", conversation_id=conversation_id)
     return see_other(after, gettext("Saved."))
 
 
 @blueprint.post("/<uuid:conversation_id>/pin")
 def pin(conversation_id: UUID) -> Answer:
-    after = next_path() or url_for("chat.index")
+    after = _open_page() or next_path() or url_for("chat.index")
     try:
         conversations.pin(*context.caller(), conversation_id, pinned="off" not in request.form)
     except InvalidInput as error:
@@ -139,8 +141,12 @@ def pin(conversation_id: UUID) -> Answer:
 @blueprint.post("/<uuid:conversation_id>/delete")
 def delete(conversation_id: UUID) -> Answer:
     conversations.delete(*context.caller(), conversation_id)
+    index, page = url_for("chat.index"), _open_page()
     undo = url_for("chat.restore", conversation_id=conversation_id)
-    return see_other(url_for("chat.index"), gettext("Conversation deleted."), undo=undo)
+    if page and urlsplit(page).path == url_for("chat.show", conversation_id=conversation_id):
+        remember(gettext("Conversation deleted."), kind="success", undo=undo)
+        return Response("", headers={"HX-Redirect": index})
+    return see_other(page or index, gettext("Conversation deleted."), undo=undo)
 
 
 @blueprint.post("/<uuid:conversation_id>/restore")
@@ -251,6 +257,17 @@ def composer_values() -> dict[str, Any]:
         "draft": "",
         **about.values(),
     }
+
+
+def _open_page() -> str | None:
+    """Return the page on which a script changed a conversation, as its list is searched and as many
+    rows as it has; the script takes the list and the title from there. None for other requests."""
+    page = referring_path() if wants_fragment() else None
+    if page is None:
+        return None
+    parts = urlsplit(page)
+    kept = [pair for pair in parse_qsl(parts.query) if pair[0] == "shown"]
+    return parts._replace(query=urlencode([*kept, ("q", request.form.get("q", ""))])).geturl()
 
 
 def _scope(values: MultiDict[str, str]) -> AskScope:

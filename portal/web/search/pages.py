@@ -90,6 +90,7 @@ def show() -> Answer:
         outcome = with_whole_words(outcome)
         values["outcome"] = outcome
         values["groups"] = by_document(outcome.hits)
+        values["is_empty"] = not outcome.hits and library.is_empty(*context.caller())
         values["more_count"] = _more_count(outcome)
         values["shows_weaker"] = _shows_weaker(query)
         values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)

@@ -210,6 +210,13 @@ def test_headers_that_name_the_chapter_and_the_page_are_left_out() -> None:
 def test_numbered_lines_that_do_not_count_pages_are_kept() -> None:
     pages = [[_line(f"Order {number}"), _line("Text"), _line("It ends.")] for number in (12, 40)]
     assert without_running_lines(pages) == pages
+    totals = (12, 40, 55, 12, 8)
+    bills = [
+        column([f"Bill {number}", f"Oil, {total} litres.", f"Total: {total} euros."], 72, 228)
+        for number, total in enumerate(totals, 1)
+    ]
+    kept = [[line.text for line in page] for page in without_running_lines(bills)]
+    assert kept == [[f"Oil, {total} litres.", f"Total: {total} euros."] for total in totals]
 
 
 def _line(text: str) -> Line:

@@ -14,8 +14,7 @@ _PAGE_NUMBER = re.compile(
     r"|page\s+\d+(?:\s+of\s+\d+)?|\d+\s*/\s*\d+)",
     re.IGNORECASE,
 )
-_LEADING_NUMBER = re.compile(r"\d{1,4}(?=\s)")
-_TRAILING_NUMBER = re.compile(r"(?<=\s)\d{1,4}$")
+_NUMBER = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
 _HEADING_SIZE = 1.15  # times the size of most of the text
 _SMALL_SIZE = 0.95
 _MAX_RUNNING = 2  # Lines of a header, and of a footer.
@@ -76,17 +75,24 @@ def _page_edges(page: Sequence[Line]) -> tuple[list[int], list[int]]:
 
 
 def _running(line: Line, page: int, body_size: float) -> Iterator[tuple[str, str, int]]:
-    """Yield what the line shares with running lines of other pages: its text without numbers, that
-    with its height, and that with the distance of a number at its end or beginning from the
-    page's."""
-    pattern = re.sub(r"\d+", "#", line.text)
-    if not pattern or line.rows:
+    """Yield what the line shares with running lines of other pages: its text, that with its height,
+    and that with a number at its end or beginning that follows the page's."""
+    if not line.text or line.rows:
         return
+    yield from _repeated_as(line, line.text, body_size)
+    for match in _NUMBER.finditer(line.text):
+        start, end = match.span()
+        # Other numbers stay: lines that differ in them, as totals do, say something.
+        pattern = f"{line.text[:start]}#{int(match.group()) - page}{line.text[end:]}"
+        yield from _repeated_as(line, pattern, body_size)
+        is_leading = start == 0 and line.text[end : end + 1].isspace()
+        if is_leading or (end == len(line.text) and line.text[start - 1 : start].isspace()):
+            yield "number", pattern, 0
+
+
+def _repeated_as(line: Line, pattern: str, body_size: float) -> Iterator[tuple[str, str, int]]:
     yield "text", pattern, 0
     if line.size <= body_size * _HEADING_SIZE:  # Titles of slides are repeated too.
         yield "place", pattern, round(line.baseline / 2)
     if line.size < body_size * _SMALL_SIZE:
         yield "small", pattern, round(line.baseline / 2)
-    for match in (_LEADING_NUMBER.match(line.text), _TRAILING_NUMBER.search(line.text)):
-        if match:
-            yield "number", pattern, int(match.group()) - page

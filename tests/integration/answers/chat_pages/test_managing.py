@@ -55,6 +55,21 @@ def test_pinned_conversations_stand_above_the_others(chat: Chat) -> None:
     assert "Pinned" not in text_of(chat.get("/chat"))
 
 
+def test_script_goes_on_where_it_was_after_a_change(chat: Chat) -> None:
+    first, second = chat.begin(), chat.begin()
+    headers = FRAGMENT | {"HX-Current-URL": f"http://localhost{first}?source=x&shown=60"}
+    stays = f"{first}?shown=60&q=hours"
+    for change, form in (("pin", {}), ("rename", {"title": "Hours"})):
+        assert chat.post(f"{second}/{change}", headers, q="hours", **form).location == stays
+    refused = chat.post(f"{second}/rename", headers, title=" ")
+    assert (refused.status_code, refused.headers["HX-Retarget"]) == (422, "#dialog-content")
+    assert chat.post(f"{second}/delete", headers, q="").location == f"{first}?shown=60&q="
+    # The open one is no place to stay in once it is deleted.
+    gone = chat.post(f"{first}/delete", headers, q="")
+    assert (gone.status_code, gone.headers["HX-Redirect"]) == (200, "/chat")
+    assert "Conversation deleted." in text_of(chat.get("/chat"))
+
+
 def test_reason_of_bad_feedback_is_one_click(chat: Chat) -> None:
     address = chat.begin()
     chat.ask(address)

@@ -45,11 +45,6 @@ def embedder(model_directory) -> SentenceTransformersEmbedder:
     return patient_embedder(model=str(model_directory))
 
 
-@pytest.fixture
-def offline(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
 def test_model_from_a_directory_embeds_meaning(embedder):
     chunks = embedder.embed_chunks(["A cat sat on the mat.", "Interest rates rose again."])
     cosines = chunks @ embedder.embed_query("Where is the kitten?")
@@ -102,14 +97,14 @@ def test_wrong_dimensions_are_reported(model_directory):
         ("{tmp}", "holds no model that can be loaded"),
     ],
 )
-def test_model_that_is_nowhere_says_what_to_do(offline, tmp_path, model, said):
+def test_model_that_is_nowhere_says_what_to_do(tmp_path, model, said):
     embedder = patient_embedder(model=model.format(tmp=tmp_path))
     with pytest.raises(EmbedderUnavailable, match=f"{said}.*PORTAL_EMBEDDING__MODEL"):
         embedder.embed_query("a")
 
 
 def test_missing_model_is_not_looked_for_at_each_question_and_found_when_it_is_there(
-    offline, monkeypatch, tmp_path, model_directory
+    monkeypatch, tmp_path, model_directory
 ):
     looked, now = [], [0.0]
     load = provider.load_model

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import hypothesis
 import psycopg
 import pytest
@@ -47,6 +48,7 @@ from tests.factories.compiled import (
     CompiledTemplates,
     calibrated_once,
     compiled_once,
+    loaded_once,
     share_statements,
 )
 from tests.factories.uploads import upload
@@ -146,12 +148,13 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _all_is_compiled_once() -> Iterator[None]:
-    """Share compiled templates, URL rules and statements, and what a model's background says,
-    between the many applications of a run."""
+    """Share compiled templates, URL rules and statements, certificates, and what a model's
+    background says, between the many applications of a run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Flask, "jinja_options", {"bytecode_cache": CompiledTemplates()})
         patch.setattr(Rule, "compile", compiled_once(Rule.compile))
         patch.setattr(Calibration, "for_model", calibrated_once(Calibration.for_model))
+        patch.setattr(httpx, "create_ssl_context", loaded_once(httpx.create_ssl_context))
         share_statements(patch)
         yield
 

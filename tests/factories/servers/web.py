@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -49,11 +49,11 @@ def web_process(settings: Settings, data_dir: Path, **environment: str) -> Itera
 
 def _wait_until_ready(process: subprocess.Popen[bytes], address: str) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_S
-    while True:
-        assert process.poll() is None, "the web server ended"
-        assert time.monotonic() < deadline, "the web server did not start"
-        try:
-            if httpx.get(f"{address}/health", timeout=5).status_code == httpx.codes.OK:
-                return
-        except httpx.TransportError:
-            continue
+    with httpx.Client(base_url=address, timeout=5) as client:
+        while True:
+            assert process.poll() is None, "the web server ended"
+            assert time.monotonic() < deadline, "the web server did not start"
+            with suppress(httpx.TransportError):
+                if client.get("/health").status_code == httpx.codes.OK:
+                    return
+            time.sleep(0.05)  # Whether a port is open can only be polled.

@@ -127,13 +127,14 @@ def open_portal(browser: Browser, portal_url: str) -> Iterator[OpenPortal]:
 
 
 @pytest.fixture
-def assert_accessible() -> Callable[[Page], None]:
-    """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page."""
+def assert_accessible() -> Callable[..., None]:
+    """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page, or only in
+    the element of a selector."""
 
-    def check(page: Page) -> None:
+    def check(page: Page, within: str | None = None) -> None:
         # axe has no document to look at while one page replaces another.
         page.wait_for_load_state()
-        results = Axe().run(page, options=_WCAG)
+        results = Axe().run(page, context=within, options=_WCAG)
         assert results.violations_count == 0, results.generate_report()
 
     return check

@@ -152,8 +152,10 @@ class World:
         made: dict[str, Any] = {}
         if names & {"document_id", "chunk_id", "job_id", "folder_id", "member_id"}:
             made |= self.document(is_trashed=row.is_trashed)
-        if names & {"conversation_id", "message_id", "citation_id"}:
+        if names & {"message_id", "citation_id"}:
             made |= self.conversation(is_question=row.is_question)
+        elif "conversation_id" in names:
+            made["conversation_id"] = conversations.create(self.portal.services, self.ada, "").id
         if "notification_id" in names:
             document = self.document(is_trashed=False)
             page = notifications.list_notifications(self.portal.services, self.ada)

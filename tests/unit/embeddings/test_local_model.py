@@ -13,6 +13,7 @@ from portal.embeddings.loading import AGAIN_AFTER_S
 from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
+from tests.factories.servers.website import Reply, serve_website
 
 # Looked for, not imported: that takes seconds in each process that collects tests.
 pytestmark = [
@@ -101,6 +102,17 @@ def test_model_that_is_nowhere_says_what_to_do(tmp_path, model, said):
     embedder = patient_embedder(model=model.format(tmp=tmp_path))
     with pytest.raises(EmbedderUnavailable, match=f"{said}.*PORTAL_EMBEDDING__MODEL"):
         embedder.embed_query("a")
+
+
+def test_hub_that_does_not_answer_is_asked_once(monkeypatch):
+    constants = pytest.importorskip("huggingface_hub.constants")
+    with serve_website() as hub:
+        pattern = hub.url("/{repo_id}/{revision}/{filename}")
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", pattern)
+        hub.replies["/nobody/no-such-model/main/config.json"] = Reply(status=503)
+        with pytest.raises(EmbedderUnavailable, match="nor can it be downloaded"):
+            patient_embedder(model="nobody/no-such-model").embed_query("a")
+        assert hub.asked() == ["/nobody/no-such-model/main/config.json"]
 
 
 def test_missing_model_is_not_looked_for_at_each_question_and_found_when_it_is_there(

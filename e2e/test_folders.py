@@ -438,10 +438,13 @@ def test_pages_with_folders_are_accessible(
 ) -> None:
     size = {"width": width, "height": 900}
     page = portal.open_window(language, color_scheme=scheme, viewport=size).page
-    page.goto("/documents#folder-tree")
+    # Few rows: each looks like the others, and axe goes through all of them.
+    page.goto("/documents?q=bill&sort=title#folder-tree")
     assert_accessible(page)
-    page.get_by_test_id("folder-link").filter(has_text="Shelf").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Shelf")
+    for name in ("Contracts", "2026"):
+        page.goto(page.url.partition("#")[0] + "#folder-tree")
+        page.get_by_test_id("folder-link").filter(has_text=name).first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
     page.get_by_test_id("delete-folder").click()
     expect(page.get_by_test_id("confirm-folder-dialog")).to_be_visible()
     assert_accessible(page, "dialog[open]")

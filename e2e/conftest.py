@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
+from bench.cluster.programs import free_port
 from e2e.pages.portal import PortalPages
 
 PASSWORD = "correct horse battery"
@@ -39,17 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def portal_url() -> Iterator[str]:
     """Start a portal with the bundled model and an empty data directory; yield its address."""
     directory = Path(tempfile.mkdtemp(prefix="portal-e2e-"))
-    port = _free_port()
+    port = free_port()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PORTAL_")}
     environment |= {"PORTAL_ADMIN_PASSWORD": PASSWORD, "PORTAL_CONFIG": os.devnull}
     environment |= {"PORTAL_DATA_DIR": str(directory / "data")}

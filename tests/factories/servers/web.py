@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from bench.cluster.programs import free_port
 from portal.settings import Settings
 
 _PROJECT = Path(__file__).parents[3]
@@ -22,8 +22,7 @@ _START_TIMEOUT_S = 120.0
 @contextmanager
 def web_process(settings: Settings, data_dir: Path, **environment: str) -> Iterator[str]:
     """Run the web with the database, model and key of `settings`; yield its address."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     assert settings.secret_key is not None
     process = subprocess.Popen(
         [sys.executable, "-m", "gunicorn", "wsgi:app", "--bind", f"127.0.0.1:{port}"],

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,20 +16,15 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.cluster.programs import free_port
 from tests.conftest import PASSWORD, Portal
+from tests.factories.servers.endpoint import wait
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[4]
 REQUESTS = "portal_http_request_duration_seconds_count"
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-
-
-def wait(condition: Callable[[], bool], seconds: float, complaint: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, complaint
-        time.sleep(0.1)
 
 
 class Web:
@@ -91,9 +84,7 @@ def environment(portal: Portal) -> dict[str, str]:
 
 @contextmanager
 def gunicorn(portal: Portal) -> Iterator[Web]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "gunicorn", "wsgi:app", "-w", "2", "--threads", "4"]
     command += ["--bind", f"127.0.0.1:{port}", "--no-control-socket", "--log-level", "warning"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(portal)) as process:

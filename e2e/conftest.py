@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
+from bench.cluster.programs import free_port
 from e2e.pages.portal import PortalPages
 
 PASSWORD = "correct horse battery"
@@ -26,7 +26,11 @@ _START_TIMEOUT_S = 90
 expect.set_options(timeout=20_000)
 _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Axe's best-practice rules go beyond WCAG and are not required.
-_WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+_WCAG = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    "resultTypes": ["violations"],
+    "preload": False,
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,17 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def portal_url() -> Iterator[str]:
     """Start a portal with the bundled model and an empty data directory; yield its address."""
     directory = Path(tempfile.mkdtemp(prefix="portal-e2e-"))
-    port = _free_port()
+    port = free_port()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PORTAL_")}
     environment |= {"PORTAL_ADMIN_PASSWORD": PASSWORD, "PORTAL_CONFIG": os.devnull}
     environment |= {"PORTAL_DATA_DIR": str(directory / "data")}
@@ -123,13 +121,14 @@ def open_portal(browser: Browser, portal_url: str) -> Iterator[OpenPortal]:
 
 
 @pytest.fixture
-def assert_accessible() -> Callable[[Page], None]:
-    """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page."""
+def assert_accessible() -> Callable[..., None]:
+    """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page, or only in
+    the element of a selector."""
 
-    def check(page: Page) -> None:
+    def check(page: Page, within: str | None = None) -> None:
         # axe has no document to look at while one page replaces another.
         page.wait_for_load_state()
-        results = Axe().run(page, options=_WCAG)
+        results = Axe().run(page, context=within, options=_WCAG)
         assert results.violations_count == 0, results.generate_report()
 
     return check

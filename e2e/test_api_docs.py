@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from e2e.conftest import OpenPortal
 
@@ -16,7 +16,8 @@ _DRAWN_TIMEOUT_MS = 90_000
 def test_reference_is_found_from_the_sign_in_page_and_opens_by_keyboard(
     open_portal: OpenPortal,
 ) -> None:
-    page = open_portal("en").page
+    page = open_portal("en", viewport={"width": 1280, "height": 800}, color_scheme="light").page
+    refused = refusals(page)
     page.goto("/login")
     page.get_by_role("contentinfo").get_by_role("link", name="API reference").click()
     expect(page.get_by_role("heading", level=1).first).to_have_text("API reference")
@@ -29,6 +30,8 @@ def test_reference_is_found_from_the_sign_in_page_and_opens_by_keyboard(
     operation.locator(".opblock-summary-control").focus(timeout=_DRAWN_TIMEOUT_MS)
     page.keyboard.press("Enter")
     expect(operation).to_contain_text("年假有多少天？", timeout=_DRAWN_TIMEOUT_MS)
+    expect_fits(page, is_dark=False)
+    assert refused == []
 
 
 def test_endpoints_are_listed_without_scripts(open_portal: OpenPortal) -> None:
@@ -39,16 +42,23 @@ def test_endpoints_are_listed_without_scripts(open_portal: OpenPortal) -> None:
     expect(page.get_by_role("link", name="OpenAPI 3.1")).to_have_attribute("href", "/openapi")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_reference_fits_the_screen_and_keeps_its_policy(
-    open_portal: OpenPortal, width: int, scheme: str
-) -> None:
-    page = open_portal("en", viewport={"width": width, "height": 800}, color_scheme=scheme).page
-    refused: list[str] = []
-    page.on("console", lambda m: refused.append(m.text) if "Policy" in m.text else None)
+def test_reference_opens_at_an_operation_and_fits_a_phone(open_portal: OpenPortal) -> None:
+    page = open_portal("en", viewport={"width": 360, "height": 800}, color_scheme="dark").page
+    refused = refusals(page)
     page.goto("/docs#/Knowledge/knowledge_search")
     opened = page.locator("#operations-Knowledge-knowledge_search .opblock-body")
     expect(opened).to_be_visible(timeout=_DRAWN_TIMEOUT_MS)
-    assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
-    assert page.locator("html.dark-mode").count() == (scheme == "dark")
+    expect_fits(page, is_dark=True)
     assert refused == []
+
+
+def refusals(page: Page) -> list[str]:
+    """Return the list of what the content security policy is going to refuse."""
+    refused: list[str] = []
+    page.on("console", lambda m: refused.append(m.text) if "Policy" in m.text else None)
+    return refused
+
+
+def expect_fits(page: Page, *, is_dark: bool) -> None:
+    assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.locator("html.dark-mode").count() == is_dark

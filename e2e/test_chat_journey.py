@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from e2e.conftest import PASSWORD, OpenPortal
 from e2e.pages.chat import ChatPage
@@ -224,35 +223,3 @@ def test_source_has_an_address_that_back_and_forward_return_to(
     expect(marker).to_be_focused()
     expect(page).to_have_url(conversation)
     assert portal.console_errors == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("language", ["zh-CN", "en"])
-def test_conversations_are_accessible_and_fit_a_phone(
-    open_portal: OpenPortal,
-    check_page: Callable[[Page], None],
-    tmp_path: Path,
-    language: str,
-    scheme: str,
-) -> None:
-    known, mark = LESSONS[language, True], f"{language} {scheme}"
-    lesson = replace(known, title=f"{known.title} {mark}", text=f"{known.text}\n\n{mark}")
-    portal = open_portal(language, color_scheme=scheme, viewport={"width": 360, "height": 800})
-    library_with(portal, tmp_path, lesson)
-    page, chat = portal.page, ChatPage(portal.page)
-    check_page(page)
-    answer = chat.begin(lesson.question)
-    check_page(page)
-    conversation = page.url
-    chat.open_sources(answer.get_by_test_id("citation-marker").first)
-    check_page(page)
-    page.keyboard.press("Escape")
-    expect(chat.panel).to_have_count(0)
-    chat.open_switches()
-    check_page(page)
-    page.goto("/chat")
-    check_page(page)
-    page.goto(conversation)
-    page.get_by_test_id("open-replay").first.click()
-    expect(page.get_by_test_id("selection-hash")).to_be_visible()
-    check_page(page)

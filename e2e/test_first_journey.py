@@ -100,8 +100,7 @@ def test_unusable_files_say_why_and_the_good_one_is_taken(
     expect(portal.row("picture")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("language", ["zh-CN", "en"])
+@pytest.mark.parametrize(("language", "scheme"), [("zh-CN", "dark"), ("en", "light")])
 def test_sign_in_page_is_accessible(
     open_portal: OpenPortal, check_page: Callable[[Page], None], language: str, scheme: str
 ) -> None:

@@ -427,34 +427,32 @@ def test_tree_is_a_sheet_on_phones(portal: LightPortal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "scheme", "width"), [("zh-CN", "light", 1440), ("en", "dark", 390)]
+    ("language", "scheme", "width"), [("en", "light", 1440), ("zh-CN", "dark", 360)]
 )
 def test_pages_with_folders_are_accessible(
     portal: LightPortal,
-    assert_accessible: Callable[[Page], None],
+    assert_accessible: Callable[..., None],
     language: str,
     scheme: str,
     width: int,
 ) -> None:
     size = {"width": width, "height": 900}
     page = portal.open_window(language, color_scheme=scheme, viewport=size).page
-    page.goto("/documents?q=item&sort=title")
+    # Few rows: each looks like the others, and axe goes through all of them.
+    page.goto("/documents?q=bill&sort=title#folder-tree")
     assert_accessible(page)
-    page.goto("/documents#folder-tree")
-    assert_accessible(page)
-    page.get_by_test_id("folder-link").filter(has_text="Shelf").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Shelf")
+    for name in ("Contracts", "2026"):
+        page.goto(page.url.partition("#")[0] + "#folder-tree")
+        page.get_by_test_id("folder-link").filter(has_text=name).first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
     page.get_by_test_id("delete-folder").click()
     expect(page.get_by_test_id("confirm-folder-dialog")).to_be_visible()
-    assert_accessible(page)
+    assert_accessible(page, "dialog[open]")
     page.keyboard.press("Escape")
     page.get_by_test_id("select-document").first.check()
     assert_accessible(page)
     for action in ("move", "add_tag", "visibility"):
         page.get_by_test_id(f"bulk-{action}").click()
         expect(page.get_by_test_id("bulk-dialog")).to_be_visible()
-        assert_accessible(page)
+        assert_accessible(page, "dialog[open]")
         page.keyboard.press("Escape")
-    page.get_by_test_id("edit-folder").click()
-    expect(page.get_by_test_id("save-folder")).to_be_visible()
-    assert_accessible(page)

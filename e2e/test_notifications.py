@@ -49,16 +49,6 @@ def bell(portal: PortalPages) -> Locator:
     return portal.page.get_by_test_id("notification-bell")
 
 
-def wait_until_failed(plain: PortalPages, title: str) -> None:
-    """Wait by reloading the list, as a user without JavaScript does."""
-    for _ in range(INDEXING_TIMEOUT_MS // 1000):
-        if plain.row(title).get_attribute("data-status") == "failed":
-            return
-        plain.page.wait_for_timeout(1000)
-        plain.page.goto("/documents")
-    expect(plain.row(title)).to_have_attribute("data-status", "failed")
-
-
 def test_one_is_reported_once_on_whatever_page_one_is_and_also_later(
     open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
 ) -> None:
@@ -90,7 +80,7 @@ def test_one_is_reported_once_on_whatever_page_one_is_and_also_later(
 
     # A job that ends while no page is open is announced on the next one, in the user's language.
     plain.upload(blank)
-    wait_until_failed(plain, blank.stem)
+    plain.reload_until(plain.row(blank.stem), "failed")
     back = open_portal("zh-CN", color_scheme="dark", viewport={"width": 360, "height": 740})
     back.sign_in(name, PASSWORD)
     expect(told(back)).to_contain_text("请选择含有文字的文件")

@@ -64,8 +64,7 @@ def test_token_is_made_by_keyboard_used_and_revoked(
     assert portal.console_errors == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("language", ["zh-CN", "en"])
+@pytest.mark.parametrize(("language", "scheme"), [("zh-CN", "dark"), ("en", "light")])
 def test_tokens_are_accessible_and_fit_a_phone(
     open_portal: OpenPortal, check_page: Callable[[Page], None], language: str, scheme: str
 ) -> None:

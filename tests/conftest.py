@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import hypothesis
+import psutil
 import psycopg
 import pytest
 from argon2 import PasswordHasher
@@ -47,6 +49,7 @@ from tests.factories.compiled import (
     CompiledTemplates,
     calibrated_once,
     compiled_once,
+    loaded_once,
     share_statements,
 )
 from tests.factories.uploads import upload
@@ -61,6 +64,8 @@ hypothesis.settings.load_profile("portal")
 _OWN_DATA = str(Path(__file__).resolve().parents[1] / "var")
 _EVENTS_OF_FILES = {"open", "os.mkdir", "os.remove", "os.rename", "os.link", "os.truncate"}
 _RUN_DIR = pytest.StashKey[Path]()
+_MODEL_BYTES = 400 * 1024**2
+_kept_bytes = [0]  # After the last collection.
 PASSWORD = "correct horse battery"
 TEMPLATE = "portal_template"
 TEMPLATE_DATA = "template-data"
@@ -146,12 +151,13 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _all_is_compiled_once() -> Iterator[None]:
-    """Share compiled templates, URL rules and statements, and what a model's background says,
-    between the many applications of a run."""
+    """Share compiled templates, URL rules and statements, certificates, and what a model's
+    background says, between the many applications of a run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Flask, "jinja_options", {"bytecode_cache": CompiledTemplates()})
         patch.setattr(Rule, "compile", compiled_once(Rule.compile))
         patch.setattr(Calibration, "for_model", calibrated_once(Calibration.for_model))
+        patch.setattr(httpx, "create_ssl_context", loaded_once(httpx.create_ssl_context))
         share_statements(patch)
         yield
 
@@ -207,6 +213,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
+
+
+def pytest_runtest_logfinish() -> None:
+    """Free the models that cycles hold, which the collector counts as few small objects."""
+    process = psutil.Process()
+    if process.memory_info().rss > _kept_bytes[0] + _MODEL_BYTES:
+        gc.collect()
+        _kept_bytes[0] = process.memory_info().rss
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -330,15 +344,21 @@ def _load_bundled(threads: int) -> bundled.Model:
     return bundled.MODELS[bundled.E5][1](threads, None)
 
 
-@pytest.fixture
-def make_reading_services(
-    make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Services]:
-    """Return a function as `make_services`, with the bundled model, which is loaded once a process:
-    loading and testing it takes seconds."""
+@pytest.fixture(scope="module")
+def loaded_model() -> Iterator[None]:
+    """Load the bundled model once a process: loading and testing it takes seconds."""
     _load_bundled(threads := os.cpu_count() or 1)
     loaded = (384, lambda _threads, _cache_dir: _load_bundled(threads))
-    monkeypatch.setitem(bundled.MODELS, bundled.E5, loaded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(bundled.MODELS, bundled.E5, loaded)
+        yield
+
+
+@pytest.fixture
+def make_reading_services(
+    make_services: Callable[..., Services], loaded_model: None
+) -> Callable[..., Services]:
+    """Return a function as `make_services`, with the bundled model."""
     return partial(make_services, embedding={"provider": "bundled"})
 
 

@@ -74,6 +74,7 @@ def _cap(text: str) -> str:
 
 def _load(name: str) -> Any:
     try:
+        from huggingface_hub import get_hf_file_metadata, hf_hub_url
         from sentence_transformers import CrossEncoder
     except ImportError as error:
         raise RerankerUnavailable(
@@ -88,6 +89,9 @@ def _load(name: str) -> Any:
     with contextlib.suppress(Exception):
         model = CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS, local_files_only=True)
     try:
+        if not model and not path.is_dir():
+            # Ask the hub once: the library retries for a minute where there is none.
+            get_hf_file_metadata(hf_hub_url(name, "config.json"))
         model = model or CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS)
     except Exception as error:
         raise RerankerUnavailable(

@@ -6,8 +6,11 @@ statements.
 
 from __future__ import annotations
 
+import os
+import ssl
 from collections.abc import Callable
 from copy import copy
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import CodeType, MethodType
@@ -59,6 +62,17 @@ def compiled_once(compile_rule: Callable[[Rule], None]) -> Callable[[Rule], None
         rule._build_unknown = MethodType(same._build_unknown.__func__, rule)
 
     return compile_or_reuse
+
+
+def loaded_once(create: Callable[..., ssl.SSLContext]) -> Callable[..., ssl.SSLContext]:
+    """Wrap `httpx.create_ssl_context`, which parses all certificates that the machine trusts."""
+
+    @cache
+    def load(_authorities: str | None) -> ssl.SSLContext:
+        return create()
+
+    # Callers with wishes of their own go on to change the context.
+    return lambda **named: create(**named) if named else load(os.environ.get("SSL_CERT_FILE"))
 
 
 def calibrated_once(for_model: Callable[..., Calibration]) -> Callable[..., Calibration]:

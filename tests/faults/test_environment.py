@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 from tests.conftest import PASSWORD
+from tests.factories.servers.endpoint import wait
 from tests.faults.conftest import Tally
-from tests.faults.world import World, wait
+from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("only_long")]
 _READY_WITHIN_S = 120.0

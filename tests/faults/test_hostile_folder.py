@@ -21,7 +21,8 @@ from tests.factories.files.hostile import (
     pdf_bomb,
     pdf_of_short_lines,
 )
-from tests.faults.world import World, wait
+from tests.factories.servers.endpoint import wait
+from tests.faults.world import World
 
 _ENDS_WITHIN_S = 600.0
 _LONG_ENDS_WITHIN_S = 1800.0

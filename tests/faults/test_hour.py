@@ -24,9 +24,9 @@ from portal.container import build_services
 from portal.services import Services
 from portal.services.people import accounts, sessions
 from tests.conftest import PASSWORD, make_settings
+from tests.factories.servers.endpoint import wait
 from tests.faults.conftest import Tally
 from tests.faults.people import Person, Refusal
-from tests.faults.world import wait
 
 pytestmark = [
     pytest.mark.slow,

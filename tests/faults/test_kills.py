@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Portal
+from tests.factories.servers.endpoint import wait
 from tests.faults.conftest import Tally
-from tests.faults.world import World, undisturbed, wait
+from tests.faults.world import World, undisturbed
 
 # Documents, and workers.
 SHORT, LONG = (8, 1), (100, 2)

@@ -19,8 +19,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from portal.errors import Conflict, PortalError
 from portal.services.models import switching
+from tests.factories.servers.endpoint import wait
 from tests.faults.conftest import Tally
-from tests.faults.world import World, wait
+from tests.faults.world import World
 
 KINDS = ("worker", "command", "database", "web")
 _DOCUMENTS = 6

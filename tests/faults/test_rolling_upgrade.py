@@ -55,6 +55,7 @@ class Version:
     def __init__(self, code: Path, data_dir: Path, url: str) -> None:
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
+        self._client = httpx.Client(base_url=self.address, timeout=30)
         self._code = code
         self._environment = {
             "PYTHONPATH": str(code),
@@ -89,9 +90,14 @@ class Version:
             process.start()
         wait(self.answers, _TIMEOUT_S, f"no answer: {self._code}")
 
+    def sign_in(self) -> dict[str, str]:
+        body = {"username": "admin", "password": PASSWORD}
+        token = self._client.post("/api/auth/token", json=body).json()["access_token"]
+        return {"Authorization": f"Bearer {token}"}
+
     def answers(self) -> bool:
         with suppress(httpx.TransportError):
-            return httpx.get(f"{self.address}/health/live", timeout=5).is_success
+            return self._client.get("/health/live").is_success
         return False
 
 
@@ -149,9 +155,7 @@ def test_old_processes_serve_on_while_and_after_new_code_migrates(
     with ExitStack() as stack:
         old.migrate()
         old.start(stack)
-        body = {"username": "admin", "password": PASSWORD}
-        token = httpx.post(f"{old.address}/api/auth/token", json=body, timeout=30).json()
-        headers = {"Authorization": f"Bearer {token['access_token']}"}
+        headers = old.sign_in()
         clients = [
             stack.enter_context(httpx.Client(base_url=version.address, headers=headers, timeout=30))
             for version in (old, new)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories.servers.endpoint import wait
 from tests.faults.conftest import Tally
 from tests.faults.people import Person
-from tests.faults.world import World, wait
+from tests.faults.world import World
 
 _PEOPLE = 2
 _READY_WITHIN_S = 180.0

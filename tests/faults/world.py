@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import psutil
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
+from bench.cluster.programs import free_port
 from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres
 from portal.errors import PortalError
@@ -26,6 +26,7 @@ from portal.services.operations import setup
 from portal.services.people import accounts, sessions
 from portal.settings import Settings
 from tests.conftest import SERVER, make_settings
+from tests.factories.servers.endpoint import wait
 
 _PROJECT = Path(__file__).parents[2]
 _PORTAL = [sys.executable, "-c", "from portal.processes.cli import main; main()"]
@@ -63,8 +64,7 @@ class World:
         list(setup.prepare_database(self.services))
         accounts.ensure_first_administrator(self.services)
         self.admin = accounts.find_user(self.services, "admin")
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         token = sessions.token_for(self.services, self.admin, ttl_s=_TOKEN_S)
         self.client = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}",
@@ -202,10 +202,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
     process.wait()
-
-
-def wait(condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, complaint
-        time.sleep(_POLL_S)  # Another process's progress can only be asked for.

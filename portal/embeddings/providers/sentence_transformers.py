@@ -103,9 +103,20 @@ def load_model(model: str) -> Any:
         # out. The library raises many kinds of errors for "not in the cache".
         with contextlib.suppress(Exception):
             return SentenceTransformer(model, device="cpu", local_files_only=True)
+        if "/" in model:  # The library completes shorter names.
+            _find_on_hub(model)
         return SentenceTransformer(model, device="cpu")
     except Exception as error:
         raise EmbedderUnavailable(_reason(model, error)) from error
+
+
+def _find_on_hub(model: str) -> None:
+    """Ask the hub once: the library retries for a minute where there is none."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import EntryNotFoundError
+
+    with contextlib.suppress(EntryNotFoundError):  # The model is there, in another layout.
+        get_hf_file_metadata(hf_hub_url(model, "config.json"))
 
 
 def _reason(model: str, error: Exception) -> Message:

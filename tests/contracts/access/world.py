@@ -111,9 +111,11 @@ class World:
             made["user_id"] = member.id
         return made
 
-    def conversation(self, *, is_question: bool) -> dict[str, UUID]:
+    def conversation(self, names: set[str], *, is_question: bool) -> dict[str, UUID]:
         services = self.portal.services
         begun = conversations.create(services, self.ada, "Garden").id
+        if not names & {"message_id", "citation_id"}:
+            return {"conversation_id": begun}
         answer = ask(services, self.ada, begun, QUESTION)
         question, _ = conversations.messages(services, self.ada, begun)
         message = question if is_question else answer
@@ -153,7 +155,7 @@ class World:
         if names & {"document_id", "chunk_id", "job_id", "folder_id", "member_id"}:
             made |= self.document(is_trashed=row.is_trashed)
         if names & {"conversation_id", "message_id", "citation_id"}:
-            made |= self.conversation(is_question=row.is_question)
+            made |= self.conversation(names, is_question=row.is_question)
         if "notification_id" in names:
             document = self.document(is_trashed=False)
             page = notifications.list_notifications(self.portal.services, self.ada)

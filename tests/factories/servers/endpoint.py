@@ -140,9 +140,14 @@ def dead_port() -> int:
         return endpoint.port
 
 
-def wait_until(condition: Any, *, within_s: float, complaint: str) -> None:
+def wait_until(condition: Any, *, within_s: float, complaint: str, every_s: float = 0.02) -> None:
     """Poll until `condition()` holds."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, complaint
-        time.sleep(0.02)
+        time.sleep(every_s)
+
+
+def wait(condition: Any, timeout_s: float, complaint: str) -> None:
+    """Poll the progress of another process."""
+    wait_until(condition, within_s=timeout_s, complaint=complaint, every_s=0.1)

@@ -26,20 +26,21 @@ class Provider:
     """`oidc-provider-mock`, and a user at its pages."""
 
     issuer: str
+    client: httpx.Client
 
     def set_user(self, subject: str, **claims: Any) -> None:
-        httpx.put(f"{self.issuer}/users/{subject}", json=claims).raise_for_status()
+        self.client.put(f"{self.issuer}/users/{subject}", json=claims).raise_for_status()
 
     def approve(self, address: str, subject: str) -> str:
         """Sign in as `subject` at the address that the portal sent the browser to; return the
         address that the browser is sent back to."""
         assert address.startswith(f"{self.issuer}/oauth2/authorize?"), address
-        answer = httpx.post(address, data={"sub": subject})
+        answer = self.client.post(address, data={"sub": subject})
         assert answer.status_code == 302, answer.text
         return answer.headers["Location"]
 
     def deny(self, address: str) -> str:
-        return httpx.post(address, data={"action": "deny"}).headers["Location"]
+        return self.client.post(address, data={"action": "deny"}).headers["Location"]
 
 
 @contextmanager
@@ -50,8 +51,8 @@ def whole_provider() -> Iterator[Provider]:
         patch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
         from oidc_provider_mock import run_server_in_thread
 
-        with run_server_in_thread() as server:
-            yield Provider(f"http://localhost:{server.server_port}")
+        with run_server_in_thread() as server, httpx.Client() as client:
+            yield Provider(f"http://localhost:{server.server_port}", client)
 
 
 @dataclass

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import redis
 
+from bench.cluster.programs import free_port
+
 _START_TIMEOUT_S = 20.0
 _HOST = "127.0.0.1"
 
@@ -32,8 +34,7 @@ class RedisServer:
     """A server on its own port, which it keeps across restarts."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.create_server((_HOST, 0)) as probe:
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 

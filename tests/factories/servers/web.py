@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 
+from bench.cluster.programs import free_port
 from portal.settings import Settings
 
 _PROJECT = Path(__file__).parents[3]
@@ -22,8 +22,7 @@ _START_TIMEOUT_S = 120.0
 @contextmanager
 def web_process(settings: Settings, data_dir: Path, **environment: str) -> Iterator[str]:
     """Run the web with the database, model and key of `settings`; yield its address."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     assert settings.secret_key is not None
     process = subprocess.Popen(
         [sys.executable, "-m", "gunicorn", "wsgi:app", "--bind", f"127.0.0.1:{port}"],
@@ -49,11 +48,11 @@ def web_process(settings: Settings, data_dir: Path, **environment: str) -> Itera
 
 def _wait_until_ready(process: subprocess.Popen[bytes], address: str) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_S
-    while True:
-        assert process.poll() is None, "the web server ended"
-        assert time.monotonic() < deadline, "the web server did not start"
-        try:
-            if httpx.get(f"{address}/health", timeout=5).status_code == httpx.codes.OK:
-                return
-        except httpx.TransportError:
-            continue
+    with httpx.Client(base_url=address, timeout=5) as client:
+        while True:
+            assert process.poll() is None, "the web server ended"
+            assert time.monotonic() < deadline, "the web server did not start"
+            with suppress(httpx.TransportError):
+                if client.get("/health").status_code == httpx.codes.OK:
+                    return
+            time.sleep(0.05)  # Whether a port is open can only be polled.

@@ -91,6 +91,8 @@ def serve_website(certificate: ssl.SSLContext | None = None) -> Iterator[Website
             self.end_headers()
             self._send(reply)
 
+        do_HEAD = do_GET  # noqa: N815 - the name that the base class looks for
+
         def _send(self, reply: Reply) -> None:
             try:
                 if not reply.every_s:

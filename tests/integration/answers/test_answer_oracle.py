@@ -139,7 +139,7 @@ class AskingWorld(World):
 
 def _holds(text: str, words: str) -> bool:
     # Chunks and titles end in a unique number, which must not match the start of a longer one.
-    return re.search(rf"{re.escape(words)}(?!\d)", text) is not None
+    return words in text and re.search(rf"{re.escape(words)}(?!\d)", text) is not None
 
 
 @pytest.mark.slow

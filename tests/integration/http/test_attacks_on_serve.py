@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from functools import partial
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.cluster.programs import free_port
 from tests.conftest import PASSWORD
 from tests.factories.attacks import ATTACKER, PART_OF_A_HEAD, ask, head, stalled
 
@@ -40,8 +40,7 @@ def rss_mb(pid: int) -> int:
 
 
 def test_floods_and_stalled_clients_stop_nothing(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     command = "import sys; from portal.processes.cli import main; sys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", command, "--data-dir", str(tmp_path), "serve", "--port", str(port)],

@@ -5,7 +5,6 @@ Runs against a real gunicorn, which reads some of them before the application do
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bench.cluster.programs import free_port
 from tests.conftest import Portal
 from tests.factories.servers.web import web_process
 
@@ -75,8 +75,7 @@ def test_web_server_ignores_forwarded_headers(
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     monkeypatch.setenv("PORTAL_DATA_DIR", str(tmp_path / "data"))
     (tmp_path / "telling.py").write_text(TELLING)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     path = tmp_path / "socket"
     where = f"unix:{path}" if bind == "unix" else f"127.0.0.1:{port}"
     command = [sys.executable, "-m", "gunicorn", "telling:app", "--bind", where]

@@ -61,18 +61,14 @@ def told(monkeypatch: pytest.MonkeyPatch) -> CapturingLogger:
 def test_two_processes_share_their_limits(
     portal: Portal, server: RedisServer, tmp_path: Path
 ) -> None:
-    headers = portal.headers()
     environment = {"REDIS_URL": server.url, "PORTAL_RATE_LIMITS__DEFAULT": "10 per minute"}
     settings = portal.services.settings
     with (
         web_process(settings, tmp_path, **environment) as one,
         web_process(settings, tmp_path, **environment) as two,
+        httpx.Client(headers=portal.headers(), timeout=30) as client,
     ):
-        answers = [
-            httpx.get(f"{address}{LIST}", headers=headers, timeout=30)
-            for _ in range(6)
-            for address in (one, two)
-        ]
+        answers = [client.get(f"{address}{LIST}") for _ in range(6) for address in (one, two)]
     assert [answer.status_code for answer in answers] == [200] * 10 + [429] * 2
     left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
     assert left == [*range(9, -1, -1), 0, 0]

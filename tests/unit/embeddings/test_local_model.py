@@ -13,6 +13,7 @@ from portal.embeddings.loading import AGAIN_AFTER_S
 from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
+from tests.factories.servers.website import Reply, serve_website
 
 # Looked for, not imported: that takes seconds in each process that collects tests.
 pytestmark = [
@@ -43,11 +44,6 @@ def patient_embedder(**settings) -> SentenceTransformersEmbedder:
 @pytest.fixture(scope="module")
 def embedder(model_directory) -> SentenceTransformersEmbedder:
     return patient_embedder(model=str(model_directory))
-
-
-@pytest.fixture
-def offline(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
 def test_model_from_a_directory_embeds_meaning(embedder):
@@ -102,14 +98,25 @@ def test_wrong_dimensions_are_reported(model_directory):
         ("{tmp}", "holds no model that can be loaded"),
     ],
 )
-def test_model_that_is_nowhere_says_what_to_do(offline, tmp_path, model, said):
+def test_model_that_is_nowhere_says_what_to_do(tmp_path, model, said):
     embedder = patient_embedder(model=model.format(tmp=tmp_path))
     with pytest.raises(EmbedderUnavailable, match=f"{said}.*PORTAL_EMBEDDING__MODEL"):
         embedder.embed_query("a")
 
 
+def test_hub_that_does_not_answer_is_asked_once(monkeypatch):
+    constants = pytest.importorskip("huggingface_hub.constants")
+    with serve_website() as hub:
+        pattern = hub.url("/{repo_id}/{revision}/{filename}")
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", pattern)
+        hub.replies["/nobody/no-such-model/main/config.json"] = Reply(status=503)
+        with pytest.raises(EmbedderUnavailable, match="nor can it be downloaded"):
+            patient_embedder(model="nobody/no-such-model").embed_query("a")
+        assert hub.asked() == ["/nobody/no-such-model/main/config.json"]
+
+
 def test_missing_model_is_not_looked_for_at_each_question_and_found_when_it_is_there(
-    offline, monkeypatch, tmp_path, model_directory
+    monkeypatch, tmp_path, model_directory
 ):
     looked, now = [], [0.0]
     load = provider.load_model

@@ -11,7 +11,7 @@ from portal.errors import EmbedderUnavailable
 
 
 @pytest.fixture(scope="module")
-def embedder() -> BundledEmbedder:
+def embedder(loaded_model: None) -> BundledEmbedder:
     return BundledEmbedder(name=E5, timeout_s=60)
 
 

@@ -42,15 +42,10 @@ def save_model(directory, *, labels=1, kind="BertForSequenceClassification"):
     return directory
 
 
-@pytest.fixture
-def offline(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
 pytestmark = pytest.mark.local
 
 
-def test_cross_encoder_from_a_directory_scores_pairs_in_order(tmp_path, offline):
+def test_cross_encoder_from_a_directory_scores_pairs_in_order(tmp_path):
     reranker = CrossEncoderReranker(model=str(save_model(tmp_path / "model")))
     chunks = ["cat mat", "rate", "年假", "", "\0\ud800", "mat " * 5000, "cat mat"]
     scores = reranker.scores("where cat", chunks, deadline_s=60)
@@ -63,13 +58,13 @@ def test_cross_encoder_from_a_directory_scores_pairs_in_order(tmp_path, offline)
     assert reranker.scores("where cat", [], deadline_s=60) == []
 
 
-def test_run_that_is_late_stops_between_batches(tmp_path, offline):
+def test_run_that_is_late_stops_between_batches(tmp_path):
     reranker = CrossEncoderReranker(model=str(save_model(tmp_path / "model")))
     with pytest.raises(RerankerUnavailable, match="more than"):
         reranker.scores("where cat", ["mat"], deadline_s=-1)
 
 
-def test_settings_lead_to_the_model(tmp_path, offline):
+def test_settings_lead_to_the_model(tmp_path):
     model = save_model(tmp_path / "model")
     reranker = create_reranker(RerankSettings(provider="sentence-transformers", model=str(model)))
     assert len(reranker.scores("where", ["cat", "mat"], deadline_s=60)) == 2
@@ -82,13 +77,13 @@ def test_settings_lead_to_the_model(tmp_path, offline):
         ("BertForSequenceClassification", 3, "3 labels"),
     ],
 )
-def test_model_that_loads_but_cannot_rank_is_refused(tmp_path, offline, kind, labels, said):
+def test_model_that_loads_but_cannot_rank_is_refused(tmp_path, kind, labels, said):
     model = save_model(tmp_path / "model", labels=labels, kind=kind)
     with pytest.raises(RerankerUnavailable, match=said):
         CrossEncoderReranker(model=str(model)).load()
 
 
-def test_missing_model_names_the_remedy_and_is_searched_once(offline, monkeypatch):
+def test_missing_model_names_the_remedy_and_is_searched_once(monkeypatch):
     pytest.importorskip("sentence_transformers", reason="not installed: ./run setup --local")
     from portal.reranking import sentence_transformers as provider
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -119,6 +121,12 @@ class CachedDocument(Generic[T]):
             self._loading = None
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Load the machine's certificates once: that takes longer than a request."""
+    return httpx.create_ssl_context()
+
+
 def request(
     method: str,
     address: str,
@@ -133,7 +141,13 @@ def request(
     deadline = time.monotonic() + timeout_s
     body = bytearray()
     with httpx.stream(
-        method, address, headers=headers, content=content, timeout=timeout_s, follow_redirects=False
+        method,
+        address,
+        headers=headers,
+        content=content,
+        timeout=timeout_s,
+        follow_redirects=False,
+        verify=_certificates(),
     ) as response:
         for part in response.iter_bytes():
             body += part

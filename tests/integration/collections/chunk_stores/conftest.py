@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.cluster.programs import free_port
 from portal.domain.embedding import Vector
 from portal.domain.search.semantic import SemanticChunk
 from portal.integrations.chroma.client import open_directory, open_server
@@ -76,8 +77,7 @@ def _on_server(port: int) -> World:
 def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Start a Chroma server as `chroma run` does; yield its port."""
     needs_chroma()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = free_port()
     directory = tmp_path_factory.mktemp("chroma-server")
     # The command `chroma`, without its slow imports.
     command = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(sys.argv)"

@@ -20,8 +20,8 @@ from portal.store.embedding_models import registry
 from portal.store.embedding_models.builds import BUILD_QUEUE, building
 from portal.store.embedding_models.vector_index import standing_indexes
 from tests.conftest import Portal
+from tests.factories.servers.endpoint import wait
 from tests.factories.uploads import run_apart
-from tests.faults.world import wait
 from tests.integration.models.building.conftest import NEW, OLD, TEXTS, active, build, summary
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.cluster.programs import free_port
 from tests.conftest import Portal
 
 ROOT = Path(__file__).parents[4]
@@ -31,8 +32,7 @@ def test_malformed_request_is_logged_without_another_requests_id(
     portal: Portal, tmp_path: Path
 ) -> None:
     settings = portal.services.settings
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     environment = os.environ | {
         "DATABASE_URL": str(settings.database_url),
         "PORTAL_DATA_DIR": str(tmp_path),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +16,9 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.cluster.programs import free_port
 from tests.conftest import PASSWORD, Portal
+from tests.factories.servers.endpoint import wait
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -27,32 +27,21 @@ REQUESTS = "portal_http_request_duration_seconds_count"
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def wait(condition: Callable[[], bool], seconds: float, complaint: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, complaint
-        time.sleep(0.1)
-
-
 class Web:
     """A running `gunicorn wsgi:app -w 2`."""
 
     def __init__(self, process: psutil.Process, port: int) -> None:
         self.process = process
-        self.base = f"http://127.0.0.1:{port}"
+        # A new connection for each request, so that either worker may answer.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        base_url = f"http://127.0.0.1:{port}"
+        self.client = httpx.Client(base_url=base_url, timeout=30, limits=limits)
 
     def is_up(self) -> bool:
         try:
-            return self.get("/health/live").status_code == 200
+            return self.client.get("/health/live").status_code == 200
         except httpx.TransportError:
             return False
-
-    def get(self, path: str, **named: object) -> httpx.Response:
-        # Use a new connection each time, so that either worker may answer.
-        return httpx.get(self.base + path, timeout=30, **named)
-
-    def post(self, path: str, **named: object) -> httpx.Response:
-        return httpx.post(self.base + path, timeout=30, **named)
 
     def workers(self) -> set[int]:
         return {child.pid for child in self.process.children()}
@@ -60,7 +49,7 @@ class Web:
     def scrape(self) -> Series:
         return {
             (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-            for family in text_string_to_metric_families(self.get("/metrics").text)
+            for family in text_string_to_metric_families(self.client.get("/metrics").text)
             for sample in family.samples
         }
 
@@ -95,32 +84,31 @@ def environment(portal: Portal) -> dict[str, str]:
 
 @contextmanager
 def gunicorn(portal: Portal) -> Iterator[Web]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "gunicorn", "wsgi:app", "-w", "2", "--threads", "4"]
     command += ["--bind", f"127.0.0.1:{port}", "--no-control-socket", "--log-level", "warning"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(portal)) as process:
         try:
             web = Web(psutil.Process(process.pid), port)
-            wait(web.is_up, 90, "gunicorn did not start")
-            yield web
+            with web.client:
+                wait(web.is_up, 90, "gunicorn did not start")
+                yield web
         finally:
             process.terminate()
             process.wait(30)
 
 
-def test_counts_of_two_workers_add_up_and_outlive_them(portal: Portal) -> None:
+def test_counts_of_web_and_queue_workers_add_up_and_outlive_them(portal: Portal) -> None:
     portal.add("the lighthouse of Alexandria")
     headers = portal.headers()
 
     def ask(number: int) -> int:
         if number % 3 == 0:
-            return web.get("/api/knowledge/documents", headers=headers).status_code
+            return web.client.get("/api/knowledge/documents", headers=headers).status_code
         if number % 3 == 1:
-            return web.get(f"/nowhere/{number}", headers=headers).status_code
+            return web.client.get(f"/nowhere/{number}", headers=headers).status_code
         body = {"query": f"lighthouse {number}", "mode": "keyword"}
-        return web.post("/api/knowledge/search", json=body, headers=headers).status_code
+        return web.client.post("/api/knowledge/search", json=body, headers=headers).status_code
 
     with gunicorn(portal) as web:
         wait(lambda: len(web.workers()) == 2, 30, "there are not two workers")
@@ -150,6 +138,7 @@ def test_counts_of_two_workers_add_up_and_outlive_them(portal: Portal) -> None:
     # All processes have ended, so a new start begins at zero.
     with gunicorn(portal) as web:
         assert total(web.scrape(), REQUESTS, endpoint="knowledge.search") == 0
+        _includes_the_queue_worker(portal, web)
 
 
 def killed(web: Web, before: Series) -> Series:
@@ -181,21 +170,19 @@ def is_counting(web: Web) -> bool:
     return {str(pid) for pid in web.workers()} <= names
 
 
-def test_web_metrics_include_the_queue_worker(portal: Portal) -> None:
-    headers = portal.headers()
-    with gunicorn(portal) as web:
-        program = str(Path(sys.executable).with_name("portal"))
-        with subprocess.Popen([program, "worker"], cwd=ROOT, env=environment(portal)) as worker:
-            try:
-                files = {"file": ("note.txt", b"a note", "text/plain")}
-                web.post("/api/knowledge/documents", files=files, headers=headers)
-                done = {"task": "index_document", "outcome": "ok"}
-                name = "portal_job_duration_seconds_count"
-                wait(lambda: total(web.scrape(), name, **done) == 1, 60, "no job was counted")
-                # One process works on three queues: small files, other files, slow files.
-                assert total(web.scrape(), "portal_queue_live_workers") == 3
-            finally:
-                worker.terminate()
-                worker.wait(30)
-        # The worker's counts outlive it.
-        assert total(web.scrape(), name, **done) == 1
+def _includes_the_queue_worker(portal: Portal, web: Web) -> None:
+    name, done = "portal_job_duration_seconds_count", {"task": "index_document", "outcome": "ok"}
+    program = str(Path(sys.executable).with_name("portal"))
+    with subprocess.Popen([program, "worker"], cwd=ROOT, env=environment(portal)) as worker:
+        try:
+            files = {"file": ("note.txt", b"a note", "text/plain")}
+            web.client.post("/api/knowledge/documents", files=files, headers=portal.headers())
+            # The other job is that of the document, which this process indexed.
+            wait(lambda: total(web.scrape(), name, **done) == 2, 60, "a job was not counted")
+            # One process works on three queues: small files, other files, slow files.
+            assert total(web.scrape(), "portal_queue_live_workers") == 3
+        finally:
+            worker.terminate()
+            worker.wait(30)
+    # The worker's counts outlive it.
+    assert total(web.scrape(), name, **done) == 2

@@ -13,6 +13,7 @@ from portal.services.documents.library import erase
 from portal.services.people.accounts import normalise_name, refuse_last_admin
 from portal.store.documents import folders as folder_store
 from portal.store.documents import rows as document_store
+from portal.store.documents.folders import sources as source_store
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.session import Session
@@ -70,6 +71,9 @@ def _delete(
         folder_store.remove_private(session, row.id)
     if heir is not None:
         folder_store.hand_over(session, row.id, heir.id)
+    if heir is not None and documents is not DocumentFate.TRASH:
+        # Else the next run would bring back what goes to the trash.
+        source_store.hand_over(session, row.id, heir.id)
     audit.record(
         session,
         AuditEvent.USER_DELETED,

@@ -52,6 +52,7 @@ from portal.store.models.documents import (
     JobRow,
     SourceHostRow,
     SourceItemRow,
+    SourceRunRow,
     StoredFilePartRow,
     StoredFileRow,
 )

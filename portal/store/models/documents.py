@@ -155,6 +155,18 @@ class SourceItemRow(Base):
     )
 
 
+class SourceRunRow(Base):
+    """A run of a source that changed something."""
+
+    __tablename__ = "source_runs"
+
+    folder_id: Mapped[UUID] = mapped_column(
+        ForeignKey("folder_sources.folder_id", ondelete="CASCADE"), primary_key=True
+    )
+    ran_at: Mapped[datetime] = mapped_column(primary_key=True)
+    outcome: Mapped[dict[str, Any]] = mapped_column(JSONB)
+
+
 class SourceHostRow(Base):
     """A host that sources are read from, and when the next request may be sent."""
 

@@ -1,0 +1,30 @@
+"""Keep what the last runs of a source changed: a run that finds nothing new hid it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0067"
+down_revision = "0066"
+
+
+def upgrade() -> None:
+    op.execute("SET LOCAL lock_timeout = '10s'")
+    op.create_table(
+        "source_runs",
+        sa.Column(
+            "folder_id",
+            sa.Uuid(),
+            sa.ForeignKey("folder_sources.folder_id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        sa.Column("ran_at", sa.DateTime(timezone=True), primary_key=True),
+        sa.Column("outcome", postgresql.JSONB(), nullable=False),
+    )
+
+
+def downgrade() -> None:
+    op.execute("SET LOCAL lock_timeout = '10s'")
+    op.drop_table("source_runs")

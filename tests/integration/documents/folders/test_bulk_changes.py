@@ -18,6 +18,7 @@ from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import bulk, folders, library, selections
+from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
 from portal.text.titles import MAX_TAGS
 from tests.conftest import Portal
@@ -299,6 +300,42 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
     ):
         given = {"document": shelf.ids["a"], "action": "delete"} | wrong
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
+
+
+def test_page_lists_what_was_skipped_and_why(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_store, "MAX_SKIPPED_LISTED", 6)
+    headers = shelf.portal.headers(shelf.ada)
+    many = [str(number) for number in range(MAX_TAGS)]
+    shelf.portal.execute("UPDATE documents SET tags = :tags WHERE title = 'b'", tags=many)
+    for number in range(7):
+        shelf.portal.add(f"minutes {number}", title=f"minutes {number}", owner=shelf.eve)
+    data = {"matching": "1", "sort": "title", "action": "add_tag", "value": "new"}
+    page = shelf.client.post("/documents/bulk", headers=headers, data=data)
+    assert page.status_code == 200
+    assert "9 documents were not changed" in page.text
+    assert "2 documents changed." in page.text
+    listed = page.text.split("skipped-documents")[1]
+    assert listed.count("Belongs to another user.") == 5
+    assert listed.count("There is no room for more tags.") == 1
+    assert f'<a href="/documents/{shelf.ids["b"]}">b</a>' in listed
+    assert "3 more are not listed" in listed
+    assert 'href="/documents?sort=title"' in page.text
+    (undo,) = re.findall(r'action="(/documents/bulk/[\w-]+/undo)"', page.text)
+    back = {"next": "/documents?sort=title"}
+    undone = shelf.client.post(undo, headers=headers, data=back)
+    assert undone.headers["Location"] == back["next"]
+    assert shelf.state("a").tags == []
+
+
+def test_note_says_why_a_document_was_skipped(shelf: Shelf) -> None:
+    headers = shelf.portal.headers(shelf.ada) | {"Accept-Language": "zh-CN"}
+    shelf.apply(shelf.ada, "delete", "a")
+    shelf.portal.add("words of a", title="a again", owner=shelf.ada)
+    data = {"document": [shelf.ids["a"]], "action": "restore", "next": "/trash"}
+    answer = shelf.client.post("/documents/bulk", headers=headers, data=data)
+    assert answer.status_code == 303
+    note = shelf.client.get("/trash", headers=headers).text
+    assert "1 份无法更改：a。相同的文件已重新上传。" in note
 
 
 def test_wrong_entry_can_be_corrected(shelf: Shelf) -> None:

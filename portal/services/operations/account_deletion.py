@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from portal.domain.documents import Visibility
+from portal.domain.documents import OwnedDocuments, Visibility
 from portal.domain.people import DocumentFate, User, require_admin
 from portal.errors import N_, InvalidInput, NoSuchAccount, NotFound
 from portal.services import Services, audit
@@ -17,6 +17,14 @@ from portal.store.documents.folders import sources as source_store
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.session import Session
+
+
+def count_documents(services: Services, actor: User, user_id: UUID) -> OwnedDocuments:
+    """Return how many documents an account has, for administrators and itself."""
+    if user_id != actor.id:
+        require_admin(actor)
+    with services.database.begin() as session:
+        return document_store.count_documents_of(session, user_id)
 
 
 def delete_account(

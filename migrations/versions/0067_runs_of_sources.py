@@ -23,6 +23,15 @@ def upgrade() -> None:
         sa.Column("ran_at", sa.DateTime(timezone=True), primary_key=True),
         sa.Column("outcome", postgresql.JSONB(), nullable=False),
     )
+    op.execute(
+        """
+        INSERT INTO source_runs (folder_id, ran_at, outcome)
+        SELECT folder_id, last_run_at, last_run FROM folder_sources
+        WHERE last_run_at IS NOT NULL AND (
+            last_run @> '{"added": 0, "changed": 0, "removed": 0}'
+        ) IS FALSE
+        """
+    )
 
 
 def downgrade() -> None:

@@ -41,6 +41,7 @@ from portal.store.models.conversations import (
 )
 from portal.store.models.documents import (
     BulkChangeRow,
+    BulkReportRow,
     CollectionRow,
     DocumentRevisionRow,
     DocumentRow,

@@ -292,6 +292,21 @@ class BulkChangeRow(Base):
     created_at: Mapped[CreatedAt]
 
 
+class BulkReportRow(Base):
+    """What a change of many documents did and skipped."""
+
+    __tablename__ = "bulk_reports"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    change_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("bulk_changes.id", ondelete="SET NULL"), index=True
+    )
+    action: Mapped[str] = mapped_column(Text)
+    outcome: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    created_at: Mapped[CreatedAt]
+
+
 class DocumentRevisionRow(Base):
     """The text of one file. It never changes, so that citations stay valid."""
 

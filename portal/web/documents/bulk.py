@@ -136,23 +136,27 @@ def apply() -> Answer:
     more = {"undo": url_for("bulk.undo", change_id=done.change_id)} if done.change_id else {}
     reasons = {one.reason for one in done.skipped}
     if done.skipped_count > _MAX_TITLES_NOTED or len(reasons) > 1:
-        return _skipped_page(action, done, address, more.get("undo"))
+        # Too much for a note.
+        report_id = bulk.add_report(*context.caller(), action, done)
+        return see_other(url_for("bulk.show_report", report_id=report_id, next=address))
     kind = "error" if done.skipped_count or done.missing_count else "success"
     return see_other(address, _words(action, done), kind=kind, **more)
 
 
-def _skipped_page(action: BulkAction, done: BulkResult, back: str, undo: str | None) -> str:
-    """List what was left as it is, with the reasons: it is too much for a note."""
+@blueprint.get("/<uuid:report_id>")
+def show_report(report_id: UUID) -> str:
+    """List what a change left as it is, with the reasons."""
+    report = bulk.get_report(*context.caller(), report_id)
+    done = report.result
     return render_template(
-        "pages/documents/bulk_skipped.html",
-        message=_changed_words(action, done.changed_count) if done.changed_count else "",
+        "pages/documents/bulk_report.html",
+        message=_changed_words(report.action, done.changed_count) if done.changed_count else "",
         done=done,
         skipped=[(one, _reason_words(one.reason)) for one in done.skipped],
         missing=_missing_words(done.missing_count) if done.missing_count else "",
         # Documents in the trash have no page.
-        is_linked=action is not BulkAction.RESTORE,
-        back=back,
-        undo=undo,
+        is_linked=report.action is not BulkAction.RESTORE,
+        back=next_path() or url_for("documents.index"),
     )
 
 

@@ -15,7 +15,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import event, text
 
 from portal.domain.documents import Visibility
+from portal.domain.documents.bulk import BulkAction, BulkResult
 from portal.domain.people import User
+from portal.errors import NotFound
 from portal.services import Services
 from portal.services.documents import bulk, folders, library, selections
 from portal.store.documents import bulk as bulk_store
@@ -310,8 +312,10 @@ def test_page_lists_what_was_skipped_and_why(shelf: Shelf, monkeypatch: pytest.M
     for number in range(7):
         shelf.portal.add(f"minutes {number}", title=f"minutes {number}", owner=shelf.eve)
     data = {"matching": "1", "sort": "title", "action": "add_tag", "value": "new"}
-    page = shelf.client.post("/documents/bulk", headers=headers, data=data)
-    assert page.status_code == 200
+    answer = shelf.client.post("/documents/bulk", headers=headers, data=data)
+    assert answer.status_code == 303
+    address = answer.headers["Location"]
+    page = shelf.client.get(address, headers=headers)
     assert "9 documents were not changed" in page.text
     assert "2 documents changed." in page.text
     listed = page.text.split("skipped-documents")[1]
@@ -325,6 +329,15 @@ def test_page_lists_what_was_skipped_and_why(shelf: Shelf, monkeypatch: pytest.M
     undone = shelf.client.post(undo, headers=headers, data=back)
     assert undone.headers["Location"] == back["next"]
     assert shelf.state("a").tags == []
+    # Read again later, it offers no second undo, and names nothing that is hidden by now.
+    library.change_document(
+        shelf.portal.services, shelf.eve, UUID(shelf.ids["d"]), visibility=Visibility.PRIVATE
+    )
+    again = shelf.client.get(address, headers=headers).text
+    assert "undo-change" not in again
+    assert f"/documents/{shelf.ids['d']}" in listed
+    assert f"/documents/{shelf.ids['d']}" not in again
+    assert "4 more are not listed" in again
 
 
 def test_note_says_why_a_document_was_skipped(shelf: Shelf) -> None:
@@ -413,6 +426,12 @@ def test_move_into_a_folder_that_is_being_deleted_is_not_found(shelf: Shelf, mov
 
 def test_old_changes_are_forgotten(shelf: Shelf) -> None:
     done = shelf.apply(shelf.ada, "domain", "a", domain="law")
-    shelf.portal.execute("UPDATE bulk_changes SET created_at = now() - interval '25 hours'")
+    report = bulk.add_report(
+        shelf.portal.services, shelf.ada, BulkAction.DOMAIN, BulkResult(None, 1)
+    )
+    for table in ("bulk_changes", "bulk_reports"):
+        shelf.portal.execute(f"UPDATE {table} SET created_at = now() - interval '25 hours'")
     bulk.delete_expired(shelf.portal.services)
+    with pytest.raises(NotFound):
+        bulk.get_report(shelf.portal.services, shelf.ada, report)
     assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404

@@ -136,6 +136,30 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     expect(page.get_by_test_id("folder-link").filter(has_text="Handbook")).to_have_count(0)
 
 
+def test_folder_is_switched_and_handed_over_by_keyboard_alone(portal: LightPortal) -> None:
+    page = portal.open_window().page
+    keys = page.keyboard
+    open_folder(page, "Contracts")
+    switch = page.get_by_test_id("folder-switch").get_by_role("switch")
+    for state in ("false", "true"):
+        tab_to(switch)
+        keys.press("Space")
+        expect(switch).to_have_attribute("aria-checked", state)
+        # The page was loaded again; the keyboard is where it was, and nothing has moved.
+        expect(switch).to_be_focused()
+        assert page.evaluate("scrollY") == 0
+    tab_to(page.get_by_test_id("folder-members"))
+    keys.press("Enter")
+    tab_to(page.get_by_label("Username"))
+    keys.type("eve")
+    keys.press("Enter")
+    member = page.get_by_test_id("member-row").filter(has_text="eve")
+    expect(member).to_contain_text("can view")
+    tab_to(member.get_by_role("button", name="Remove"))
+    keys.press("Enter")
+    expect(member).to_have_count(0)
+
+
 def test_tree_from_disk_keeps_its_shape(portal: LightPortal, tmp_path: Path) -> None:
     page = portal.open_window().page
     for name in ("travel.txt", "Pay & <bands>/年假.txt", "Pay & <bands>/bonus.txt"):

@@ -63,7 +63,7 @@ class BulkResultModel(ResponseModel):
         description="id for undoing the change within a day; null if there is nothing to undo"
     )
     changed_count: int = Field(description="excludes documents that needed no change")
-    skipped: list[SkippedModel] = Field(description="the first 20 that could not be changed")
+    skipped: list[SkippedModel] = Field(description="the first 100 that could not be changed")
     skipped_count: int
     missing_count: int = Field(description="ids that do not exist or that you may not see")
 

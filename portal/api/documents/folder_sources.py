@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from pydantic import Field
@@ -13,8 +14,10 @@ from portal.domain.documents.sources import (
     MAX_ADDRESS_CHARACTERS,
     MAX_EVERY_MINUTES,
     MAX_LISTED,
+    MAX_RUNS_KEPT,
     MIN_EVERY_MINUTES,
     Change,
+    SyncRun,
 )
 from portal.errors import existing
 from portal.http import context
@@ -63,6 +66,10 @@ class RunModel(ResponseModel):
     )
 
 
+class PastRunModel(RunModel):
+    ran_at: datetime
+
+
 class SourceModel(ResponseModel):
     kind: str = Field(examples=["directory"])
     address: str = Field(examples=["/srv/documents/contracts"])
@@ -71,29 +78,41 @@ class SourceModel(ResponseModel):
     due_at: datetime = Field(description="time of the next run")
     last_run_at: datetime | None
     last_run: RunModel | None
+    changes: list[PastRunModel] = Field(
+        description=f"the last {MAX_RUNS_KEPT} runs that added, changed or removed something, "
+        "newest first"
+    )
 
 
 def _model(folder_id: UUID) -> SourceModel:
     source = existing(folder_sources.find_source(*context.caller(), folder_id))
-    run = source.last_run
+    past, last = folder_sources.list_runs(*context.caller(), folder_id), source.last_run
+    return SourceModel.of(
+        source,
+        owner=source.owner_name,
+        last_run=RunModel.of(last, **_words(last)) if last else None,
+        changes=[PastRunModel.of(one.run, ran_at=one.ran_at, **_words(one.run)) for one in past],
+    )
+
+
+def _words(run: SyncRun) -> dict[str, Any]:
+    """Return what a run lists and why it failed, in the reader's language."""
     listed = [
         ListedChangeModel(
             change=change.change,
             path=change.path,
             reason=failure_message(change.failure) if change.failure else None,
         )
-        for change in (run.listed if run else ())
+        for change in run.listed
     ]
-    error = failure_message(run.failure) if run and run.failure else None
-    shown = run and RunModel.of(run, listed=listed, error=error)
-    return SourceModel.of(source, owner=source.owner_name, last_run=shown)
+    return {"listed": listed, "error": failure_message(run.failure) if run.failure else None}
 
 
 @blueprint.get("")
 def get_source(folder_id: UUID) -> SourceModel:
     """Get the source of a folder.
 
-    With the changes of the last run. 404 for a folder without a source.
+    With what the last runs changed. 404 for a folder without a source.
     """
     return _model(folder_id)
 

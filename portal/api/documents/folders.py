@@ -127,6 +127,9 @@ class SightModel(ResponseModel):
     closes: bool = Field(description="whether they would no longer be visible to all users")
     gains: list[str] = Field(description="users and groups that gain access", examples=[["法务"]])
     loses: list[str] = Field(description="users and groups that lose access", examples=[[]])
+    keeps: list[str] = Field(
+        description="where it `closes`, users and groups that keep access", examples=[[]]
+    )
 
 
 class FolderListModel(ResponseModel):

@@ -185,6 +185,15 @@ class StoredChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnedDocuments:
+    """How many documents a user has; `trashed` of them are in the trash."""
+
+    shared: int
+    private: int
+    trashed: int
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentFilter:
     status: DocumentStatus | None = None
     media_type: MediaType | None = None

@@ -50,3 +50,11 @@ class BulkResult:
     skipped: tuple[SkippedDocument, ...] = ()
     skipped_count: int = 0
     missing_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BulkReport:
+    """A result as it is read again later."""
+
+    action: BulkAction
+    result: BulkResult

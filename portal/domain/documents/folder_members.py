@@ -28,14 +28,15 @@ class FolderMember:
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """Who gains and loses access to documents by a move. `opens` and `closes` tell that it is all
-    users; else the names of users and groups are listed."""
+    """Who gains and loses access to documents by a move. `opens` tells that all users gain it, and
+    `closes` that all lose it save those of `keeps`; else users and groups are named."""
 
     document_count: int
     opens: bool = False
     closes: bool = False
     gains: tuple[str, ...] = ()
     loses: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
 
     @property
     def matters(self) -> bool:

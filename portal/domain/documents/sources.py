@@ -19,6 +19,8 @@ MIN_EVERY_MINUTES = 5
 MAX_EVERY_MINUTES = 7 * 24 * 60
 MAX_LISTED = 200
 """Changes of each kind that are listed of one run; all are counted."""
+MAX_RUNS_KEPT = 20
+"""Runs of a source that changed something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,18 @@ class SyncRun:
     refused: int = 0
     listed: tuple[ListedChange, ...] = ()
     failure: Failure | None = None
+
+    @property
+    def has_changed(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A run, and when it ended."""
+
+    ran_at: datetime
+    run: SyncRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.documents import Visibility
-from portal.domain.documents.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
+from portal.domain.documents.bulk import (
+    BulkAction,
+    BulkReport,
+    BulkResult,
+    BulkTarget,
+    SkippedDocument,
+)
 from portal.domain.people import User
 from portal.errors import Conflict, Forbidden, InvalidInput, PortalError, UploadedAgain, existing
 from portal.services import Services, audit
@@ -18,6 +24,7 @@ from portal.services.documents import shared_words
 from portal.services.documents.folders import find_open_for
 from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
+from portal.store.documents import bulk_reports as report_store
 from portal.store.documents import bulk_undo as undo_store
 from portal.store.documents import folders as folder_store
 from portal.store.documents.ingestion import queue
@@ -86,10 +93,23 @@ def undo(services: Services, user: User, change_id: UUID) -> int:
         return len(undone)
 
 
+def add_report(services: Services, user: User, action: BulkAction, done: BulkResult) -> UUID:
+    """Store a result for a day, to be read again."""
+    with services.database.begin() as session:
+        return report_store.add_report(session, user, action, done)
+
+
+def get_report(services: Services, user: User, report_id: UUID) -> BulkReport:
+    """Return a result of the user's own. Raises NotFound."""
+    with services.database.begin() as session:
+        return existing(report_store.find_report(session, user, report_id))
+
+
 def delete_expired(services: Services) -> None:
-    """Drop changes that can no longer be undone."""
+    """Drop changes that can no longer be undone, and reports of their age."""
     with services.database.begin() as session:
         undo_store.delete_expired(session, life=_LIFE)
+        report_store.delete_expired(session, life=_LIFE)
 
 
 def _check_place(session: Session, user: User, folder_id: UUID | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from portal.domain.documents import Visibility
+from portal.domain.documents import OwnedDocuments, Visibility
 from portal.domain.people import DocumentFate, User, require_admin
 from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.services import Services, audit
@@ -14,9 +14,18 @@ from portal.services.documents.library import erase
 from portal.services.people.accounts import normalise_name, refuse_last_admin
 from portal.store.documents import folders as folder_store
 from portal.store.documents import rows as document_store
+from portal.store.documents.folders import sources as source_store
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.session import Session
+
+
+def count_documents(services: Services, actor: User, user_id: UUID) -> OwnedDocuments:
+    """Return how many documents an account has, for administrators and itself."""
+    if user_id != actor.id:
+        require_admin(actor)
+    with services.database.begin() as session:
+        return document_store.count_documents_of(session, user_id)
 
 
 def delete_account(
@@ -69,6 +78,9 @@ def _delete(
         folder_store.remove_private(session, row.id)
     if heir is not None:
         folder_store.hand_over(session, row.id, heir.id)
+    if heir is not None and documents is not DocumentFate.TRASH:
+        # Else the next run would bring back what goes to the trash.
+        source_store.hand_over(session, row.id, heir.id)
     audit.record(
         session,
         AuditEvent.USER_DELETED,

@@ -41,7 +41,7 @@ from portal.store.documents.selection import editable_by
 from portal.store.models import BulkChangeRow, DocumentRow, UserDocumentDefaultRow
 from portal.text.titles import MAX_TAGS
 
-MAX_SKIPPED_LISTED = 20
+MAX_SKIPPED_LISTED = 100
 _DOCUMENTS: Any = DocumentRow.__table__
 _SWITCHES: Any = UserDocumentDefaultRow.__table__
 _COLUMNS = {

@@ -16,6 +16,7 @@ from portal.domain.documents import (
     DocumentSummary,
     Failure,
     MediaType,
+    OwnedDocuments,
     Visibility,
 )
 from portal.domain.documents.jobs import UNFINISHED
@@ -245,6 +246,17 @@ def lock_documents_of(session: Session, owner_id: UUID) -> Sequence[DocumentRow]
         .order_by(DocumentRow.id)
         .with_for_update()
     ).all()
+
+
+def count_documents_of(session: Session, owner_id: UUID) -> OwnedDocuments:
+    """Count a user's documents, those in the trash too."""
+    is_private = DocumentRow.visibility == Visibility.PRIVATE.value
+    counts = select(
+        func.count().filter(~is_private),
+        func.count().filter(is_private),
+        func.count(DocumentRow.deleted_at),
+    ).where(DocumentRow.owner_id == owner_id, DocumentRow.purged_at.is_(None))
+    return OwnedDocuments(*session.execute(counts).one())
 
 
 def lock_for_purge(session: Session, document_id: UUID) -> None:

@@ -41,6 +41,7 @@ from portal.store.models.conversations import (
 )
 from portal.store.models.documents import (
     BulkChangeRow,
+    BulkReportRow,
     CollectionRow,
     DocumentRevisionRow,
     DocumentRow,
@@ -52,6 +53,7 @@ from portal.store.models.documents import (
     JobRow,
     SourceHostRow,
     SourceItemRow,
+    SourceRunRow,
     StoredFilePartRow,
     StoredFileRow,
 )

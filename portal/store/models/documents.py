@@ -156,6 +156,18 @@ class SourceItemRow(Base):
     )
 
 
+class SourceRunRow(Base):
+    """A run of a source that changed something."""
+
+    __tablename__ = "source_runs"
+
+    folder_id: Mapped[UUID] = mapped_column(
+        ForeignKey("folder_sources.folder_id", ondelete="CASCADE"), primary_key=True
+    )
+    ran_at: Mapped[datetime] = mapped_column(primary_key=True)
+    outcome: Mapped[dict[str, Any]]
+
+
 class SourceHostRow(Base):
     """A host that sources are read from, and when the next request may be sent."""
 
@@ -270,6 +282,21 @@ class BulkChangeRow(Base):
     action: Mapped[str]
     value: Mapped[dict[str, Any]]
     before: Mapped[dict[str, Any]]
+    created_at: Mapped[CreatedAt]
+
+
+class BulkReportRow(Base):
+    """What a change of many documents did and skipped."""
+
+    __tablename__ = "bulk_reports"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    change_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("bulk_changes.id", ondelete="SET NULL"), index=True
+    )
+    action: Mapped[str]
+    outcome: Mapped[dict[str, Any]]
     created_at: Mapped[CreatedAt]
 
 

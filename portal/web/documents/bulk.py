@@ -11,7 +11,7 @@ from flask_babel import gettext, ngettext
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
 from portal.domain.documents.folder_members import AccessChange
-from portal.errors import N_, Forbidden, InvalidInput, verbatim
+from portal.errors import N_, Conflict, Forbidden, InvalidInput, UploadedAgain, verbatim
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents import bulk, folders, library
@@ -29,6 +29,14 @@ blueprint = PageBlueprint("bulk", __name__, "/documents/bulk")
 # Notes travel in a cookie, which browsers drop over 4 kB.
 _MAX_TITLES_NOTED = 5
 _MAX_NOTED_CHARACTERS = 40
+_OTHER_REASON = N_("Reading again is not possible.")
+# Why a document was left as it is, by the code of the error.
+_REASONS = {
+    Conflict.code: N_("Reading is already under way."),
+    Forbidden.code: N_("Belongs to another user."),
+    InvalidInput.code: N_("There is no room for more tags."),
+    UploadedAgain.code: N_("The same file was uploaded again."),
+}
 _SWITCHES: dict[str, bool | None] = {"on": True, "off": False, "inherit": None}
 _FILTERS = ("q", "status", "type", "domain", "owner", "visibility", "folder", "tag")
 # Actions that ask for something first.
@@ -126,8 +134,30 @@ def apply() -> Answer:
         "documents.index", **list_query().arguments(), shown=request.form.get("shown") or None
     )
     more = {"undo": url_for("bulk.undo", change_id=done.change_id)} if done.change_id else {}
+    reasons = {one.reason for one in done.skipped}
+    if done.skipped_count > _MAX_TITLES_NOTED or len(reasons) > 1:
+        # Too much for a note.
+        report_id = bulk.add_report(*context.caller(), action, done)
+        return see_other(url_for("bulk.show_report", report_id=report_id, next=address))
     kind = "error" if done.skipped_count or done.missing_count else "success"
     return see_other(address, _words(action, done), kind=kind, **more)
+
+
+@blueprint.get("/<uuid:report_id>")
+def show_report(report_id: UUID) -> str:
+    """List what a change left as it is, with the reasons."""
+    report = bulk.get_report(*context.caller(), report_id)
+    done = report.result
+    return render_template(
+        "pages/documents/bulk_report.html",
+        message=_changed_words(report.action, done.changed_count) if done.changed_count else "",
+        done=done,
+        skipped=[(one, _reason_words(one.reason)) for one in done.skipped],
+        missing=_missing_words(done.missing_count) if done.missing_count else "",
+        # Documents in the trash have no page.
+        is_linked=report.action is not BulkAction.RESTORE,
+        back=next_path() or url_for("documents.index"),
+    )
 
 
 @blueprint.post("/<uuid:change_id>/undo")
@@ -197,12 +227,16 @@ def _words(action: BulkAction, done: BulkResult) -> str:
     if done.skipped_count:
         parts.append(_skipped_words(done))
     if done.missing_count:
-        parts.append(
-            ngettext(
-                "%(num)s is no longer there.", "%(num)s are no longer there.", done.missing_count
-            )
-        )
+        parts.append(_missing_words(done.missing_count))
     return sentence_gap().join(parts)
+
+
+def _missing_words(count: int) -> str:
+    return str(ngettext("%(num)s is no longer there.", "%(num)s are no longer there.", count))
+
+
+def _reason_words(code: str) -> str:
+    return str(gettext(_REASONS.get(code, _OTHER_REASON)))
 
 
 def _changed_words(action: BulkAction, count: int) -> str:
@@ -230,21 +264,22 @@ def _changed_words(action: BulkAction, count: int) -> str:
 
 
 def _skipped_words(done: BulkResult) -> str:
-    count, shown = done.skipped_count, done.skipped[:_MAX_TITLES_NOTED]
-    titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in shown)
-    titles = titles if count == len(shown) else f"{titles} …"
-    if {one.reason for one in done.skipped} == {Forbidden.code}:
-        words = ngettext(
-            "%(num)s was skipped because it belongs to another user: %(titles)s.",
-            "%(num)s were skipped because they belong to other users: %(titles)s.",
-            count,
-            titles=titles,
+    """Say what was left as it is and why; all have the same reason."""
+    count, reason = done.skipped_count, done.skipped[0].reason
+    titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in done.skipped)
+    if reason == Forbidden.code:
+        return str(
+            ngettext(
+                "%(num)s was skipped because it belongs to another user: %(titles)s.",
+                "%(num)s were skipped because they belong to other users: %(titles)s.",
+                count,
+                titles=titles,
+            )
         )
-    else:
-        words = ngettext(
-            "%(num)s could not be changed: %(titles)s.",
-            "%(num)s could not be changed: %(titles)s.",
-            count,
-            titles=titles,
-        )
-    return str(words)
+    words = ngettext(
+        "%(num)s could not be changed: %(titles)s.",
+        "%(num)s could not be changed: %(titles)s.",
+        count,
+        titles=titles,
+    )
+    return f"{words}{sentence_gap()}{_reason_words(reason)}"

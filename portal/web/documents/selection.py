@@ -65,7 +65,8 @@ def set_default(document_id: UUID) -> Answer:
 def set_folder_default(folder_id: UUID) -> Answer:
     """Enable or disable what lies in a folder for the user, and what is added to it later."""
     selections.set_folder_switch(*context.caller(), None, folder_id, _read_state())
-    return _back(url_for("documents.index", folder=folder_id))
+    # The page is loaded again; the keyboard stays at the switch.
+    return _back(url_for("documents.index", folder=folder_id, _anchor="folder-toggle"))
 
 
 @blueprint.get("/chat/<uuid:conversation_id>/documents")

@@ -159,6 +159,7 @@ def _deletion_page(*, error: str | None = None) -> str:
             fate: words for fate, words in FATE_WORDS.items() if fate is not DocumentFate.TRANSFER
         },
         chosen=request.form.get("documents"),
+        owned=account_deletion.count_documents(services, user, user.id),
         heirs=[],
         heir="",
         asks_password=accounts.has_password(services, user),

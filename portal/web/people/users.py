@@ -128,6 +128,7 @@ def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -
         back=url_for("admin_users.show", user_id=user_id),
         fates=FATE_WORDS,
         chosen=request.form.get("documents"),
+        owned=account_deletion.count_documents(services, user, user_id),
         heirs=[
             account.name for account in listed if account.id != user_id and not account.disabled_at
         ],

@@ -196,6 +196,7 @@ ROWS: dict[str, Row] = {
     # --- many documents ---
     "bulk.ask": Row(PEOPLE, 200, WRITE, form(action="delete", matching="1")),
     "bulk.apply": Row(PEOPLE, 303, WRITE, form(action="domain", matching="1", q="no such title")),
+    "bulk.show_report": Row(OWN, 200),
     "bulk.undo": Row(OWN, 303, WRITE),
     "bulk_api.apply": Row(PEOPLE, 200, WRITE, json(action="delete", ids=[])),
     "bulk_api.undo": Row(OWN, 200, WRITE),

@@ -34,7 +34,7 @@ from tests.factories.answers import ask
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
     *("token_id", "user_id", "session_id", "passkey_id", "notification_id", "search_id"),
-    *("folder_id", "change_id", "member_id", "group_id", "invitation_id"),
+    *("folder_id", "change_id", "report_id", "member_id", "group_id", "invitation_id"),
 }
 # Parts in which responses about a foreign and a missing object may differ.
 _VARIABLE = re.compile(
@@ -173,10 +173,12 @@ class World:
             made["session_id"] = found.id if found else None
         if "passkey_id" in names:
             made["passkey_id"] = self.passkey(self.ada.id)
-        if "change_id" in names:
+        if names & {"change_id", "report_id"}:
+            services, tagged = self.portal.services, BulkAction.ADD_TAG
             target = BulkTarget((self.document(is_trashed=False)["document_id"],))
-            done = bulk.apply(self.portal.services, self.ada, target, BulkAction.ADD_TAG, "quince")
+            done = bulk.apply(services, self.ada, target, tagged, "quince")
             made["change_id"] = done.change_id
+            made["report_id"] = bulk.add_report(services, self.ada, tagged, done)
         if "search_id" in names:
             name = f"Quinces {next(self.numbers)}"
             made["search_id"] = saved.save(self.portal.services, self.ada, name, {"q": "quince"}).id

@@ -18,6 +18,7 @@ from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.documents import bulk, folders, selections
 from portal.services.documents.folders import members as folder_members
+from portal.services.documents.sources import folder_sources
 from portal.services.people import accounts, groups
 from portal.services.search import engine
 from portal.store import migrations
@@ -120,3 +121,16 @@ def test_portal_with_folders_goes_back_and_forth(filled: Portal, database_url: s
     folder_id = folders.create_folder(filled.services, mei, name="Again")
     target = BulkTarget(None, DocumentFilter())
     assert bulk.apply(filled.services, mei, target, BulkAction.MOVE, folder_id).changed_count == 4
+
+
+def test_last_run_of_a_source_is_kept_by_an_upgrade(filled: Portal, database_url: str) -> None:
+    filled.services.database.dispose()
+    migrations.migrate(database_url, "0066")
+    migrations.migrate(database_url)
+    mei = accounts.find_user(filled.services, "mei")
+    (tied,) = (one.id for one in folders.list_paths(filled.services, mei) if one.words == "source")
+    source = folder_sources.find_source(filled.services, mei, tied)
+    (past,) = folder_sources.list_runs(filled.services, mei, tied)
+    assert source is not None
+    assert (past.ran_at, past.run) == (source.last_run_at, source.last_run)
+    assert past.run.added == 1

@@ -137,7 +137,9 @@ def test_scales_span_their_values() -> None:
     assert linear(1.0).place(0.25) == 0.25
 
 
-def test_a_selectivity_that_no_corpus_has_and_a_missing_page_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_selectivity_that_no_corpus_has_and_a_missing_page_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit):
         parse(["--page", "missing.md"])
     with pytest.raises(SystemExit):

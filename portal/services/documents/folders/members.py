@@ -126,16 +126,28 @@ def _compare_audiences(
     moved = Counter({gate: count for gate, count in gates.items() if gate != to})
     if not moved:
         return AccessChange(0)
-    names = member_store.audience(session, user, [one for one in (*moved, to) if one is not None])
-    before = {name for gate in moved if gate for name in names.get(gate, ())}
-    after = set(names.get(to, ())) if to else set()
+    known = member_store.audience(session, user, [gate for gate in {*moved, to} if gate])
+    before = [known.get(gate, set()) for gate in moved if gate]
+    after = known.get(to, set()) if to else set()
+    # Who sees only some of the documents now gains the others.
+    seeing_all = set.intersection(*map(_ids, before), _ids(after))
     return AccessChange(
         document_count=moved.total(),
         opens=to is None,
         closes=to is not None and None in moved,
-        gains=tuple(sorted(after - before)) if None not in moved else (),
-        loses=tuple(sorted(before - after)) if to is not None else (),
+        gains=_names(after, seeing_all) if None not in moved else (),
+        loses=_names(set.union(set(), *before), _ids(after)) if to is not None else (),
+        keeps=_names(after, set()) if None in moved else (),
     )
+
+
+def _ids(passing: set[tuple[str, UUID]]) -> set[UUID]:
+    return {user_id for _, user_id in passing}
+
+
+def _names(passing: set[tuple[str, UUID]], others: set[UUID]) -> tuple[str, ...]:
+    """Return the names of users and groups, without those of whom all users are among `others`."""
+    return tuple(sorted({name for name, user_id in passing if user_id not in others}))
 
 
 def _find_shareable(session: Session, user: User, folder_id: UUID) -> Folder:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.documents.folders import Folder
-from portal.domain.documents.sources import MAX_EVERY_MINUTES, MIN_EVERY_MINUTES, FolderSource
+from portal.domain.documents.sources import (
+    MAX_EVERY_MINUTES,
+    MIN_EVERY_MINUTES,
+    FolderSource,
+    PastRun,
+)
 from portal.domain.people import User
 from portal.errors import InvalidInput, NotFound
 from portal.services import Services, audit
@@ -25,6 +30,13 @@ def find_source(services: Services, user: User, folder_id: UUID) -> FolderSource
     with services.database.begin() as session:
         find_editable_folder(session, user, folder_id)
         return source_store.find_source(session, folder_id)
+
+
+def list_runs(services: Services, user: User, folder_id: UUID) -> list[PastRun]:
+    """Return the last runs that changed something, the newest first. Raises NotFound, Forbidden."""
+    with services.database.begin() as session:
+        find_editable_folder(session, user, folder_id)
+        return source_store.list_runs(session, folder_id)
 
 
 def set_source(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from uuid import UUID
 
 from sqlalchemy import delete, func, literal, or_, select, true, union_all
@@ -14,6 +14,9 @@ from portal.domain.documents.folders import FolderRole
 from portal.domain.people import User
 from portal.store.documents.selection import gates_of
 from portal.store.models import FolderMemberRow, FolderRow, GroupMemberRow, GroupRow, UserRow
+
+# Administrators pass each gate, whoever its members are.
+_IS_COUNTED = UserRow.disabled_at.is_(None), UserRow.is_admin.is_(False)
 
 
 def list_members(session: Session, folder_id: UUID) -> list[FolderMember]:
@@ -47,28 +50,43 @@ def list_members(session: Session, folder_id: UUID) -> list[FolderMember]:
     ]
 
 
-def audience(session: Session, user: User, gate_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
-    """Return the names of those who pass each gate: its owner, and its members. Gates that the user
-    does not pass are left out: their members are not for the user to know."""
+def audience(
+    session: Session, user: User, gate_ids: Collection[UUID]
+) -> dict[UUID, set[tuple[str, UUID]]]:
+    """Return who passes each gate: users, with the name by which they do, their own or that of a
+    group. Administrators, who pass each, and closed accounts are left out; so are gates that the
+    user does not pass: their members are not for the user to know."""
     is_known = true() if user.is_admin else FolderRow.id.in_(gates_of(user))
-    owners = session.execute(
-        select(FolderRow.id, UserRow.name)
-        .outerjoin(UserRow, UserRow.id == FolderRow.owner_id)
-        .where(FolderRow.id.in_(gate_ids), is_known)
+    member, folder = FolderMemberRow, FolderRow
+    owners = select(folder.id, UserRow.name, UserRow.id).join(
+        UserRow, UserRow.id == folder.owner_id
     )
-    found = {gate_id: [name] if name else [] for gate_id, name in owners}
-    for gate_id, names in found.items():
-        members = [member.name for member in list_members(session, gate_id)]
-        names.extend(name for name in members if name not in names)
+    users = (
+        select(folder.id, UserRow.name, UserRow.id)
+        .join(member, member.folder_id == folder.id)
+        .join(UserRow, UserRow.id == member.user_id)
+    )
+    groups = (
+        select(folder.id, GroupRow.name, UserRow.id)
+        .join(member, member.folder_id == folder.id)
+        .join(GroupRow, GroupRow.id == member.group_id)
+        .join(GroupMemberRow, GroupMemberRow.group_id == GroupRow.id)
+        .join(UserRow, UserRow.id == GroupMemberRow.user_id)
+    )
+    found: dict[UUID, set[tuple[str, UUID]]] = {}
+    passing = (
+        one.where(folder.id.in_(gate_ids), is_known, *_IS_COUNTED)
+        for one in (owners, users, groups)
+    )
+    for gate_id, name, user_id in session.execute(union_all(*passing)):
+        found.setdefault(gate_id, set()).add((name, user_id))
     return found
 
 
 def list_behind(session: Session, gate_id: UUID | None) -> dict[UUID, str]:
     """Return the users who pass a gate, or all without one, by name. Administrators, who pass each,
     and closed accounts are left out."""
-    users = select(UserRow.id, UserRow.name).where(
-        UserRow.disabled_at.is_(None), UserRow.is_admin.is_(False)
-    )
+    users = select(UserRow.id, UserRow.name).where(*_IS_COUNTED)
     if gate_id is not None:
         owner = select(FolderRow.owner_id).where(FolderRow.id == gate_id)
         member = select(FolderMemberRow.user_id).where(

@@ -12,9 +12,24 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
-from portal.domain.documents.sources import Change, FolderSource, ListedChange, SourceItem, SyncRun
+from portal.domain.documents.sources import (
+    MAX_RUNS_KEPT,
+    Change,
+    FolderSource,
+    ListedChange,
+    PastRun,
+    SourceItem,
+    SyncRun,
+)
 from portal.store.documents import folders as folder_store
-from portal.store.models import DocumentRow, FolderSourceRow, SourceHostRow, SourceItemRow, UserRow
+from portal.store.models import (
+    DocumentRow,
+    FolderSourceRow,
+    SourceHostRow,
+    SourceItemRow,
+    SourceRunRow,
+    UserRow,
+)
 
 MAX_WAIT_S = 120
 
@@ -122,16 +137,48 @@ def remove_source(session: Session, folder_id: UUID) -> bool:
     return removed.one_or_none() is not None
 
 
+def hand_over(session: Session, owner_id: UUID, heir_id: UUID) -> None:
+    """Let the sources of a user go on as another's."""
+    session.execute(
+        update(FolderSourceRow)
+        .where(FolderSourceRow.owner_id == owner_id)
+        .values(owner_id=heir_id, due_at=func.now())
+    )
+
+
 def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
     """Keep the outcome of a run, and set when the next one is due."""
     forgotten = func.now() - timedelta(days=1)
     session.execute(delete(SourceHostRow).where(SourceHostRow.free_at < forgotten))
     every = func.make_interval(0, 0, 0, 0, 0, FolderSourceRow.every_minutes)
-    session.execute(
+    outcome = _as_json(run)
+    ended = session.scalar(
         update(FolderSourceRow)
         .where(FolderSourceRow.folder_id == folder_id)
-        .values(last_run_at=func.now(), last_run=_as_json(run), due_at=func.now() + every)
+        .values(last_run_at=func.now(), last_run=outcome, due_at=func.now() + every)
+        .returning(FolderSourceRow.last_run_at)
     )
+    if ended is None or not run.has_changed:  # It was untied meanwhile, or is as it was.
+        return
+    session.add(SourceRunRow(folder_id=folder_id, ran_at=ended, outcome=outcome))
+    session.flush()
+    runs = select(SourceRunRow.ran_at).filter_by(folder_id=folder_id)
+    old = runs.order_by(SourceRunRow.ran_at.desc()).offset(MAX_RUNS_KEPT)
+    session.execute(
+        delete(SourceRunRow).where(
+            SourceRunRow.folder_id == folder_id, SourceRunRow.ran_at.in_(old)
+        )
+    )
+
+
+def list_runs(session: Session, folder_id: UUID) -> list[PastRun]:
+    """Return the last runs that changed something, the newest first."""
+    rows = session.execute(
+        select(SourceRunRow.ran_at, SourceRunRow.outcome)
+        .filter_by(folder_id=folder_id)
+        .order_by(SourceRunRow.ran_at.desc())
+    )
+    return [PastRun(ran_at, _run(outcome)) for ran_at, outcome in rows]
 
 
 def list_items(session: Session, folder_id: UUID) -> dict[str, KnownItem]:

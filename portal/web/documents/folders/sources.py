@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from flask import request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
 
-from portal.domain.documents.sources import MAX_ADDRESS_CHARACTERS, Change, SyncRun
-from portal.errors import N_, InvalidInput, PortalError
+from portal.domain.documents.sources import (
+    MAX_ADDRESS_CHARACTERS,
+    MAX_LISTED,
+    Change,
+    FolderSource,
+    SyncRun,
+)
+from portal.errors import N_, InvalidInput, PortalError, existing
 from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents import folders
@@ -19,8 +25,10 @@ from portal.services.documents.sources import folder_sources
 from portal.services.documents.sources.registry import KINDS
 from portal.settings import Settings
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, render_form, see_other
+from portal.web.layout import Answer, render_form, see_other, wants_fragment
 
+# Files of each kind that are listed of an earlier run.
+_MAX_EARLIER_LISTED = 20
 INTERVALS = {
     15: N_("Every 15 minutes"),
     60: N_("Every hour"),
@@ -45,6 +53,10 @@ class ListedKind:
     count: int
     files: list[tuple[str, str]]
 
+    @property
+    def is_change(self) -> bool:
+        return self.change is not Change.REFUSED
+
 
 class Choice(NamedTuple):
     """A kind of source in the form, in the reader's language."""
@@ -59,6 +71,12 @@ blueprint = PageBlueprint("folder_sources", __name__, "/folders/<uuid:folder_id>
 
 @blueprint.get("")
 def show(folder_id: UUID) -> Answer:
+    """Show the source; the fragment is asked for until the run that is due has ended."""
+    if wants_fragment("source-state"):
+        source = folder_sources.find_source(*context.caller(), folder_id)
+        return render_template(
+            "fragments/folders/_source_state.html", **_state(folder_id, existing(source))
+        )
     return _page(folder_id)
 
 
@@ -97,8 +115,9 @@ def _done(folder_id: UUID, message: str) -> Answer:
     return see_other(url_for("folder_sources.show", folder_id=folder_id), message)
 
 
-def _listed(run: SyncRun) -> Iterator[ListedKind]:
-    """Yield what a run did, with the refusals first: they may ask for something."""
+def _listed(run: SyncRun, max_files: int = MAX_LISTED) -> list[ListedKind]:
+    """Return what a run did, with the refusals first: they may ask for something."""
+    found = []
     for change, words in CHANGE_WORDS.items():
         files = [
             (one.path, failure_message(one.failure) if one.failure else "")
@@ -106,7 +125,28 @@ def _listed(run: SyncRun) -> Iterator[ListedKind]:
             if one.change is change
         ]
         if files:
-            yield ListedKind(change, gettext(words), getattr(run, change), files)
+            count = getattr(run, change)
+            found.append(ListedKind(change, gettext(words), count, files[:max_files]))
+    return found
+
+
+def _state(folder_id: UUID, source: FolderSource) -> dict[str, Any]:
+    """Return what the last run did, and what those before changed."""
+    run = source.last_run
+    past = folder_sources.list_runs(*context.caller(), folder_id)
+    return {
+        "folder_id": folder_id,
+        "source": source,
+        "is_due": source.due_at <= datetime.now(UTC),
+        "run": run,
+        "failure": failure_message(run.failure) if run and run.failure else "",
+        "listed": _listed(run) if run else [],
+        "earlier": [
+            (one, [kind for kind in _listed(one.run, _MAX_EARLIER_LISTED) if kind.is_change])
+            for one in past
+            if one.ran_at != source.last_run_at
+        ],
+    }
 
 
 def _choices(settings: Settings) -> list[Choice]:
@@ -121,16 +161,12 @@ def _choices(settings: Settings) -> list[Choice]:
 def _page(folder_id: UUID, error: PortalError | None = None) -> Answer:
     services, user = context.caller()
     source = folder_sources.find_source(services, user, folder_id)
-    outcome = source.last_run if source else None
     choices = _choices(services.settings)
     return render_form(
         "pages/documents/folder_source.html",
         error,
         folder=folders.get_folder(services, user, folder_id).folder,
-        source=source,
-        run=outcome,
-        failure=failure_message(outcome.failure) if outcome and outcome.failure else "",
-        listed=list(_listed(outcome)) if outcome else [],
+        **(_state(folder_id, source) if source else {"source": None}),
         choices=choices,
         kind=request.form.get(
             "kind", source.kind if source else choices[0].name if choices else ""

@@ -15,9 +15,12 @@ from flask.testing import FlaskClient
 from sqlalchemy import event, text
 
 from portal.domain.documents import Visibility
+from portal.domain.documents.bulk import BulkAction, BulkResult
 from portal.domain.people import User
+from portal.errors import NotFound
 from portal.services import Services
 from portal.services.documents import bulk, folders, library, selections
+from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
 from portal.text.titles import MAX_TAGS
 from tests.conftest import Portal
@@ -301,6 +304,53 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
 
 
+def test_page_lists_what_was_skipped_and_why(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_store, "MAX_SKIPPED_LISTED", 6)
+    headers = shelf.portal.headers(shelf.ada)
+    many = [str(number) for number in range(MAX_TAGS)]
+    shelf.portal.execute("UPDATE documents SET tags = :tags WHERE title = 'b'", tags=many)
+    for number in range(7):
+        shelf.portal.add(f"minutes {number}", title=f"minutes {number}", owner=shelf.eve)
+    data = {"matching": "1", "sort": "title", "action": "add_tag", "value": "new"}
+    answer = shelf.client.post("/documents/bulk", headers=headers, data=data)
+    assert answer.status_code == 303
+    address = answer.headers["Location"]
+    page = shelf.client.get(address, headers=headers)
+    assert "9 documents were not changed" in page.text
+    assert "2 documents changed." in page.text
+    listed = page.text.split("skipped-documents")[1]
+    assert listed.count("Belongs to another user.") == 5
+    assert listed.count("There is no room for more tags.") == 1
+    assert f'<a href="/documents/{shelf.ids["b"]}">b</a>' in listed
+    assert "3 more are not listed" in listed
+    assert 'href="/documents?sort=title"' in page.text
+    (undo,) = re.findall(r'action="(/documents/bulk/[\w-]+/undo)"', page.text)
+    back = {"next": "/documents?sort=title"}
+    undone = shelf.client.post(undo, headers=headers, data=back)
+    assert undone.headers["Location"] == back["next"]
+    assert shelf.state("a").tags == []
+    # Read again later, it offers no second undo, and names nothing that is hidden by now.
+    library.change_document(
+        shelf.portal.services, shelf.eve, UUID(shelf.ids["d"]), visibility=Visibility.PRIVATE
+    )
+    again = shelf.client.get(address, headers=headers).text
+    assert "undo-change" not in again
+    assert f"/documents/{shelf.ids['d']}" in listed
+    assert f"/documents/{shelf.ids['d']}" not in again
+    assert "4 more are not listed" in again
+
+
+def test_note_says_why_a_document_was_skipped(shelf: Shelf) -> None:
+    headers = shelf.portal.headers(shelf.ada) | {"Accept-Language": "zh-CN"}
+    shelf.apply(shelf.ada, "delete", "a")
+    shelf.portal.add("words of a", title="a again", owner=shelf.ada)
+    data = {"document": [shelf.ids["a"]], "action": "restore", "next": "/trash"}
+    answer = shelf.client.post("/documents/bulk", headers=headers, data=data)
+    assert answer.status_code == 303
+    note = shelf.client.get("/trash", headers=headers).text
+    assert "1 份无法更改：a。相同的文件已重新上传。" in note
+
+
 def test_wrong_entry_can_be_corrected(shelf: Shelf) -> None:
     data = {"document": [shelf.ids["a"]], "action": "remove_tag", "value": "old, notes"}
     answer = shelf.client.post(
@@ -376,6 +426,12 @@ def test_move_into_a_folder_that_is_being_deleted_is_not_found(shelf: Shelf, mov
 
 def test_old_changes_are_forgotten(shelf: Shelf) -> None:
     done = shelf.apply(shelf.ada, "domain", "a", domain="law")
-    shelf.portal.execute("UPDATE bulk_changes SET created_at = now() - interval '25 hours'")
+    report = bulk.add_report(
+        shelf.portal.services, shelf.ada, BulkAction.DOMAIN, BulkResult(None, 1)
+    )
+    for table in ("bulk_changes", "bulk_reports"):
+        shelf.portal.execute(f"UPDATE {table} SET created_at = now() - interval '25 hours'")
     bulk.delete_expired(shelf.portal.services)
+    with pytest.raises(NotFound):
+        bulk.get_report(shelf.portal.services, shelf.ada, report)
     assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404

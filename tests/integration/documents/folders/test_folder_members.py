@@ -260,7 +260,8 @@ def test_move_names_who_gains_and_loses_access(team: Team) -> None:
     team.add("user", "ben", "reader")
     ask = {"document_ids": [team.document], "folder_id": None}
     told = team.call(team.ann, "POST", "/api/folders/sight", json=ask).json
-    assert told == {"document_count": 1, "opens": True, "closes": False, "gains": [], "loses": []}
+    names: dict[str, list[str]] = {"gains": [], "loses": [], "keeps": []}
+    assert told == {"document_count": 1, "opens": True, "closes": False} | names
     second = team.call(
         team.ann, "POST", "/api/folders", json={"name": "Second", "visibility": "members"}
     ).json["id"]
@@ -279,6 +280,39 @@ def test_move_names_who_gains_and_loses_access(team: Team) -> None:
     assert done.status_code == 303
     gone = team.call(team.ben, "GET", f"/api/knowledge/documents/{team.document}")
     assert gone.status_code == 404
+
+
+def test_preview_of_a_move_counts_users_not_names(team: Team) -> None:
+    """Who passes both gates, by name or with a group, gains and loses nothing."""
+    services, admin = team.portal.services, team.portal.admin
+    team.portal.user("cleo")
+    group = groups.create_group(services, admin, name="Smelters")
+    for name in ("ben", "cleo", admin.name):
+        groups.add_member(services, admin, group, name)
+    for name in ("ben", admin.name):
+        team.add("user", name, "reader")
+    second = team.call(
+        team.ann, "POST", "/api/folders", json={"name": "Second", "visibility": "members"}
+    ).json["id"]
+    member = {"kind": "group", "name": "smelters", "role": "reader"}
+    team.call(team.ann, "PUT", f"/api/folders/{second}/members", json=member)
+
+    def told(folder: str, *documents: str) -> tuple[list[str], ...]:
+        ask = {"document_ids": documents, "folder_id": folder}
+        body = team.call(team.ann, "POST", "/api/folders/sight", json=ask).json
+        return body["gains"], body["loses"], body["keeps"]
+
+    assert told(second, team.document) == (["Smelters"], [], [])
+    place = {"folder_id": second}
+    team.call(team.ann, "PUT", f"/api/knowledge/documents/{team.document}/folder", json=place)
+    assert told(team.folder, team.document) == ([], ["Smelters"], [])
+    # Of a document that all users see, members of the folder keep sight.
+    loose = str(team.portal.add("A loose note.", name="loose.txt", owner=team.ann).id)
+    assert told(team.folder, loose) == ([], [], ["ann", "ben"])
+    page = team.call(
+        team.ann, "GET", f"/documents/{loose}/move", query_string={"folder_id": team.folder}
+    )
+    assert "Keep access: ann, ben" in page.text
 
 
 def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> None:
@@ -349,7 +383,7 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Tea
 def test_deleting_a_closed_folder_names_who_gains_access(team: Team) -> None:
     page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
     assert 'data-testid="sight-change"' in page
-    assert "Everyone will be able to see them." in page
+    assert "All users gain access." in page
     outer = team.call(
         team.ann, "POST", "/api/folders", json={"name": "Outer", "visibility": "members"}
     ).json["id"]

@@ -221,7 +221,7 @@ def test_folder_of_the_list_is_switched_for_oneself(ada: Desk, eve: Desk, portal
     address = f"/documents?folder={archive}"
     assert "folder-off" not in ada.call("GET", address).text
     sent = ada.call("POST", f"/folders/{archive}/selection", data={"state": "off"})
-    assert (sent.status_code, sent.location) == (303, address)
+    assert (sent.status_code, sent.location) == (303, f"{address}#folder-toggle")
     page = ada.call("GET", address).text
     assert "folder-off" in page
     assert "Off: folder “Archive”, for you" in page

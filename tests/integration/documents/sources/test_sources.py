@@ -11,12 +11,16 @@ import pytest
 from flask.testing import FlaskClient
 
 from portal import create_app
+from portal.domain.documents import DocumentFilter
 from portal.domain.documents.folders import FolderVisibility
+from portal.domain.documents.sources import MAX_RUNS_KEPT
+from portal.domain.people import DocumentFate
 from portal.errors import Forbidden, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.documents import folders, library
 from portal.services.documents.sources import folder_sources, syncing
 from portal.services.documents.versions import revisions
+from portal.services.operations import account_deletion
 from tests.conftest import Portal
 from tests.factories.cases import for_each
 from tests.integration.documents.sources.tied_folder import Tied, counts
@@ -228,6 +232,79 @@ def test_untied_folder_keeps_its_documents(tied: Tied) -> None:
     (tied.top / "leave.md").unlink()
     syncing.sync_due(tied.portal.services)
     assert set(tied.found()) == {"leave.md"}
+
+
+def test_changes_are_still_listed_after_runs_that_find_nothing_new(tied: Tied) -> None:
+    client: FlaskClient = create_app(tied.portal.services).test_client()
+    headers = tied.portal.headers(tied.mei)
+    for number in range(25):
+        tied.write(f"minutes {number:02}.md", f"Meeting {number}.")
+    tied.tie()
+    tied.run()
+    (tied.top / "minutes 03.md").unlink()
+    tied.run()
+    assert counts(tied.run()) == (0, 0, 0, 0)
+    at = f"/folders/{tied.folder}/source"
+    page = client.get(at, headers=headers).text
+    assert page.count('data-testid="earlier-run"') == 2
+    assert "0 added, 0 changed, 1 removed, 0 refused" in page
+    assert "minutes 03.md" in page
+    assert "5 more are not listed" in page
+    chinese = client.get(at, headers=headers | {"Accept-Language": "zh-CN"}).text
+    assert "另有 5 项未列出" in chinese
+    changes = client.get(f"/api{at}", headers=headers).json["changes"]
+    assert [(one["added"], one["removed"]) for one in changes] == [(0, 1), (25, 0)]
+    assert changes[0]["listed"] == [{"change": "removed", "path": "minutes 03.md", "reason": None}]
+    for number in range(MAX_RUNS_KEPT + 1):
+        tied.write("minutes 00.md", f"Version {number}.")
+        tied.run()
+    kept = client.get(f"/api{at}", headers=headers).json["changes"]
+    assert [one["changed"] for one in kept] == [1] * MAX_RUNS_KEPT
+
+
+def test_page_shows_the_outcome_when_the_run_has_ended(tied: Tied) -> None:
+    client: FlaskClient = create_app(tied.portal.services).test_client()
+    headers = tied.portal.headers(tied.mei)
+    at = f"/folders/{tied.folder}/source"
+    refreshed = f'hx-get="{at}"'
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+    asking = headers | {"HX-Request": "true", "HX-Target": "source-state"}
+    assert refreshed in client.get(at, headers=headers).text
+    assert refreshed in client.get(at, headers=asking).text
+    syncing.sync_due(tied.portal.services)
+    fragment = client.get(at, headers=asking).text
+    assert refreshed not in fragment
+    assert "<html" not in fragment
+    assert "1 added" in fragment
+    folder_sources.remove_source(tied.portal.services, tied.mei, tied.folder)
+    assert client.get(at, headers=asking).status_code == 404
+
+
+@pytest.mark.parametrize("fate", DocumentFate)
+def test_source_of_a_deleted_user_goes_on_where_the_documents_are_kept(
+    tied: Tied, fate: DocumentFate
+) -> None:
+    services, admin = tied.portal.services, tied.portal.admin
+    eve = tied.portal.user("eve")
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+    tied.run()
+    account_deletion.delete_account(services, admin, tied.mei.id, documents=fate, heir_name="eve")
+    tied.write("travel.txt", "Trains are paid for.")
+    syncing.sync_due(services)
+    heirs = {DocumentFate.TRANSFER: eve, DocumentFate.KEEP_SHARED: admin}
+    source = folder_sources.find_source(services, admin, tied.folder)
+    filters = DocumentFilter(folder_id=tied.folder)
+    found = library.list_documents(services, admin, filters=filters).items
+    if heir := heirs.get(fate):
+        assert source is not None
+        assert source.owner_name == heir.name
+        owners = {(one.file_name, one.owner_id) for one in found}
+        assert owners == {("leave.md", heir.id), ("travel.txt", heir.id)}
+    else:
+        assert source is None
+        assert not found
 
 
 def test_page_and_api_show_the_last_run(tied: Tied) -> None:

@@ -79,6 +79,17 @@ def test_documents_of_a_deleted_account_are_handled_as_chosen(
     assert (found[shelf.shared], found[shelf.private], found[shelf.trashed]) == FATES[fate]
 
 
+def test_question_tells_how_many_documents_there_are(
+    shelf: Shelf, admin: Browser, client: FlaskClient
+) -> None:
+    owned = "Shared: 1 · private: 2 · of these in the trash: 1"
+    assert owned in admin.get(f"/admin/users/{shelf.ada.id}/delete").text
+    headers = shelf.portal.headers(shelf.ada)
+    assert owned in client.get("/account/delete", headers=headers).text
+    none = "Shared: 0 · private: 0 · of these in the trash: 0"
+    assert none in admin.get(f"/admin/users/{shelf.eve.id}/delete").text
+
+
 def test_conversations_tokens_and_names_go_and_the_audit_log_keeps_the_name(
     shelf: Shelf, admin: Browser
 ) -> None:

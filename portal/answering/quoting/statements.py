@@ -17,6 +17,7 @@ from portal.text.characters.scripts import HAN
 from portal.text.layout.outlines import SEPARATOR
 from portal.text.layout.sentences import LIST_ITEM, each_sentence
 from portal.text.layout.tables import table_rows
+from portal.text.terms.analyser import index_terms
 
 _CELL_BORDER = re.compile(r"[^\S\n]*(?:\s\||\|\s|\t)[^\S\n]*")
 # The line below a table's header, in a text without known tables: "|---|:-:|".
@@ -187,7 +188,11 @@ class _Reader:
         """Return whether a line of a text without known headings is one."""
         text = self._lines[place].text
         limit = _MAX_HAN_HEADING_CHARACTERS if _HAN.search(text) else _MAX_HEADING_CHARACTERS
-        if len(text) > limit or _ENDS_STATEMENT.search(text) or any(c in text for c in ":：,，"):
+        if len(text) > limit or _ENDS_STATEMENT.search(text) or any(c in text for c in ":："):
+            return False
+        if self._repeats_title(place):
+            return True
+        if any(c in text for c in ",，"):
             return False
         stands_alone = place == 0 or not self._lines[place - 1].text
         if not stands_alone or not any(line.text for line in self._lines[place + 1 :]):
@@ -197,6 +202,14 @@ class _Reader:
                 place + 1 < len(self._lines) and LIST_ITEM.match(self._lines[place + 1].text)
             )
         return not LIST_ITEM.match(text) and not _DIGIT.search(text)
+
+    def _repeats_title(self, place: int) -> bool:
+        """Return whether a line on top has half of the words of the document's title."""
+        below = self._lines[1:]
+        if place or not any(line.text for line in below) or below[0].text:
+            return False
+        title = {*index_terms(self._source.title).split()}
+        return 0 < len(title) <= 2 * len(title & {*index_terms(self._lines[0].text).split()})
 
     def _rows(self, lines: list[_Line]) -> Iterator[Statement]:
         introduction = self._introduction.text if self._introduction else ""

@@ -166,6 +166,12 @@ def test_short_line_of_its_own_reads_as_a_heading_where_none_is_known() -> None:
     assert text[found[0].start : found[0].end] == "Park behind the building."
 
 
+def test_line_on_top_that_repeats_the_name_of_a_text_file_is_its_title() -> None:
+    text = "Visitors and parking, Rotterdam site\n\nSpaces P1 to P20 are for visitors."
+    for title, count in (("visitors-and-parking", 1), ("office-rules", 2)):
+        assert len(statements(source(1, text, title=title))) == count
+
+
 @pytest.mark.parametrize(
     ("question", "statement"),
     [

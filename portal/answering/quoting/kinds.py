@@ -191,7 +191,7 @@ _ASKED = (
     (
         Wanted.PLACE,
         _any(
-            r"哪里|哪儿|何处|什么地方|在哪|哪个(?:城市|国家|地方|楼层?)",
+            r"哪里|哪儿|何处|什么地方|在哪(?![些个种])|哪个(?:城市|国家|地方|楼层?)",
             r"(?:地址|位置)(?:是|在)|几楼|几层|\bwhere\b|哪座",
             r"(?:which|what) (?:city|country|building|floor|place|town|street|address)",
         ),
@@ -302,13 +302,14 @@ _HELD = {
     # The office itself is no answer.
     Wanted.HOLDER: _any(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
     Wanted.PERSON: _any(
-        r"公司|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"[甲乙丙双]方|个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
         r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
         _NICKNAME,
         _in_column("找?谁|(?:负责|联系|责任|经办)人|who|person|owner|contact"),
         r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
-        r"|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+        r"|tenant|landlord|employee|employer|customer|client|supplier|contractor|company|nurse|technician"
+        r"|operator|volunteer|chair|host|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
     ),
     Wanted.NAME: _any(r"公司|银行|医院|大学|集团|[「“《]|[一-龥]\s?[a-z]{2,}"),
     Wanted.CODE: _any(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|(?<![\d:])\d{2,}(?!:)|\d+\.\d+|[a-z]\d"),
@@ -342,7 +343,7 @@ ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 # What answers these nearly always has their signs, which weigh more than those of other kinds.
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
-    Wanted.HOLDER, Wanted.WEIGHT, Wanted.TEMPERATURE,
+    Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE,
 )  # fmt: skip
 
 

@@ -21,9 +21,10 @@ from playwright.sync_api import Browser, Page
 from e2e.light_portal import LightPortal, library, light_portal
 from portal import create_app
 from portal.container import build_services
-from portal.domain.documents.bulk import BulkAction, BulkTarget
+from portal.domain.documents.bulk import BulkAction, BulkResult, BulkTarget, SkippedDocument
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
+from portal.errors import Conflict, InvalidInput
 from portal.http.cookies import SESSION, THEME
 from portal.services.answers import conversations, sharing
 from portal.services.documents import bulk, folders
@@ -115,6 +116,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "front door, suggested questions": ("home.show", {}, "?suggest=1"),
     "documents": ("documents.index", {}, ""),
     "documents of a folder": ("documents.index", {}, "?folder={folder}"),
+    "documents that were not changed": ("bulk.show_report", {"report_id": "report"}, ""),
     "documents, none found": ("documents.index", {}, "?q=no+such+title"),
     "delete a document": ("documents.confirm_delete", {"document_id": "handbook"}, ""),
     "new folder": ("folders.show_new", {}, ""),
@@ -246,6 +248,11 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         syncing.sync_due(services)
         bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.MOVE, folder)
         bulk.apply(services, admin, BulkTarget((handbook.id,)), BulkAction.ADD_TAG, "2026")
+        skipped = tuple(
+            SkippedDocument(one.id, one.title, reason)
+            for one, reason in ((handbook, Conflict.code), (harbour, InvalidInput.code))
+        )
+        report = BulkResult(None, 3, skipped, skipped_count=2)
         begun = conversations.create(services, admin, "").id
         answer = ask(services, admin, begun, QUESTION)
         question = conversations.messages(services, admin, begun)[0]
@@ -265,6 +272,7 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "illustrated": illustrated_notes.id,
             "trashed": trashed.id,
             "folder": folder,
+            "report": bulk.add_report(services, admin, BulkAction.READ_AGAIN, report),
             "conversation": begun,
             "question": question.id,
             "answer": answer.id,

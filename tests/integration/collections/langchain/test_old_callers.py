@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from langchain_core.vectorstores import VectorStore
 
+from portal.integrations import connectors
 from portal.integrations.connectors import VectorstoreConnector, VectorStoreManager
 from portal.integrations.langchain import PostgresVectorStore
 from portal.services import Services
-from portal.services.documents.sources.syncing import source_context
 from portal.store.session import Database
 from tests.factories.servers.website import serve_website
 from tests.integration.collections.langchain.conftest import WordEmbeddings
@@ -142,7 +142,7 @@ def test_a_reset_empties_the_collection(database: Database, folder: Path) -> Non
 
 
 def test_updating_follows_sources_on_the_web(
-    make_services: Callable[..., Services], folder: Path
+    make_services: Callable[..., Services], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connectors read the sources that folders follow, beside their directory."""
     with serve_website() as site:
@@ -159,7 +159,7 @@ def test_updating_follows_sources_on_the_web(
         ]
         config = {"data_manager": CONFIG["data_manager"] | {"follow": follow}}
         manager = VectorStoreManager(config=config, data_path=folder, connection=services.database)
-        manager._source_context = lambda: source_context(services)
+        monkeypatch.setattr(connectors, "open_services", lambda _connection: services)
         manager.update_vectorstore()
         collection = manager.fetch_collection()
         names = ["canteen.md", "leave.txt", "travel.html"]

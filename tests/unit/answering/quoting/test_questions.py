@@ -195,6 +195,8 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("How many employees are there?", "The company has 158 employees.", True),
         ("病假工资按多少比例发放？", "每年带薪病假不超过 12 天。", False),
         ("病假工资按多少比例发放？", "病假工资按 80% 发放。", True),
+        ("物业费谁出", "物业管理费由甲方承担。", True),
+        ("学习经费能花在哪些上面", "可用于书籍和课程。", True),
         ("Who chaired the meeting?", "Minutes of the meeting, 12 November 2026", False),
         ("Who chaired the meeting?", "Present: Anna Schmidt (chair), Tom Baker", True),
     ],

@@ -117,7 +117,7 @@ def test_without_a_vector_store_words_and_lists_stay(
 ) -> None:
     client = create_app(make_services(vector_store_enabled=False)).test_client()
     headers = portal.headers()
-    chunk = chunks.list_chunks(portal.services, portal.admin, document.job_id, limit=1).items[0]
+    (chunk,), _ = chunks.list_chunks(portal.services, portal.admin, document.job_id, limit=1)
     for answer in (
         client.post("/api/v1/search/semantic", json={"query_text": "x"}, headers=headers),
         client.post("/api/v1/search/hybrid", json={"query_text": "x"}, headers=headers),

@@ -121,7 +121,7 @@ def test_similar_chunks_of_other_jobs_alone(
 ) -> None:
     for number in range(3):
         portal.add(f"Annual leave, page {number} of another file.", name=f"{number}.txt")
-    own = chunks.list_chunks(portal.services, portal.admin, document.job_id, limit=1).items[0]
+    (own,), _ = chunks.list_chunks(portal.services, portal.admin, document.job_id, limit=1)
     data = similar(client, portal.headers(), own.id, "?top_k=3&exclude_same_job=true").json["data"]
     # Excluded before the limit: otherwise the nearest would fill it.
     assert data["total"] == 3
@@ -132,7 +132,7 @@ def test_similar_chunks_of_other_jobs_alone(
 
 def test_similar_to_an_invisible_chunk_is_404(client: FlaskClient, portal: Portal) -> None:
     secret = portal.add("a secret", visibility=Visibility.PRIVATE, name="s.txt")
-    (own,) = chunks.list_chunks(portal.services, portal.admin, secret.job_id, limit=1).items
+    (own,), _ = chunks.list_chunks(portal.services, portal.admin, secret.job_id, limit=1)
     ben = portal.headers(portal.user("ben"))
     for chunk_id in (own.id, uuid4()):
         answer = similar(client, ben, chunk_id)

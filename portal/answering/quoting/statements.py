@@ -31,9 +31,8 @@ _MAX_HAN_HEADING_CHARACTERS = 24
 # "Present: Anna Berg": a whole line, at any length.
 _LABEL = re.compile(r"[^\s:：,，。.;；]{1,16}(?: [^\s:：,，。.;；]{1,16}){0,2}[:：]\s*\S")
 _MAX_LABEL_CHARACTERS = 80
-_CHAPTER = re.compile(
-    r"(?:第[一二三四五六七八九十百\d]+[章节節条條部篇]|[一二三四五六七八九十]+、|\d+(?:\.\d+)*[.、]?\s)"
-)
+_HAN_CHAPTER = r"第[一二三四五六七八九十百\d]+[章节節条條部篇]|[一二三四五六七八九十]+、"
+_CHAPTER = re.compile(rf"(?:{_HAN_CHAPTER}|\d+(?:\.\d+)*[.、]?\s)")
 _DIGIT = re.compile(r"\d")
 _HAN = re.compile(f"[{HAN}]")
 _KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}
@@ -168,7 +167,9 @@ class _Reader:
             return "table"
         if _ASKS.search(line.text) and len(list(each_sentence(line.text))) == 1:
             return "heading"
-        if not self._source.heading_starts and self._reads_as_heading(place):
+        # Below a marked title, sections may be numbered alone: 二、住宿.
+        is_unmarked = not self._source.heading_starts or re.match(_HAN_CHAPTER, line.text)
+        if is_unmarked and self._reads_as_heading(place):
             return "heading"
         if LIST_ITEM.match(line.text):
             return "list"
@@ -185,7 +186,7 @@ class _Reader:
         return block if block is not None and block.kind is BlockKind.TABLE else None
 
     def _reads_as_heading(self, place: int) -> bool:
-        """Return whether a line of a text without known headings is one."""
+        """Return whether a line that is not marked as a heading is one."""
         text = self._lines[place].text
         limit = _MAX_HAN_HEADING_CHARACTERS if _HAN.search(text) else _MAX_HEADING_CHARACTERS
         if len(text) > limit or _ENDS_STATEMENT.search(text) or any(c in text for c in ":："):

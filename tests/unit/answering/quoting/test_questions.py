@@ -166,6 +166,13 @@ def test_short_line_of_its_own_reads_as_a_heading_where_none_is_known() -> None:
     assert text[found[0].start : found[0].end] == "Park behind the building."
 
 
+def test_numbered_section_below_a_marked_title_is_a_heading() -> None:
+    text = "差旅报销细则\n\n二、住宿\n\n一线城市每晚不超过 550 元。"
+    (one,) = statements(source(1, text, heading_starts=frozenset({0})))
+    assert text[one.start : one.end] == "一线城市每晚不超过 550 元。"
+    assert one.context == "二、住宿"
+
+
 def test_line_on_top_that_repeats_the_name_of_a_text_file_is_its_title() -> None:
     text = "Visitors and parking, Rotterdam site\n\nSpaces P1 to P20 are for visitors."
     for title, count in (("visitors-and-parking", 1), ("office-rules", 2)):

@@ -21,9 +21,11 @@ from portal.domain.documents.sources import (
     SourceItem,
     SyncRun,
 )
+from portal.domain.people import User
 from portal.store.documents import folders as folder_store
 from portal.store.models import (
     DocumentRow,
+    FolderRow,
     FolderSourceRow,
     SourceHostRow,
     SourceItemRow,
@@ -137,11 +139,15 @@ def remove_source(session: Session, folder_id: UUID) -> bool:
     return removed.one_or_none() is not None
 
 
-def hand_over(session: Session, owner_id: UUID, heir_id: UUID) -> None:
-    """Let the sources of a user go on as another's."""
+def hand_over(session: Session, owner: User, heir_id: UUID) -> None:
+    """Let the sources of a user go on as another's, where the user may still add to the folder:
+    those that ended with a right do not begin again with the heir's."""
+    open_to = select(FolderRow.id).where(
+        folder_store.folder_visible_to(owner), folder_store.may_add(owner)
+    )
     session.execute(
         update(FolderSourceRow)
-        .where(FolderSourceRow.owner_id == owner_id)
+        .where(FolderSourceRow.owner_id == owner.id, FolderSourceRow.folder_id.in_(open_to))
         .values(owner_id=heir_id, due_at=func.now())
     )
 

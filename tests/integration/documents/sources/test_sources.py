@@ -12,12 +12,14 @@ from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.domain.documents import DocumentFilter
-from portal.domain.documents.folders import FolderVisibility
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.documents.sources import MAX_RUNS_KEPT
 from portal.domain.people import DocumentFate
 from portal.errors import Forbidden, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.documents import folders, library
+from portal.services.documents.folders import members as folder_members
 from portal.services.documents.sources import folder_sources, syncing
 from portal.services.documents.versions import revisions
 from portal.services.operations import account_deletion
@@ -305,6 +307,19 @@ def test_source_of_a_deleted_user_goes_on_where_the_documents_are_kept(
     else:
         assert source is None
         assert not found
+
+
+def test_source_of_a_user_who_lost_the_folder_ends_with_the_account(tied: Tied) -> None:
+    services, admin, mei = tied.portal.services, tied.portal.admin, tied.mei
+    closed = FolderVisibility.MEMBERS
+    tied.folder = folders.create_folder(services, admin, name="Closed", visibility=closed)
+    keeper = {"kind": MemberKind.USER, "name": "mei", "role": FolderRole.KEEPER}
+    folder_members.set_member(services, admin, tied.folder, **keeper)
+    tied.tie()
+    folder_members.remove_member(services, admin, tied.folder, mei.id)
+    fate = DocumentFate.KEEP_SHARED
+    account_deletion.delete_account(services, mei, mei.id, documents=fate)
+    assert folder_sources.find_source(services, admin, tied.folder) is None
 
 
 def test_page_and_api_show_the_last_run(tied: Tied) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -178,13 +179,18 @@ def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
 
 
 def list_runs(session: Session, folder_id: UUID) -> list[PastRun]:
-    """Return the last runs that changed something, the newest first."""
+    """Return the last runs that changed something, the newest first, without what they refused: a
+    reason may name a document that was hidden or purged since."""
     rows = session.execute(
         select(SourceRunRow.ran_at, SourceRunRow.outcome)
         .filter_by(folder_id=folder_id)
         .order_by(SourceRunRow.ran_at.desc())
     )
-    return [PastRun(ran_at, _run(outcome)) for ran_at, outcome in rows]
+    return [PastRun(ran_at, _changes(_run(outcome))) for ran_at, outcome in rows]
+
+
+def _changes(run: SyncRun) -> SyncRun:
+    return replace(run, listed=tuple(one for one in run.listed if one.change is not Change.REFUSED))
 
 
 def list_items(session: Session, folder_id: UUID) -> dict[str, KnownItem]:

@@ -53,10 +53,6 @@ class ListedKind:
     count: int
     files: list[tuple[str, str]]
 
-    @property
-    def is_change(self) -> bool:
-        return self.change is not Change.REFUSED
-
 
 class Choice(NamedTuple):
     """A kind of source in the form, in the reader's language."""
@@ -142,7 +138,7 @@ def _state(folder_id: UUID, source: FolderSource) -> dict[str, Any]:
         "failure": failure_message(run.failure) if run and run.failure else "",
         "listed": _listed(run) if run else [],
         "earlier": [
-            (one, [kind for kind in _listed(one.run, _MAX_EARLIER_LISTED) if kind.is_change])
+            (one, _listed(one.run, _MAX_EARLIER_LISTED))
             for one in past
             if one.ran_at != source.last_run_at
         ],

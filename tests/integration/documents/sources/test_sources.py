@@ -101,6 +101,10 @@ def test_refused_files_are_listed_with_the_reason_and_tried_again(tied: Tied) ->
         assert refused == {"empty.txt": "empty_file", "two.txt": "kept_elsewhere"}
     tied.write("empty.txt", "Now it has words.")
     assert counts(tied.run()) == (1, 0, 0, 1)
+    # The list of earlier runs does not repeat the reasons, which may name other documents.
+    past = folder_sources.list_runs(tied.portal.services, tied.mei, tied.folder)
+    listed = [(one.run.refused, [file.path for file in one.run.listed]) for one in past]
+    assert listed == [(1, ["empty.txt"]), (2, ["one.txt"])]
 
 
 def test_nothing_is_removed_when_the_directory_is_gone_or_empty(tied: Tied) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -229,7 +229,13 @@ class Database:
         is_alone = not self._shares_connections
         with portal_errors(), psycopg.connect(server, autocommit=is_alone) as connection:
             row = connection.execute(query, (name, lock), prepare=False).fetchone()
-            yield bool(row and row[0])
+            try:
+                yield bool(row and row[0])
+            finally:
+                # That a connection was closed the server notices only a moment later.
+                if is_alone:
+                    with suppress(psycopg.Error):
+                        connection.execute("SELECT pg_advisory_unlock_all()")
 
     def answers(self) -> bool:
         """Return whether the server answers a trivial query."""

@@ -80,7 +80,7 @@ class SourceModel(ResponseModel):
     last_run: RunModel | None
     changes: list[PastRunModel] = Field(
         description=f"the last {MAX_RUNS_KEPT} runs that added, changed or removed something, "
-        "newest first"
+        "newest first; refused files are counted, and listed of `last_run` alone"
     )
 
 

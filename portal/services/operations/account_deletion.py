@@ -76,11 +76,11 @@ def _delete(
     if documents in {DocumentFate.PURGE, DocumentFate.KEEP_SHARED}:
         # As private documents, private folders are for no other user.
         folder_store.remove_private(session, row.id)
-    if heir is not None:
-        folder_store.hand_over(session, row.id, heir.id)
     if heir is not None and documents is not DocumentFate.TRASH:
         # Else the next run would bring back what goes to the trash.
-        source_store.hand_over(session, row.id, heir.id)
+        source_store.hand_over(session, account_store.to_user(row), heir.id)
+    if heir is not None:
+        folder_store.hand_over(session, row.id, heir.id)
     audit.record(
         session,
         AuditEvent.USER_DELETED,

@@ -235,9 +235,12 @@ def list_skipped(
         statement = documents.where(or_(~is_editable, ~_is_tagged(value)))
     elif not is_restoring:
         statement = statement.where(~is_editable)
+    rows = session.execute(statement.order_by(chosen.c.title).limit(MAX_SKIPPED_LISTED)).all()
+    listed = tuple(SkippedRow(*row) for row in rows)
+    if len(listed) < MAX_SKIPPED_LISTED:
+        return listed, len(listed)
     count = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
-    rows = session.execute(statement.order_by(chosen.c.title).limit(MAX_SKIPPED_LISTED))
-    return tuple(SkippedRow(*row) for row in rows), count
+    return listed, max(count, len(listed))
 
 
 def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[Any]:

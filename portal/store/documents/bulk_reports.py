@@ -32,10 +32,8 @@ def add_report(session: Session, user: User, action: BulkAction, done: BulkResul
 
 
 def find_report(session: Session, user: User, report_id: UUID) -> BulkReport | None:
-    """Return a report of the user; its change cannot be undone twice."""
-    row = session.scalar(
-        select(BulkReportRow).where(BulkReportRow.id == report_id, BulkReportRow.user_id == user.id)
-    )
+    """Return a report of the user's own, with the documents that the user still sees."""
+    row = session.scalar(select(BulkReportRow).filter_by(id=report_id, user_id=user.id))
     if row is None:
         return None
     action, outcome = BulkAction(row.action), dict(row.outcome)

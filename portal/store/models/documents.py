@@ -291,7 +291,7 @@ class BulkReportRow(Base):
     __tablename__ = "bulk_reports"
 
     id: Mapped[UuidKey]
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user_id: Mapped[UserRef] = mapped_column(index=True)
     change_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("bulk_changes.id", ondelete="SET NULL"), index=True
     )

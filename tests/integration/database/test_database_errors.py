@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -79,6 +80,25 @@ def test_connection_that_was_cut_between_two_statements_does_not_answer(
         send_over_what_was_cut(session)
     with database.read() as session:
         assert send(session, "SELECT 1") == [1]
+
+
+@pytest.mark.parametrize("failure", [None, KeyError])
+def test_lock_is_given_back_before_the_server_notices_a_closed_connection(
+    database: Database, monkeypatch: pytest.MonkeyPatch, failure: type[Exception] | None
+) -> None:
+    unnoticed: list[Connection] = []
+
+    def close(connection: Connection) -> None:
+        unnoticed.append(connection)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "close", close)
+        with contextlib.suppress(KeyError), database.hold(1, "name"):
+            if failure is not None:
+                raise failure
+    with database.hold(1, "name") as is_free:
+        assert is_free
+    unnoticed[0].close()
 
 
 def test_locks_are_held_on_a_responsive_server_or_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from portal.domain.documents.folders import Folder
@@ -9,6 +10,7 @@ from portal.domain.documents.sources import (
     MAX_EVERY_MINUTES,
     MIN_EVERY_MINUTES,
     FolderSource,
+    ListedChange,
     PastRun,
 )
 from portal.domain.people import User
@@ -29,7 +31,20 @@ def find_source(services: Services, user: User, folder_id: UUID) -> FolderSource
     """Return the source of a folder, if it has one. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
         find_editable_folder(session, user, folder_id)
-        return source_store.find_source(session, folder_id)
+        source = source_store.find_source(session, folder_id)
+    if source is None or source.last_run is None or user.is_admin or user.id == source.owner_id:
+        return source
+    listed = tuple(map(_without_title, source.last_run.listed))
+    return replace(source, last_run=replace(source.last_run, listed=listed))
+
+
+def _without_title(change: ListedChange) -> ListedChange:
+    """Return a change without the title of the document that has the same file: it is the owner's
+    and may be private."""
+    failure = change.failure
+    if failure is None or "title" not in failure.params:
+        return change
+    return replace(change, failure=replace(failure, params=failure.params | {"title": "…"}))
 
 
 def list_runs(services: Services, user: User, folder_id: UUID) -> list[PastRun]:

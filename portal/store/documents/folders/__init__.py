@@ -53,7 +53,7 @@ def folder_visible_to(user: User, folder: Any = FolderRow) -> ColumnElement[bool
     return or_(is_open, folder.owner_id == user.id)
 
 
-def _may_add(user: User) -> ColumnElement[bool]:
+def may_add(user: User) -> ColumnElement[bool]:
     """Return the condition that a user may add to a visible folder."""
     if user.is_admin:
         return true()
@@ -96,7 +96,7 @@ def _folders(user: User) -> Select[Any]:
         .exists()
     )
     owner_name = func.coalesce(UserRow.name, "")
-    columns: tuple[Any, ...] = (FolderRow, parent.id, owner_name, has_folders, _may_add(user))
+    columns: tuple[Any, ...] = (FolderRow, parent.id, owner_name, has_folders, may_add(user))
     return (
         select(*columns)
         .select_from(FolderRow)
@@ -200,12 +200,12 @@ def _list_paths(
 ) -> list[FolderPath]:
     names = func.array_append(literal([], ARRAY(TEXT)), FolderRow.name).label("names")
     tree = (
-        select(FolderRow.id, names, _may_add(user).label("may_add"))
+        select(FolderRow.id, names, may_add(user).label("may_add"))
         .where(folder_visible_to(user), _is_at_top(user))
         .cte("paths", recursive=True)
     )
     tree = tree.union_all(
-        select(FolderRow.id, func.array_append(tree.c.names, FolderRow.name), _may_add(user)).where(
+        select(FolderRow.id, func.array_append(tree.c.names, FolderRow.name), may_add(user)).where(
             FolderRow.parent_id == tree.c.id, folder_visible_to(user)
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -21,9 +22,11 @@ from portal.domain.documents.sources import (
     SourceItem,
     SyncRun,
 )
+from portal.domain.people import User
 from portal.store.documents import folders as folder_store
 from portal.store.models import (
     DocumentRow,
+    FolderRow,
     FolderSourceRow,
     SourceHostRow,
     SourceItemRow,
@@ -137,11 +140,15 @@ def remove_source(session: Session, folder_id: UUID) -> bool:
     return removed.one_or_none() is not None
 
 
-def hand_over(session: Session, owner_id: UUID, heir_id: UUID) -> None:
-    """Let the sources of a user go on as another's."""
+def hand_over(session: Session, owner: User, heir_id: UUID) -> None:
+    """Let the sources of a user go on as another's, where the user may still add to the folder:
+    those that ended with a right do not begin again with the heir's."""
+    open_to = select(FolderRow.id).where(
+        folder_store.folder_visible_to(owner), folder_store.may_add(owner)
+    )
     session.execute(
         update(FolderSourceRow)
-        .where(FolderSourceRow.owner_id == owner_id)
+        .where(FolderSourceRow.owner_id == owner.id, FolderSourceRow.folder_id.in_(open_to))
         .values(owner_id=heir_id, due_at=func.now())
     )
 
@@ -172,13 +179,18 @@ def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
 
 
 def list_runs(session: Session, folder_id: UUID) -> list[PastRun]:
-    """Return the last runs that changed something, the newest first."""
+    """Return the last runs that changed something, the newest first, without what they refused: a
+    reason may name a document that was hidden or purged since."""
     rows = session.execute(
         select(SourceRunRow.ran_at, SourceRunRow.outcome)
         .filter_by(folder_id=folder_id)
         .order_by(SourceRunRow.ran_at.desc())
     )
-    return [PastRun(ran_at, _run(outcome)) for ran_at, outcome in rows]
+    return [PastRun(ran_at, _changes(_run(outcome))) for ran_at, outcome in rows]
+
+
+def _changes(run: SyncRun) -> SyncRun:
+    return replace(run, listed=tuple(one for one in run.listed if one.change is not Change.REFUSED))
 
 
 def list_items(session: Session, folder_id: UUID) -> dict[str, KnownItem]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from flask import render_template, request, url_for
 from flask_babel import gettext
+from werkzeug.wrappers import Response
 
 from portal.domain.documents.sources import (
     MAX_ADDRESS_CHARACTERS,
@@ -53,10 +54,6 @@ class ListedKind:
     count: int
     files: list[tuple[str, str]]
 
-    @property
-    def is_change(self) -> bool:
-        return self.change is not Change.REFUSED
-
 
 class Choice(NamedTuple):
     """A kind of source in the form, in the reader's language."""
@@ -71,12 +68,13 @@ blueprint = PageBlueprint("folder_sources", __name__, "/folders/<uuid:folder_id>
 
 @blueprint.get("")
 def show(folder_id: UUID) -> Answer:
-    """Show the source; the fragment is asked for until the run that is due has ended."""
+    """Show the source; the fragment is asked for until the run that is due has ended, and before
+    that left as it is, with the lists that a user has unfolded."""
     if wants_fragment("source-state"):
-        source = folder_sources.find_source(*context.caller(), folder_id)
-        return render_template(
-            "fragments/folders/_source_state.html", **_state(folder_id, existing(source))
-        )
+        source = existing(folder_sources.find_source(*context.caller(), folder_id))
+        if _is_due(source):
+            return Response(status=204)
+        return render_template("fragments/folders/_source_state.html", **_state(folder_id, source))
     return _page(folder_id)
 
 
@@ -137,16 +135,20 @@ def _state(folder_id: UUID, source: FolderSource) -> dict[str, Any]:
     return {
         "folder_id": folder_id,
         "source": source,
-        "is_due": source.due_at <= datetime.now(UTC),
+        "is_due": _is_due(source),
         "run": run,
         "failure": failure_message(run.failure) if run and run.failure else "",
         "listed": _listed(run) if run else [],
         "earlier": [
-            (one, [kind for kind in _listed(one.run, _MAX_EARLIER_LISTED) if kind.is_change])
+            (one, _listed(one.run, _MAX_EARLIER_LISTED))
             for one in past
             if one.ran_at != source.last_run_at
         ],
     }
+
+
+def _is_due(source: FolderSource) -> bool:
+    return source.due_at <= datetime.now(UTC)
 
 
 def _choices(settings: Settings) -> list[Choice]:

@@ -11,13 +11,15 @@ import pytest
 from flask.testing import FlaskClient
 
 from portal import create_app
-from portal.domain.documents import DocumentFilter
-from portal.domain.documents.folders import FolderVisibility
+from portal.domain.documents import DocumentFilter, Visibility
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.documents.sources import MAX_RUNS_KEPT
-from portal.domain.people import DocumentFate
+from portal.domain.people import DocumentFate, User
 from portal.errors import Forbidden, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.documents import folders, library
+from portal.services.documents.folders import members as folder_members
 from portal.services.documents.sources import folder_sources, syncing
 from portal.services.documents.versions import revisions
 from portal.services.operations import account_deletion
@@ -35,6 +37,17 @@ def tied(make_services: Callable[..., Services], tmp_path: Path) -> Tied:
     mei = portal.user("mei")
     made = folders.create_folder(services, mei, name="Followed")
     return Tied(portal, top, mei, made)
+
+
+def tie_together(tied: Tied, owner: User) -> None:
+    """Let mei keep a folder of the owner's, and tie it."""
+    services, name = tied.portal.services, "Closed"
+    closed, user = FolderVisibility.MEMBERS, MemberKind.USER
+    tied.folder = folders.create_folder(services, owner, name=name, visibility=closed)
+    folder_members.set_member(
+        services, owner, tied.folder, kind=user, name="mei", role=FolderRole.KEEPER
+    )
+    tied.tie()
 
 
 def test_folder_follows_what_is_added_changed_moved_and_removed(tied: Tied) -> None:
@@ -99,6 +112,27 @@ def test_refused_files_are_listed_with_the_reason_and_tried_again(tied: Tied) ->
         assert refused == {"empty.txt": "empty_file", "two.txt": "kept_elsewhere"}
     tied.write("empty.txt", "Now it has words.")
     assert counts(tied.run()) == (1, 0, 0, 1)
+    # The list of earlier runs does not repeat the reasons, which may name other documents.
+    past = folder_sources.list_runs(tied.portal.services, tied.mei, tied.folder)
+    listed = [(one.run.refused, [file.path for file in one.run.listed]) for one in past]
+    assert listed == [(1, ["empty.txt"]), (2, ["one.txt"])]
+
+
+def test_titles_of_the_owner_are_not_shown_to_others_who_keep_the_folder(tied: Tied) -> None:
+    client: FlaskClient = create_app(tied.portal.services).test_client()
+    ben = tied.portal.user("ben")
+    words, private = "The same words.", Visibility.PRIVATE
+    tied.portal.add(words, title="Salaries", owner=tied.mei, visibility=private)
+    tied.write("one.txt", words)
+    tie_together(tied, ben)
+    assert counts(tied.run()) == (0, 0, 0, 1)
+    at = f"/folders/{tied.folder}/source"
+    for address in (at, f"/api{at}"):
+        pages = [
+            client.get(address, headers=tied.portal.headers(user)).text for user in (tied.mei, ben)
+        ]
+        assert ["Salaries" in page for page in pages] == [True, False]
+        assert ["one.txt" in page for page in pages] == [True, True]
 
 
 def test_nothing_is_removed_when_the_directory_is_gone_or_empty(tied: Tied) -> None:
@@ -271,7 +305,7 @@ def test_page_shows_the_outcome_when_the_run_has_ended(tied: Tied) -> None:
     tied.tie()
     asking = headers | {"HX-Request": "true", "HX-Target": "source-state"}
     assert refreshed in client.get(at, headers=headers).text
-    assert refreshed in client.get(at, headers=asking).text
+    assert client.get(at, headers=asking).status_code == 204
     syncing.sync_due(tied.portal.services)
     fragment = client.get(at, headers=asking).text
     assert refreshed not in fragment
@@ -305,6 +339,15 @@ def test_source_of_a_deleted_user_goes_on_where_the_documents_are_kept(
     else:
         assert source is None
         assert not found
+
+
+def test_source_of_a_user_who_lost_the_folder_ends_with_the_account(tied: Tied) -> None:
+    services, admin, mei = tied.portal.services, tied.portal.admin, tied.mei
+    tie_together(tied, admin)
+    folder_members.remove_member(services, admin, tied.folder, mei.id)
+    fate = DocumentFate.KEEP_SHARED
+    account_deletion.delete_account(services, mei, mei.id, documents=fate)
+    assert folder_sources.find_source(services, admin, tied.folder) is None
 
 
 def test_page_and_api_show_the_last_run(tied: Tied) -> None:

@@ -38,6 +38,9 @@ _AMOUNT = re.compile(
 )
 _COUNTED = re.compile(rf"{_GAP}({_UNIT})")
 _TIMES = {"千": 1e3, "k": 1e3, "万": 1e4, "亿": 1e8}
+_OPEN_BOUND = re.compile(
+    r"(?:(?P<more>over|more than|above|超过)|under|less than|below|不[足满到]|[少低]于)\s?\Z"
+)
 # What all currencies are called here.
 _MONEY = "money"
 _INCLUDED = re.compile(r"\((?:不?包?含|inclusive|exclusive)\)")
@@ -62,7 +65,10 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     question, with that number as it is asked for. Of nested ranges the innermost counts: after six
     years "over 5 years" does, "over 2 years" does not."""
     folded = fold(question).text
-    figures = [_Figure(m[0], _value(m[1]), m[2]) for m in _ASKED.finditer(folded)]
+    figures = [
+        _Figure(m[0], _beyond(folded[: m.start()], _value(m[1])), m[2])
+        for m in _ASKED.finditer(folded)
+    ]
     # 一年几天: "a year" is no figure to look up beside one that is.
     figures = [one for one in figures if one.value != 1] or figures
     amounts = [one for m in _AMOUNT.finditer(folded) if (one := _amount(m))]
@@ -99,6 +105,13 @@ def _ranges(
         span = _range(_in_full(cells[0]), one.unit)
         if span is not None and span[0] <= one.value <= span[1]:
             yield span, one.text
+
+
+def _beyond(before: str, value: float) -> float:
+    """Return the number that a question is about: more than 5 is the next one."""
+    if not (bound := _OPEN_BOUND.search(before)):
+        return value
+    return math.nextafter(value, math.inf if bound["more"] else -math.inf)
 
 
 def _is_inside(inner: tuple[float, float], outer: tuple[float, float]) -> bool:

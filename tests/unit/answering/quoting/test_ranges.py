@@ -67,6 +67,14 @@ def test_open_bound_does_not_include_the_number_itself() -> None:
     assert rows_in_range("after 6 years", rows).keys() == {1}
 
 
+def test_question_may_be_about_more_or_less_than_a_number() -> None:
+    rows = [Statement(0, 1, cells=(one, "5")) for one in ("2 to 5 years", "more than 5 years")]
+    assert rows_in_range("leave after 5 years", rows).keys() == {0}
+    assert rows_in_range("leave after more than 5 years", rows).keys() == {1}
+    assert rows_in_range("leave with less than 5 years", rows).keys() == {0}
+    assert rows_in_range("工龄超过5年有几天年假", rows).keys() == {1}
+
+
 def test_innermost_of_nested_ranges_counts() -> None:
     cells = ("from 2 years", "over 5 years", "over 10 years")
     rows = [Statement(0, 1, cells=(one, "5"), group=1) for one in cells]

@@ -116,7 +116,10 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     expect(choice).to_be_focused()
     # Nothing is chosen beforehand: a hasty Enter moves nothing.
     expect(choice).to_have_value("")
-    keys.type("Contracts")
+    # The question is replaced by one that says who gains and loses access.
+    with page.expect_response("**/documents/bulk/ask"):
+        keys.type("Contracts")
+    expect(choice).to_be_focused()
     tab_to(page.get_by_test_id("bulk-apply"))
     keys.press("Enter")
     expect(page.get_by_text("1 document was moved.")).to_be_visible()

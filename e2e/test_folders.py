@@ -78,7 +78,7 @@ def rows_of(page: Page) -> Locator:
     return page.get_by_test_id("document-row")
 
 
-def test_folder_is_made_filled_and_removed_by_keyboard_alone(
+def test_folder_is_made_filled_and_removed_by_keyboard_alone(  # noqa: PLR0915 - one way through
     portal: LightPortal, tmp_path: Path
 ) -> None:
     page = portal.open_window().page

@@ -72,12 +72,17 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     # 一年几天: "a year" is no figure to look up beside one that is.
     figures = [one for one in figures if one.value != 1] or figures
     amounts = [one for m in _AMOUNT.finditer(folded) if (one := _amount(m))]
+    if not figures and not amounts:
+        return {}
+    first_cells = {
+        place: (row.group, _in_full(row.cells[0])) for place, row in enumerate(rows) if row.cells
+    }
     # 万元 may be in the header alone, so that 8 of 8 万元 comes before 80000.
     for asked in (figures, amounts):
         found = {
-            place: (row.group, span, figure)
-            for place, row in enumerate(rows)
-            for span, figure in _ranges(row.cells, asked)
+            place: (group, span, figure)
+            for place, (group, cell) in first_cells.items()
+            for span, figure in _ranges(cell, asked)
         }
         innermost = {
             place: figure
@@ -97,12 +102,10 @@ class _Figure(NamedTuple):
     unit: str
 
 
-def _ranges(
-    cells: Sequence[str], asked: Sequence[_Figure]
-) -> Iterator[tuple[tuple[float, float], str]]:
-    """Yield the range in the first cell for each figure in it."""
-    for one in asked if cells else ():
-        span = _range(_in_full(cells[0]), one.unit)
+def _ranges(cell: str, asked: Sequence[_Figure]) -> Iterator[tuple[tuple[float, float], str]]:
+    """Yield the range of a cell for each figure in it."""
+    for one in asked:
+        span = _range(cell, one.unit)
         if span is not None and span[0] <= one.value <= span[1]:
             yield span, one.text
 

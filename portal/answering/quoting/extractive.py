@@ -198,7 +198,7 @@ class _Quoter:
     def __init__(self, sources: Sequence[Source]) -> None:
         self._next = max((source.number for source in sources), default=0) + 1
         self._used: set[int] = set()
-        self._places: list[tuple[int, int, int]] = []
+        self._quoted: list[Quotation] = []
         self._rendered: set[str] = set()
 
     def quote(self, quotations: Sequence[Quotation], *, gap: str = "") -> Iterator[TextDelta]:
@@ -209,7 +209,7 @@ class _Quoter:
                 continue
             source, start, end = quotation.source, quotation.start, quotation.end
             self._rendered.add(rendered)
-            self._places.append((source.number, start, end))
+            self._quoted.append(quotation)
             number = self._number(source)
             yield TextDelta(
                 f"{gap}{rendered}{render_marker(quotation, number)}",
@@ -221,10 +221,7 @@ class _Quoter:
         """Yield the runs of statements that were not quoted before."""
 
         def is_quoted(one: Statement) -> bool:
-            return any(
-                number == quotation.source.number and one.start < last and first < one.end
-                for number, first, last in self._places
-            )
+            return _is_quoted(self._quoted, quotation.source, one.start, one.end)
 
         for quoted, run in groupby(quotation.statements, is_quoted):
             left = tuple(run)

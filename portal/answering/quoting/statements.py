@@ -191,12 +191,12 @@ class _Reader:
         limit = _MAX_HAN_HEADING_CHARACTERS if _HAN.search(text) else _MAX_HEADING_CHARACTERS
         if len(text) > limit or _ENDS_STATEMENT.search(text) or any(c in text for c in ":："):
             return False
-        if self._repeats_title(place):
-            return True
-        if any(c in text for c in ",，"):
-            return False
         stands_alone = place == 0 or not self._lines[place - 1].text
         if not stands_alone or not any(line.text for line in self._lines[place + 1 :]):
+            return False
+        if place == 0 and self._begins_with_title():
+            return True
+        if any(c in text for c in ",，"):
             return False
         if _CHAPTER.match(text):
             return not (
@@ -204,10 +204,10 @@ class _Reader:
             )
         return not LIST_ITEM.match(text) and not _DIGIT.search(text)
 
-    def _repeats_title(self, place: int) -> bool:
-        """Return whether a line on top has half of the words of the document's title."""
-        below = self._lines[1:]
-        if place or not any(line.text for line in below) or below[0].text:
+    def _begins_with_title(self) -> bool:
+        """Return whether the first line stands apart and has half of the words of the document's
+        title."""
+        if self._lines[1].text:
             return False
         title = {*index_terms(self._source.title).split()}
         return 0 < len(title) <= 2 * len(title & {*index_terms(self._lines[0].text).split()})

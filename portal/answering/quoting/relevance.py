@@ -245,7 +245,7 @@ class _ReadSource:
         self.is_foreign = is_foreign
         self.statements = statements(source)
         said = [spelled_out(one, source.text) for one in self.statements]
-        self.texts = [with_long_weekdays(_ADDRESS.sub("", one)) for one in said]
+        self.texts = [_as_read(one) for one in said]
         self.contexts = [_ADDRESS.sub("", context_of(source, one)) for one in self.statements]
         # What the model said by place, and for the other places.
         self.read: dict[int, float] = {}
@@ -259,9 +259,8 @@ class _ReadSource:
             # A number of the question is in the row's range.
             own[place, [has_figure(word.text) for word in words]] = 1
             row = self.statements[place]
-            self.texts[place] = spelled_out(
-                replace(row, cells=(f"{figure} ({row.cells[0]})", *row.cells[1:])), source.text
-            )
+            row = replace(row, cells=(f"{figure} ({row.cells[0]})", *row.cells[1:]))
+            self.texts[place] = _as_read(spelled_out(row, source.text))
         above = shares_of_words(words, self.contexts, means) * _IN_CONTEXT
         title = shares_of_words(words, [source.title], means) * _IN_TITLE
         self.own = _means(own, weights)
@@ -408,6 +407,11 @@ def spelled_out(statement: Statement, text: str) -> str:
         return " | ".join(statement.cells)
     pairs = zip(statement.header, statement.cells, strict=False)
     return "; ".join(f"{name}: {cell}" for name, cell in pairs if cell)
+
+
+def _as_read(text: str) -> str:
+    """Return a statement without addresses of links, and with its weekdays in full."""
+    return with_long_weekdays(_ADDRESS.sub("", text))
 
 
 def with_units(statement: Statement) -> str:

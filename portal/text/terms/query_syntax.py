@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from portal.domain.documents import MediaType
+from portal.domain.documents import TYPES, MediaType
 from portal.text.characters.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, SYMBOLS
 
 # Longer operands, or operators beyond this number, are pasted text.
@@ -27,7 +27,7 @@ MAX_OPERATORS = 16
 
 _TITLE_NAMES = "title|标题|標題"
 _TYPE_NAMES = "type|类型|類型"
-_TYPES = {media_type.short.lower(): media_type for media_type in MediaType} | {
+_TYPES = TYPES | {
     "text": MediaType.TEXT,
     "markdown": MediaType.MARKDOWN,
     "htm": MediaType.HTML,

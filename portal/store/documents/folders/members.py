@@ -15,7 +15,7 @@ from portal.domain.people import User
 from portal.store.documents.selection import gates_of
 from portal.store.models import FolderMemberRow, FolderRow, GroupMemberRow, GroupRow, UserRow
 
-# Administrators pass each gate, whoever its members are.
+# Administrators pass every gate.
 _IS_COUNTED = UserRow.disabled_at.is_(None), UserRow.is_admin.is_(False)
 
 

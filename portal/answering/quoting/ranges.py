@@ -66,12 +66,11 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     years "over 5 years" does, "over 2 years" does not."""
     folded = fold(question).text
     figures = [
-        _Figure(m[0], _beyond(folded[: m.start()], _value(m[1])), m[2])
-        for m in _ASKED.finditer(folded)
+        _beyond(m, _Figure(m[0], _value(m[1]), m[2])) for m in _ASKED.finditer(folded)
     ]
     # 一年几天: "a year" is no figure to look up beside one that is.
     figures = [one for one in figures if one.value != 1] or figures
-    amounts = [one for m in _AMOUNT.finditer(folded) if (one := _amount(m))]
+    amounts = [_beyond(m, one) for m in _AMOUNT.finditer(folded) if (one := _amount(m))]
     if not figures and not amounts:
         return {}
     first_cells = {
@@ -110,11 +109,12 @@ def _ranges(cell: str, asked: Sequence[_Figure]) -> Iterator[tuple[tuple[float, 
             yield span, one.text
 
 
-def _beyond(before: str, value: float) -> float:
-    """Return the number that a question is about: more than 5 is the next one."""
-    if not (bound := _OPEN_BOUND.search(before)):
-        return value
-    return math.nextafter(value, math.inf if bound["more"] else -math.inf)
+def _beyond(match: re.Match[str], figure: _Figure) -> _Figure:
+    """Return the figure that a question is about: more than 5 is the next number."""
+    if not (bound := _OPEN_BOUND.search(match.string, 0, match.start())):
+        return figure
+    inward = math.inf if bound["more"] else -math.inf
+    return figure._replace(value=math.nextafter(figure.value, inward))
 
 
 def _is_inside(inner: tuple[float, float], outer: tuple[float, float]) -> bool:

@@ -72,6 +72,9 @@ def test_question_may_be_about_more_or_less_than_a_number() -> None:
     assert rows_in_range("leave after 5 years", rows).keys() == {0}
     assert rows_in_range("leave after more than 5 years", rows).keys() == {1}
     assert rows_in_range("leave with less than 5 years", rows).keys() == {0}
+    amounts = [Statement(0, 1, cells=(one, "x")) for one in ("$1,000 to $5,000", "over $5,000")]
+    assert rows_in_range("who approves $5k", amounts).keys() == {0}
+    assert rows_in_range("who approves more than $5k", amounts).keys() == {1}
     assert rows_in_range("工龄超过5年有几天年假", rows).keys() == {1}
 
 

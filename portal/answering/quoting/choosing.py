@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from portal.answering.quoting.questions import asks_for_list
 from portal.answering.quoting.relevance import Candidate, Judged
-from portal.answering.quoting.statements import Statement
+from portal.answering.quoting.statements import INTRODUCES, Statement
 from portal.domain.answering import Source
 
 # Further statements are quoted when their chance is close to that of the best.
@@ -70,8 +70,32 @@ def choose(question: str, judged: Judged) -> list[Quotation]:
         return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS], chance)
     is_numbered = judged.source.text[statement.start].isdigit()
     if asks_for_list(question, is_numbered=is_numbered) or len(likely) > len(group) / 2:
+        if below := _below(judged, _introducing(judged, best)):
+            return _runs(judged, below[:_MAX_ITEMS], chance)
         return _runs(judged, group[:_MAX_ITEMS], chance, statement.group_start)
-    return _runs(judged, likely, chance)
+    # An item that introduces others says nothing alone.
+    whole = {one for place in likely for one in (_below(judged, place) or (place,))}
+    return _runs(judged, sorted(whole)[:_MAX_ITEMS], chance)
+
+
+def _introducing(judged: Judged, place: int) -> int:
+    """Return the item above that introduces a nested one, or the item itself."""
+    depth = judged.candidates[place].statement.depth
+    while place and judged.candidates[place].statement.depth >= depth > 0:
+        place -= 1
+    return place
+
+
+def _below(judged: Judged, place: int) -> Sequence[int]:
+    """Return an item that ends with a colon and all that are nested in it; otherwise nothing."""
+    candidates = judged.candidates
+    item = candidates[place].statement
+    if not judged.source.text[item.start : item.end].endswith(INTRODUCES):
+        return ()
+    end = place + 1
+    while end < len(candidates) and candidates[end].statement.depth > item.depth:
+        end += 1
+    return range(place, end) if end > place + 1 else ()
 
 
 def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> list[int]:

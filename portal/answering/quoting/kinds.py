@@ -183,7 +183,7 @@ _ASKED = (
             r"哪一?日|日期是|从哪天",
             r"\A(?:and |so |since |by |until )?when\b(?! [a-z']+ing\b)",
             r"\b(?:and|by|until|since|or|,) when\b|when (?:is|was|are|were|did|do|does|will|can|must)\b",
-            r"(?:what|which)(?: is the)? (?:date|day|year|month|century|deadline)\b"
+            r"(?:what|which)(?: is the)? (?:date|(?:week)?day|year|month|century|deadline)\b"
             r"(?= (?:is|was|are|were|do|does|did|can|must|will|should|has|have|i|we|in|of|the)\b|\Z)",
             r"by what date|\bdeadline\?",
         ),
@@ -206,7 +206,10 @@ _ASKED = (
     (
         Wanted.PERSON,
         _any(
-            r"谁|哪[位些]?(?:人|员工|同事)|哪位|何人|什么人|\bwho(?:m|se)?\b(?! knows)",
+            r"谁|哪[位些]?(?:人|员工|同事)|哪位|何人|什么人",
+            # "Which setting is for those who …" asks for no person.
+            r"\A(?!(?:(?:by|for|from|in|on|to|with) )?(?:which|what|how|when|where)\b(?!.*\bname\b)).*?"
+            r"\bwho(?:m|se)?\b(?! knows)",
             r"which (?:person|manager|employee)|who's",
         ),
     ),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from portal.domain.answering import Source
 from portal.domain.documents.structure import Block, BlockKind
@@ -24,7 +25,7 @@ _CELL_BORDER = re.compile(r"[^\S\n]*(?:\s\||\|\s|\t)[^\S\n]*")
 _TABLE_RULE = re.compile(r"[\s|+:=-]*(?:-\|-|-\+-|\|\s*:?-)[\s|+:=-]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
 _ASKS = re.compile(r"[?？][”’」』\"')]*$")
-_INTRODUCES = (":", "：")
+INTRODUCES = (":", "：")
 # A line without a full stop that is shorter than this, and has no number, reads as a heading.
 _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
@@ -34,6 +35,7 @@ _MAX_LABEL_CHARACTERS = 80
 _HAN_CHAPTER = r"第[一二三四五六七八九十百\d]+[章节節条條部篇]|[一二三四五六七八九十]+、"
 _CHAPTER = re.compile(rf"(?:{_HAN_CHAPTER}|\d+(?:\.\d+)*[.、]?\s)")
 _DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"\d+|[一二三四五六七八九十]+|[①-⑳]")
 _HAN = re.compile(f"[{HAN}]")
 _KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}
 # A list item longer than this is quoted by its sentences.
@@ -46,8 +48,8 @@ class Statement:
     """Characters `start` to `end` of a source's text. `context` is what it is read under: the
     headings above it, the line that introduces its list, or the header of its table. Rows of a
     table and items of a list have the number of their `group`; `group_start` is where the line that
-    introduces a list begins, `heading` the last heading above. A table row has `cells`, and a
-    `header` when the table has one."""
+    introduces a list begins, `depth` in how many items an item is nested, `heading` the last
+    heading above. A table row has `cells`, and a `header` when the table has one."""
 
     start: int
     end: int
@@ -57,6 +59,7 @@ class Statement:
     heading: str = ""
     group: int | None = None
     group_start: int | None = None
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,21 @@ class _Line:
     start: int
     end: int
     text: str
+
+
+class _Item(NamedTuple):
+    """An item of a list: its indent, its marker without its number, and what it says if short."""
+
+    indent: int
+    marker: str
+    label: str
+
+    def is_nested_in(self, other: _Item) -> bool:
+        """Return whether an item further up has this one below it: (1) without an indent too, where
+        4.4 ends with a colon."""
+        if self.indent != other.indent:
+            return self.indent > other.indent
+        return self.marker != other.marker and other.label.endswith(INTRODUCES)
 
 
 def is_label(text: str) -> bool:
@@ -165,7 +183,7 @@ class _Reader:
             _CELL_BORDER.search(line.text) or _TABLE_RULE.fullmatch(line.text)
         ):
             return "table"
-        if _ASKS.search(line.text) and len(list(each_sentence(line.text))) == 1:
+        if _ASKS.search(line.text) and (self._is_above_text(place) or _is_one_sentence(line.text)):
             return "heading"
         # Below a marked title, sections may be numbered alone: 二、住宿.
         is_unmarked = not self._source.heading_starts or re.match(_HAN_CHAPTER, line.text)
@@ -174,6 +192,15 @@ class _Reader:
         if LIST_ITEM.match(line.text):
             return "list"
         return "label" if _LABEL.match(line.text) else "text"
+
+    def _is_above_text(self, place: int) -> bool:
+        """Return whether a short line begins a paragraph: "My internet is down. What now?" """
+        before, following = self._lines[place - 1 : place], self._lines[place + 1 : place + 2]
+        return (
+            len(self._lines[place].text) <= _MAX_HEADING_CHARACTERS
+            and not any(one.text for one in before)
+            and any(one.text for one in following)
+        )
 
     def _block_at(self, line: _Line) -> Block | None:
         for block in self._source.blocks:
@@ -243,27 +270,34 @@ class _Reader:
                 items[-1] = items[-1][0], line.end
             else:
                 items.append((line.start, line.end))
-        above: list[tuple[int, str]] = []  # Items that this one is nested in, with their indents.
+        above: list[_Item] = []  # The items that this one is nested in.
         for first, last in items:
-            indent = first - self._source.text.rfind("\n", 0, first) - 1
-            while above and above[-1][0] >= indent:
+            item = self._item(first, last)
+            while above and not item.is_nested_in(above[-1]):
                 above.pop()
-            context = self._context(introduced, *(text for _, text in above[-_MAX_ABOVE:]))
-            text = LIST_ITEM.sub("", self._source.text[first:last], count=1)
-            above.append((indent, text if len(text) <= _MAX_LABEL_CHARACTERS else ""))
+            context = self._context(introduced, *(one.label for one in above[-_MAX_ABOVE:]))
             spans = [(first, last)]
             if last - first > _MAX_ITEM_CHARACTERS:
                 spans = _spans(self._source.text, first, last)
-            for one in spans:
+            for span in spans:
                 yield Statement(
-                    *one, context, heading=self._heading, group=self._group, group_start=start
-                )
+                    *span, context, heading=self._heading, group=self._group, group_start=start,
+                    depth=len(above),
+                )  # fmt: skip
+            above.append(item)
+
+    def _item(self, start: int, end: int) -> _Item:
+        indent = start - self._source.text.rfind("\n", 0, start) - 1
+        text = self._source.text[start:end]
+        said = LIST_ITEM.sub("", text, count=1)
+        marker = _NUMBER.sub("0", text[: len(text) - len(said)])
+        return _Item(indent, marker, said if len(said) <= _MAX_LABEL_CHARACTERS else "")
 
     def _sentences(self, lines: list[_Line], introduces: bool) -> Iterator[Statement]:
         text = self._source.text
         for start, end in _spans(text, lines[0].start, lines[-1].end):
             sentence = text[start:end]
-            if sentence.endswith(_INTRODUCES) and end == lines[-1].end:
+            if sentence.endswith(INTRODUCES) and end == lines[-1].end:
                 # "Bob wrote:" says nothing alone, above a list or not.
                 self._introduction = _Line(start, end, sentence) if introduces else None
             elif _ASKS.search(sentence):
@@ -271,6 +305,10 @@ class _Reader:
             else:
                 self._introduction = None
                 yield Statement(start, end, self._context(), heading=self._heading)
+
+
+def _is_one_sentence(text: str) -> bool:
+    return len(list(each_sentence(text))) == 1
 
 
 def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
 from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.extractive import ExtractiveChatModel, _Quoter
+from portal.answering.quoting.kinds import Wanted, find_wanted
 from portal.answering.quoting.relevance import Evidence, judge
 from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import Statement, statements
@@ -256,6 +257,34 @@ def test_nested_item_is_read_and_quoted_below_the_item_that_it_is_in():
     assert found["2. 虎尾兰"] == "植物"
 
 
+@pytest.mark.parametrize("first", ["(1)", "（一）", "①"])
+def test_item_that_introduces_others_is_quoted_with_them_alone(first):
+    text = (
+        "4.3 每车至少装三个探头。\n4.4 有下列情形之一的，甲方有权拒收：\n"
+        f"{first}外包装破损或受潮；\n"
+        f"{first.translate(str.maketrans('1一①', '2二②'))}铅封缺失。\n4.5 争议另行协商。"
+    )
+    found = {text[one.start : one.end]: one for one in statements(source(1, text))}
+    assert found[f"{first}外包装破损或受潮；"].context == "有下列情形之一的，甲方有权拒收："
+    assert [one.depth for one in found.values()] == [0, 0, 1, 1, 0]
+    for question in ("什么情况下甲方有权拒收？", "甲方有权拒收吗？"):
+        content, _ = content_of(ask(question, [source(1, text)], "zh"), [source(1, text)])
+        assert "拒收：" in content
+        assert "外包装破损或受潮" in content
+        assert "铅封缺失" in content
+        assert "探头" not in content
+        assert "另行协商" not in content
+
+
+def test_question_of_two_sentences_above_its_answer_is_a_heading():
+    text = "My internet is down. What now?\nUse a mobile hotspot. Tell your lead."
+    found = statements(source(1, text))
+    assert [text[one.start : one.end] for one in found] == [
+        *("Use a mobile hotspot.", "Tell your lead.")
+    ]
+    assert {one.context for one in found} == {"My internet is down. What now?"}
+
+
 def test_words_of_addresses_are_not_those_of_a_statement():
     text = (
         "The room is shared (https://example.org/help/how-to-set-up-a-projector).\n\n"
@@ -435,6 +464,17 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
     content, _ = content_of(events, sources)
     assert answer in content
     assert without not in content
+
+
+def test_weekday_is_a_time():
+    assert find_wanted("Which weekday is the office open late?") is Wanted.TIME
+
+
+def test_setting_for_those_who_is_asked_for_no_person():
+    row = "FALLBACK_LANG is the language of those without one."
+    question = "Which variable sets the language of those who have none?"
+    events = ExtractiveChatModel(OddsReader({row: 1.0})).stream(request(question, [source(1, row)]))
+    assert row in content_of(events, [source(1, row)])[0].replace("\\", "")
 
 
 def test_clauses_that_semicolons_divide_are_quoted_together():

@@ -16,6 +16,7 @@ from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
 from portal.answering.quoting.questions import (
     Word,
+    as_question,
     asks,
     beside_first,
     standalone_parts,
@@ -116,7 +117,18 @@ class ExtractiveChatModel:
             yield from quoter.quote(part.quotations, gap="\n\n")
 
     def _parts(self, question: str, request: ChatRequest) -> list[_Part]:
-        return [self._find(*part, request) for part in standalone_parts(question)]
+        return [self._part(*part, request) for part in standalone_parts(question)]
+
+    def _part(self, asked: str, question: str, request: ChatRequest) -> _Part:
+        """Find what a part asks beside the words of the first, or alone where that answers only the
+        first: 几点开门 after 烤箱预热多久."""
+        found, words = self._find(asked, question, request), telling_words(asked)
+        if (alone := as_question(asked)) == question or not words or not found.quotations:
+            return found
+        if _has_words([found], words):
+            return found
+        other = self._find(asked, alone, request)
+        return other if _has_words([other], words) else found
 
     def _is_covered(
         self, part: _Part, quotations: Sequence[Quotation], request: ChatRequest

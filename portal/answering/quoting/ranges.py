@@ -65,9 +65,7 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     question, with that number as it is asked for. Of nested ranges the innermost counts: after six
     years "over 5 years" does, "over 2 years" does not."""
     folded = fold(question).text
-    figures = [
-        _beyond(m, _Figure(m[0], _value(m[1]), m[2])) for m in _ASKED.finditer(folded)
-    ]
+    figures = [_beyond(m, _Figure(m[0], _value(m[1]), m[2])) for m in _ASKED.finditer(folded)]
     # 一年几天: "a year" is no figure to look up beside one that is.
     figures = [one for one in figures if one.value != 1] or figures
     amounts = [_beyond(m, one) for m in _AMOUNT.finditer(folded) if (one := _amount(m))]

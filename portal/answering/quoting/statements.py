@@ -194,7 +194,7 @@ class _Reader:
         return "label" if _LABEL.match(line.text) else "text"
 
     def _is_above_text(self, place: int) -> bool:
-        """Return whether a short line begins a paragraph: "My internet is down. What now?" """
+        """Return whether a short line is the first of a paragraph and not its only one."""
         before, following = self._lines[place - 1 : place], self._lines[place + 1 : place + 2]
         return (
             len(self._lines[place].text) <= _MAX_HEADING_CHARACTERS

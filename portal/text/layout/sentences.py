@@ -33,7 +33,8 @@ _BEFORE_NUMBER = re.compile(
 _MAX_ABBREVIATION_LENGTH = 12
 _OPENS_SENTENCE = re.compile(rf"[\"'“‘(\[]*[A-Z0-9{HAN}]")
 LIST_ITEM = re.compile(
-    r"\s*(?:[-*•·▪●○①-⑳]|\d{1,3}\.(?:\d{1,2}(?:\.\d{1,2})*(?=[ \t]))?|[（(]?(?:\d{1,3}|[一二三四五六七八九十]+)[）)、])"
+    r"\s*(?:[-*•·▪●○①-⑳]|\d{1,3}\.(?:\d{1,2}(?:\.\d{1,2})*(?=[ \t]))?"
+    r"|[（(]?(?:\d{1,3}|[一二三四五六七八九十]+)[）)、])"
 )
 _NEVER_LAST = frozenset(
     {"etc", "al", "Inc", "Ltd", "Corp", "Co", "Jr", "Sr"}

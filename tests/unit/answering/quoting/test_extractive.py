@@ -400,13 +400,15 @@ class Reader:
 
 
 class OddsReader:
-    """A model that says given log odds of some statements."""
+    """A model that says given log odds of some statements, and others for some questions."""
 
-    def __init__(self, odds):
+    def __init__(self, odds, of_question=None):
         self.odds = odds
+        self.of_question = of_question or {}
 
-    def read_answers(self, _, statements, *__):
-        return np.array([self.odds.get(text, -9.0) for _, text in statements])
+    def read_answers(self, question, statements, *_):
+        odds = self.of_question.get(question.strip("?？"), self.odds)
+        return np.array([odds.get(text, -9.0) for _, text in statements])
 
 
 def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words():
@@ -630,6 +632,19 @@ def test_how_wants_the_steps_of_a_numbered_list_and_one_item_of_another():
     content, _ = content_of(ask("How do I take sick leave?", [steps]), [steps])
     assert "call your lead" in content
     assert "send the sick note" in content
+
+
+def test_part_that_only_the_first_answers_beside_it_is_asked_alone():
+    oven, opening = "2. 烤箱预热：约需 35 分钟", "6. 首炉上架，7:30 开门营业"
+    sources = [source(1, f"{oven}\n{opening}")]
+    # Beside the words of the first part the model reads on from these.
+    reader = OddsReader({oven: 5.0, opening: -3.0}, {"几点开门": {opening: 3.0}})
+    events = ExtractiveChatModel(reader).stream(
+        request("烤箱要预热多久，几点开门？", sources, "zh")
+    )
+    content, _ = content_of(events, sources)
+    assert "烤箱预热" in content
+    assert "7:30 开门" in content
 
 
 def test_place_in_the_quotation_answers_a_part_that_only_asks_where():

@@ -13,6 +13,9 @@ import rjieba
 
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
+from portal.text.terms.analyser import index_terms
+from portal.text.terms.lexicon import translations
+from portal.text.terms.stopwords import STOP_WORDS
 
 
 class Wanted(StrEnum):
@@ -335,6 +338,8 @@ _NAMING_TAGS = {
 }
 # Not folded, because a capital letter inside a sentence marks a name.
 _NAME = re.compile(r"(?<=[\w,;:|] )[A-Z][a-zà-ÿ’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
+# A capital letter says less there.
+_FIRST_WORD = re.compile(r"\A[\W\d_]*([A-Z][a-zà-ÿ]+)(?= [a-z])")
 _CALENDAR = re.compile(
     r"january|february|march|april|may|june|july|august|september|october|november|december"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -367,7 +372,7 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     if wanted not in (*_NAMING_TAGS, Wanted.CODE):
         return _HELD[wanted].search(folded) is not None
     held = [match.group().strip(" ,.，。") for match in _HELD[wanted].finditer(folded)]
-    names = (name.lower() for name in _NAME.findall(statement))
+    names = (name.lower() for name in [*_NAME.findall(statement), *_first_name(statement)])
     held += [name for name in names if not _CALENDAR.fullmatch(name)]
     if any(one not in asked for one in held):
         return True
@@ -375,3 +380,11 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     return tags is not None and any(
         tag.startswith(tags) and word not in question for word, tag in rjieba.tag(folded)
     )
+
+
+def _first_name(statement: str) -> tuple[str, ...]:
+    """Return the first word of a sentence if it is no word of the dictionary: of Fiona."""
+    first = _FIRST_WORD.match(statement)
+    if first is None or index_terms(first[1]) in STOP_WORDS:
+        return ()
+    return () if any(translations(index_terms(first[1]).split())) else (first[1],)

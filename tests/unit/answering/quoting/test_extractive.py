@@ -12,7 +12,7 @@ from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
 from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.extractive import ExtractiveChatModel, _Quoter
-from portal.answering.quoting.kinds import Wanted, find_wanted
+from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.relevance import Evidence, judge
 from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import Statement, statements
@@ -466,6 +466,12 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
     content, _ = content_of(events, sources)
     assert answer in content
     assert without not in content
+
+
+def test_name_that_begins_a_sentence_is_a_person():
+    said = ("Amina asks the choir.", "Visits need no guide.", "- Tariq checks the tax.")
+    held = [can_hold(Wanted.PERSON, one, "Who does it?") for one in said]
+    assert held == [True, False, True]
 
 
 def test_weekday_is_a_time():

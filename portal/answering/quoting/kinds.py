@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 import rjieba
 
@@ -382,9 +383,13 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     )
 
 
-def _first_name(statement: str) -> tuple[str, ...]:
+def _first_name(statement: str) -> list[str]:
     """Return the first word of a sentence if it is no word of the dictionary: of Fiona."""
     first = _FIRST_WORD.match(statement)
-    if first is None or index_terms(first[1]) in STOP_WORDS:
-        return ()
-    return () if any(translations(index_terms(first[1]).split())) else (first[1],)
+    return [first[1]] if first and not _is_word(first[1]) else []
+
+
+@lru_cache(maxsize=4096)
+def _is_word(text: str) -> bool:
+    terms = index_terms(text)
+    return terms in STOP_WORDS or any(translations(terms.split()))

@@ -253,6 +253,9 @@ def test_form_narrows_a_question_without_scripts(ada: Desk, portal: Portal) -> N
         assert 'data-testid="about-part"' not in shown, "the next question is about everything"
     listed = ada.call("GET", "/chat/about?find=maple").text
     assert listed.count('role="option"') == 3
+    ada.add("Three", tag="TaxReturn")
+    for words in ("taxr", "TaxR"):
+        assert "TaxReturn" in ada.call("GET", f"/chat/about?find={words}").text
     for foreign in (f"document:{uuid4()}", "document:x", "x:y"):
         about = {"about": foreign, "content": "maple?"}
         assert ada.call("POST", f"/chat/{talk}/messages", data=about).status_code == 404

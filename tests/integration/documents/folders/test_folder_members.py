@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
 from threading import Thread
@@ -16,9 +17,11 @@ from werkzeug.test import TestResponse
 from portal.domain.documents import Visibility
 from portal.domain.documents.folders import FolderVisibility
 from portal.domain.people import User
-from portal.errors import NotFound
+from portal.errors import Forbidden, NotFound
 from portal.services.documents import folders, library
 from portal.services.documents.folders import members
+from portal.services.documents.intake import disk_space
+from portal.services.documents.intake.uploads import Place, store_upload
 from portal.services.people import groups
 from portal.store.documents.folders import lock_tree
 from portal.store.models import DocumentRow
@@ -447,6 +450,31 @@ def test_keeper_can_undo_a_move_out_of_the_folder(team: Team) -> None:
     stranger = team.portal.user("cleo")
     gone = team.call(stranger, "GET", f"/api/knowledge/documents/{team.document}")
     assert gone.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ("DELETE FROM folders", NotFound),
+        ("DELETE FROM folder_members", NotFound),
+        ("UPDATE folder_members SET role = 'reader'", Forbidden),
+    ],
+)
+def test_upload_whose_folder_changes_meanwhile_is_not_open_to_all(
+    team: Team, monkeypatch: pytest.MonkeyPatch, change: str, refusal: type[Exception]
+) -> None:
+    team.add("user", "ben", "contributor")
+    room_for = disk_space.room_for
+
+    def change_meanwhile(*given: Any) -> Any:
+        team.portal.execute(change)
+        return room_for(*given)
+
+    monkeypatch.setattr(disk_space, "room_for", change_meanwhile)
+    file, place = io.BytesIO(f"More {WORD}.".encode()), Place(UUID(team.folder))
+    with pytest.raises(refusal):
+        store_upload(team.portal.services, team.ben, stream=file, file_name="b.txt", place=place)
+    assert library.list_documents(team.portal.services, team.portal.admin).total_count == 1
 
 
 def test_of_two_keepers_who_remove_each_other_one_stays(team: Team) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -161,7 +162,7 @@ def find_place(
 ) -> UUID | None:
     """Return the folder at a path below another, created where missing. Ends at the depth limit,
     and cleans names. Raises NotFound. `is_locked` tells that the tree is."""
-    fit = (one_line(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
+    fit = (_clean(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
     names = list(filter(None, fit))
     place = folder_id
     if names and place:
@@ -260,8 +261,14 @@ def _refuse_taken(session: Session, user: User, row: FolderRow, parent_id: UUID 
         raise NameTaken(name=row.name)
 
 
+def _clean(name: str) -> str:
+    """Return a name on one line, with composed letters: some systems take letters and accents of
+    names of files apart, and one name would be two."""
+    return one_line(unicodedata.normalize("NFC", name))
+
+
 def _check_name(name: str) -> str:
-    name = one_line(name)
+    name = _clean(name)
     # The paths of uploads are read without `.` and `..`.
     if not name.strip(". ") or len(name) > MAX_FOLDER_NAME_CHARACTERS or "/" in name:
         raise InvalidInput(

@@ -391,6 +391,15 @@ def test_folder_keeps_odd_names(ada: Cabinet, given: str, kept: str) -> None:
     assert str(escape(kept)) in ada.call("GET", "/documents").text
 
 
+def test_name_with_separate_accents_is_the_same_name(ada: Cabinet) -> None:
+    parent = ada.folder("Menu")
+    for path in ("café/été", "cafe\u0301/e\u0301te\u0301"):
+        ada.upload(f"{len(path)}.txt", folder_id=parent, path=path)
+    assert ada.names(parent) == ["café"]
+    again = {"name": "cafe\u0301", "parent_id": parent}
+    assert ada.call("POST", "/api/folders", json=again).status_code == 409
+
+
 def test_name_that_is_taken_is_not_called_a_user_name(ada: Cabinet) -> None:
     ada.folder("合同")
     chinese = ada.headers | {"Accept-Language": "zh-CN"}

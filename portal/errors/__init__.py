@@ -16,7 +16,8 @@ from portal.errors.people import *
 from portal.errors.requests import *
 from portal.errors.search import *
 
-MESSAGES = {error.code: error.message for error in tree(PortalError)}
+# Of those with one code the first, which is about a file: requests that fail are not stored.
+MESSAGES = {error.code: error.message for error in reversed(list(tree(PortalError)))}
 """The template of each code, for stored failures."""
 
 PERMANENT = frozenset(error.code for error in tree(PortalError) if error.is_permanent)

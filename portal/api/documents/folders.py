@@ -34,7 +34,11 @@ class FolderQuery(RequestModel):
 
 class NewFolderBody(RequestModel):
     name: CleanText = Field(
-        min_length=1, max_length=MAX_FOLDER_NAME_CHARACTERS, pattern="[^/ ]", description=_NAME
+        min_length=1,
+        max_length=MAX_FOLDER_NAME_CHARACTERS,
+        # Checked by the service, which says what a name is.
+        json_schema_extra={"pattern": "[^/ ]"},
+        description=_NAME,
     )
     parent_id: UUID | None = Field(None, description="default: the top level")
     description: CleanText = Field("", max_length=MAX_DESCRIPTION_CHARACTERS)

@@ -25,7 +25,8 @@ class NewGroupBody(RequestModel):
     name: CleanText = Field(
         min_length=1,
         max_length=MAX_GROUP_NAME_CHARACTERS,
-        pattern="[^ ]",
+        # Checked by the service, which says what a name is.
+        json_schema_extra={"pattern": "[^ ]"},
         description="unique among groups, ignoring case",
     )
     description: CleanText = Field("", max_length=MAX_DESCRIPTION_CHARACTERS)

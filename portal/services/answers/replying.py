@@ -12,6 +12,7 @@ from portal.answering.quoting.rendering import as_markdown
 from portal.answering.replies import Message, Task
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
+from portal.store.answers import conversations as conversation_store
 from portal.store.answers import sources as source_store
 from portal.store.documents import selections as selection_store
 from portal.store.session import Session
@@ -81,7 +82,10 @@ def find_reply(
         return Reply(text)
     enabled_count, total_count = selection_store.count(session, user, conversation_id, scope=scope)
     if not enabled_count:
-        return Reply(say("none" if not total_count else "scope_off" if scope else "all_off"))
+        is_scoped = scope or (
+            conversation_id and conversation_store.get_scope(session, conversation_id)
+        )
+        return Reply(say("none" if not total_count else "scope_off" if is_scoped else "all_off"))
     if understood is None:
         return None
     titles = _titles(session, user, conversation_id, scope)

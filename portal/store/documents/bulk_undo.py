@@ -25,12 +25,15 @@ _UNDO = {
         )""",
         # If the folder is gone the document moves out of folders, but never out of a gate.
         f"""d.folder_id IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS uuid)
-            AND (d.gate_id IS NULL OR b.value IS NULL OR EXISTS (
+            AND (d.folder_id IS NOT NULL AND d.gate_id IS NULL OR b.value IS NULL OR EXISTS (
                 SELECT FROM folders f
                 WHERE f.id = CAST(b.value AS uuid) AND {OPEN_FOLDER.format("f")}
             ))""",
     ),
-    BulkAction.ADD_TAG: ("tags = array_remove(d.tags, c.value ->> 'value')", "true"),
+    BulkAction.ADD_TAG: (
+        "tags = array_remove(d.tags, c.value ->> 'value')",
+        "c.value ->> 'value' = ANY(d.tags)",
+    ),
     BulkAction.REMOVE_TAG: (
         "tags = array_append(d.tags, c.value ->> 'value')",
         f"""cardinality(d.tags) < {MAX_TAGS} AND lower(c.value ->> 'value')

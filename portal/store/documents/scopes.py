@@ -49,7 +49,9 @@ def find_named(session: Session, user: User, words: str, *, limit: int) -> Named
         documents.order_by(func.lower(DocumentRow.title), DocumentRow.id).limit(limit)
     )
     filed = session.execute(folders.order_by(func.lower(FolderRow.name), FolderRow.id).limit(limit))
-    tags = [name for name, _ in document_lists.list_tags(session, user) if words.lower() in name]
+    tags = [
+        name for name, _ in document_lists.list_tags(session, user) if words.lower() in name.lower()
+    ]
     return NamedScope(
         documents=tuple(
             (summary.id, summary.title) for summary in (rows.to_summary(r) for r in found)

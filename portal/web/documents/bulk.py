@@ -168,11 +168,15 @@ def undo(change_id: UUID) -> Answer:
         "The change to %(num)s documents was undone.",
         changed_count,
     )
+    if not changed_count:
+        message = gettext(
+            "Nothing was undone: the documents were changed since, or you may no longer change "
+            "them."
+        )
     if wants_fragment("document-results"):
         values = list_values()
-        return fragments(
-            ("fragments/documents/_results.html", values), toast(message, kind="success")
-        )
+        kind = "success" if changed_count else "info"
+        return fragments(("fragments/documents/_results.html", values), toast(message, kind=kind))
     return see_other(next_path() or url_for("documents.index"), message)
 
 

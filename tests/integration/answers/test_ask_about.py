@@ -212,6 +212,16 @@ def test_question_about_an_invisible_document_is_neither_stored_nor_counted(
     assert {one["title"] for one in answer["citations"] + answer["consulted"]} <= {"One"}
 
 
+def test_question_in_a_scope_that_was_deleted_says_so(ada: Desk) -> None:
+    one = ada.add("One")
+    ada.add("Two")
+    talk = ada.talk(documents=[one])
+    ada.call("DELETE", f"/api/knowledge/documents/{one}")
+    path = f"/api/conversations/{talk}/messages"
+    answer = ada.call("POST", path, json={"content": "How tall is the maple?"}).json
+    assert answer["content"].startswith("Nothing that this question is about is switched on")
+
+
 def test_form_narrows_a_question_without_scripts(ada: Desk, portal: Portal) -> None:
     one = ada.add("Maple one")
     ada.add("Other", tag="maples")
@@ -243,6 +253,9 @@ def test_form_narrows_a_question_without_scripts(ada: Desk, portal: Portal) -> N
         assert 'data-testid="about-part"' not in shown, "the next question is about everything"
     listed = ada.call("GET", "/chat/about?find=maple").text
     assert listed.count('role="option"') == 3
+    ada.add("Three", tag="TaxReturn")
+    for words in ("taxr", "TaxR"):
+        assert "TaxReturn" in ada.call("GET", f"/chat/about?find={words}").text
     for foreign in (f"document:{uuid4()}", "document:x", "x:y"):
         about = {"about": foreign, "content": "maple?"}
         assert ada.call("POST", f"/chat/{talk}/messages", data=about).status_code == 404

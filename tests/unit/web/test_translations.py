@@ -16,7 +16,14 @@ from portal.api.people.auth import Credentials, RevokeRequest
 from portal.api.schemas import RequestModel
 from portal.api.search.chunk_search_schemas import BatchBody, HybridBody, SemanticBody, TextBody
 from portal.domain.documents import Failure
-from portal.errors import N_, EmbedderUnavailable, InvalidInput, UnsupportedFormat, verbatim
+from portal.errors import (
+    N_,
+    EmbedderUnavailable,
+    InvalidInput,
+    TooLarge,
+    UnsupportedFormat,
+    verbatim,
+)
 from portal.http import messages
 from portal.ingest import media_types
 from portal.web import translations
@@ -77,6 +84,7 @@ def test_messages_within_messages_are_translated(app):
             "没有目录“m”",
         ),
         (InvalidInput(reason=verbatim("100% %(x)s")), "100% %(x)s"),
+        (TooLarge(name="a.txt", limit_mb=5), "“a.txt”超过了 5 MB 的上限"),
     ],
 )
 def test_stored_failure_reads_in_both_languages(app, error, chinese):

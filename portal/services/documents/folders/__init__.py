@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -156,35 +157,38 @@ def find_place(
     folder_id: UUID | None,
     names: Sequence[str],
     visibility: Visibility,
+    *,
+    is_locked: bool = False,
 ) -> UUID | None:
     """Return the folder at a path below another, created where missing. Ends at the depth limit,
-    and cleans names. Raises NotFound."""
-    find_open_for(session, user, folder_id)
-    fit = (one_line(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
+    and cleans names. Raises NotFound. `is_locked` tells that the tree is."""
+    fit = (_clean(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
     names = list(filter(None, fit))
-    if not names:
-        return folder_id
-    depth = folder_store.depth_of(session, folder_id) if folder_id else 0
-    row = folder_store.get_row(session, folder_id) if folder_id else None
+    place = folder_id
+    if names and place:
+        _check_open_for(session, user, place)
+    depth = folder_store.depth_of(session, place) if names and place else 0
+    row = folder_store.get_row(session, place) if place else None
     wanted = FolderVisibility(visibility)
     if row is not None and row.visibility == Visibility.PRIVATE:
         # Names of folders below a private one are private, too.
         wanted = FolderVisibility.PRIVATE
     for name in names[: MAX_DEPTH - depth]:
-        owner_id = _owner_below(session, user, folder_id, wanted)
-        found = _find_named(session, user, folder_id, name, visibility=wanted, owner_id=owner_id)
-        if found is None:
+        owner_id = _owner_below(session, user, place, wanted)
+        found = _find_named(session, user, place, name, visibility=wanted, owner_id=owner_id)
+        if found is None and not is_locked:
+            # No row is locked yet: all who change the tree lock it first.
             folder_store.lock_tree(session)
-            found = _find_named(
-                session, user, folder_id, name, visibility=wanted, owner_id=owner_id
-            )
+            session.expire_all()
+            return find_place(session, user, folder_id, names, visibility, is_locked=True)
         if found is not None:
-            find_open_for(session, user, found)
-        folder_id = found or folder_store.add_folder(
+            _check_open_for(session, user, found)
+        place = found or folder_store.add_folder(
             session,
-            FolderRow(parent_id=folder_id, owner_id=owner_id, name=name, visibility=wanted.value),
+            FolderRow(parent_id=place, owner_id=owner_id, name=name, visibility=wanted.value),
         )
-    return folder_id
+    find_open_for(session, user, place)
+    return place
 
 
 def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folder | None:
@@ -193,6 +197,10 @@ def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folde
     if folder_id is None:
         return None
     folder_store.hold(session, folder_id)
+    return _check_open_for(session, user, folder_id)
+
+
+def _check_open_for(session: Session, user: User, folder_id: UUID) -> Folder:
     folder = existing(folder_store.find_folder(session, user, folder_id))
     _require(folder.can_add)
     return folder
@@ -253,8 +261,14 @@ def _refuse_taken(session: Session, user: User, row: FolderRow, parent_id: UUID 
         raise NameTaken(name=row.name)
 
 
+def _clean(name: str) -> str:
+    """Return a name on one line, with composed letters: some systems take letters and accents of
+    names of files apart, and one name would be two."""
+    return one_line(unicodedata.normalize("NFC", name))
+
+
 def _check_name(name: str) -> str:
-    name = one_line(name)
+    name = _clean(name)
     # The paths of uploads are read without `.` and `..`.
     if not name.strip(". ") or len(name) > MAX_FOLDER_NAME_CHARACTERS or "/" in name:
         raise InvalidInput(

@@ -36,6 +36,7 @@ def set_member(
     """Add a user or a group by name, or change its role. Raises NotFound, also for the group;
     NoSuchAccount; Forbidden."""
     with services.database.begin() as session:
+        folder_store.lock_tree(session)
         folder = _find_shareable(session, user, folder_id)
         if kind is MemberKind.USER:
             member_id = account_store.get_user_by_name(session, normalise_name(name)).id
@@ -48,6 +49,7 @@ def set_member(
 def remove_member(services: Services, user: User, folder_id: UUID, member_id: UUID) -> None:
     """Remove a user or a group. Raises NotFound, also if it is no member; Forbidden."""
     with services.database.begin() as session:
+        folder_store.lock_tree(session)
         folder = _find_shareable(session, user, folder_id)
         members = {
             member.id: member.name for member in member_store.list_members(session, folder_id)

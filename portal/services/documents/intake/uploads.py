@@ -22,7 +22,6 @@ from portal.services import Services
 from portal.services.documents import folders
 from portal.services.documents.intake import disk_space, malware, quotas
 from portal.services.documents.library import get_visible
-from portal.store.documents import folders as folder_store
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import jobs as job_store
@@ -105,7 +104,7 @@ def store_uploads(
     place: Place = Place(),
 ) -> list[UploadReceipt]:
     """Store several files together: all of them, or none on the first error. Raises NotFound for a
-    folder that the user may not see."""
+    folder that the user may not see, Forbidden for one that the user may not add to."""
     domain = check_domain(domain)
     checked = [check(services, user, file, title) for file in files]
     # Before, since the tree is locked while a folder is added and storing takes long.
@@ -170,6 +169,9 @@ def _store(
     )
     with room:
         file_id = store_original(session, user, file)
+        # It may have been deleted, or the user's right ended, while the file was stored. Without
+        # its folder all users would see what was for members.
+        folders.find_open_for(session, user, terms.folder_id)
         session.add(
             DocumentRow(
                 id=document_id,
@@ -182,8 +184,7 @@ def _store(
                 sha256=file.sha256,
                 domain=terms.domain,
                 visibility=terms.visibility.value,
-                # It may have been deleted while the file was stored.
-                folder_id=folder_store.hold(session, terms.folder_id),
+                folder_id=terms.folder_id,
             )
         )
         session.flush()

@@ -127,6 +127,25 @@ def test_undo_keeps_later_changes(shelf: Shelf) -> None:
     assert (shelf.state("a").domain, shelf.state("b").domain) == ("art", None)
 
 
+def test_undo_counts_what_it_changes(shelf: Shelf) -> None:
+    services = shelf.portal.services
+    folder_id = folders.create_folder(services, shelf.ada, name="Old")
+    shelf.apply(shelf.ada, "move", "a", "b", folder_id=str(folder_id))
+    moved = shelf.apply(shelf.ada, "move", "a", "b", folder_id=None)
+    tagged = shelf.apply(shelf.ada, "add_tag", "a", "b", tag="tax")
+    shelf.apply(shelf.ada, "remove_tag", "a", tag="tax")
+    folders.delete_folder(services, shelf.ada, folder_id, trash_documents=False)
+    # Both are where the folder was: outside of folders.
+    assert shelf.undo(shelf.ada, moved["change_id"]).json == {"changed_count": 0}
+    assert shelf.undo(shelf.ada, tagged["change_id"]).json == {"changed_count": 1}
+    again = shelf.apply(shelf.ada, "domain", "a", domain="law")
+    shelf.apply(shelf.ada, "domain", "a", domain="art")
+    undo = f"/documents/bulk/{again['change_id']}/undo"
+    headers = shelf.portal.headers(shelf.ada)
+    page = shelf.client.post(undo, headers=headers, follow_redirects=True).text
+    assert "Nothing was undone" in page
+
+
 def test_all_that_match_move_in_one_statement(shelf: Shelf) -> None:
     services = shelf.portal.services
     folder_id = folders.create_folder(services, shelf.ada, name="Old")
@@ -158,7 +177,7 @@ def test_all_that_match_move_in_one_statement(shelf: Shelf) -> None:
     shelf.apply(shelf.ada, "move", "a", folder_id=str(shared))
     out = shelf.apply(shelf.ada, "move", "a", folder_id=None)
     folders.change_folder(services, shelf.eve, shared, visibility=Visibility.PRIVATE)
-    assert shelf.undo(shelf.ada, out["change_id"]).json == {"changed_count": 1}
+    assert shelf.undo(shelf.ada, out["change_id"]).json == {"changed_count": 0}
     assert shelf.state("a").folder_id is None
 
 

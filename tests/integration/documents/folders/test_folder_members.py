@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
 from threading import Thread
@@ -16,10 +17,16 @@ from werkzeug.test import TestResponse
 from portal.domain.documents import Visibility
 from portal.domain.documents.folders import FolderVisibility
 from portal.domain.people import User
+from portal.errors import Forbidden, NotFound
 from portal.services.documents import folders, library
+from portal.services.documents.folders import members
+from portal.services.documents.intake import disk_space
+from portal.services.documents.intake.uploads import Place, store_upload
 from portal.services.people import groups
+from portal.store.documents.folders import lock_tree
 from portal.store.models import DocumentRow
 from tests.conftest import Portal
+from tests.factories.blocking import wait_until_blocked
 
 WORD = "zirconium"
 TITLE = "Smelter report"
@@ -445,8 +452,64 @@ def test_keeper_can_undo_a_move_out_of_the_folder(team: Team) -> None:
     assert gone.status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ("DELETE FROM folders", NotFound),
+        ("DELETE FROM folder_members", NotFound),
+        ("UPDATE folder_members SET role = 'reader'", Forbidden),
+    ],
+)
+def test_upload_whose_folder_changes_meanwhile_is_not_open_to_all(
+    team: Team, monkeypatch: pytest.MonkeyPatch, change: str, refusal: type[Exception]
+) -> None:
+    team.add("user", "ben", "contributor")
+    room_for = disk_space.room_for
+
+    def change_meanwhile(*given: Any) -> Any:
+        team.portal.execute(change)
+        return room_for(*given)
+
+    monkeypatch.setattr(disk_space, "room_for", change_meanwhile)
+    file, place = io.BytesIO(f"More {WORD}.".encode()), Place(UUID(team.folder))
+    with pytest.raises(refusal):
+        store_upload(team.portal.services, team.ben, stream=file, file_name="b.txt", place=place)
+    assert library.list_documents(team.portal.services, team.portal.admin).total_count == 1
+
+
+def test_of_two_keepers_who_remove_each_other_one_stays(team: Team) -> None:
+    services, folder = team.portal.services, UUID(team.folder)
+    cleo = team.portal.user("cleo")
+    for keeper in (team.ben, cleo):
+        team.add("user", keeper.name, "keeper")
+    refused: list[User] = []
+
+    def remove(user: User, other: User) -> None:
+        try:
+            members.remove_member(services, user, folder, other.id)
+        except NotFound:
+            refused.append(user)
+
+    pairs = ((team.ben, cleo), (cleo, team.ben))
+    threads = [Thread(target=remove, args=pair) for pair in pairs]
+    with services.database.begin() as session:
+        lock_tree(session)
+        for thread in threads:
+            thread.start()
+        wait_until_blocked(services, count=2)
+    for thread in threads:
+        thread.join(30)
+    assert len(refused) == 1
+    left = members.list_members(services, team.ann, folder)
+    assert [member.name for member in left] != [refused[0].name]
+    assert len(left) == 1
+
+
 def test_administrators_keep_groups_over_the_api(team: Team) -> None:
     admin = team.portal.admin
+    blank = team.call(admin, "POST", "/api/groups", json={"name": " "})
+    assert blank.status_code == 422
+    assert "pattern" not in blank.text
     made = team.call(admin, "POST", "/api/groups", json={"name": "Law", "description": "of it"})
     assert made.status_code == 201
     group = UUID(made.json["id"])

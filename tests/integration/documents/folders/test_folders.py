@@ -22,6 +22,7 @@ from portal.errors import Conflict
 from portal.services.documents import folders, library
 from portal.services.documents.intake import importing
 from portal.services.documents.intake.finding_files import find_files
+from portal.services.documents.intake.uploads import Place, store_upload
 from portal.services.operations import account_deletion
 from portal.store.documents import folders as folder_store
 from tests.conftest import Portal
@@ -341,6 +342,33 @@ def test_two_moves_at_once_make_no_cycle(
     assert len(folders.list_paths(portal.services, people[0])) == 2
 
 
+def test_upload_that_adds_a_folder_waits_without_holding_another(
+    portal: Portal, people: tuple[User, User], ada: Cabinet
+) -> None:
+    folder_id = UUID(ada.folder("Plans"))
+    stored: list[bool] = []
+
+    def upload() -> None:
+        place = Place(folder_id, "Drafts")
+        file = io.BytesIO(b"words of a draft")
+        stored.append(
+            not store_upload(
+                portal.services, people[0], stream=file, file_name="draft.txt", place=place
+            ).is_duplicate
+        )
+
+    thread = threading.Thread(target=upload)
+    with portal.services.database.begin() as session:
+        folder_store.lock_tree(session)
+        thread.start()
+        wait_until_blocked(portal.services)
+        # As a deletion does, which would wait for the upload that waits for it.
+        folder_store.lock_below(session, folder_id)
+    thread.join(30)
+    assert stored == [True]
+    assert ada.names(str(folder_id)) == ["Drafts"]
+
+
 @for_each(
     ("given", "kept"),
     [
@@ -363,9 +391,27 @@ def test_folder_keeps_odd_names(ada: Cabinet, given: str, kept: str) -> None:
     assert str(escape(kept)) in ada.call("GET", "/documents").text
 
 
+def test_name_with_separate_accents_is_the_same_name(ada: Cabinet) -> None:
+    parent = ada.folder("Menu")
+    for path in ("café/été", "cafe\u0301/e\u0301te\u0301"):
+        ada.upload(f"{len(path)}.txt", folder_id=parent, path=path)
+    assert ada.names(parent) == ["café"]
+    again = {"name": "cafe\u0301", "parent_id": parent}
+    assert ada.call("POST", "/api/folders", json=again).status_code == 409
+
+
+def test_name_that_is_taken_is_not_called_a_user_name(ada: Cabinet) -> None:
+    ada.folder("合同")
+    chinese = ada.headers | {"Accept-Language": "zh-CN"}
+    taken = ada.client.post("/api/folders", headers=chinese, json={"name": "合同"})
+    assert taken.json["error"]["message"] == "名称“合同”已被占用，请换一个。"
+
+
 @for_each("name", ["", " ", "\u200b", "a/b", "x" * 101])
 def test_folder_without_a_usable_name_is_refused(ada: Cabinet, name: str) -> None:
-    assert ada.call("POST", "/api/folders", json={"name": name}).status_code == 422
+    refused = ada.call("POST", "/api/folders", json={"name": name})
+    assert refused.status_code == 422
+    assert "pattern" not in refused.text
     assert ada.call("POST", "/folders", data={"name": name}).status_code == 422
 
 

@@ -214,6 +214,12 @@ def test_feed_adds_its_entries_and_removes_none(tied: Tied, site: Website) -> No
     site.asked()
     tied.run()
     assert site.asked() == ["/feed"]
+    # The address of an entry without a link would be that of the feed.
+    nowhere = ATOM.replace("<entry>", "<entry><title>Nowhere</title></entry><entry>")
+    site.replies["/feed"] = Reply(nowhere.encode())
+    run = tied.run()
+    assert counts(run) == (0, 0, 0, 1)
+    assert "not a web address" in refused(run)["Nowhere"]
     site.replies["/feed"] = Reply(b"<html></html>")
     assert tied.run().failure is not None
 

@@ -44,6 +44,8 @@ def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None
     """Return an address that may be requested, without its fragment. Raises PageUnavailable for
     another scheme than http and https, for a name or password in it, and for a host or port that
     the operator does not allow."""
+    if not text.strip():  # It would be that of `base`.
+        raise PageUnavailable("it is not a web address")
     try:
         url = base.join(text.strip()) if base else httpx.URL(text.strip())
         url = url.copy_with(fragment=None)

@@ -172,7 +172,6 @@ def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: Lig
     page = portal.open_window(viewport=PHONE).page
     chat = ChatPage(page)
     chat.begin(QUESTION)
-    page.reload()
     items, side = page.locator("#conversations"), page.locator("#chat-side")
     bar = page.get_by_test_id("chat-bar")
     expect(bar).to_be_in_viewport()

@@ -216,3 +216,15 @@ def test_question_waits_while_an_answer_is_being_written(portal: LightPortal) ->
     expect(chat.messages.nth(2)).to_contain_text("What does the lamp burn?")
     expect(chat.field).to_have_value("")
     expect(page.locator("#chat-waiting")).to_be_hidden()
+
+
+def test_paper_has_the_conversation_alone_dark_on_light(portal: LightPortal) -> None:
+    page = portal.open_window(viewport={"width": 794, "height": 1123}, color_scheme="dark").page
+    answer = ChatPage(page).begin(QUESTION)
+    page.emulate_media(media="print")
+    expect(answer).to_contain_text(FACT)
+    for name in ("banner", "form", "contentinfo"):
+        expect(page.get_by_role(name)).to_have_count(0)
+    expect(page.get_by_test_id("chat-bar")).to_be_hidden()
+    ink = answer.evaluate("(element) => getComputedStyle(element).color.match(/\\d+/g).map(Number)")
+    assert max(ink[:3]) < 100

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from e2e.light_portal import LightPortal, library, light_portal
 from e2e.pages.chat import ChatPage
+from tests.conftest import Portal
 from tests.factories.servers.chat import Until
 from tests.factories.servers.endpoint import wait_until
 
@@ -228,3 +229,24 @@ def test_paper_has_the_conversation_alone_dark_on_light(portal: LightPortal) -> 
     expect(page.get_by_test_id("chat-bar")).to_be_hidden()
     ink = answer.evaluate("(element) => getComputedStyle(element).color.match(/\\d+/g).map(Number)")
     assert max(ink[:3]) < 100
+
+
+def test_refused_name_of_a_reader_leaves_the_conversation_open(portal: LightPortal) -> None:
+    Portal.of(portal.services).user("eve")
+    page = portal.open_window().page
+    chat = ChatPage(page)
+    chat.begin(QUESTION)
+    conversation = page.url
+    page.locator(".chat-head").get_by_test_id("share-conversation").click()
+    name = page.get_by_test_id("share-name")
+    name.fill("nobody")
+    name.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("There is no user “nobody”.")
+    expect(name).to_be_focused()
+    assert page.url == conversation
+    expect(chat.answers.last).to_contain_text(FACT)
+
+    name.fill("eve")
+    name.press("Enter")
+    expect(page.get_by_test_id("notification")).to_contain_text("eve can now read this")
+    assert page.url == conversation

@@ -196,6 +196,17 @@ def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: Lig
     expect(side).to_be_hidden()
     expect(chat.field).to_be_in_viewport()
 
+    # No name is broken where text is four times as large.
+    page.set_viewport_size({"width": 320, "height": 256})
+    lines = bar.get_by_role("link").evaluate_all(
+        """(links) => links.map((link) => {
+          const name = document.createRange();
+          name.selectNode(link.lastChild);
+          return name.getClientRects().length;
+        })"""
+    )
+    assert lines == [1, 1, 1, 1]
+
 
 def test_question_waits_while_an_answer_is_being_written(portal: LightPortal) -> None:
     rest = Until()

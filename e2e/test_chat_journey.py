@@ -56,6 +56,18 @@ LESSONS = {
     ),
 }
 
+# Whether the last mark of a text, which has no direction of its own, is left of its first letter.
+_ENDS_LEFT = """(element) => {
+  const words = document.createTreeWalker(element, NodeFilter.SHOW_TEXT).nextNode();
+  const left = (from) => {
+    const range = document.createRange();
+    range.setStart(words, from);
+    range.setEnd(words, from + 1);
+    return range.getBoundingClientRect().left;
+  };
+  return left(words.data.search(/[.?]/)) < left(words.data.search(/\\S/));
+}"""
+
 
 def library_with(portal: PortalPages, folder: Path, lesson: Lesson) -> None:
     portal.sign_in("admin", PASSWORD)
@@ -223,3 +235,24 @@ def test_source_has_an_address_that_back_and_forward_return_to(
     expect(marker).to_be_focused()
     expect(page).to_have_url(conversation)
     assert portal.console_errors == []
+
+
+def test_text_from_right_to_left_runs_so(open_portal: OpenPortal, tmp_path: Path) -> None:
+    path = tmp_path / "leave.txt"
+    path.write_text("החופשה השנתית היא עשרים יום.", encoding="utf-8")
+    portal = open_portal("en")
+    portal.sign_in("admin", PASSWORD)
+    portal.upload(path)
+    portal.wait_until_ready(["leave"])
+    chat = ChatPage(portal.page)
+    answer = chat.begin("מהי החופשה השנתית?")
+    page = portal.page
+    texts = [
+        page.locator("#conversation-title"),
+        page.locator(".question-text"),
+        answer.locator("p", has_text="עשרים"),
+    ]
+    for text in texts:
+        assert text.evaluate(_ENDS_LEFT)
+    chat.follow(chat.open_sources(answer.locator(".citation-marker").first))
+    assert page.locator(".passage-text p").first.evaluate(_ENDS_LEFT)

@@ -80,6 +80,23 @@ def test_deleted_document_comes_back_by_undo(open_portal: OpenPortal, tmp_path: 
     expect(portal.row("undo me")).to_be_visible()
 
 
+def test_second_click_does_not_delete_again(open_portal: OpenPortal, tmp_path: Path) -> None:
+    path = tmp_path / "clicked twice.txt"
+    path.write_text("A text about clicking twice.", encoding="utf-8")
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    portal.upload(path)
+    portal.wait_until_ready(["clicked twice"])
+    sent: list[str] = []
+    portal.page.on("request", lambda request: sent.append(request.method))
+    portal.row("clicked twice").get_by_test_id("delete-document").click()
+    portal.page.get_by_test_id("confirm-delete").dblclick()
+    expect(portal.row("clicked twice")).to_have_count(0)
+    portal.page.wait_for_load_state("networkidle")
+    assert sent.count("POST") == 1
+    assert portal.console_errors == []
+
+
 def test_unusable_files_say_why_and_the_good_one_is_taken(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:

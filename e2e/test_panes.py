@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from e2e.light_portal import LightPortal, library, light_portal
 from e2e.pages.chat import ChatPage
+from tests.conftest import Portal
 from tests.factories.servers.chat import Until
 from tests.factories.servers.endpoint import wait_until
 
@@ -172,7 +173,6 @@ def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: Lig
     page = portal.open_window(viewport=PHONE).page
     chat = ChatPage(page)
     chat.begin(QUESTION)
-    page.reload()
     items, side = page.locator("#conversations"), page.locator("#chat-side")
     bar = page.get_by_test_id("chat-bar")
     expect(bar).to_be_in_viewport()
@@ -196,6 +196,17 @@ def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: Lig
     expect(side).to_be_hidden()
     expect(chat.field).to_be_in_viewport()
 
+    # No name is broken where text is four times as large.
+    page.set_viewport_size({"width": 320, "height": 256})
+    lines = bar.get_by_role("link").evaluate_all(
+        """(links) => links.map((link) => {
+          const name = document.createRange();
+          name.selectNode(link.lastChild);
+          return name.getClientRects().length;
+        })"""
+    )
+    assert lines == [1, 1, 1, 1]
+
 
 def test_question_waits_while_an_answer_is_being_written(portal: LightPortal) -> None:
     rest = Until()
@@ -217,3 +228,36 @@ def test_question_waits_while_an_answer_is_being_written(portal: LightPortal) ->
     expect(chat.messages.nth(2)).to_contain_text("What does the lamp burn?")
     expect(chat.field).to_have_value("")
     expect(page.locator("#chat-waiting")).to_be_hidden()
+
+
+def test_paper_has_the_conversation_alone_dark_on_light(portal: LightPortal) -> None:
+    page = portal.open_window(viewport={"width": 794, "height": 1123}, color_scheme="dark").page
+    answer = ChatPage(page).begin(QUESTION)
+    page.emulate_media(media="print")
+    expect(answer).to_contain_text(FACT)
+    for name in ("banner", "form", "contentinfo"):
+        expect(page.get_by_role(name)).to_have_count(0)
+    expect(page.get_by_test_id("chat-bar")).to_be_hidden()
+    ink = answer.evaluate("(element) => getComputedStyle(element).color.match(/\\d+/g).map(Number)")
+    assert max(ink[:3]) < 100
+
+
+def test_refused_name_of_a_reader_leaves_the_conversation_open(portal: LightPortal) -> None:
+    Portal.of(portal.services).user("eve")
+    page = portal.open_window().page
+    chat = ChatPage(page)
+    chat.begin(QUESTION)
+    conversation = page.url
+    page.locator(".chat-head").get_by_test_id("share-conversation").click()
+    name = page.get_by_test_id("share-name")
+    name.fill("nobody")
+    name.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("There is no user “nobody”.")
+    expect(name).to_be_focused()
+    assert page.url == conversation
+    expect(chat.answers.last).to_contain_text(FACT)
+
+    name.fill("eve")
+    name.press("Enter")
+    expect(page.get_by_test_id("notification")).to_contain_text("eve can now read this")
+    assert page.url == conversation

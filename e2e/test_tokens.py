@@ -78,3 +78,21 @@ def test_tokens_are_accessible_and_fit_a_phone(
     form.get_by_role("button").click()
     expect(page.get_by_test_id("secret-value")).to_be_visible()
     check_page(page)
+
+
+def test_second_click_while_the_first_is_on_its_way_makes_no_second_token(
+    open_portal: OpenPortal,
+) -> None:
+    portal = open_portal("en")
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    page.goto("/account")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.method))
+    page.get_by_label("Note").fill("twice")
+    # The browser sends the first before the second click, as over a slow line.
+    page.get_by_role("button", name="Create token").evaluate(
+        "(button) => { button.click(); setTimeout(() => button.click()); }"
+    )
+    expect(page.get_by_test_id("secret-value")).to_be_visible()
+    assert sent.count("POST") == 1

@@ -286,3 +286,25 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
     # With all uploads finished, leaving the page needs no confirmation.
     away.click()
     expect(page).to_have_url(re.compile("/search"))
+
+
+def test_name_of_the_list_stays_whole_on_a_phone_while_files_are_read(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    path = tmp_path / "short.txt"
+    path.write_text("A short text.", encoding="utf-8")
+    portal = open_portal("en", viewport={"width": 390, "height": 844})
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    # The page does not learn that the file has been read.
+    page.route("**/documents/progress*", lambda route: route.abort())
+    page.get_by_test_id("upload-input").set_input_files(path)
+    expect(page.get_by_text("Processing documents")).to_be_attached()
+    lines = page.get_by_role("heading", level=1).evaluate(
+        """(heading) => {
+          const range = document.createRange();
+          range.selectNodeContents(heading);
+          return range.getClientRects().length;
+        }"""
+    )
+    assert lines == 1

@@ -45,6 +45,7 @@ SHEETS = (
     "go",
     "admin",
     "notices",
+    "print",
 )
 BUNDLES = {"app.css": "text/css", "app.js": "text/javascript"}
 YEAR_S = 365 * 24 * 3600

@@ -7,9 +7,11 @@ const WATCH_LIMIT = 20;
 // the page since the server was asked about it, what was typed is refused with its reason, and the browser
 // itself logs a lost connection.
 const EXPECTED = new Set(["afterRequest", "sendAbort", "sendError", "oobErrorNoTarget"].map((name) => `htmx:${name}`));
+const SENT_MS = 10_000;
 const isRefusal = (name, { xhr }) => name === "htmx:responseError" && xhr.status < 500;
 
 export function watchRequests() {
+  refuseTwins();
   window.htmx.logger = (_, name, detail) => {
     if (EXPECTED.has(name) || isRefusal(name, detail)) delete detail.error;
   };
@@ -41,6 +43,26 @@ export function watchRequests() {
     const latest = formData.getAll("watch").slice(-WATCH_LIMIT);
     formData.delete("watch");
     for (const value of latest) formData.append("watch", value);
+  });
+}
+
+// A second click or Enter, while the first is on its way, would do everything twice.
+function refuseTwins() {
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("[hx-post].htmx-request, [data-sent]")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+  // Where the page is left for the answer: after all who may send the form themselves.
+  window.addEventListener("submit", ({ target: form, defaultPrevented }) => {
+    if (defaultPrevented || form.method !== "post") return;
+    form.dataset.sent = "";
+    // Whoever stopped it, or got a file, may send it again.
+    if (!form.matches("[data-long]")) setTimeout(() => delete form.dataset.sent, SENT_MS);
+  });
+  // The page may have been kept by the browser while it was left.
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("[data-sent]")) delete form.dataset.sent;
   });
 }
 

@@ -24,27 +24,12 @@ export function watchSelecting() {
     if (all()?.checked) for (const box of boxes()) box.checked = true;
     tell();
   });
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (!form.matches("[data-long]") || event.submitter?.hasAttribute("hx-post")) return;
-    // A second click would find nothing left to do, and its answer would offer no undo.
-    if (form.hasAttribute("data-sent")) event.preventDefault();
-    wait(form, true);
-  });
   // The page may have been kept by the browser while it was left.
-  window.addEventListener("pageshow", () => {
-    for (const form of document.querySelectorAll("[data-sent]")) wait(form, false);
-    tell();
-  });
+  window.addEventListener("pageshow", tell);
 }
 
 const boxes = () => [...document.querySelectorAll(".row-check")];
 const all = () => document.querySelector("[data-select-all]");
-
-function wait(form, isWaiting) {
-  form.toggleAttribute("data-sent", isWaiting);
-  form.querySelector(".long-progress").hidden = !isWaiting;
-}
 
 function tickBetween(from, to) {
   const rows = boxes();

@@ -199,9 +199,10 @@ def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
         values |= switches_values(conversation_id)
     elif "sources" in request.args:
         name = "fragments/citations/_panel.html"
-        stated = request.args.get("sources", type=UUID)
-        message = next((one for one in messages if one.id == stated), None)
-        values |= {"message": existing(message), "at": request.args.get("at", 0, type=int)}
+        stated = request.args["sources"]
+        answered = [one for one in messages if one.citations and stated in ("latest", str(one.id))]
+        message = existing(answered[-1] if answered else None)
+        values |= {"message": message, "at": request.args.get("at", 0, type=int)}
     elif "source" in request.args:
         name = "fragments/citations/_reader.html"
         message, citation = _find_cited(messages, request.args.get("source", type=UUID))

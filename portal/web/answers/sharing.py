@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from flask import render_template, request, url_for
+from flask import Response, render_template, request, url_for
 from flask_babel import gettext
 
 from portal.errors import InvalidInput, NoSuchAccount
@@ -13,7 +13,7 @@ from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.services.answers import conversations, sharing
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, see_other, wants_fragment
+from portal.web.layout import Answer, remember, see_other, wants_fragment
 
 blueprint = PageBlueprint("sharing", __name__)
 
@@ -30,9 +30,15 @@ def add(conversation_id: UUID) -> Answer:
     try:
         sharing.add_reader(*context.caller(), conversation_id, name)
     except (InvalidInput, NoSuchAccount) as error:
-        return _form(conversation_id, error=_words(error, name), name=name), InvalidInput.status
+        in_dialog = {"HX-Retarget": "#dialog-content", "HX-Reswap": "innerHTML"}
+        form = _form(conversation_id, error=_words(error, name), name=name)
+        return form, InvalidInput.status, in_dialog
     message = gettext("%(name)s can now read this conversation.", name=name)
-    return see_other(url_for("chat.show", conversation_id=conversation_id), message)
+    address = url_for("chat.show", conversation_id=conversation_id)
+    if not wants_fragment():
+        return see_other(address, message)
+    remember(message, kind="success")
+    return Response("", headers={"HX-Redirect": address})
 
 
 @blueprint.post("/chat/<uuid:conversation_id>/share/<uuid:user_id>/remove")

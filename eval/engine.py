@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-import psycopg
-from sqlalchemy.engine import make_url
-
+from bench import databases
 from eval.sets import BadSet, Chunk
 from portal.container import build_services
 from portal.database.embedded import borrowed
@@ -171,11 +169,9 @@ def scratch_engine(
     `directory` unless it runs."""
     with borrowed(directory) as server_url:
         name = f"eval_{secrets.token_hex(6)}"
-        _execute(server_url, f"CREATE DATABASE {name}")
-        try:
+        with databases.temporary(server_url, name) as url:
             # Nothing has to survive a crash, and every passage takes several transactions.
-            _execute(server_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
-            url = make_url(server_url).set(database=name).render_as_string(hide_password=False)
+            databases.execute(server_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
             services = build_services(settings, database_url=url)
             services = replace(services, embedder=wrap(services.embedder))
             try:
@@ -187,12 +183,3 @@ def scratch_engine(
                 yield Engine(services, user)
             finally:
                 services.database.dispose()
-        finally:
-            _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _execute(url: str, statement: str) -> None:
-    """Run a statement outside of a transaction."""
-    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(plain, autocommit=True) as connection:
-        connection.execute(statement.encode())

@@ -23,14 +23,13 @@ from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
-import psycopg
-from sqlalchemy.engine import make_url
 
 from bench import SECRET_KEY
 from bench.corpus import profiles as profile_store
 from bench.corpus.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
 from bench.corpus.profiles import Profile
 from bench.corpus.synthesis import MEAN_CHUNKS, Outline, make_ids, outline, write_all
+from bench.databases import execute, exists, named
 from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.database.lock import exclusive
@@ -164,10 +163,9 @@ def open_corpus(
     data_dir.mkdir(parents=True, exist_ok=True)
     with borrowed(data_dir, report=log) as server_url:
         files = _Files(data_dir, size, mean_chunks)
-        url = make_url(server_url).set(database=files.database)
-        address = url.render_as_string(hide_password=False)
+        address = named(server_url, files.database)
         with exclusive(data_dir / f"{files.name}.lock"):
-            if not (files.is_current(stale_ok=stale_ok) and _exists(server_url, files.database)):
+            if not (files.is_current(stale_ok=stale_ok) and exists(server_url, files.database)):
                 files.forget()
                 _make(server_url, address, files, log, overrides)
         corpus = attach(size, data_dir, address, mean_chunks=mean_chunks, **overrides)
@@ -231,10 +229,10 @@ def _make(
     background = backgrounds.load(PreparedQuestions({}))
     plan = outline(files.size, _SEED, background, mean_chunks=files.mean_chunks)
     started_before = files.read_started(fingerprint)
-    if started_before is None or not _exists(server_url, files.database):
+    if started_before is None or not exists(server_url, files.database):
         started_before = None
-        _execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
-        _execute(server_url, f"CREATE DATABASE {files.database}")
+        execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
+        execute(server_url, f"CREATE DATABASE {files.database}")
     services = _services(files.directory, url, (), overrides)
     try:
         if started_before is None:
@@ -359,16 +357,3 @@ def _fingerprint() -> str:
     for path in sources:
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _exists(server_url: str, database: str) -> bool:
-    query = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"
-    return bool(_execute(server_url, query))
-
-
-def _execute(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement outside a transaction."""
-    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(plain, autocommit=True) as connection:
-        cursor = connection.execute(statement.encode())
-        return cursor.fetchall() if cursor.description else []

@@ -265,7 +265,7 @@ def write_page(figures: dict[str, Any], page: Path) -> None:
 
 def _part_blocks(part: Part, measured: dict[str, Any], load: float) -> dict[str, str]:
     head = f"{part.describe(measured)} Load before it: {measured.get('load_before', load):g}.\n"
-    tables = {name: _markdown(make(measured)) for name, make in part.tables.items()}
+    tables = {name: markdown(make(measured)) for name, make in part.tables.items()}
     if part.mark:
         return {part.mark: head} | tables
     return {name: f"{head}\n{table}" for name, table in tables.items()}
@@ -293,12 +293,12 @@ def _for_each_size(figures: dict[str, Any], make: MakeRows) -> str:
         rows = make(one)
         if len(rows) > 1:
             parts.append(
-                f"{int(size):,} passages in {one['documents']:,} documents:\n\n{_markdown(rows)}"
+                f"{int(size):,} passages in {one['documents']:,} documents:\n\n{markdown(rows)}"
             )
     return "\n".join(parts)
 
 
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
+def markdown(rows: Sequence[Sequence[str]]) -> str:
     head, *body = rows
     lines = [head, ["---", *("---:" for _ in head[1:])], *body]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -119,20 +119,10 @@ class Corpus:
         allowed: npt.NDArray[np.bool_] = profile.enabled[self.document_of]
         return allowed
 
-    def search_vector(self, question: Question, *, is_hybrid: bool = True) -> Vector:
-        """Return the vector that the vector leg orders by: corrected if hybrid, else plain."""
-        if not is_hybrid:
-            return question.vector
+    def search_vector(self, question: Question) -> Vector:
+        """Return the corrected vector, which the vector leg of a hybrid search orders by."""
         calibration = self.services.calibration
         return calibration.query_statistics(question.vector, question.text).search_vector
-
-    def exact_nearest(
-        self, vector: Vector, profile: Profile, k: int
-    ) -> tuple[npt.NDArray[np.int64], Vector]:
-        """The k nearest allowed chunks by brute force, best first, and their cosines."""
-        cosines = np.where(self.allowed(profile), self.vectors @ vector, -np.inf)
-        places = best_first(cosines, k)
-        return places, cosines[places]
 
 
 def best_first(scores: Vector, k: int) -> npt.NDArray[np.int64]:

@@ -58,8 +58,7 @@ _TERMS = re.compile(
     f"|(?P<unspaced>[{UNSPACED}]+)|(?P<symbol>[{SYMBOLS}])"
 )
 # White space always separates words, and so does a change between Chinese and other scripts.
-_RUNS = re.compile(f"[{HAN}]+|[^\\s{HAN}]+")
-_HAN_RUN = re.compile(f"[{HAN}]+")
+_RUNS = re.compile(f"(?P<han>[{HAN}]+)|[^\\s{HAN}]+")
 _CODE_PART = re.compile(_WORD_RUN)
 _LETTERS_OR_DIGITS = re.compile(r"[0-9]+|[^0-9]+")
 _CLUSTER = re.compile(f"[^{MARKS}][{MARKS}]*|[{MARKS}]+")
@@ -141,9 +140,9 @@ def tsquery_any_in_each(text: str) -> str:
     """
     sure: list[str] = []
     unsure: list[str] = []
-    for run in _RUNS.findall(fold(text).text):
-        if terms := [term for term in query_terms(run) if term not in _stop_terms()]:
-            is_sure = not _HAN_RUN.fullmatch(run) or any(map(_is_dictionary_word, terms))
+    for run in _RUNS.finditer(fold(text).text):
+        if terms := [term for term in query_terms(run.group()) if term not in _stop_terms()]:
+            is_sure = not run["han"] or any(map(_is_dictionary_word, terms))
             (sure if is_sure else unsure).append(f"({tsquery_or(terms)})")
     return " & ".join(sure or unsure)
 

@@ -92,7 +92,7 @@ class Engine:
         self._chunks: dict[UUID, list[str]] = {}
         self._files: dict[UUID, Path] = {}
 
-    def add(self, chunks: Sequence[Chunk], *, told: Callable[[], None]) -> None:
+    def add(self, chunks: Sequence[Chunk], *, on_done: Callable[[], None]) -> None:
         """Upload each passage as its own file and index it, in this process."""
         for chunk in chunks:
             receipt = uploads.store_upload(
@@ -105,7 +105,7 @@ class Engine:
             self._chunks.setdefault(receipt.document.id, []).append(chunk.id)
             if not receipt.is_duplicate and receipt.document.job_id is not None:
                 index_document(self._services, receipt.document.job_id)
-            told()
+            on_done()
 
     def add_file(self, path: Path) -> None:
         """Upload a document and index it, in this process."""
@@ -163,7 +163,7 @@ class Engine:
 
 @contextmanager
 def scratch_engine(
-    directory: Path, settings: Settings, wrap: Callable[[Embedder], Embedder]
+    directory: Path, settings: Settings, wrap: Callable[[Embedder], Embedder] = lambda model: model
 ) -> Iterator[Engine]:
     """Open an empty portal in its own database, and drop it afterwards. Starts the server on
     `directory` unless it runs."""

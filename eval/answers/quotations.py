@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from eval import sets
+from eval.cached_embedder import CachedEmbedder
 from eval.reference import Bm25, candidates, fuse_reference
-from eval.remembered import Remembered
 from eval.samples import DEPTH, Material, prepare
 from eval.sets import QuestionSet
 from portal.answering import create_chat_model
@@ -273,7 +273,7 @@ class World:
 
 def read_world(data: Path | None) -> World:
     directory = sets.data_dir(data)
-    embedder = Remembered(create_embedder(EmbeddingSettings()))
+    embedder = CachedEmbedder(create_embedder(EmbeddingSettings()))
     calibration = Calibration.for_model(embedder)
     material = prepare(embedder, calibration, directory)
     loaded = [sets.load(directory, name) for name in material.names]

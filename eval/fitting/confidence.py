@@ -26,10 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 from eval import sets
+from eval.cached_embedder import CachedEmbedder
 from eval.diagrams import reliability_diagram
 from eval.measures import auroc, calibration_error
 from eval.reference import Floats
-from eval.remembered import Remembered
 from eval.samples import Judged, prepare, samples
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
@@ -236,7 +236,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the constants and diagrams")
     options = parser.parse_args()
     console = Console(width=120)
-    embedder = Remembered(create_embedder(EmbeddingSettings(provider=options.provider)))
+    embedder = CachedEmbedder(create_embedder(EmbeddingSettings(provider=options.provider)))
     calibration = Calibration.for_model(embedder)
     material = prepare(embedder, calibration, sets.data_dir(options.data))
     judged = samples(material, calibration)

@@ -10,7 +10,8 @@ import pytest
 
 from eval.answers.quotations import Outcome, corpora, first_cited, report, retrieved
 from eval.answers.sets import load_halves
-from eval.fitting.answers import chances_of, fit, fitted_without
+from eval.fitting.answers import fit, fitted_without
+from eval.fitting.logistic import chances_of
 from eval.fitting.reader_samples import team_samples
 from eval.samples import prepare
 from eval.sets import load

@@ -4,7 +4,6 @@ searches meanwhile. The corpus has the same documents afterwards."""
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from bench.folders import Client, change_and_undo
 from bench.folders.filed import Filed
 from bench.ingest.files import sheets
 from bench.over_http import UNLIMITED
-from bench.timing import Samples
+from bench.timing import Samples, repeating
 from portal.domain.documents import Visibility
 from portal.embeddings.providers.bundled import BundledEmbedder
 from portal.processes.backups import writing
@@ -77,25 +76,16 @@ def measure_upkeep(
 def _searching(corpus: Corpus) -> Iterator[Samples]:
     """Search with everything on, one after the other, until the block ends."""
     taken: list[float] = []
-    stopped = threading.Event()
-    profile = corpus.profile("100 %")
+    profile, questions = corpus.profile("100 %"), cycle(corpus.questions)
 
-    def run() -> None:
-        for question in cycle(corpus.questions):
-            if stopped.is_set():
-                return
-            started = time.perf_counter()
-            search(corpus.services, profile.user, profile.request(question.text, top_n=10))
-            taken.append(time.perf_counter() - started)
-            stopped.wait(_BETWEEN_SEARCHES_S)
+    def search_next() -> None:
+        request = profile.request(next(questions).text, top_n=10)
+        started = time.perf_counter()
+        search(corpus.services, profile.user, request)
+        taken.append(time.perf_counter() - started)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
+    with repeating(search_next, pause_s=_BETWEEN_SEARCHES_S):
         yield Samples([taken])
-    finally:
-        stopped.set()
-        thread.join()
 
 
 def _index(corpus: Corpus) -> list[Row]:

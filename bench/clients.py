@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.corpus import Corpus, attach
-from portal.services.search.engine import search
 
 # Eight clients in one process would wait for the GIL rather than for the database.
 PROCESSES = 2
-RESULTS = 10
 # What a client process has opened.
 _corpus: Corpus
 _barrier: Barrier
@@ -103,6 +101,6 @@ def _client(names: tuple[str, ...], thread: int, end: float) -> list[float]:
         started = time.monotonic()
         if started >= end:
             break
-        search(_corpus.services, profile.user, profile.request(question.text, top_n=RESULTS))
+        _corpus.search(profile, question)
         taken.append(time.monotonic() - started)
     return taken

@@ -28,7 +28,6 @@ from portal.services.documents import library
 from portal.services.documents.intake import importing
 from portal.services.operations import setup
 from portal.services.people import accounts
-from portal.services.search.engine import search
 
 _FILES = 24
 _DOMAIN = "law"
@@ -79,9 +78,8 @@ def _searching(corpus: Corpus) -> Iterator[Samples]:
     profile, questions = corpus.profile("100 %"), cycle(corpus.questions)
 
     def search_next() -> None:
-        request = profile.request(next(questions).text, top_n=10)
         started = time.perf_counter()
-        search(corpus.services, profile.user, request)
+        corpus.search(profile, next(questions))
         taken.append(time.perf_counter() - started)
 
     with repeating(search_next, pause_s=_BETWEEN_SEARCHES_S):
@@ -154,14 +152,13 @@ def _restart(size: int, data_dir: Path) -> list[Row]:
     index."""
     started = time.perf_counter()
     with open_corpus(size, data_dir, stale_ok=True, has_words=False) as corpus:
-        profile = corpus.profile("100 %")
-        request = profile.request(corpus.questions[0].text, top_n=10)
-        search(corpus.services, profile.user, request)
+        profile, question = corpus.profile("100 %"), corpus.questions[0]
+        corpus.search(profile, question)
         first = time.perf_counter() - started
         with _searching(corpus) as meanwhile:
             setup.repair_keyword_index(corpus.services)
             ready = time.perf_counter() - started
-        found = search(corpus.services, profile.user, request)
+        found = corpus.search(profile, question)
     if found.degraded:
         raise RuntimeError(f"searches are still degraded: {found.degraded}")
     return [

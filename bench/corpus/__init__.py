@@ -4,7 +4,7 @@ python -m bench.corpus --size 50000 --data-dir var/bench
 
 with open_corpus(50_000, Path("var/bench")) as corpus:
     profile = corpus.profile("10 %")
-    search(corpus.services, profile.person, profile.request(corpus.questions[0].text))
+    corpus.search(profile, corpus.questions[0])
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.database.lock import exclusive
 from portal.domain.embedding import Vector
+from portal.domain.search import SearchOutcome
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.calibration import background as backgrounds
 from portal.services import Services
 from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.services.search.cache import SearchCache
+from portal.services.search.engine import search
 from portal.settings import DEFAULT_MODELS, load_settings
 from portal.store.migrations import MIGRATIONS_DIR
 from portal.text.terms import lexicon
@@ -118,6 +120,11 @@ class Corpus:
         """Return the mask (chunks,) of chunks that a search under the profile may return."""
         allowed: npt.NDArray[np.bool_] = profile.enabled[self.document_of]
         return allowed
+
+    def search(self, profile: Profile, question: Question, **options: Any) -> SearchOutcome:
+        """Search as the person of a profile does."""
+        request = profile.request(question.text, **options)
+        return search(self.services, profile.user, request)
 
     def search_vector(self, question: Question) -> Vector:
         """Return the corrected vector, which the vector leg of a hybrid search orders by."""

@@ -12,6 +12,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from bench.corpus import Corpus, Question
+from bench.corpus.profiles import RESULTS
 from bench.folders.filed import CHANGED, CHANGED_DOMAIN, FOLDERS, GROUPS, Filed, filed_copies
 from bench.over_http import checked
 from bench.timing import Contender, Samples, alternate, repeating
@@ -76,7 +77,7 @@ class Client:
         return answer.json
 
     def search(self, question: Question) -> Any:
-        return self.send("/api/knowledge/search", {"query": question.text, "top_n": 10})
+        return self.send("/api/knowledge/search", {"query": question.text, "top_n": RESULTS})
 
 
 def measure_folders(

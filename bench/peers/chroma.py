@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bench.corpus import Corpus, Question, best_first
-from bench.corpus.profiles import Profile
-from bench.peers.peer import RESULTS, ChunkRow, Peer, operator_filter, visible_chunks
+from bench.corpus.profiles import RESULTS, Profile
+from bench.peers.peer import ChunkRow, Peer, operator_filter, visible_chunks
 
 
 class ChromaCollection:

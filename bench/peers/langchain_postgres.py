@@ -14,8 +14,8 @@ from sqlalchemy import make_url
 
 from bench import databases
 from bench.corpus import Corpus, Question
-from bench.corpus.profiles import Profile
-from bench.peers.peer import LEG_LIMIT, RESULTS, Peer, operator_filter, visible_chunks
+from bench.corpus.profiles import RESULTS, Profile
+from bench.peers.peer import LEG_LIMIT, Peer, operator_filter, visible_chunks
 from portal.text.terms.analyser import query_terms
 
 _TABLE = "passages"

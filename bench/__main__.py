@@ -9,7 +9,8 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,7 @@ from bench.ingest import QUICK, WHOLE, measure_ingest
 from bench.measure import Plan, measure
 from bench.plots import write_plots
 from bench.promises import DOCUMENTS, measure_promises
-from bench.report import (
-    print_folders,
-    print_ingest,
-    print_pages,
-    print_promises,
-    print_tables,
-    print_upkeep,
-    write_page,
-)
+from bench.report import print_part, print_tables, write_page
 from bench.upkeep import measure_upkeep
 
 _PEERS_UP_TO = 50_000
@@ -134,10 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _measure_size(options, size, figures)
         print_tables(console, size, figures["sizes"][str(size)])
         _keep(options, figures)
-    for name, (measure_part, print_part) in _PARTS.items():
+    for name, measure_part in _PARTS.items():
         if getattr(options, name) is not False:
             figures[name] = measure_part(options, figures)
-            print_part(console, figures[name])
+            print_part(console, name, figures[name])
             _keep(options, figures)
     figures["minutes"] = round((time.monotonic() - started) / 60, 1)
     if options.plots and figures["sizes"]:
@@ -188,19 +181,13 @@ def _measure_promises(options: argparse.Namespace, figures: dict[str, Any]) -> d
     log = _log_of("/v1")
     scale = promises.QUICK if options.quick else promises.WHOLE
     size = DOCUMENTS // 10 if options.quick else DOCUMENTS
-    with open_corpus(
-        size, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
-    ) as corpus:
-        figures.setdefault("machine", machine(corpus))
+    with _documents(options, figures, log, size=size) as corpus:
         return measure_promises(corpus, options.data_dir.resolve(), scale, log=log)
 
 
 def _measure_folders(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
     log = _log_of("folders")
-    with open_corpus(
-        DOCUMENTS, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
-    ) as corpus:
-        figures.setdefault("machine", machine(corpus))
+    with _documents(options, figures, log) as corpus:
         return measure_folders(corpus, options.data_dir.resolve(), seconds=options.seconds, log=log)
 
 
@@ -209,11 +196,24 @@ def _measure_pages(options: argparse.Namespace, figures: dict[str, Any]) -> dict
     from bench.pages import measure_pages
 
     log = _log_of("pages")
+    with _documents(options, figures, log) as corpus:
+        return measure_pages(corpus, options.data_dir.resolve(), log=log)
+
+
+@contextmanager
+def _documents(
+    options: argparse.Namespace,
+    figures: dict[str, Any],
+    log: Callable[[str], None],
+    *,
+    size: int = DOCUMENTS,
+) -> Iterator[Corpus]:
+    """Open a corpus of documents of one chunk, and describe the machine if no part has yet."""
     with open_corpus(
-        DOCUMENTS, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
+        size, options.data_dir, log=log, stale_ok=options.stale_ok, mean_chunks=1
     ) as corpus:
         figures.setdefault("machine", machine(corpus))
-        return measure_pages(corpus, options.data_dir.resolve(), log=log)
+        yield corpus
 
 
 def _measure_upkeep(options: argparse.Namespace, _figures: dict[str, Any]) -> dict[str, Any]:
@@ -224,11 +224,11 @@ def _measure_upkeep(options: argparse.Namespace, _figures: dict[str, Any]) -> di
 
 # The parts beside the searches of the sizes, by the option that selects them.
 _PARTS = {
-    "ingest": (_measure_ingest, print_ingest),
-    "v1": (_measure_promises, print_promises),
-    "folders": (_measure_folders, print_folders),
-    "pages": (_measure_pages, print_pages),
-    "upkeep": (_measure_upkeep, print_upkeep),
+    "ingest": _measure_ingest,
+    "v1": _measure_promises,
+    "folders": _measure_folders,
+    "pages": _measure_pages,
+    "upkeep": _measure_upkeep,
 }
 
 

@@ -14,9 +14,6 @@ import psycopg
 
 from bench.corpus import Corpus, Question
 from bench.corpus.profiles import Profile
-from portal.services.search.engine import search
-
-RESULTS = 10
 
 
 @dataclass(slots=True)
@@ -44,16 +41,10 @@ def break_down(
     with _waiting() as watch:
         started = time.perf_counter()
         for question in questions:
-            search(corpus.services, profile.user, profile.request(question.text, top_n=RESULTS))
+            corpus.search(profile, question)
         total = time.perf_counter() - started
     explained = [
-        search(
-            corpus.services,
-            profile.user,
-            profile.request(question.text, top_n=RESULTS, explain=True),
-        ).explanation
-        or {}
-        for question in questions
+        corpus.search(profile, question, explain=True).explanation or {} for question in questions
     ]
     spent = [one.get("milliseconds", {}) for one in explained]
     count = len(questions)

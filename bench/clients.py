@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bench.corpus import Corpus, attach
-from portal.services.search.engine import search
 
 # Eight clients in one process would wait for the GIL rather than for the database.
 PROCESSES = 2
-RESULTS = 10
-_READY = "ready"
+# What a client process has opened.
+_corpus: Corpus
+_barrier: Barrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +34,21 @@ class Load:
     p95_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    profiles: tuple[str, ...]
-    threads: int
-    begin_at: float
-    seconds: float
-
-
 class Clients:
     """A pool of client processes."""
 
-    def __init__(self, connections: list[Connection[Any, Any]]) -> None:
-        self._connections = connections
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool = pool
 
     def run(self, profiles: tuple[str, ...], *, clients: int, seconds: float) -> Load:
         """Search continuously for `seconds`; each client takes the profiles in turn."""
-        used = self._connections[: min(clients, len(self._connections))]
-        # On Linux all processes share this clock.
-        begin_at = time.monotonic() + 0.2
-        for place, connection in enumerate(used):
-            threads = clients // len(used) + (place < clients % len(used))
-            connection.send(_Order(profiles, threads, begin_at, seconds))
-        try:
-            taken = np.concatenate([connection.recv() for connection in used])
-        except EOFError as error:
-            raise RuntimeError("a client's process ended; its own error is above") from error
+        used = min(clients, PROCESSES)
+        # Each process is busy with its threads, and takes one call.
+        calls = [
+            self._pool.submit(_search, profiles, clients // used + (n < clients % used), seconds)
+            for n in range(used)
+        ]
+        taken = np.concatenate([call.result() for call in calls])
         return Load(
             clients=clients,
             searches_a_second=round(len(taken) / seconds, 1),
@@ -73,58 +62,45 @@ def clients(corpus: Corpus, data_dir: Path, *, threads: int) -> Iterator[Clients
     """Start processes of at most `threads` threads, on a corpus that stays open meanwhile."""
     # Spawn, because a fork would share the parent's connections.
     context = get_context("spawn")
-    connections, processes = [], []
-    try:
-        for _ in range(PROCESSES):
-            ours, theirs = context.Pipe()
-            url = corpus.services.database.url
-            process = context.Process(
-                target=_serve, args=(theirs, corpus.size, data_dir, url, threads), daemon=True
-            )
-            process.start()
-            theirs.close()
-            connections.append(ours)
-            processes.append(process)
-        for connection in connections:
-            connection.recv()
-        yield Clients(connections)
-    finally:
-        for connection in connections:
-            connection.close()
-        for process in processes:
-            process.join(10)
+    given = (corpus.size, data_dir, corpus.services.database.url, threads)
+    with ProcessPoolExecutor(
+        PROCESSES, context, _open, (context.Barrier(PROCESSES), *given)
+    ) as pool:
+        for call in [pool.submit(_meet) for _ in range(PROCESSES)]:
+            call.result()
+        yield Clients(pool)
 
 
-def _serve(
-    connection: Connection[Any, Any], size: int, data_dir: Path, url: str, threads: int
-) -> None:
-    corpus = attach(size, data_dir, url, database_pool_size=max(2, threads))
-    connection.send(_READY)
+def _open(barrier: Barrier, size: int, data_dir: Path, url: str, threads: int) -> None:
+    """Open the corpus in a client process."""
+    global _corpus, _barrier  # noqa: PLW0603 - of one process
+    _corpus = attach(size, data_dir, url, database_pool_size=max(2, threads))
+    _barrier = barrier
+
+
+def _meet() -> None:
+    """Wait until every process is open."""
+    _barrier.wait()
+
+
+def _search(profiles: tuple[str, ...], threads: int, seconds: float) -> npt.NDArray[np.float64]:
+    """Return the seconds that each search of some threads took."""
+    end = time.monotonic() + seconds
     with ThreadPoolExecutor(threads) as pool:
-        while True:
-            try:
-                order = connection.recv()
-            except EOFError:
-                break
-            taken = pool.map(
-                lambda thread, o=order: _client(corpus, o, thread), range(order.threads)
-            )
-            connection.send(np.concatenate([np.array(one) for one in taken]))
-    corpus.services.database.dispose()
+        taken = pool.map(lambda thread: _client(profiles, thread, end), range(threads))
+        return np.concatenate([np.array(one) for one in taken])
 
 
-def _client(corpus: Corpus, order: _Order, thread: int) -> list[float]:
+def _client(names: tuple[str, ...], thread: int, end: float) -> list[float]:
     """Return the seconds that each of a client's searches took."""
-    profiles = [corpus.profile(name) for name in order.profiles]
+    profiles = [_corpus.profile(name) for name in names]
     taken: list[float] = []
-    time.sleep(max(0.0, order.begin_at - time.monotonic()))
-    end = order.begin_at + order.seconds
     for number in count(thread * 37):
-        question = corpus.questions[number % len(corpus.questions)]
+        question = _corpus.questions[number % len(_corpus.questions)]
         profile = profiles[number % len(profiles)]
         started = time.monotonic()
         if started >= end:
             break
-        search(corpus.services, profile.user, profile.request(question.text, top_n=RESULTS))
+        _corpus.search(profile, question)
         taken.append(time.monotonic() - started)
     return taken

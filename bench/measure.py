@@ -16,16 +16,14 @@ from bench.bare import BM25_SCAN, VECTOR_SCAN, bare_scans
 from bench.breakdown import break_down
 from bench.clients import clients
 from bench.corpus import Corpus, Question
-from bench.corpus.profiles import Profile
+from bench.corpus.profiles import RESULTS, Profile
 from bench.over_http import measure_http
 from bench.peers import PEERS
 from bench.peers.peer import Peer
 from bench.timing import Contender, Samples, alternate
 from bench.truth import Truth, recall
 from portal.domain.search import SearchMode
-from portal.services.search.engine import search
 
-RESULTS = 10
 PORTAL, COLD = "portal", "portal, switched just before"
 _BREAKDOWN_QUESTIONS = 30
 _PEER_QUESTIONS = 50  # The exact result of each takes a full scan.
@@ -123,8 +121,7 @@ def _recall_row(
 def _places(
     corpus: Corpus, truth: Truth, profile: Profile, question: Question, mode: SearchMode
 ) -> list[int]:
-    request = profile.request(question.text, top_n=RESULTS, mode=mode)
-    hits = search(corpus.services, profile.user, request).hits
+    hits = corpus.search(profile, question, mode=mode).hits
     return truth.places([hit.chunk_id for hit in hits])
 
 
@@ -147,7 +144,7 @@ def _contenders(
     contenders = {_Key(name): contender for name, contender in bare.items()}
     switch = stack.enter_context(_switching(corpus))
     for profile in profiles:
-        hybrid = partial(_hybrid, corpus, profile)
+        hybrid = partial(corpus.search, profile)
         contenders[_Key(PORTAL, profile.name)] = Contender(hybrid)
         if profile.conversation_id is None:
             before = partial(switch, profile)
@@ -156,10 +153,6 @@ def _contenders(
                 key = _Key(peer.name, profile.name)
                 contenders[key] = Contender(partial(peer.search, profile))
     return contenders
-
-
-def _hybrid(corpus: Corpus, profile: Profile, question: Question) -> object:
-    return search(corpus.services, profile.user, profile.request(question.text, top_n=RESULTS))
 
 
 @contextmanager

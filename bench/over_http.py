@@ -16,15 +16,13 @@ from typing import Any
 from apiflask import APIFlask
 
 from bench.corpus import Corpus, Question, attach
-from bench.corpus.profiles import Profile
+from bench.corpus.profiles import RESULTS, Profile
 from bench.timing import Contender, Samples, alternate
 from portal import create_app
 from portal.processes.serving.web_server import listen
 from portal.services.people import sessions
-from portal.services.search.engine import search
 
 CALL, APPLICATION, SERVER = "search call", "application", "gunicorn, over a socket"
-_RESULTS = 10
 _PATH = "/api/knowledge/search"
 _ROOT = Path(__file__).resolve().parents[1]
 _START_TIMEOUT_S = 60.0
@@ -59,8 +57,7 @@ def _contenders(corpus: Corpus, data_dir: Path, profile: Profile) -> Iterator[di
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def call(question: Question) -> object:
-        request = profile.request(question.text, top_n=_RESULTS)
-        return search(own.services, profile.user, request)
+        return own.search(profile, question)
 
     def ask_application(question: Question) -> object:
         answer = client.post(_PATH, data=_body(question), headers=headers)
@@ -119,7 +116,7 @@ def _wait_for(connection: http.client.HTTPConnection, process: subprocess.Popen[
 
 
 def _body(question: Question) -> bytes:
-    return json.dumps({"query": question.text, "top_n": _RESULTS}).encode()
+    return json.dumps({"query": question.text, "top_n": RESULTS}).encode()
 
 
 def checked(path: str, status: int, body: bytes) -> bytes:

@@ -13,18 +13,13 @@ from typing import Any
 
 import numpy as np
 import psutil
-from apiflask import APIFlask
 from playwright.sync_api import CDPSession, Page, expect, sync_playwright
 
-from bench import SECRET_KEY
 from bench.corpus import Corpus
 from bench.folders.filed import filed_copies
-from bench.over_http import UNLIMITED, gunicorn
-from portal import create_app
-from portal.container import build_services
+from bench.over_http import gunicorn
 from portal.http.cookies import SESSION
 from portal.services.people import accounts, sessions
-from portal.settings import load_settings
 
 GOAL_MS = 100
 _ROUNDS = 25
@@ -71,7 +66,7 @@ def measure_pages(
         token = sessions.token_for(
             services, accounts.find_user(services, _READER), ttl_s=_TOKEN_TTL_S
         )
-        target = f"bench.pages:application({str(data_dir)!r}, {services.database.url!r})"
+        target = f"bench.promises:application({str(data_dir)!r}, {services.database.url!r})"
         with gunicorn(target, data_dir) as connection:
             # A user's browser has a machine of its own: here it goes before the servers.
             for process in psutil.Process().children(recursive=True):
@@ -83,19 +78,6 @@ def measure_pages(
                     for name, interact in _INTERACTIONS.items()
                 ]
     return {"documents": len(corpus.document_ids), "goal_ms": GOAL_MS, "rows": rows}
-
-
-def application(data_dir: str, url: str) -> APIFlask:
-    """Return what gunicorn serves here: the portal as it comes, on a kept corpus."""
-    settings = load_settings(
-        data_dir=Path(data_dir),
-        log_level="error",
-        secret_key=SECRET_KEY,
-        **UNLIMITED,
-    )
-    services = build_services(settings, database_url=url)
-    services.embedder.embed_query("load the model")
-    return create_app(services)
 
 
 @contextmanager

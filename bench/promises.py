@@ -112,7 +112,7 @@ def _server_seconds() -> float:
     return sum(one.user + one.system for one in times)
 
 
-def application(data_dir: str, url: str, chat_url: str) -> APIFlask:
+def application(data_dir: str, url: str, chat_url: str = "") -> APIFlask:
     """Return what gunicorn serves here: the portal with its bundled model, on a kept corpus; it
     quotes without a `chat_url`."""
     by_model = {"provider": "openai", "api_base": chat_url}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +15,27 @@ from bench.folders import report as folder_report
 from bench.ingest import report as ingest_report
 
 Rows = list[list[str]]
+MakeRows = Callable[[dict[str, Any]], Rows]
 
 # The page's text between these marks is generated from a run.
 _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- /bench -->)", re.DOTALL)
-_INGEST_TABLES = {
-    "ingest": ingest_report.pipeline_rows,
-    "ingest_parts": ingest_report.part_rows,
-    "ingest_model": ingest_report.model_rows,
-}
-
-_FOLDER_TABLES = {
-    "folders": folder_report.read_rows,
-    "folder_changes": folder_report.change_rows,
-    "folder_searches": folder_report.meanwhile_rows,
-}
 
 
 def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
     """Print all tables of one corpus."""
     console.print(f"\n[bold]{size} passages in {figures['documents']} documents[/bold]")
-    for make in (search_rows, bare_rows, time_rows, http_rows, load_rows, peer_rows):
+    for make in _OF_A_SIZE.values():
         rows = make(figures)
         if len(rows) > 1:
             _print_table(console, rows)
 
 
-def print_ingest(console: Console, ingest: dict[str, Any]) -> None:
-    """Print all tables of the ingest benchmark."""
-    console.print(f"\n[bold]Ingest[/bold]: {ingest_report.corpus_text(ingest)}")
-    for make in _INGEST_TABLES.values():
-        _print_table(console, make(ingest))
-
-
-def print_promises(console: Console, v1: dict[str, Any]) -> None:
-    console.print(f"\n[bold]/v1[/bold] at {v1['documents']:,} documents")
-    _print_table(console, promise_rows(v1))
-
-
-def print_folders(console: Console, folders: dict[str, Any]) -> None:
-    console.print(f"\n[bold]Folders[/bold]: {folder_report.corpus_text(folders)}")
-    for make in _FOLDER_TABLES.values():
-        _print_table(console, make(folders))
-
-
-def print_pages(console: Console, pages: dict[str, Any]) -> None:
-    console.print(f"\n[bold]Pages[/bold] of {pages['documents']:,} documents")
-    _print_table(console, page_rows(pages))
-
-
-def print_upkeep(console: Console, upkeep: dict[str, Any]) -> None:
-    console.print(f"\n[bold]Upkeep[/bold] of {upkeep['passages']:,} passages")
-    _print_table(console, upkeep_rows(upkeep))
+def print_part(console: Console, name: str, measured: dict[str, Any]) -> None:
+    """Print all tables of a part beside the searches of the sizes."""
+    part = PARTS[name]
+    console.print(f"\n[bold]{part.title}[/bold]: {part.describe(measured)}")
+    for make in part.tables.values():
+        _print_table(console, make(measured))
 
 
 def upkeep_rows(upkeep: dict[str, Any]) -> Rows:
@@ -217,72 +188,87 @@ def _ms(value: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
+_OF_A_SIZE: dict[str, MakeRows] = {
+    "search": search_rows,
+    "bare": bare_rows,
+    "time": time_rows,
+    "http": http_rows,
+    "load": load_rows,
+    "peers": peer_rows,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the benchmark: what was measured, in a sentence, and tables by their marks in the
+    page. The sentence has a mark of its own, or stands above the only table."""
+
+    title: str
+    describe: Callable[[dict[str, Any]], str]
+    tables: dict[str, MakeRows]
+    mark: str | None = None
+
+
+PARTS = {
+    "ingest": Part(
+        "Ingest",
+        ingest_report.corpus_text,
+        {
+            "ingest": ingest_report.pipeline_rows,
+            "ingest_parts": ingest_report.part_rows,
+            "ingest_model": ingest_report.model_rows,
+        },
+        mark="ingest_corpus",
+    ),
+    "v1": Part(
+        "/v1",
+        lambda v1: (
+            f"{v1['documents']:,} documents, questions embedded by {v1['model']}, a chat model "
+            f"that answers after {v1['model_latency_s']:g} s, or quotations."
+        ),
+        {"v1": promise_rows},
+    ),
+    "folders": Part(
+        "Folders",
+        folder_report.corpus_text,
+        {
+            "folders": folder_report.read_rows,
+            "folder_changes": folder_report.change_rows,
+            "folder_searches": folder_report.meanwhile_rows,
+        },
+        mark="folder_corpus",
+    ),
+    "pages": Part(
+        "Pages",
+        lambda pages: f"{pages['documents']:,} documents in folders.",
+        {"pages": page_rows},
+    ),
+    "upkeep": Part(
+        "Upkeep", lambda upkeep: f"{upkeep['passages']:,} passages.", {"upkeep": upkeep_rows}
+    ),
+}
+
+
 def write_page(figures: dict[str, Any], page: Path) -> None:
     """Replace the measured sections between the page's marks and leave the rest."""
-    blocks = _search_blocks(figures) | _ingest_blocks(figures) | _promise_blocks(figures)
-    blocks |= _folder_blocks(figures)
-    if pages := figures.get("pages"):
-        head = (
-            f"{pages['documents']:,} documents in folders; load before it {figures['load_before']}:"
-        )
-        blocks["pages"] = f"{head}\n\n{_markdown(page_rows(pages))}"
-    if upkeep := figures.get("upkeep"):
-        head = f"{upkeep['passages']:,} passages; load before it {figures['load_before']}:"
-        blocks["upkeep"] = f"{head}\n\n{_markdown(upkeep_rows(upkeep))}"
+    blocks: dict[str, str] = {}
+    if figures["sizes"]:
+        blocks = {name: _for_each_size(figures, make) for name, make in _OF_A_SIZE.items()}
+        blocks["machine"] = _machine_text(figures)
+    for name, part in PARTS.items():
+        if name in figures:
+            blocks |= _part_blocks(part, figures[name], figures["load_before"])
     text = page.read_text(encoding="utf-8")
-    filled = _BLOCK.sub(
-        lambda match: match[1] + blocks.get(match[2], match[3]) + match[4],
-        text,
-    )
+    filled = _BLOCK.sub(lambda match: match[1] + blocks.get(match[2], match[3]) + match[4], text)
     page.write_text(filled, encoding="utf-8")
 
 
-def _search_blocks(figures: dict[str, Any]) -> dict[str, str]:
-    if not figures["sizes"]:
-        return {}
-    return {
-        "machine": _machine_text(figures),
-        **{
-            name: _for_each_size(figures, make)
-            for name, make in (
-                ("search", search_rows),
-                ("bare", bare_rows),
-                ("time", time_rows),
-                ("http", http_rows),
-                ("load", load_rows),
-                ("peers", peer_rows),
-            )
-        },
-    }
-
-
-def _ingest_blocks(figures: dict[str, Any]) -> dict[str, str]:
-    ingest = figures.get("ingest")
-    if ingest is None:
-        return {}
-    tables = {name: _markdown(make(ingest)) for name, make in _INGEST_TABLES.items()}
-    return {"ingest_corpus": ingest_report.corpus_text(ingest), **tables}
-
-
-def _promise_blocks(figures: dict[str, Any]) -> dict[str, str]:
-    v1 = figures.get("v1")
-    if v1 is None:
-        return {}
-    head = (
-        f"{v1['documents']:,} documents, questions embedded by {v1['model']}, a chat model that "
-        f"answers after {v1['model_latency_s']:g} s, or quotations; "
-        f"load before it {figures['load_before']:g}:"
-    )
-    return {"v1": f"{head}\n\n{_markdown(promise_rows(v1))}"}
-
-
-def _folder_blocks(figures: dict[str, Any]) -> dict[str, str]:
-    folders = figures.get("folders")
-    if folders is None:
-        return {}
-    tables = {name: _markdown(make(folders)) for name, make in _FOLDER_TABLES.items()}
-    load = f"Load before it: {figures['load_before']:g}.\n"
-    return {"folder_corpus": f"{folder_report.corpus_text(folders)} {load}", **tables}
+def _part_blocks(part: Part, measured: dict[str, Any], load: float) -> dict[str, str]:
+    head = f"{part.describe(measured)} Load before it: {measured.get('load_before', load):g}.\n"
+    tables = {name: markdown(make(measured)) for name, make in part.tables.items()}
+    if part.mark:
+        return {part.mark: head} | tables
+    return {name: f"{head}\n{table}" for name, table in tables.items()}
 
 
 def _machine_text(figures: dict[str, Any]) -> str:
@@ -301,18 +287,18 @@ def _machine_text(figures: dict[str, Any]) -> str:
     )
 
 
-def _for_each_size(figures: dict[str, Any], make: Any) -> str:
+def _for_each_size(figures: dict[str, Any], make: MakeRows) -> str:
     parts = []
     for size, one in figures["sizes"].items():
         rows = make(one)
         if len(rows) > 1:
             parts.append(
-                f"{int(size):,} passages in {one['documents']:,} documents:\n\n{_markdown(rows)}"
+                f"{int(size):,} passages in {one['documents']:,} documents:\n\n{markdown(rows)}"
             )
     return "\n".join(parts)
 
 
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
+def markdown(rows: Sequence[Sequence[str]]) -> str:
     head, *body = rows
     lines = [head, ["---", *("---:" for _ in head[1:])], *body]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

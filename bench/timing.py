@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from statistics import median
@@ -87,3 +89,21 @@ def _one_round(contender: Contender, questions: Iterator[Question], seconds: flo
         contender.search(question)
         taken.append(time.perf_counter() - started)
     return taken
+
+
+@contextmanager
+def repeating(action: Callable[[], object], *, pause_s: float = 0.0) -> Iterator[None]:
+    """Call `action` again and again in a thread, until the block ends."""
+    ending = threading.Event()
+
+    def repeat() -> None:
+        while not ending.wait(pause_s):
+            action()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()

@@ -22,7 +22,6 @@ from portal.domain.search import Fusion, Normalisation
 from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY as COMPARED
 from portal.domain.search.fusion import PROXIMITY
 from portal.services.search import dynamic_config
-from portal.services.search.engine import search
 from portal.store.search.keywords.index import SHARED_CHUNKS
 from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms
@@ -35,9 +34,8 @@ Scores = npt.NDArray[np.float64]
 
 def candidates_a_leg(corpus: Corpus) -> int:
     """Return the candidates per leg for ten results, as an explained search reports them."""
-    profile, question = corpus.profile("100 %"), corpus.questions[0]
-    request = profile.request(question.text, top_n=10, explain=True)
-    explanation = search(corpus.services, profile.user, request).explanation or {}
+    found = corpus.search(corpus.profile("100 %"), corpus.questions[0], explain=True)
+    explanation = found.explanation or {}
     return int(explanation["counts"]["vector_leg"])
 
 

@@ -4,7 +4,6 @@ searches meanwhile. The corpus has the same documents afterwards."""
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from bench.folders import Client, change_and_undo
 from bench.folders.filed import Filed
 from bench.ingest.files import sheets
 from bench.over_http import UNLIMITED
-from bench.timing import Samples
+from bench.timing import Samples, repeating
 from portal.domain.documents import Visibility
 from portal.embeddings.providers.bundled import BundledEmbedder
 from portal.processes.backups import writing
@@ -29,7 +28,6 @@ from portal.services.documents import library
 from portal.services.documents.intake import importing
 from portal.services.operations import setup
 from portal.services.people import accounts
-from portal.services.search.engine import search
 
 _FILES = 24
 _DOMAIN = "law"
@@ -77,25 +75,15 @@ def measure_upkeep(
 def _searching(corpus: Corpus) -> Iterator[Samples]:
     """Search with everything on, one after the other, until the block ends."""
     taken: list[float] = []
-    stopped = threading.Event()
-    profile = corpus.profile("100 %")
+    profile, questions = corpus.profile("100 %"), cycle(corpus.questions)
 
-    def run() -> None:
-        for question in cycle(corpus.questions):
-            if stopped.is_set():
-                return
-            started = time.perf_counter()
-            search(corpus.services, profile.user, profile.request(question.text, top_n=10))
-            taken.append(time.perf_counter() - started)
-            stopped.wait(_BETWEEN_SEARCHES_S)
+    def search_next() -> None:
+        started = time.perf_counter()
+        corpus.search(profile, next(questions))
+        taken.append(time.perf_counter() - started)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
+    with repeating(search_next, pause_s=_BETWEEN_SEARCHES_S):
         yield Samples([taken])
-    finally:
-        stopped.set()
-        thread.join()
 
 
 def _index(corpus: Corpus) -> list[Row]:
@@ -164,14 +152,13 @@ def _restart(size: int, data_dir: Path) -> list[Row]:
     index."""
     started = time.perf_counter()
     with open_corpus(size, data_dir, stale_ok=True, has_words=False) as corpus:
-        profile = corpus.profile("100 %")
-        request = profile.request(corpus.questions[0].text, top_n=10)
-        search(corpus.services, profile.user, request)
+        profile, question = corpus.profile("100 %"), corpus.questions[0]
+        corpus.search(profile, question)
         first = time.perf_counter() - started
         with _searching(corpus) as meanwhile:
             setup.repair_keyword_index(corpus.services)
             ready = time.perf_counter() - started
-        found = search(corpus.services, profile.user, request)
+        found = corpus.search(profile, question)
     if found.degraded:
         raise RuntimeError(f"searches are still degraded: {found.degraded}")
     return [

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rich.table import Table
 
 from eval import chunk_sizes, sets
 from eval.answers.sets import HALVES, QUESTIONS
-from eval.remembered import KEPT, Remembered
+from eval.cached_embedder import CachedEmbedder
 from eval.sets import BadSet, QuestionSet
 
 # More than any model reads of a passage.
@@ -162,22 +163,17 @@ def measure(
         ingest = settings.ingest.model_copy(update={"chunk_tokens": _NEVER_CUT_TOKENS})
         settings = settings.model_copy(update={"ingest": ingest})
     figures: dict[str, Any] = {}
-    with scratch_engine(database, settings, lambda embedder: Remembered(embedder, KEPT)) as engine:
+    with scratch_engine(database, settings, CachedEmbedder) as engine:
         for one in corpus:
             task = progress.add_task(f"{one.name}: passages", total=len(one.chunks))
-            engine.add(one.chunks, told=lambda task=task: progress.advance(task))  # type: ignore[misc]
+            engine.add(one.chunks, on_done=partial(progress.advance, task))
         for one in corpus:
             off_topic = off_topic_questions(one, corpus, known)
             total = len(one.questions) * (len(METHODS) + 1) + len(off_topic)
             task = progress.add_task(f"{one.name}: questions", total=total)
             figures[one.name] = {
                 "passages": sum(len(each.chunks) for each in corpus),
-                **evaluate(
-                    engine,
-                    one,
-                    off_topic,
-                    lambda task=task: progress.advance(task),  # type: ignore[misc]
-                ),
+                **evaluate(engine, one, off_topic, partial(progress.advance, task)),
             }
     return figures
 

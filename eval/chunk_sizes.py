@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from eval.cached_embedder import CachedEmbedder
 from eval.reference import Bm25, candidates, cosines, fuse_reference
-from eval.remembered import Remembered
 from eval.sets import Chunk, QuestionSet
 from portal.domain.documents import ExtractedText
 from portal.embeddings import create_embedder
@@ -130,7 +130,7 @@ def _repeated(text: str, sentence_starts: Sequence[int], start: int, tokens: flo
 
 
 def measure(
-    one: QuestionSet, embedder: Remembered, calibration: Calibration, size: int, overlap: float
+    one: QuestionSet, embedder: CachedEmbedder, calibration: Calibration, size: int, overlap: float
 ) -> Figures:
     corpus = corpus_of(one)
     chunks = cut(corpus, size, overlap)
@@ -207,7 +207,7 @@ def run(
 ) -> int:
     """Measure each set with each size and overlap; print tables, and write the figures as JSON."""
     settings = EmbeddingSettings(provider=provider) if provider else EmbeddingSettings()
-    embedder = Remembered(create_embedder(settings))
+    embedder = CachedEmbedder(create_embedder(settings))
     calibration = Calibration.for_model(embedder)
     figures: dict[str, list[Figures]] = {one.name: [] for one in loaded}
     kinds = [(size, overlap) for overlap in OVERLAPS for size in SIZES]

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-import psycopg
-from sqlalchemy.engine import make_url
-
+from bench import databases
 from eval.sets import BadSet, Chunk
 from portal.container import build_services
 from portal.database.embedded import borrowed
@@ -94,7 +92,7 @@ class Engine:
         self._chunks: dict[UUID, list[str]] = {}
         self._files: dict[UUID, Path] = {}
 
-    def add(self, chunks: Sequence[Chunk], *, told: Callable[[], None]) -> None:
+    def add(self, chunks: Sequence[Chunk], *, on_done: Callable[[], None]) -> None:
         """Upload each passage as its own file and index it, in this process."""
         for chunk in chunks:
             receipt = uploads.store_upload(
@@ -107,7 +105,7 @@ class Engine:
             self._chunks.setdefault(receipt.document.id, []).append(chunk.id)
             if not receipt.is_duplicate and receipt.document.job_id is not None:
                 index_document(self._services, receipt.document.job_id)
-            told()
+            on_done()
 
     def add_file(self, path: Path) -> None:
         """Upload a document and index it, in this process."""
@@ -165,17 +163,15 @@ class Engine:
 
 @contextmanager
 def scratch_engine(
-    directory: Path, settings: Settings, wrap: Callable[[Embedder], Embedder]
+    directory: Path, settings: Settings, wrap: Callable[[Embedder], Embedder] = lambda model: model
 ) -> Iterator[Engine]:
     """Open an empty portal in its own database, and drop it afterwards. Starts the server on
     `directory` unless it runs."""
     with borrowed(directory) as server_url:
         name = f"eval_{secrets.token_hex(6)}"
-        _execute(server_url, f"CREATE DATABASE {name}")
-        try:
+        with databases.temporary(server_url, name) as url:
             # Nothing has to survive a crash, and every passage takes several transactions.
-            _execute(server_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
-            url = make_url(server_url).set(database=name).render_as_string(hide_password=False)
+            databases.execute(server_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
             services = build_services(settings, database_url=url)
             services = replace(services, embedder=wrap(services.embedder))
             try:
@@ -187,12 +183,3 @@ def scratch_engine(
                 yield Engine(services, user)
             finally:
                 services.database.dispose()
-        finally:
-            _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _execute(url: str, statement: str) -> None:
-    """Run a statement outside of a transaction."""
-    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(plain, autocommit=True) as connection:
-        connection.execute(statement.encode())

@@ -19,7 +19,7 @@ from eval.sets import Question, QuestionSet
 OFF_TOPIC_QUESTIONS = 100
 LOW = 0.5
 
-Told = Callable[[], None]
+OnDone = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,48 +66,43 @@ def _converter(name: str) -> Any:
 
 
 def evaluate(
-    engine: Engine, asked: QuestionSet, off_topic: Sequence[Question], told: Told
+    engine: Engine, asked: QuestionSet, off_topic: Sequence[Question], on_done: OnDone
 ) -> dict[str, Any]:
     """Measure a set: quality by each method, of Chinese questions in the other script, and how well
     confidence is calibrated."""
-    answers = {
-        method: [
-            (question, found) for question, found in _ask(engine, asked.questions, method, told)
-        ]
-        for method in METHODS
-    }
+    answers = {method: list(_ask(engine, asked.questions, method, on_done)) for method in METHODS}
     by_method = {
         method: quality((found.ids, question.relevant) for question, found in pairs)
         for method, pairs in answers.items()
     }
     better_leg = max(by_method[leg].ndcg_at_10 for leg in ("keyword", "vector"))
     judged = [Asked(question, found, True) for question, found in answers[DEFAULT]]
-    judged += [Asked(q, found, False) for q, found in _ask(engine, off_topic, DEFAULT, told)]
+    judged += [Asked(q, found, False) for q, found in _ask(engine, off_topic, DEFAULT, on_done)]
     return {
         "methods": {method: one.as_dict() for method, one in by_method.items()},
         "hybrid_below_best_leg": round(max(0.0, better_leg - by_method[DEFAULT].ndcg_at_10), 2),
-        "other_script": _other_script(engine, asked.questions, told),
+        "other_script": _other_script(engine, asked.questions, on_done),
         "confidence": confidence_figures(judged),
     }
 
 
 def _ask(
-    engine: Engine, questions: Iterable[Question], method: str, told: Told
+    engine: Engine, questions: Iterable[Question], method: str, on_done: OnDone
 ) -> Iterator[tuple[Question, Found]]:
     for question in questions:
         yield question, engine.ask(question.text, method)
-        told()
+        on_done()
 
 
 def _other_script(
-    engine: Engine, questions: Sequence[Question], told: Told
+    engine: Engine, questions: Sequence[Question], on_done: OnDone
 ) -> dict[str, Any] | None:
     """Measure the questions that differ in the other Chinese script."""
     pairs = []
     for question in questions:
         if (text := other_script(question.text)) is not None:
             pairs.append((engine.ask(text, DEFAULT).ids, question.relevant))
-        told()
+        on_done()
     return quality(pairs).as_dict() if pairs else None
 
 

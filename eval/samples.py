@@ -169,22 +169,36 @@ def _largest_mixture(material: Material) -> list[str]:
     return chosen
 
 
-def _ask(
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """What a search finds before words and translations are compared. `rows` are those of the
+    chunks that it may find, with their cosines and BM25; `places` are the candidates among them,
+    with their fused scores."""
+
+    rows: npt.NDArray[np.int64]
+    likeness: Floats
+    keyword_scores: Floats
+    places: npt.NDArray[np.int64]
+    fused: Floats
+
+
+def rank(
     material: Material,
     calibration: Calibration,
     question: int,
-    collection: _Collection,
-) -> list[Judged]:
+    rows: npt.NDArray[np.int64],
+    bm25: Bm25,
+    *,
+    hides_subject: bool,
+) -> Ranking:
+    """Rank chunks for a question, as the engine does; with `hides_subject` without those under the
+    title of an answer, which might hold another."""
     statistics, terms = material.statistics[question], material.query_terms[question]
-    chunks, bm25 = collection.chunks, collection.bm25
-    words, likeness = bm25.scores(terms), material.likeness[question, chunks]
-    answerable = not material.answers[question].isdisjoint(chunks.tolist())
-    if not answerable:
+    words, likeness = bm25.scores(terms), material.likeness[question, rows]
+    if hides_subject:
         about = material.titles[list(material.answers[question])]
-        shown = ~np.isin(material.titles[chunks], about)
-        words, likeness, chunks = words[shown], likeness[shown], chunks[shown]
-        if not len(chunks):
-            return []
+        shown = ~np.isin(material.titles[rows], about)
+        words, likeness, rows = words[shown], likeness[shown], rows[shown]
     places, seen = candidates(likeness, words, DEPTH)
     fused = fuse_reference(
         likeness[places],
@@ -193,7 +207,25 @@ def _ask(
         v_width=statistics.v_width,
         text_floor=calibration.text_floor(len(terms), bm25.size),
     )
-    places = np.asarray(places)
+    return Ranking(rows, likeness, seen, np.asarray(places, np.int64), fused)
+
+
+def _ask(
+    material: Material,
+    calibration: Calibration,
+    question: int,
+    collection: _Collection,
+) -> list[Judged]:
+    statistics, terms = material.statistics[question], material.query_terms[question]
+    answerable = not material.answers[question].isdisjoint(collection.chunks.tolist())
+    bm25 = collection.bm25
+    ranking = rank(
+        material, calibration, question, collection.chunks, bm25, hides_subject=not answerable
+    )
+    chunks, likeness, seen = ranking.rows, ranking.likeness, ranking.keyword_scores
+    places, fused = ranking.places, ranking.fused
+    if not len(chunks):
+        return []
     compared = np.argsort(-fused, kind="stable")[:MAX_COMPARED_BY_PROXIMITY]
     translated = _translated(material, terms, chunks[places[compared]], statistics.language)
     for place, share in zip(compared, translated, strict=True):
@@ -206,7 +238,7 @@ def _ask(
             language=material.languages[chunks[place]],
             corrected=float(likeness[place]),
             keyword=float(seen[place]),
-            coverage=_coverage(terms, material.terms[chunks[place]]),
+            coverage=coverage(terms, material.terms[chunks[place]]),
             translated=share_of.get(place),
         )
         for place in best
@@ -242,6 +274,7 @@ def _translated(
     ]
 
 
-def _coverage(terms: Sequence[str], chunk: Sequence[str]) -> float:
+def coverage(terms: Sequence[str], chunk: Sequence[str]) -> float:
+    """Return the share of a question's terms that are among those of a chunk."""
     found = set(chunk)
     return sum(term in found for term in terms) / max(1, len(terms))

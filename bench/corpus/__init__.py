@@ -4,7 +4,7 @@ python -m bench.corpus --size 50000 --data-dir var/bench
 
 with open_corpus(50_000, Path("var/bench")) as corpus:
     profile = corpus.profile("10 %")
-    search(corpus.services, profile.person, profile.request(corpus.questions[0].text))
+    corpus.search(profile, corpus.questions[0])
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
-import psycopg
-from sqlalchemy.engine import make_url
 
 from bench import SECRET_KEY
 from bench.corpus import profiles as profile_store
 from bench.corpus.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
 from bench.corpus.profiles import Profile
 from bench.corpus.synthesis import MEAN_CHUNKS, Outline, make_ids, outline, write_all
+from bench.databases import execute, exists, named
 from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.database.lock import exclusive
 from portal.domain.embedding import Vector
+from portal.domain.search import SearchOutcome
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.calibration import background as backgrounds
 from portal.services import Services
 from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.services.search.cache import SearchCache
+from portal.services.search.engine import search
 from portal.settings import DEFAULT_MODELS, load_settings
 from portal.store.migrations import MIGRATIONS_DIR
 from portal.text.terms import lexicon
@@ -120,20 +121,15 @@ class Corpus:
         allowed: npt.NDArray[np.bool_] = profile.enabled[self.document_of]
         return allowed
 
-    def search_vector(self, question: Question, *, is_hybrid: bool = True) -> Vector:
-        """Return the vector that the vector leg orders by: corrected if hybrid, else plain."""
-        if not is_hybrid:
-            return question.vector
+    def search(self, profile: Profile, question: Question, **options: Any) -> SearchOutcome:
+        """Search as the person of a profile does."""
+        request = profile.request(question.text, **options)
+        return search(self.services, profile.user, request)
+
+    def search_vector(self, question: Question) -> Vector:
+        """Return the corrected vector, which the vector leg of a hybrid search orders by."""
         calibration = self.services.calibration
         return calibration.query_statistics(question.vector, question.text).search_vector
-
-    def exact_nearest(
-        self, vector: Vector, profile: Profile, k: int
-    ) -> tuple[npt.NDArray[np.int64], Vector]:
-        """The k nearest allowed chunks by brute force, best first, and their cosines."""
-        cosines = np.where(self.allowed(profile), self.vectors @ vector, -np.inf)
-        places = best_first(cosines, k)
-        return places, cosines[places]
 
 
 def best_first(scores: Vector, k: int) -> npt.NDArray[np.int64]:
@@ -164,10 +160,9 @@ def open_corpus(
     data_dir.mkdir(parents=True, exist_ok=True)
     with borrowed(data_dir, report=log) as server_url:
         files = _Files(data_dir, size, mean_chunks)
-        url = make_url(server_url).set(database=files.database)
-        address = url.render_as_string(hide_password=False)
+        address = named(server_url, files.database)
         with exclusive(data_dir / f"{files.name}.lock"):
-            if not (files.is_current(stale_ok=stale_ok) and _exists(server_url, files.database)):
+            if not (files.is_current(stale_ok=stale_ok) and exists(server_url, files.database)):
                 files.forget()
                 _make(server_url, address, files, log, overrides)
         corpus = attach(size, data_dir, address, mean_chunks=mean_chunks, **overrides)
@@ -231,10 +226,10 @@ def _make(
     background = backgrounds.load(PreparedQuestions({}))
     plan = outline(files.size, _SEED, background, mean_chunks=files.mean_chunks)
     started_before = files.read_started(fingerprint)
-    if started_before is None or not _exists(server_url, files.database):
+    if started_before is None or not exists(server_url, files.database):
         started_before = None
-        _execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
-        _execute(server_url, f"CREATE DATABASE {files.database}")
+        execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
+        execute(server_url, f"CREATE DATABASE {files.database}")
     services = _services(files.directory, url, (), overrides)
     try:
         if started_before is None:
@@ -359,16 +354,3 @@ def _fingerprint() -> str:
     for path in sources:
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _exists(server_url: str, database: str) -> bool:
-    query = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"
-    return bool(_execute(server_url, query))
-
-
-def _execute(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement outside a transaction."""
-    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(plain, autocommit=True) as connection:
-        cursor = connection.execute(statement.encode())
-        return cursor.fetchall() if cursor.description else []

@@ -18,6 +18,8 @@ from portal.services.people import accounts
 
 Flags = npt.NDArray[np.bool_]
 
+# Of every search that is measured.
+RESULTS = 10
 # In percent of the documents that the person may see.
 SHARES = (100.0, 50.0, 10.0, 1.0, 0.1)
 IN_A_CONVERSATION = " in a conversation"
@@ -43,7 +45,7 @@ class Profile:
 
     def request(self, query: str, **options: Any) -> SearchRequest:
         """A search as this person makes it."""
-        return SearchRequest(query, conversation_id=self.conversation_id, **options)
+        return SearchRequest(query, conversation_id=self.conversation_id, top_n=RESULTS, **options)
 
     def as_dict(self) -> dict[str, Any]:
         """All but `enabled`, for JSON."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -14,9 +12,10 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from bench.corpus import Corpus, Question
+from bench.corpus.profiles import RESULTS
 from bench.folders.filed import CHANGED, CHANGED_DOMAIN, FOLDERS, GROUPS, Filed, filed_copies
 from bench.over_http import checked
-from bench.timing import Contender, Samples, alternate
+from bench.timing import Contender, Samples, alternate, repeating
 from portal import create_app
 from portal.services.people import accounts, sessions
 
@@ -78,7 +77,7 @@ class Client:
         return answer.json
 
     def search(self, question: Question) -> Any:
-        return self.send("/api/knowledge/search", {"query": question.text, "top_n": 10})
+        return self.send("/api/knowledge/search", {"query": question.text, "top_n": RESULTS})
 
 
 def measure_folders(
@@ -165,7 +164,7 @@ def _measure_meanwhile(
     questions = cycle(corpus.questions)
     alone = _search_for(reader, questions, seconds)
     moves: list[float] = []
-    with _moving(owner, moves):
+    with repeating(lambda: moves.extend(change_and_undo(owner, _CHANGES["move"]).values())):
         meanwhile = _search_for(reader, questions, 2 * seconds)
     return {
         "alone": alone.as_dict(),
@@ -182,22 +181,3 @@ def _search_for(client: Client, questions: Iterator[Question], seconds: float) -
         client.search(question)
         taken.append(time.perf_counter() - started)
     return Samples([taken])
-
-
-@contextmanager
-def _moving(client: Client, moves: list[float]) -> Iterator[None]:
-    """Move documents and undo it until the block ends; note the seconds of each."""
-    stopped = threading.Event()
-
-    def move() -> None:
-        while not stopped.is_set():
-            taken = change_and_undo(client, _CHANGES["move"])
-            moves.extend(taken.values())
-
-    thread = threading.Thread(target=move, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 from sqlalchemy.engine import make_url
 
+from bench import databases
 from bench.corpus import Corpus, attach
 from bench.over_http import UNLIMITED
 
@@ -78,8 +79,10 @@ def filed_copies(corpus: Corpus, data_dir: Path) -> Iterator[tuple[Filed, Filed]
     """Yield the corpus without folders and with them; both are dropped afterwards."""
     url = corpus.services.database.url
     corpus.services.database.dispose()  # A database in use is no template.
-    copies = [_copy(corpus, data_dir, url, name) for name in ("flat", "filed")]
-    try:
+    with ExitStack() as stack:
+        copies = [
+            stack.enter_context(_copy(corpus, data_dir, url, kind)) for kind in ("flat", "filed")
+        ]
         for copy, statements in zip(copies, (_EMPTY, _EMPTY + _FILL), strict=True):
             with psycopg.connect(copy.services.database.conninfo, autocommit=True) as connection:
                 with connection.transaction():
@@ -89,27 +92,16 @@ def filed_copies(corpus: Corpus, data_dir: Path) -> Iterator[tuple[Filed, Filed]
             row = connection.execute("SELECT id FROM folders WHERE name = 'Folder 0'").fetchone()
             assert row is not None
         yield Filed(copies[0], None), Filed(copies[1], row[0])
-    finally:
-        for copy in copies:
+
+
+@contextmanager
+def _copy(corpus: Corpus, data_dir: Path, url: str, kind: str) -> Iterator[Corpus]:
+    source = make_url(url).database
+    server_url = databases.named(url, "postgres")
+    template = f"TEMPLATE {source} STRATEGY file_copy"
+    with databases.temporary(server_url, f"{source}_{kind}", template) as address:
+        copy = attach(corpus.size, data_dir, address, mean_chunks=1, **UNLIMITED)
+        try:
+            yield copy
+        finally:
             copy.services.database.dispose()
-            _execute(url, f"DROP DATABASE {_name(copy)} WITH (FORCE)")
-
-
-def _copy(corpus: Corpus, data_dir: Path, url: str, kind: str) -> Corpus:
-    source = make_url(url)
-    name = f"{source.database}_{kind}"
-    _execute(url, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-    _execute(url, f"CREATE DATABASE {name} TEMPLATE {source.database} STRATEGY file_copy")
-    address = source.set(database=name).render_as_string(hide_password=False)
-    return attach(corpus.size, data_dir, address, mean_chunks=1, **UNLIMITED)
-
-
-def _name(copy: Corpus) -> str | None:
-    return make_url(copy.services.database.url).database
-
-
-def _execute(url: str, statement: str) -> None:
-    server = make_url(url).set(drivername="postgresql", database="postgres")
-    address = server.render_as_string(hide_password=False)
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(statement.encode())

@@ -22,10 +22,9 @@ from unittest.mock import patch
 
 import psutil
 import psycopg
-from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
+from sqlalchemy import text
 
-from bench import SECRET_KEY
+from bench import SECRET_KEY, databases
 from bench.embedding import PackageEngine, measure_embedding
 from bench.ingest.files import Sheet, sheets
 from portal.container import build_services
@@ -187,24 +186,15 @@ def _run(
 @contextmanager
 def _portal(server_url: str, data_dir: Path, embedder: Embedder) -> Iterator[Services]:
     """Yield a portal on a new database, which is dropped at the end."""
-    name = "bench_ingest"
-    server = create_engine(server_url, isolation_level="AUTOCOMMIT")
-    drop = f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"
-    with server.connect() as connection:
-        connection.execute(text(drop))
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    url = make_url(server_url).set(database=name).render_as_string(hide_password=False)
     settings = load_settings(**_SETTINGS, data_dir=data_dir / "ingest")
-    services = replace(build_services(settings, database_url=url), embedder=embedder)
-    try:
-        for _ in setup.prepare_database(services):
-            pass
-        yield services
-    finally:
-        services.database.dispose()
-        with server.connect() as connection:
-            connection.execute(text(drop))
-        server.dispose()
+    with databases.temporary(server_url, "bench_ingest") as url:
+        services = replace(build_services(settings, database_url=url), embedder=embedder)
+        try:
+            for _ in setup.prepare_database(services):
+                pass
+            yield services
+        finally:
+            services.database.dispose()
 
 
 @contextmanager

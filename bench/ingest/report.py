@@ -38,9 +38,8 @@ def corpus_text(ingest: dict[str, Any]) -> str:
     """Describe the files of the measurement."""
     stored = max(one["stored_a_second"] for one in ingest["pipeline"])
     return (
-        f"{ingest['files']} files of {ingest['pages']} pages, {ingest['passages']} passages. Load "
-        f"before it: {ingest['load_before']}, on {ingest['cores']} cores. Storing and queueing "
-        f"alone: {_speed(stored)} files a second.\n"
+        f"{ingest['files']} files of {ingest['pages']} pages, {ingest['passages']} passages, on "
+        f"{ingest['cores']} cores. Storing and queueing alone: {_speed(stored)} files a second."
     )
 
 

@@ -13,7 +13,6 @@ from urllib.request import urlopen
 
 import psutil
 import psycopg
-from sqlalchemy.engine import make_url
 
 from bench.cluster.nodes import wait
 from bench.cluster.programs import Process, free_port
@@ -88,13 +87,10 @@ def served(
         assert postmaster is not None
         trees = {name: psutil.Process(one.pid) for name, one in processes.items()}
         yield Served(
-            port, database_url(corpus), trees | {"PostgreSQL": psutil.Process(postmaster.pid)}
+            port,
+            corpus.services.database.conninfo,
+            trees | {"PostgreSQL": psutil.Process(postmaster.pid)},
         )
-
-
-def database_url(corpus: Corpus) -> str:
-    url = make_url(corpus.services.database.url).set(drivername="postgresql")
-    return url.render_as_string(hide_password=False)
 
 
 def _answers(port: int) -> bool:
@@ -107,7 +103,7 @@ def _answers(port: int) -> bool:
 
 def make_accounts(corpus: Corpus, count: int) -> None:
     """Create accounts load1, load2, … with one password, as far as they are missing."""
-    with psycopg.connect(database_url(corpus)) as connection:
+    with psycopg.connect(corpus.services.database.conninfo) as connection:
         query = "SELECT 1 FROM users WHERE name = %s"
         if connection.execute(query, [f"{NAMES}1"]).fetchone() is None:
             accounts.create_user(corpus.services, name=f"{NAMES}1", password=PASSWORD)
@@ -116,7 +112,7 @@ def make_accounts(corpus: Corpus, count: int) -> None:
 
 def sizes(corpus: Corpus) -> tuple[int, int, int]:
     """Return the number of chunks, and the bytes of the database and of its vector indexes."""
-    with psycopg.connect(database_url(corpus)) as connection:
+    with psycopg.connect(corpus.services.database.conninfo) as connection:
         row = connection.execute(_SIZES).fetchone()
         assert row is not None
         return int(row[0]), int(row[1]), int(row[2])

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bench.load.watching import Sample
+from bench.report import Rows, markdown
 
-Rows = list[list[str]]
 _BLOCK = re.compile(r"(<!-- load -->\n).*?(<!-- /load -->)", re.DOTALL)
 # What a recovery is judged by: many, short, and each of the same kind.
 _JUDGED = "search"
@@ -169,13 +169,7 @@ def page_text(run: Run) -> str:
         f" (load before: {run.settings['load_before']:.1f})."
     )
     tables = (request_rows, resource_rows, overload_rows, capacity_rows)
-    return "\n\n".join([head, *(_markdown(make(run)) for make in tables)]) + "\n"
-
-
-def _markdown(rows: Rows) -> str:
-    lines = [" | ".join(row) for row in rows]
-    lines.insert(1, " | ".join(["---", *["--:"] * (len(rows[0]) - 1)]))
-    return "\n".join(f"| {line} |" for line in lines)
+    return "\n".join([f"{head}\n", *(markdown(make(run)) for make in tables)])
 
 
 def write_page(text: str, page: Path) -> None:

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.corpus import Corpus, Question
-from bench.corpus.profiles import Profile
-from bench.peers.peer import RESULTS, ChunkRow, Peer, operator_filter, visible_chunks
+import numpy as np
+
+from bench.corpus import Corpus, Question, best_first
+from bench.corpus.profiles import RESULTS, Profile
+from bench.peers.peer import ChunkRow, Peer, operator_filter, visible_chunks
 
 
 class ChromaCollection:
@@ -28,8 +30,9 @@ class ChromaCollection:
         return [int(id_) for id_ in found["ids"][0]]
 
     def exact(self, profile: Profile, question: Question) -> list[int]:
-        places, _ = self._corpus.exact_nearest(question.vector, profile, RESULTS)
-        return [int(place) for place in places]
+        cosines = self._corpus.vectors @ question.vector
+        allowed = np.where(self._corpus.allowed(profile), cosines, -np.inf)
+        return best_first(allowed, RESULTS).tolist()
 
 
 @contextmanager

@@ -12,9 +12,10 @@ from typing import Any
 import psycopg
 from sqlalchemy import make_url
 
+from bench import databases
 from bench.corpus import Corpus, Question
-from bench.corpus.profiles import Profile
-from bench.peers.peer import LEG_LIMIT, RESULTS, Peer, operator_filter, visible_chunks
+from bench.corpus.profiles import RESULTS, Profile
+from bench.peers.peer import LEG_LIMIT, Peer, operator_filter, visible_chunks
 from portal.text.terms.analyser import query_terms
 
 _TABLE = "passages"
@@ -77,10 +78,12 @@ def langchain_postgres(corpus: Corpus, _data_dir: Path) -> Iterator[list[Peer]]:
         secondary_top_k=LEG_LIMIT,
     )
     database = f"bench_{corpus.size}_langchain"
-    url = make_url(corpus.services.database.url).set(database=database)
     settings = corpus.services.settings.search.hnsw
-    _fill_langchain(corpus, url, m=settings.m, ef_construction=settings.ef_construction)
-    engine = PGEngine.from_connection_string(url.set(drivername="postgresql+asyncpg"))
+    _fill_langchain(corpus, database, m=settings.m, ef_construction=settings.ef_construction)
+    url = make_url(corpus.services.database.url)
+    engine = PGEngine.from_connection_string(
+        url.set(drivername="postgresql+asyncpg", database=database)
+    )
     try:
         stores = [
             PGVectorStore.create_sync(
@@ -104,20 +107,17 @@ def langchain_postgres(corpus: Corpus, _data_dir: Path) -> Iterator[list[Peer]]:
         asyncio.run(engine.close())
 
 
-def _fill_langchain(corpus: Corpus, url: Any, *, m: int, ef_construction: int) -> None:
+def _fill_langchain(corpus: Corpus, database: str, *, m: int, ef_construction: int) -> None:
     """The table that `init_vectorstore_table` makes, filled by COPY, with the indexes that the
     documentation advises and one on what is filtered by. Kept for the next run."""
     from pgvector.psycopg import register_vector
 
-    maintenance = make_url(corpus.services.database.url).set(database="postgres")
-    with psycopg.connect(_plain(maintenance), autocommit=True) as connection:
-        query = "SELECT 1 FROM pg_database WHERE datname = %s"
-        if connection.execute(query, [url.database]).fetchone():
-            return
-        connection.execute(f"CREATE DATABASE {url.database}_new".encode())
-    with psycopg.connect(
-        _plain(url.set(database=f"{url.database}_new")), autocommit=True
-    ) as connection:
+    server_url = databases.named(corpus.services.database.url, "postgres")
+    if databases.exists(server_url, database):
+        return
+    databases.execute(server_url, f"CREATE DATABASE {database}_new")
+    url = databases.plain(server_url, database=f"{database}_new")
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
         register_vector(connection)
         connection.execute(
@@ -156,10 +156,5 @@ def _fill_langchain(corpus: Corpus, url: Any, *, m: int, ef_construction: int) -
             "VACUUM (ANALYZE)",
         ):
             connection.execute(statement.encode())
-    with psycopg.connect(_plain(maintenance), autocommit=True) as connection:
-        # Renamed once complete, so that an interrupted run leaves nothing that looks ready.
-        connection.execute(f"ALTER DATABASE {url.database}_new RENAME TO {url.database}".encode())
-
-
-def _plain(url: Any) -> str:
-    return str(url.set(drivername="postgresql").render_as_string(hide_password=False))
+    # Renamed once complete, so that an interrupted run leaves nothing that looks ready.
+    databases.execute(server_url, f"ALTER DATABASE {database}_new RENAME TO {database}")

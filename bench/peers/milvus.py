@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.corpus import Corpus, Question
-from bench.corpus.profiles import Profile
-from bench.peers.peer import LEG_LIMIT, RESULTS, Peer, enabled_documents, visible_chunks
+from bench.corpus.profiles import RESULTS, Profile
+from bench.peers.peer import LEG_LIMIT, Peer, enabled_documents, visible_chunks
 from portal.text.terms.analyser import query_terms
 
 _COLLECTION, _EXACT = "passages", "exact"

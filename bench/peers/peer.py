@@ -18,7 +18,6 @@ import psycopg
 from bench.corpus import Corpus, Question
 from bench.corpus.profiles import SHARES, Profile
 
-RESULTS = 10
 LEG_LIMIT = 50
 
 

@@ -84,7 +84,7 @@ def engine_of(one: AnswerSet) -> Iterator[Engine]:
     """Open a portal that holds the documents of a set."""
     with tempfile.TemporaryDirectory(prefix="portal-eval-") as directory:
         settings = load_settings(data_dir=Path(directory), log_level="error")
-        with scratch_engine(Path(directory), settings, lambda embedder: embedder) as engine:
+        with scratch_engine(Path(directory), settings) as engine:
             for document in one.documents:
                 engine.add_file(document)
             yield engine

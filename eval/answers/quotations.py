@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from eval import sets
-from eval.reference import Bm25, candidates, fuse_reference
-from eval.remembered import Remembered
-from eval.samples import DEPTH, Material, prepare
-from eval.sets import QuestionSet
+from eval.cached_embedder import CachedEmbedder
+from eval.reference import Bm25
+from eval.samples import Material, coverage, prepare, rank
+from eval.sets import Chunk, QuestionSet
 from portal.answering import create_chat_model
 from portal.answering.markers import MarkerStream
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, Source, TextDelta, Turn
@@ -32,7 +32,6 @@ from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.calibration.confidence import Evidence
-from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.settings import ChatSettings, EmbeddingSettings
 
 TOP_N = 5
@@ -50,10 +49,7 @@ class Corpus:
 
     name: str
     rows: npt.NDArray[np.int64]
-    texts: Sequence[str]
-    titles: Sequence[str]
-    terms: Sequence[Sequence[str]]
-    """As the engine indexes them: with the title."""
+    chunks: Sequence[Chunk]
     bm25: Bm25
 
 
@@ -75,17 +71,9 @@ class Outcome:
 def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
     found = []
     for one in loaded:
-        terms = [chunk_terms(each.title, None, None, each.text).split() for each in one.chunks]
-        found.append(
-            Corpus(
-                name=one.name,
-                rows=material.chunks_of(one.name),
-                texts=[chunk.text for chunk in one.chunks],
-                titles=[chunk.title for chunk in one.chunks],
-                terms=terms,
-                bm25=Bm25(terms),
-            )
-        )
+        rows = material.chunks_of(one.name)
+        bm25 = Bm25([material.terms[row] for row in rows])
+        found.append(Corpus(one.name, rows, one.chunks, bm25))
     return found
 
 
@@ -100,60 +88,49 @@ def retrieved(
     """Return rows and sources that a search finds, best first. Passages under the title of the
     answer are hidden when the answer is not in the corpus, or `without_subject`."""
     statistics, terms = material.statistics[question], material.query_terms[question]
-    likeness = material.likeness[question, corpus.rows]
-    words = corpus.bm25.scores(terms)
-    there = np.arange(len(corpus.rows))
-    if without_subject or material.answers[question].isdisjoint(corpus.rows.tolist()):
-        about = material.titles[list(material.answers[question])]
-        there = np.flatnonzero(~np.isin(material.titles[corpus.rows], about))
-    likeness, words = likeness[there], words[there]
-    places, seen = candidates(likeness, words, DEPTH)
-    scale = calibration.text_scale(len(terms), corpus.bm25.size)
-    fused = fuse_reference(
-        likeness[places],
-        seen[places],
-        v_lo=statistics.v_lo,
-        v_width=statistics.v_width,
-        text_floor=calibration.text_floor(len(terms), corpus.bm25.size),
+    is_foreign = material.answers[question].isdisjoint(corpus.rows.tolist())
+    found = rank(
+        material,
+        calibration,
+        question,
+        corpus.rows,
+        corpus.bm25,
+        hides_subject=without_subject or is_foreign,
     )
-    order = np.argsort(-fused, kind="stable")[:_COMPARED]
-    best = [places[place] for place in order]
+    order = np.argsort(-found.fused, kind="stable")[:_COMPARED]
+    best = found.places[order].tolist()
     evidence = [
         Evidence(
             document=place,
-            language=material.languages[corpus.rows[there[place]]],
-            corrected=float(likeness[place]),
-            keyword=float(seen[place]),
-            coverage=_coverage(terms, corpus.terms[there[place]]),
+            language=material.languages[found.rows[place]],
+            corrected=float(found.likeness[place]),
+            keyword=float(found.keyword_scores[place]),
+            coverage=coverage(terms, material.terms[found.rows[place]]),
         )
         for place in best
     ]
-    nearest = np.sort(likeness)[::-1][:NEAREST_COMPARED]
+    nearest = np.sort(found.likeness)[::-1][:NEAREST_COMPARED]
+    scale = calibration.text_scale(len(terms), corpus.bm25.size)
     confidences = calibration.confidences(statistics, evidence, scale, nearest.tolist())
+    scores = found.fused[order].tolist()
+    rows = [int(found.rows[place]) for place in best]
     return [
-        (
-            int(corpus.rows[there[place]]),
-            _source(number, corpus, int(there[place]), float(fused[order[number - 1]]), chance),
-        )
-        for number, (place, chance) in enumerate(
-            zip(best[:TOP_N], confidences, strict=False), start=1
+        (row, _source(number, corpus, row, score, confidence))
+        for number, row, score, confidence in zip(
+            range(1, TOP_N + 1), rows, scores, confidences, strict=False
         )
     ]
 
 
-def _coverage(terms: Sequence[str], chunk: Sequence[str]) -> float:
-    known = set(chunk)
-    return sum(term in known for term in terms) / max(1, len(terms))
-
-
-def _source(number: int, corpus: Corpus, place: int, score: float, confidence: float) -> Source:
-    text = corpus.texts[place]
+def _source(number: int, corpus: Corpus, row: int, score: float, confidence: float) -> Source:
+    place = row - int(corpus.rows[0])
+    text = corpus.chunks[place].text
     return Source(
         number=number,
         document_id=UUID(int=place + 1),
         revision_id=_NOWHERE,
         chunk_id=UUID(int=place + 1),
-        title=corpus.titles[place],
+        title=corpus.chunks[place].title,
         media_type="text/plain",
         text=text,
         char_start=0,
@@ -273,7 +250,7 @@ class World:
 
 def read_world(data: Path | None) -> World:
     directory = sets.data_dir(data)
-    embedder = Remembered(create_embedder(EmbeddingSettings()))
+    embedder = CachedEmbedder(create_embedder(EmbeddingSettings()))
     calibration = Calibration.for_model(embedder)
     material = prepare(embedder, calibration, directory)
     loaded = [sets.load(directory, name) for name in material.names]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+
+from selectolax.lexbor import LexborHTMLParser
 
 _WORDS = re.compile(r"\w+")
 _ENDS_SENTENCE = re.compile(r"[。！？；….!?;][”’」』）》\"')\]*]*\s*\Z")
@@ -14,7 +15,7 @@ _LINE_MARKER = re.compile(r"(?:\s|[-*+•>#|]|\d+[.)]|\[[ xX]\]|\*\*)*")
 _CELL_BORDER = re.compile(r"\s*(?:\||\t)|\A\s*\Z")
 _HEADER_BORDER = re.compile(r"\|\s*:?-{3,}")
 _MAX_HEADING_CHARACTERS = 40
-_HEADING_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "caption", "title"}
+_HEADING_TAGS = "h1, h2, h3, h4, h5, h6, caption, title"
 
 
 def headings(path: Path) -> frozenset[str]:
@@ -70,30 +71,10 @@ def _short_lines(text: str) -> list[str]:
 
 
 def _headings_of_html(text: str) -> list[str]:
-    reader = _HeadingReader()
-    reader.feed(text)
-    return reader.found
-
-
-class _HeadingReader(HTMLParser):
-    """Collects headings, captions and rows of header cells."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._inside = ""
-
-    def handle_starttag(self, tag, attrs):  # noqa: ARG002 - the signature of HTMLParser
-        if tag in _HEADING_TAGS or tag == "tr":
-            self.found.append("")
-        self._inside = tag
-
-    def handle_data(self, data):
-        if self.found and (self._inside in _HEADING_TAGS or self._inside == "th"):
-            self.found[-1] += data
-
-    def handle_endtag(self, tag):  # noqa: ARG002 - the signature of HTMLParser
-        self._inside = ""
+    """Return headings, captions, and the header cells of each row."""
+    tree = LexborHTMLParser(text)
+    rows = ("".join(cell.text() for cell in row.css("th")) for row in tree.css("tr"))
+    return [*(one.text() for one in tree.css(_HEADING_TAGS)), *rows]
 
 
 _FINDERS = {".html": _headings_of_html, ".md": _headings_of_markdown, ".txt": _short_lines}

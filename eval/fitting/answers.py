@@ -12,23 +12,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from eval.answers import sets as answer_sets
 from eval.answers.quality import engine_of
 from eval.answers.sets import AnswerQuestion, Expected
+from eval.fitting import logistic
 from eval.measures import calibration_error
+from eval.reference import Floats
 from portal.answering.quoting.relevance import NO_STATEMENT, Candidate, Evidence, Judged, judge
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.embeddings import create_embedder
 from portal.settings import EmbeddingSettings
 
-Floats = npt.NDArray[np.float64]
 # Of features and the log odds of the best statement in the question's language.
 Features = Callable[[Evidence, float], tuple[float, ...]]
 COLLOQUIAL = answer_sets.SHIPPED.parent / "colloquial"
 _FOLDS = 5
+_RIDGE = 1e-2
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +99,9 @@ def _best(judged: Sequence[Judged], *, is_foreign: bool) -> tuple[Source, Candid
     return max(pairs, key=lambda pair: pair[1].chance, default=None)
 
 
-def fit(features: Floats, right: Floats, steps: int = 60, ridge: float = 1e-2) -> Floats:
-    """Fit weights and constant by Newton's method."""
-    found = np.zeros(features.shape[1])
-    for _ in range(steps):
-        chances = chances_of(features, found)
-        gradient = features.T @ (chances - right) + ridge * found
-        curvature = (features * (chances * (1 - chances))[:, None]).T @ features
-        found = found - np.linalg.solve(curvature + ridge * np.eye(len(found)), gradient)
-    return found
-
-
-def chances_of(features: Floats, weights: Floats) -> Floats:
-    chances: Floats = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
-    return chances
+def fit(features: Floats, right: Floats) -> Floats:
+    """Fit the weights of features, the constant among them."""
+    return logistic.fit(features, right, np.ones(len(right)), np.full(features.shape[1], _RIDGE))
 
 
 def fitted_without(features: Floats, right: Floats) -> Floats:
@@ -120,7 +110,7 @@ def fitted_without(features: Floats, right: Floats) -> Floats:
     chances = np.zeros(len(right))
     for part in range(_FOLDS):
         weights = fit(features[fold != part], right[fold != part])
-        chances[fold == part] = chances_of(features[fold == part], weights)
+        chances[fold == part] = logistic.chances_of(features[fold == part], weights)
     return chances
 
 

@@ -26,10 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 from eval import sets
+from eval.cached_embedder import CachedEmbedder
 from eval.diagrams import reliability_diagram
+from eval.fitting import logistic
 from eval.measures import auroc, calibration_error
 from eval.reference import Floats
-from eval.remembered import Remembered
 from eval.samples import Judged, prepare, samples
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
@@ -92,7 +93,7 @@ def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
     names = FEATURES[kind]
     features = np.array([[one.features[name] for name in names] for one in judged])
     relevant = np.array([one.relevant for one in judged])
-    solved = logistic(features, relevant.astype(float), balanced(judged, rest=REST_WEIGHT))
+    solved = with_constant(features, relevant.astype(float), balanced(judged, rest=REST_WEIGHT))
     wrong = [place for place, one in enumerate(judged) if one.first and not one.answerable]
     # Sets in one language have no results in another, so their own-language results are used.
     wrong = [place for place in wrong if judged[place].same_language is not (kind in CUTS)] or wrong
@@ -127,22 +128,11 @@ def balanced(judged: Sequence[Judged], *, rest: float) -> Floats:
     return weights
 
 
-def logistic(features: Floats, outcomes: Floats, weights: Floats, steps: int = 40) -> Floats:
-    """Fit a ridge-penalised logistic regression by Newton's method; the constant comes last."""
-    x = np.column_stack([features, np.ones(len(features))])
-    weights = weights / weights.sum()
-    penalty = np.append(np.full(features.shape[1], RIDGE), 1e-9)
-    solution = np.zeros(x.shape[1])
-    for _ in range(steps):
-        chance = 1 / (1 + np.exp(-np.clip(x @ solution, -30, 30)))
-        slope = x.T @ (weights * (chance - outcomes)) + penalty * solution
-        curve = (x * (weights * chance * (1 - chance))[:, None]).T @ x + np.diag(penalty)
-        step = np.linalg.solve(curve, slope)
-        solution -= step
-        if np.abs(step).max() < 1e-7:
-            break
-    found: Floats = np.asarray(solution, float)
-    return found
+def with_constant(features: Floats, outcomes: Floats, weights: Floats) -> Floats:
+    """Fit the weights of features and a constant, which comes last."""
+    columns = np.column_stack([features, np.ones(len(features))])
+    ridge = np.append(np.full(features.shape[1], RIDGE), 1e-9)
+    return logistic.fit(columns, outcomes, weights / weights.sum(), ridge)
 
 
 def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
@@ -236,7 +226,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the constants and diagrams")
     options = parser.parse_args()
     console = Console(width=120)
-    embedder = Remembered(create_embedder(EmbeddingSettings(provider=options.provider)))
+    embedder = CachedEmbedder(create_embedder(EmbeddingSettings(provider=options.provider)))
     calibration = Calibration.for_model(embedder)
     material = prepare(embedder, calibration, sets.data_dir(options.data))
     judged = samples(material, calibration)

@@ -20,14 +20,14 @@ from portal.errors import N_, Message, UndecodableText
 _COMMON_HAN = frozenset(Path(__file__).with_name("common_han.txt").read_text("utf-8")) - {"\n"}
 _COMMON_PUNCTUATION = frozenset("。，、；：？！“”‘’「」『』（）《》〈〉【】…—·～　％")
 
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # Before UTF-16, whose byte order mark it begins with.
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-    (b"\x84\x31\x95\x33", "gb18030"),
-)
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # Before UTF-16, whose byte order mark it begins with.
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    b"\x84\x31\x95\x33": "gb18030",
+}
 # In the order of preference on a tie: the plain encoding before its vendor extensions.
 _EAST_ASIAN = (
     "gb18030", "big5", "cp950", "big5hkscs", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949",
@@ -82,7 +82,7 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
     """
     if encoding is not None:
         return _decode_as(encoding, data, file_name)
-    for mark, name in _BYTE_ORDER_MARKS:
+    for mark, name in BYTE_ORDER_MARKS.items():
         if data.startswith(mark):
             if cut_off := _cut_off(name, data):
                 return cut_off

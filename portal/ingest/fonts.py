@@ -18,7 +18,6 @@ DIRECTORIES = (
     Path("/usr/share/X11/fonts/TTF"),
     Path("/System/Library/Fonts"),
     Path("/Library/Fonts"),
-    Path("C:/Windows/Fonts"),
 )
 CHINESE = 134
 # The charset that PDFium asks for (GDI's numbers): the bit of its code page in the table OS/2, and

@@ -11,6 +11,7 @@ from typing import IO
 
 from portal.domain.documents import MediaType
 from portal.errors import N_, EmptyFile, Message, UnsupportedFormat
+from portal.ingest.decoding import BYTE_ORDER_MARKS
 from portal.ingest.formats.pages.page_recognition import is_installed
 
 # The bytes of a file that `sniff` needs: all signatures and a fair sample of a text.
@@ -46,13 +47,6 @@ PICTURES: Mapping[MediaType, tuple[tuple[bytes, ...], tuple[str, ...]]] = {
 _MAX_CONTROL_SHARE = 0.02
 _MAX_NUL_SHARE_ONE_SIDE = 0.05
 
-_BYTE_ORDER_MARKS = (
-    b"\xef\xbb\xbf",
-    b"\xff\xfe",
-    b"\xfe\xff",
-    b"\x84\x31\x95\x33",
-    b"\0\0\xfe\xff",
-)
 _ZIP_SIGNATURES = (b"PK\x03\x04", _ZIP_END)
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", N_("a PNG image")),
@@ -282,7 +276,7 @@ def _zip_kind(seen: bytes, suffix: str) -> Message:
 
 
 def _is_text(head: bytes) -> bool:
-    if head.startswith(_BYTE_ORDER_MARKS):
+    if head.startswith(tuple(BYTE_ORDER_MARKS)):
         return True
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if controls <= _MAX_CONTROL_SHARE * len(head) and b"\0" not in head:

@@ -45,7 +45,7 @@ _READERS = Path(__file__).with_name("readers")
 _LIMITED = _READERS / "limited.py"
 # A reader gets only the environment that Python needs: a file that exploits it must not find the
 # database's address and the secret key there.
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "SYSTEMROOT")
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH")
 # A single thread each: some layers of confinement do not cover other threads.
 _SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _MAX_RECORD_LENGTH = 64 << 20  # bytes, and a few more for each character that is allowed
@@ -112,7 +112,7 @@ def probe_confinement() -> dict[str, bool]:
     """Start a reader and return which layers of confinement hold; see `readers.confinement`. `user`
     is missing unless the portal runs as root, since only root can change user."""
     wanted = ["no_new_privs", "landlock", "seccomp", "limits", "network"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
+    if os.geteuid() == 0:
         wanted.insert(0, "user")
     with (
         Path(os.devnull).open("rb") as nothing,
@@ -193,15 +193,13 @@ class _Watch:
 def _wait(process: subprocess.Popen[bytes]) -> None:
     """Wait for the end of a process without reaping it. Until then its id is not reused, so the
     watch may kill it."""
-    if hasattr(os, "waitid"):
+    if hasattr(os, "waitid"):  # Not on macOS before Python 3.13.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _take_status(process: subprocess.Popen[bytes]) -> tuple[int, int]:
     """Reap a process. Return its exit status, negative for a signal, and its peak memory in
-    kilobytes; 0 if unknown."""
-    if not hasattr(os, "wait4"):
-        return process.wait(), 0
+    kilobytes."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     # The peak includes the parent before the fork; the pages it touched do not.

@@ -110,8 +110,7 @@ def _index(services: Services, job_id: UUID, context: JobContext) -> None:
 
 def run(services: Services, *, concurrency: int = 1) -> None:
     """Work until a signal; a running job is left to the next worker, with what it stored."""
-    if hasattr(os, "nice"):  # Windows has none.
-        os.nice(_NICENESS)
+    os.nice(_NICENESS)
     asyncio.run(_run(services, concurrency))
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
 
+from bench import databases
 from portal.store import migrations
 from tests.conftest import PASSWORD, Portal
 from tests.faults.conftest import Tally
@@ -28,9 +28,8 @@ class Command:
     """A command of the portal on this test's database."""
 
     def __init__(self, portal: Portal, *arguments: str | Path) -> None:
-        url = make_url(portal.services.database.url).set(drivername="postgresql")
         self._environment = os.environ | {
-            "DATABASE_URL": url.render_as_string(hide_password=False),
+            "DATABASE_URL": databases.plain(portal.services.database.url),
             "PORTAL_DATA_DIR": str(portal.services.settings.data_dir),
             "PORTAL_SECRET_KEY": "a key for tests that is long enough for HS256",
             "PORTAL_EMBEDDING__PROVIDER": "hashing",

@@ -12,10 +12,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
-import psycopg
 import pytest
-from sqlalchemy.engine import make_url
 
+from bench import databases
 from bench.cluster.nodes import wait
 from bench.cluster.programs import Process, free_port
 from tests.conftest import PASSWORD
@@ -103,11 +102,8 @@ class Version:
 
 @pytest.fixture
 def url(server_url: str) -> Iterator[str]:
-    plain = make_url(server_url).set(drivername="postgresql")
-    with psycopg.connect(plain.render_as_string(False), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {NAME}")
-        yield plain.set(database=NAME).render_as_string(False)
-        connection.execute(f"DROP DATABASE {NAME} WITH (FORCE)")
+    with databases.temporary(server_url, NAME) as address:
+        yield databases.plain(address)
 
 
 def use_everything(client: httpx.Client, number: int) -> str:

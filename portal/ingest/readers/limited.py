@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import resource
 import runpy
 import sys
 import types
@@ -24,10 +25,6 @@ _CODECS = ("ascii", "latin-1", "cp437", "cp1252", "utf-8-sig", "utf-16", "utf-16
 
 def limit_process(memory_mb: int, cpu_seconds: int) -> None:
     """Set resource limits, so that the system ends this process before it exhausts the machine."""
-    try:
-        import resource
-    except ImportError:  # Windows; the wall time limit of the parent still applies.
-        return
     memory = memory_mb << 20
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))

@@ -32,7 +32,7 @@ from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
-from portal.text.characters.look_alikes import is_invisible
+from portal.text.characters.look_alikes import shows_nothing
 from portal.text.titles import check_domain
 
 MAX_NAME_CHARACTERS = 100
@@ -73,7 +73,7 @@ def check_name(name: str) -> str:
         raise InvalidInput("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
     if any(unicodedata.category(character).startswith("C") for character in name):
         raise InvalidInput("a name must not contain invisible characters")
-    if all(map(is_invisible, name)):
+    if all(map(shows_nothing, name)):
         raise InvalidInput("a name must contain visible characters")
     return name
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable
@@ -11,9 +10,8 @@ from functools import cache, lru_cache
 import opencc
 
 from portal.text.characters.normalise import NormalisedText, normalise, normalised_alone
-from portal.text.characters.scripts import HAN
+from portal.text.characters.scripts import HAN_RUN
 
-_HAS_HAN = re.compile(f"[{HAN}]")
 _simplifier = opencc.OpenCC("t2s")
 _MAX_MET = 65536
 _ODD = "\0"
@@ -46,7 +44,7 @@ def fold(text: str) -> NormalisedText:
 
 
 def _simplify(text: str) -> str:
-    if text.isascii() or not _HAS_HAN.search(text):
+    if text.isascii() or not HAN_RUN.search(text):
         return text
     simplified: str = _simplifier.convert(text)
     if len(simplified) == len(text):
@@ -83,7 +81,7 @@ def in_script_of(sample: str, simplified: str) -> str:
 
     Traditional if the sample has a character that Simplified Chinese writes otherwise.
     """
-    han = "".join(_HAS_HAN.findall(sample))
+    han = "".join(HAN_RUN.findall(sample))
     if _simplifier.convert(han) == han:
         return simplified
     traditional: str = _traditionaliser().convert(simplified)

@@ -26,7 +26,7 @@ _INVISIBLE = frozenset(
 )
 
 
-def is_invisible(character: str) -> bool:
+def shows_nothing(character: str) -> bool:
     """Return whether a character displays nothing, or only space."""
     return unicodedata.category(character)[0] in "CZ" or ord(character) in _INVISIBLE
 
@@ -37,7 +37,7 @@ def skeleton(name: str) -> str:
     Use it for comparing only: the skeleton of "Mali" is "rnall".
     """
     seen = "".join(
-        character if character.isspace() or not is_invisible(character) else ""
+        character if character.isspace() or not shows_nothing(character) else ""
         for character in name
     )
     text = unicodedata.normalize("NFKC", seen.replace("\u0130", "i"))

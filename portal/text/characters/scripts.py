@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from unicodedata import category
 
@@ -17,8 +18,11 @@ def _combining_marks() -> str:
 
 # 々 and 〇 occur inside Chinese words; the last range is every supplementary ideograph.
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+HAN_RUN = re.compile(f"[{HAN}]+")
 HIRAGANA = "\u3041-\u3096\u309d\u309e"
 KATAKANA = "\u30a1-\u30fa\u30fc-\u30fe\u31f0-\u31ff"
+# Characters as wide as Chinese ones, with their punctuation and full-width letters.
+WIDE = f"{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef"
 HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3"
 # Thai, Lao, Tibetan, Myanmar and Khmer write no spaces between words.
 UNSPACED = "\u0e01-\u0e4e\u0e81-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f\u1780-\u17d3"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from portal.text.characters.scripts import HAN
+from portal.text.characters.scripts import HAN_RUN
 
 # Of a server's message, what is shown, and what is read to see whether it repeats the input.
 _MAX_LENGTH = 200
@@ -17,7 +17,6 @@ MAX_READ_LENGTH = 4 * _MAX_LENGTH
 # This many equal characters in a row are no coincidence; fewer suffice in Chinese.
 _RUN, _RUN_HAN = 20, 5
 _LEFT_OUT = "(it repeats what was sent, which is left out here)"
-_HAN = re.compile(f"[{HAN}]")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
@@ -39,7 +38,7 @@ def _repeats(line: str, text: str) -> bool:
         if len(text) <= run:
             return len(text) > 1 and text in line
         pieces = (line[start : start + run] for start in range(len(line) - run + 1))
-        if any(piece in text for piece in pieces if run == _RUN or _HAN.search(piece)):
+        if any(piece in text for piece in pieces if run == _RUN or HAN_RUN.search(piece)):
             return True
     return False
 

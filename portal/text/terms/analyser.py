@@ -36,16 +36,14 @@ from portal.text.terms.stopwords import STOP_WORDS
 # are the language of the stemmer.
 ANALYSER_VERSION = 300
 
-# Documents get the two-character pieces of long Chinese words, so that 小明 finds 李小明 and a name
-# cut differently in the query is still found. nDCG@10 of BM25 on the development sets:
-# words alone 98.5 / 97.1 (Simplified / Traditional), these 99.1 / 97.1 for 11% more terms,
-# pieces of all text 99.3 / 97.1 for 70% more.
-HAN_PIECES = True
-
 MAX_TERM_LENGTH = 64  # Characters; PostgreSQL drops words above 2 KB.
 # PostgreSQL limits a tsvector to a megabyte, positions included, and rejects longer ones.
 MAX_TERM_CHARACTERS = 300_000
 _MAX_CODE_RUNS = 3  # "po4711x" has three runs of letters or digits; a hash has dozens.
+# Chinese words from this length on also give their two-character pieces, so that 小明 finds 李小明
+# and a name cut differently in the query is still found. nDCG@10 of BM25 on the development sets:
+# words alone 98.5 / 97.1 (Simplified / Traditional), these 99.1 / 97.1 for 11% more terms,
+# pieces of all text 99.3 / 97.1 for 70% more.
 _HAN_WORD_WITH_PIECES = 3
 
 _WORD = f"[^\\W_{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]"
@@ -60,8 +58,7 @@ _TERMS = re.compile(
     f"|(?P<unspaced>[{UNSPACED}]+)|(?P<symbol>[{SYMBOLS}])"
 )
 # White space always separates words, and so does a change between Chinese and other scripts.
-_RUNS = re.compile(f"[{HAN}]+|[^\\s{HAN}]+")
-_HAN_RUN = re.compile(f"[{HAN}]+")
+_RUNS = re.compile(f"(?P<han>[{HAN}]+)|[^\\s{HAN}]+")
 _CODE_PART = re.compile(_WORD_RUN)
 _LETTERS_OR_DIGITS = re.compile(r"[0-9]+|[^0-9]+")
 _CLUSTER = re.compile(f"[^{MARKS}][{MARKS}]*|[{MARKS}]+")
@@ -143,9 +140,9 @@ def tsquery_any_in_each(text: str) -> str:
     """
     sure: list[str] = []
     unsure: list[str] = []
-    for run in _RUNS.findall(fold(text).text):
-        if terms := [term for term in query_terms(run) if term not in _stop_terms()]:
-            is_sure = not _HAN_RUN.fullmatch(run) or any(map(_is_dictionary_word, terms))
+    for run in _RUNS.finditer(fold(text).text):
+        if terms := [term for term in query_terms(run.group()) if term not in _stop_terms()]:
+            is_sure = not run["han"] or any(map(_is_dictionary_word, terms))
             (sure if is_sure else unsure).append(f"({tsquery_or(terms)})")
     return " & ".join(sure or unsure)
 
@@ -188,8 +185,6 @@ def _han_terms(
     for word, start, end in words:
         seen.add((start, end))
         yield one_lexeme(word), offset + start, offset + end
-    if not HAN_PIECES:
-        return
     for word, start, end in words:
         if end - start < _HAN_WORD_WITH_PIECES:
             continue

@@ -14,11 +14,10 @@ from functools import lru_cache
 from operator import itemgetter
 
 from portal.text.characters.folding import fold
-from portal.text.characters.scripts import HAN
+from portal.text.characters.scripts import HAN, HAN_RUN
 from portal.text.terms.analyser import Token, analyse, folded_terms
 from portal.text.terms.proximity import terms_in
 
-_HAN_ONLY = re.compile(f"[{HAN}]+")
 _PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
 # Characters inside a word or number that its term lacks: e-mail, U.S., 1,234.
 _JOINT = re.compile(r"[-'.,](?<=[a-z0-9].)(?=[a-z0-9])")
@@ -72,7 +71,7 @@ class _Sought:
 @lru_cache(maxsize=512)
 def _parse_term(terms: frozenset[str]) -> _Sought | None:
     """Return what to search for, None if a term is neither Chinese nor plain letters and digits."""
-    han = {term for term in terms if _HAN_ONLY.fullmatch(term)}
+    han = {term for term in terms if HAN_RUN.fullmatch(term)}
     plain = frozenset(term for term in terms if _PLAIN.fullmatch(term))
     if len(han) + len(plain) < len(terms):
         return None
@@ -88,7 +87,7 @@ def _han(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
             start = text.find(word, start + len(word))
     # A single character is part of many unrelated words, so here the segmentation decides.
     characters = sought.han_characters
-    for run in _HAN_ONLY.finditer(text) if characters else ():
+    for run in HAN_RUN.finditer(text) if characters else ():
         if characters.isdisjoint(run.group()):
             continue
         for term, start, end in _terms_of(run.group()):

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from portal.text.characters.scripts import HAN
+from portal.text.characters.scripts import HAN_RUN
 from portal.text.terms.analyser import analyse, query_terms
 from portal.text.terms.finding import find_terms
-
-_HAN_RUN = re.compile(f"[{HAN}]+")
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
@@ -49,11 +47,11 @@ def whole_words(text: str, spans: Sequence[tuple[int, int]], query: str) -> list
     The dictionary cuts 年假 into 年 and 假; a 年 alone says nothing about 年假. Characters that
     stand alone in the query stay.
     """
-    alone = {run for run in _HAN_RUN.findall(query) if len(run) == 1}
+    alone = {run for run in HAN_RUN.findall(query) if len(run) == 1}
     kept = [
         (start, end)
         for start, end in merge_spans(spans)
-        if end - start > 1 or text[start:end] in alone or not _HAN_RUN.match(text[start:end])
+        if end - start > 1 or text[start:end] in alone or not HAN_RUN.match(text[start:end])
     ]
     for word in _joined_characters(query):
         kept += [match.span() for match in re.finditer(word, text)]
@@ -66,7 +64,7 @@ def _joined_characters(query: str) -> list[str]:
     words, end = [""], -1
     for token in analyse(query):
         character = query[token.start : token.end]
-        if len(character) == 1 and token.term in terms and _HAN_RUN.match(character):
+        if len(character) == 1 and token.term in terms and HAN_RUN.match(character):
             words.append(words.pop() + character if token.start == end else character)
             end = token.end
     return [word for word in words if len(word) > 1]

@@ -12,7 +12,7 @@ import rjieba
 
 from portal.text.characters.folding import fold
 from portal.text.characters.normalise import normalise
-from portal.text.characters.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, UNSPACED
+from portal.text.characters.scripts import HAN, HAN_RUN, HANGUL, HIRAGANA, KATAKANA, UNSPACED
 from portal.text.terms.lexemes import one_lexeme, stemmed
 from portal.text.terms.stopwords import STOP_WORDS
 
@@ -36,7 +36,6 @@ _COMMON = STOP_WORDS | frozenset(
 _RUNS = re.compile(
     f"(?P<han>[{HAN}]++)|[^\\W_{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]++", re.UNICODE
 )
-_HAN = re.compile(f"[{HAN}]+")
 
 
 class Word(NamedTuple):
@@ -190,7 +189,7 @@ def _up_to_stop_word(neighbours: str) -> str:
 
 def stored_keys(word: str) -> list[str]:
     """Return the keys a word is stored under: itself and its forms after one edit."""
-    if _HAN.fullmatch(word):
+    if HAN_RUN.fullmatch(word):
         missing = _deletions(word) if len(word) > 2 else set()  # noqa: PLR2004 - one is no word
         return sorted({word} | _wildcards(word) | missing)
     return sorted({word} | _deletions(word))
@@ -202,7 +201,7 @@ def lookup_keys(word: str) -> list[str]:
     In Chinese, one substituted or missing character, or two transposed; otherwise one edit and some
     pairs of edits.
     """
-    if _HAN.fullmatch(word):
+    if HAN_RUN.fullmatch(word):
         return sorted({word} | _wildcards(word) | _exchanges(word))
     return sorted({word} | _deletions(word))
 
@@ -222,7 +221,7 @@ def _exchanges(word: str) -> set[str]:
 
 def max_edits(word: str) -> int:
     """Return the max number of edits in a word of this length."""
-    if _HAN.fullmatch(word):
+    if HAN_RUN.fullmatch(word):
         return 1
     return 2 if len(word) >= _LONG_WORD else 1
 

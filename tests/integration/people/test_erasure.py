@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from flask.testing import FlaskClient
 from sqlalchemy import text
-from sqlalchemy.engine import make_url
 
+from bench import databases
 from portal.database.server.client_programs import find_program
 from portal.domain.documents import Visibility
 from portal.domain.people import DocumentFate
@@ -30,8 +30,7 @@ WORDS = ("quixword", "quixquestion", "quixsaved", "quixtag", "quixfolder", "quix
 def dumped(portal: Portal) -> dict[str, str]:
     """Return the rows of each table as pg_dump writes them, in lower case."""
     program, _ = find_program("pg_dump", major=18)
-    url = make_url(portal.services.database.url).set(drivername="postgresql")
-    command = [str(program), "--data-only", url.render_as_string(hide_password=False)]
+    command = [str(program), "--data-only", databases.plain(portal.services.database.url)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     tables: dict[str, str] = {}
     name = ""

@@ -18,7 +18,6 @@ from portal.embeddings.calibration import Calibration, background
 from portal.services import Services
 from portal.services.models import catalog
 from portal.services.people import accounts
-from portal.services.search.engine import search
 
 SIZE, SEED = 200, 7
 
@@ -109,15 +108,12 @@ def test_every_profile_finds_what_brute_force_finds_and_nothing_forbidden(corpus
         if not profile.name.endswith(profiles.BY_FOLDERS):
             assert profile.enabled.sum() == max(1, round(everything * profile.percent / 100))
         for question in questions:
-            request = profile.request(question.text, top_n=10, mode=SearchMode.VECTOR)
-            hits = search(corpus.services, profile.user, request).hits
+            hits = corpus.search(profile, question, mode=SearchMode.VECTOR).hits
             found = truth.places([hit.chunk_id for hit in hits])
             assert allowed[found].all()
             wanted = truth.nearest(question, profile, 10)
             assert len(set(found) & set(wanted)) >= 0.9 * len(wanted)
-            hits = search(
-                corpus.services, profile.user, profile.request(question.text, top_n=10)
-            ).hits
+            hits = corpus.search(profile, question).hits
             found = truth.places([hit.chunk_id for hit in hits])
             assert allowed[found].all()
             wanted = truth.hybrid(question, profile, 10)

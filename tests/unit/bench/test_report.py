@@ -229,7 +229,7 @@ def test_pages_alone_renew_their_table_and_say_whether_the_goal_is_met(tmp_path:
     pages = {"documents": 50_000, "goal_ms": 100, "rows": rows}
     write_page({"sizes": {}, "load_before": 0.4, "pages": pages}, page)
     text = page.read_text(encoding="utf-8")
-    assert "50,000 documents in folders; load before it 0.4:" in text
+    assert "50,000 documents in folders. Load before it: 0.4." in text
     assert "| a switch | 25 | 16 | 45 | ≤ 100 ms, met | 90 | 211 | 12 | 30 |" in text
     assert "| typing | 25 | 16 | 101 | ≤ 100 ms, missed | 90 | 211 | 12 | 30 |" in text
     options = parse(["--pages"])
@@ -269,7 +269,7 @@ def test_upkeep_alone_renews_its_table(tmp_path: Path) -> None:
     }
     write_page({"sizes": {}, "load_before": 0.4, "upkeep": upkeep}, page)
     text = page.read_text()
-    assert "10,000 passages; load before it 0.4:" in text
+    assert "10,000 passages. Load before it: 0.4." in text
     assert "| delete of 1,600 documents | 1.2 | 4.0 | 2.0 | 4.5 |" in text
     assert "| restart to first search | 1,300.0 |  |  |  |" in text
     options = parse(["--upkeep", "10000"])

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from eval.answers.quotations import Outcome, corpora, first_cited, report
+from eval.answers.quotations import Outcome, corpora, first_cited, report, retrieved
 from eval.answers.sets import load_halves
-from eval.fitting.answers import chances_of, fit, fitted_without
+from eval.fitting.answers import fit, fitted_without
+from eval.fitting.logistic import chances_of
 from eval.fitting.reader_samples import team_samples
-from eval.sets import Chunk, QuestionSet
+from eval.samples import prepare
+from eval.sets import load
 from portal.domain.answering import Abstained
+from portal.embeddings import create_embedder
+from portal.embeddings.calibration import Calibration
+from portal.settings import EmbeddingSettings
 from tests.factories.scripted_chat import ScriptedChatModel
 from tests.unit.answering.sources import source
 
@@ -27,15 +33,22 @@ def test_first_source_that_is_cited_counts(script, number):
     assert first_cited(ScriptedChatModel(script), "Why?", "en", SOURCES)[0] == number
 
 
-class Rows:
-    def chunks_of(self, _name):
-        return np.arange(1)
-
-
-def test_titles_are_indexed_as_the_engine_does():
-    chunk = Chunk(id="p", title="Annual leave", text="Fifteen days.")
-    (corpus,) = corpora(Rows(), [QuestionSet("one", (chunk,), ())])
-    assert {"annual", "fifteen"} <= set(corpus.terms[0])
+def test_titles_are_searched_as_the_engine_does(tmp_path: Path) -> None:
+    documents = [
+        {"id": "p", "title": "Annual leave", "text": "Fifteen days."},
+        {"id": "q", "title": "Boilers", "text": "They are cleaned in May."},
+    ]
+    (tmp_path / "one.docs.jsonl").write_text("\n".join(map(json.dumps, documents)))
+    question = {"id": "1", "text": "annual leave", "qrels": {"p": 1}}
+    (tmp_path / "one.queries.jsonl").write_text(json.dumps(question))
+    embedder = create_embedder(EmbeddingSettings(provider="hashing"))
+    calibration = Calibration.for_model(embedder)
+    material = prepare(embedder, calibration, tmp_path)
+    (corpus,) = corpora(material, [load(tmp_path, "one")])
+    found = retrieved(material, calibration, corpus, 0)
+    assert next((row, source.title) for row, source in found) == (0, "Annual leave")
+    hidden = retrieved(material, calibration, corpus, 0, without_subject=True)
+    assert [(row, source.title) for row, source in hidden] == [(1, "Boilers")]
 
 
 def test_report_counts_abstaining_as_no_right_answer():

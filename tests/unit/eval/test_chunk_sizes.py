@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from eval.cached_embedder import CachedEmbedder
 from eval.chunk_sizes import Corpus, Piece, corpus_of, cut, measure
-from eval.remembered import Remembered
 from eval.sets import Chunk, Question, QuestionSet
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
@@ -49,7 +49,8 @@ def test_chunks_are_as_long_as_wanted_and_repeat_whole_sentences(overlap: float)
 
 
 def test_figures_tell_what_was_found_and_how_much_of_it(tmp_path: Path) -> None:
-    embedder = Remembered(create_embedder(EmbeddingSettings(provider="hashing")), tmp_path / "kept")
+    model = create_embedder(EmbeddingSettings(provider="hashing"))
+    embedder = CachedEmbedder(model, tmp_path / "cache")
     calibration = Calibration.for_model(embedder)
     figures = measure(one_set(), embedder, calibration, 300, 0.0)
     assert (figures.size, figures.overlap) == (300, 0)

@@ -11,8 +11,8 @@ from eval.fitting.confidence import (
     assess,
     balanced,
     fit,
-    logistic,
     weighted_quantile,
+    with_constant,
 )
 from eval.samples import Judged
 from portal.embeddings.calibration.confidence import ACROSS, FEATURES
@@ -51,7 +51,7 @@ def judged(count=400, seed=0, *, same_language=True):
 def test_logistic_regression_finds_the_line():
     x = np.linspace(-3, 3, 2001)[:, None]
     chance = 1 / (1 + np.exp(-(2 * x[:, 0] - 1)))
-    solved = logistic(
+    solved = with_constant(
         np.vstack([x, x]), np.repeat([1.0, 0.0], len(x)), np.append(chance, 1 - chance)
     )
     assert solved.tolist() == pytest.approx([2, -1], abs=0.02)

@@ -360,7 +360,6 @@ def test_slow_reader_is_stopped(tmp_path: Path) -> None:
     assert time.monotonic() - started < 5
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
 @pytest.mark.parametrize(
     ("script", "error"),
     [

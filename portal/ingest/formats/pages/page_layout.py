@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from portal.ingest.formats.texts.readable_text import is_item
 from portal.text.characters.normalise import clean
-from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
+from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA, WIDE
 
 LINE_END_HYPHEN = "\x02"
 
-_WIDE = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef“”‘’—…]")
+_WIDE = re.compile(f"[{WIDE}“”‘’—…]")
 _LIST_ITEM = re.compile(
     r"(?:[-–•·▪●○◆■□►✓*]\s|[-–•▪●○◆■□►](?=[A-Z])|\(?\d{1,2}(?:\.\d{1,2})*[.)、]\s|\d{1,2}(?:\.\d{1,2})+\s|\d{1,2}[.、]\S"
     r"|[（(]?[一二三四五六七八九十]{1,3}[）)、]|第[一二三四五六七八九十百\d]+[章节節条條])"
@@ -24,8 +24,8 @@ _LIST_ITEM = re.compile(
 _NUMBERED_HEADING = re.compile(rf"\d{{1,2}}\s+[A-Z{HAN}]")
 _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|表|图|圖)\s*\d+(?:[.-]\d+)*[\s.:：]", re.IGNORECASE)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
-# Punctuation that Chinese text needs but NFKC would convert: ，！？：；（）～ and so on.
-_CHINESE_PUNCTUATION = re.compile("[\u3000，！？：；（）～]")
+# Not the punctuation that Chinese text needs and NFKC would convert.
+_BUT_CHINESE_PUNCTUATION = re.compile("[^\u3000，！？：；（）～]+")
 _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
 _SIZE_CHANGE = 0.12
@@ -80,12 +80,7 @@ class Paragraph:
 
 def readable(text: str) -> str:
     """Apply NFKC (Kangxi radicals, ligatures, full-width letters), keeping Chinese punctuation."""
-    parts: list[str] = []
-    done = 0
-    for match in _CHINESE_PUNCTUATION.finditer(text):
-        parts += (clean(text[done : match.start()]), match.group())
-        done = match.end()
-    return "".join((*parts, clean(text[done:])))
+    return _BUT_CHINESE_PUNCTUATION.sub(lambda match: clean(match.group()), text)
 
 
 def words_of(pages: Iterable[Iterable[Line]]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
+from itertools import groupby
 from typing import Any
 
 from portal.errors import N_, ExtractionTimedOut, InvalidInput, Message
@@ -110,12 +111,7 @@ def in_words(numbers: Sequence[int]) -> Message:
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first: int | None = None
-    last = 0
-    for number in numbers:
-        if first is not None and number != last + 1:
-            yield first, last
-            first = None
-        first, last = (number if first is None else first), number
-    if first is not None:
-        yield first, last
+    # Consecutive numbers are as far from their places as each other.
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        together = [number for _, number in run]
+        yield together[0], together[-1]

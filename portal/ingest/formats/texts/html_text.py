@@ -13,11 +13,10 @@ from portal.ingest.formats.texts.readable_text import (
     split_items,
     with_address,
 )
-from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
+from portal.text.characters.scripts import WIDE
 
-_WIDE = f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]"
 # Chinese has no spaces, but browsers show one where the source has a line end.
-_WIDE_LINE_END = re.compile(f"(?<={_WIDE})[ \t\f]*\n[ \t\f\n]*(?={_WIDE})")
+_WIDE_LINE_END = re.compile(f"(?<=[{WIDE}])[ \t\f]*\n[ \t\f\n]*(?=[{WIDE}])")
 _SPACES = re.compile(r"[ \t\n\f\r]+")
 _AROUND_BREAK = re.compile(r" *\n *")
 _ITEM_BORDER = "\x1f"  # Between the items of a list in a cell, until the cell ends.

@@ -8,11 +8,11 @@ from statistics import fmean
 
 from portal.domain.documents.structure import Block
 from portal.ingest.formats.texts.readable_text import ReadableText
-from portal.text.characters.scripts import HAN, HIRAGANA, KATAKANA
+from portal.text.characters.scripts import WIDE
 from portal.text.layout.tables import header_count
 
 _CELL = re.compile(r"\S+(?: \S+)*")
-_WIDE = re.compile(rf"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]")
+_WIDE = re.compile(f"[{WIDE}]")
 _RULE = re.compile(r"[-=─━\s]{3,}")
 _BAR = re.compile(r"[|│┃]")
 # Cells of programs, settings, listings of files and logs, which stay as they are.

@@ -11,6 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
+from bench import databases
 from portal import create_app
 from portal.container import build_services
 from portal.database.bm25 import indexes
@@ -22,7 +23,7 @@ from portal.services.operations import setup
 from portal.services.search.programs import portal_semantic
 from portal.settings import load_settings
 from portal.store.search.selection.row_cache import RowCache
-from tests.conftest import Portal, _execute, _with_name, make_settings
+from tests.conftest import Portal, make_settings
 from tests.factories.semantic import captured_log, named
 from tests.factories.servers.endpoint import fake_endpoint
 from tests.factories.uploads import needs_bm25
@@ -348,19 +349,14 @@ def test_8_1_empty_question_finds_nothing(hybrid: Portal) -> None:
 def test_8_2_empty_database_is_given_its_schema_before_the_first_search(
     server_url: str, tmp_path: Path
 ) -> None:
-    name = f"test_{uuid4().hex}"
-    _execute(server_url, f"CREATE DATABASE {name}")
-    settings = make_settings(tmp_path, _with_name(server_url, name), use_hybrid_search="true")
-    services = build_services(settings)
-    try:
+    with databases.temporary(server_url, f"test_{uuid4().hex}") as url:
+        services = build_services(make_settings(tmp_path, url, use_hybrid_search="true"))
         list(setup.prepare_database(services))
         portal = Portal.of(services)
         assert ask(portal)["results"] == []
         portal.add(DOCUMENTS["leave.txt"], name="leave.txt")
         assert (titles(ask(portal)), ask(portal)["method"]) == (["leave"], "hybrid")
-    finally:
         services.database.dispose()
-        _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_8_3_server_without_bm25_is_noticed_and_hybrid_is_off(hybrid: Portal) -> None:

@@ -10,13 +10,14 @@ from uuid import uuid4
 
 import pytest
 
+from bench import databases
 from portal.container import build_services
 from portal.database import bm25
 from portal.domain.people import User
 from portal.services.search.finding import Candidate
 from portal.store.search.legs.trace import Trace
 from portal.text.terms.analyser import index_terms
-from tests.conftest import _execute, _with_name, make_settings
+from tests.conftest import make_settings
 from tests.integration.search.chunks import chunk_search
 from tests.integration.search.plans.synthetic_corpus import SyntheticCorpus, load
 
@@ -26,16 +27,13 @@ def corpus(
     server_url: str, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SyntheticCorpus]:
     name = f"test_{uuid4().hex}"
-    _execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
-    services = build_services(
-        make_settings(Path(tmp_path_factory.mktemp("data")), _with_name(server_url, name))
-    )
-    loaded = load(services, synthetic_terms(SIZE))
-    with services.database.engine.begin() as connection:
-        bm25.ensure_index(connection)
-    yield loaded
-    services.database.dispose()
-    _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+    with databases.temporary(server_url, name, f"TEMPLATE {template}") as url:
+        services = build_services(make_settings(Path(tmp_path_factory.mktemp("data")), url))
+        loaded = load(services, synthetic_terms(SIZE))
+        with services.database.engine.begin() as connection:
+            bm25.ensure_index(connection)
+        yield loaded
+        services.database.dispose()
 
 
 SIZE = 4_000

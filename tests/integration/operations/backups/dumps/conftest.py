@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner, Result
 
+from bench import databases
 from portal.container import build_services
 from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchRequest
@@ -23,7 +24,7 @@ from portal.services.documents.intake import uploads
 from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.services.search import engine
-from tests.conftest import Portal, _execute, _with_name, make_settings
+from tests.conftest import Portal, make_settings
 from tests.factories.uploads import upload
 
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
@@ -34,10 +35,8 @@ LARGE = b"%PDF-1.7\n" + os.urandom(2_200_000)
 @pytest.fixture
 def blank_url(server_url: str) -> Iterator[str]:
     """Yield the address of an empty database, as `createdb` leaves it."""
-    name = f"test_{uuid4().hex}"
-    _execute(server_url, f"CREATE DATABASE {name} TEMPLATE template0")
-    yield _with_name(server_url, name)
-    _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+    with databases.temporary(server_url, f"test_{uuid4().hex}", "TEMPLATE template0") as url:
+        yield url
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ function refuseTwins() {
   window.addEventListener("submit", ({ target: form, defaultPrevented }) => {
     if (defaultPrevented || form.method !== "post") return;
     form.dataset.sent = "";
-    // Whoever stopped it, or got a file, may send it again.
+    // After a stop, or an answer that is a file, it may be sent again.
     if (!form.matches("[data-long]")) setTimeout(() => delete form.dataset.sent, SENT_MS);
   });
   // The page may have been kept by the browser while it was left.

@@ -12,9 +12,9 @@ window.SwaggerUIBundle({
   docExpansion: "none",
   defaultModelsExpandDepth: -1,
   filter: true,
-  // Swagger UI leaves these fields without a name.
-  onComplete: () => {
-    root.querySelector("#servers")?.setAttribute("aria-label", "Server");
-    root.querySelector(".operation-filter-input")?.setAttribute("aria-label", "Filter by tag");
-  },
 });
+// Swagger UI leaves these fields without a name, and draws them after it says that it is complete.
+const NAMES = { "#servers": "Server", ".operation-filter-input": "Filter by tag" };
+new MutationObserver(() => {
+  for (const [field, name] of Object.entries(NAMES)) root.querySelector(field)?.setAttribute("aria-label", name);
+}).observe(root, { childList: true, subtree: true });

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
+from e2e.pages.portal import PortalPages
 from tests.factories import files
 
 pytestmark = pytest.mark.e2e
@@ -68,25 +69,27 @@ def test_newcomer_uploads_searches_and_deletes(
     assert portal.console_errors == []
 
 
-def test_deleted_document_comes_back_by_undo(open_portal: OpenPortal, tmp_path: Path) -> None:
-    path = tmp_path / "undo me.txt"
-    path.write_text("A text about undoing things.", encoding="utf-8")
+def _with_document(open_portal: OpenPortal, path: Path, text: str) -> PortalPages:
+    """Sign in, upload a text, and wait until it is ready."""
+    path.write_text(text, encoding="utf-8")
     portal = open_portal()
     portal.sign_in("admin", PASSWORD)
     portal.upload(path)
-    portal.wait_until_ready(["undo me"])
+    portal.wait_until_ready([path.stem])
+    return portal
+
+
+def test_deleted_document_comes_back_by_undo(open_portal: OpenPortal, tmp_path: Path) -> None:
+    portal = _with_document(open_portal, tmp_path / "undo me.txt", "A text about undoing things.")
     portal.delete("undo me")
     portal.page.get_by_test_id("undo-delete").click()
     expect(portal.row("undo me")).to_be_visible()
 
 
 def test_second_click_does_not_delete_again(open_portal: OpenPortal, tmp_path: Path) -> None:
-    path = tmp_path / "clicked twice.txt"
-    path.write_text("A text about clicking twice.", encoding="utf-8")
-    portal = open_portal()
-    portal.sign_in("admin", PASSWORD)
-    portal.upload(path)
-    portal.wait_until_ready(["clicked twice"])
+    portal = _with_document(
+        open_portal, tmp_path / "clicked twice.txt", "A text about clicking twice."
+    )
     sent: list[str] = []
     portal.page.on("request", lambda request: sent.append(request.method))
     portal.row("clicked twice").get_by_test_id("delete-document").click()

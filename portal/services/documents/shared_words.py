@@ -25,10 +25,18 @@ def sharing(services: Services) -> Iterator[Session]:
     after it, by housekeeping if that fails: the change is made."""
     with services.database.begin() as session:
         yield session
+        transaction = shared_words.transaction_of(session)
     try:
-        fill(services, seconds=_FILLED_AT_ONCE_S)
+        # A change that shares nothing does not wait for the words of other changes.
+        if transaction and _are_left_by(services, transaction):
+            fill(services, seconds=_FILLED_AT_ONCE_S)
     except Exception as error:  # noqa: BLE001 - a job or a request that succeeded must not fail
         log.warning("words_left_to_housekeeping", error_type=type(error).__name__)
+
+
+def _are_left_by(services: Services, transaction: str) -> bool:
+    with services.database.begin() as session:
+        return shared_words.are_left_by(session, transaction)
 
 
 def fill(

@@ -101,23 +101,26 @@ def test_a_bulk_change_leaves_nothing_and_what_was_cached_before_is_not_used(
 def test_a_change_is_made_even_if_the_words_after_it_fail(
     hidden: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> int:
+    def fail(*_: Any) -> bool:
         raise DatabaseUnavailable
 
     owner, document_id = hidden.user("owner", is_admin=True), hidden.add("Words.").id
-    monkeypatch.setattr(store_words, "fill", fail)
+    monkeypatch.setattr(store_words, "are_left_by", fail)
     library.change_document(
         hidden.services, owner, document_id, visibility=Visibility.PRIVATE, title="Renamed"
     )
     assert library.get_document(hidden.services, owner, document_id).summary.title == "Renamed"
 
 
-def test_a_document_that_is_shared_on_its_page_leaves_nothing(hidden: Portal) -> None:
+def test_who_changes_something_else_does_not_wait_for_them(hidden: Portal) -> None:
     owner, document_id = hidden.user("owner", is_admin=True), hidden.add("Words.").id
     share(hidden, after=LIMIT)
-    assert None in terms(hidden)
     library.change_document(hidden.services, owner, document_id, title="Renamed")
-    assert None not in terms(hidden)
+    target = BulkTarget((document_id,))
+    tagged = bulk.apply(hidden.services, owner, target, BulkAction.ADD_TAG, "urgent")
+    assert tagged.change_id
+    assert bulk.undo(hidden.services, owner, tagged.change_id) == 1
+    assert terms(hidden).count(None) == 2
 
 
 @needs_bm25

@@ -14,6 +14,8 @@ from sqlalchemy.engine import make_url
 from bench import databases
 from bench.corpus import Corpus, attach
 from bench.over_http import UNLIMITED
+from portal.database.bm25 import INDEXES
+from portal.services.operations import setup
 
 FOLDERS, GROUPS, MEMBERS, CHANGED = 2_000, 200, 200, 10_000
 CHANGED_DOMAIN = "changed"
@@ -21,8 +23,10 @@ _SECTIONS, _PER_SECTION = 20, 9
 _LOWEST = _SECTIONS * (_PER_SECTION + 1)
 _GROUPS_A_USER = 5
 
-# Triggers would follow each row; here all of it is set at once, as they would leave it.
+# Triggers would follow each row; here all of it is set at once, as they would leave it. A copy of a
+# BM25 index would share its state with the index that was copied.
 _EMPTY = f"""
+    DROP INDEX {", ".join(index.name for index in INDEXES)};
     SET session_replication_role = replica;
     UPDATE documents SET folder_id = NULL, gate_id = NULL;
     DELETE FROM folder_switches; DELETE FROM folder_states; DELETE FROM folders;
@@ -87,6 +91,7 @@ def filed_copies(corpus: Corpus, data_dir: Path) -> Iterator[tuple[Filed, Filed]
             with psycopg.connect(copy.services.database.conninfo, autocommit=True) as connection:
                 with connection.transaction():
                     connection.execute(statements)
+                setup.repair_keyword_index(copy.services)
                 connection.execute("VACUUM (ANALYZE)")
         with psycopg.connect(copies[1].services.database.conninfo) as connection:
             row = connection.execute("SELECT id FROM folders WHERE name = 'Folder 0'").fetchone()

@@ -104,8 +104,18 @@ FAULTS = """async () => {
   // What moves by less is not seen: a shift is "good" below 0.1.
   const moved = shifts.filter(({ value }) => value > 0.01).flatMap(({ sources }) => sources);
   const root = document.documentElement;
+  const wide = () => root.scrollWidth > window.innerWidth ? [location.pathname] : [];
+  const usual = wide();
+  const spacing = new CSSStyleSheet();  // WCAG 1.4.12
+  spacing.replaceSync(`* { line-height: 1.5 !important; letter-spacing: .12em !important;
+    word-spacing: .16em !important } p { margin-bottom: 2em !important }`);
+  document.adoptedStyleSheets = [spacing];
+  const spaced = wide();
+  document.adoptedStyleSheets = [];
   return {
-    "is wider than the window": root.scrollWidth > window.innerWidth ? [location.pathname] : [],
+    "is wider than the window": usual,
+    "is wider than the window once its text is spaced": spaced,
+    "has no heading of the first level": document.querySelector("h1") ? [] : [location.pathname],
     "is smaller than 24 pixels": small.map(name),
     "moved while the page was loaded": moved.map(({ node }) => name(node?.closest ? node : root)),
   };

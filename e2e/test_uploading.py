@@ -246,9 +246,9 @@ def test_answer_of_someone_between_is_no_upload(open_portal: OpenPortal, tmp_pat
     expect(portal.row("captive 00")).to_be_visible()
 
 
-def drop(page: Page, path: Path) -> None:
-    """Drop a file or folder onto the form."""
-    box = page.locator("form[data-upload]").bounding_box()
+def drop(page: Page, path: Path, onto: str = "form[data-upload]") -> None:
+    """Drop a file or folder onto the form, or what the selector finds."""
+    box = page.locator(onto).bounding_box()
     assert box is not None
     place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
     data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
@@ -286,6 +286,31 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
     # With all uploads finished, leaving the page needs no confirmation.
     away.click()
     expect(page).to_have_url(re.compile("/search"))
+
+
+def test_file_dropped_on_another_page_is_offered_for_upload(
+    open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
+) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    page.goto("/chat")
+    page.locator("#chat-input").fill("Half a question")
+    (path := tmp_path / "Dropped beside a question.txt").write_text(f"Dropped in {tmp_path}.")
+    drop(page, path, onto="main")
+    dialog = page.get_by_role("dialog", name="Add documents")
+    expect(dialog.get_by_label("Files")).to_have_value(re.compile(path.name))
+    assert_accessible(page)
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#chat-input")).to_have_value("Half a question")
+    drop(page, path, onto="main")
+    dialog.get_by_label("For").select_option("private")
+    dialog.get_by_role("button", name="Upload documents").click()
+    row = page.get_by_test_id("document-row").filter(has_text=path.stem)
+    expect(row).to_contain_text("Private")
+    page.go_back()
+    expect(page.locator("#chat-input")).to_have_value("Half a question")
 
 
 def test_name_of_the_list_stays_whole_on_a_phone_while_files_are_read(

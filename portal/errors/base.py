@@ -68,7 +68,7 @@ class Forbidden(PortalError):
 
 class NotFound(PortalError):
     status = 404
-    message = N_("Not found. It may have been deleted, or you don't have access to it.")
+    message = N_("This does not exist or was deleted, or you don't have access to it.")
 
 
 def existing(value: Existing | None) -> Existing:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import IO, cast
 
 import structlog
-from flask import Response, make_response, render_template, request, url_for
+from flask import Response, current_app, make_response, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.wrappers import Response as AnyResponse
@@ -18,6 +18,7 @@ from werkzeug.wsgi import LimitedStream
 
 from portal.errors import (
     N_,
+    MethodNotAllowed,
     NotSignedIn,
     PortalError,
     ReauthenticationRequired,
@@ -75,6 +76,8 @@ def respond(error: Exception) -> AnyResponse:
         return AnyResponse.force_type(error.get_response(), request.environ)
     if code == RequestTooLarge.status:
         _drain()
+    if code == MethodNotAllowed.status and request.method in SAFE_METHODS and not wants_fragment():
+        return see_other(_nearest_page())
     response = show_error(context.as_portal_error(error, code))
     context.copy_headers(response, error)
     return response
@@ -100,6 +103,17 @@ def show_error(error: PortalError) -> AnyResponse:
         response.headers["HX-Reswap"] = "beforeend"
     context.add_error_headers(response, error)
     return response
+
+
+def _nearest_page() -> str:
+    """Return the page above the address of a form, where a browser stays after an answer to it."""
+    routes = current_app.create_url_adapter(request)
+    path = request.path
+    while routes and path != "/":
+        path = path.rpartition("/")[0] or "/"
+        if routes.test(path, "GET"):
+            return path
+    return "/"
 
 
 def _to_sign_in() -> AnyResponse:

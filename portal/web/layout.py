@@ -116,6 +116,7 @@ def init_app(app: Flask) -> None:
         htmx_settings=json.dumps(HTMX_SETTINGS, separators=(",", ":")),
         languages=LANGUAGES,
         themes=THEMES,
+        wants_fragment=wants_fragment,
     )
     app.context_processor(_page_context)
 

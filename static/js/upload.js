@@ -2,6 +2,7 @@
 // takes its place. What cannot be stored stays with its reason until it is dismissed.
 import { refreshList, refreshTree } from "./document-list.js";
 import { signInAgain } from "./session.js";
+import { showToast } from "./toasts.js";
 import { droppedFiles, pathOf, readableFiles } from "./upload-files.js";
 
 const MAX_REQUESTS = 3;
@@ -18,9 +19,18 @@ const RETRIED = new Set([429, 502, 503, 504]);
 // The same bytes would only get the same answer.
 const FINAL = new Set([415, 422]);
 
+const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+
 export function watchUploads() {
+  // A file dropped beside a field would otherwise replace the page.
+  for (const name of ["dragover", "drop"]) {
+    document.addEventListener(name, (event) => hasFiles(event) && !isFileField(event.target) && event.preventDefault());
+  }
   const form = document.querySelector("form[data-upload]");
-  if (!form) return;
+  if (!form) {
+    if (document.body.dataset.person) document.addEventListener("drop", offerUpload);
+    return;
+  }
   const uploads = new Uploads(form);
   watchChoices(form, uploads);
   watchDrops(form, uploads);
@@ -324,6 +334,7 @@ class Uploads {
   }
 }
 
+const isFileField = (element) => element.matches?.("[type=file]");
 const uploadRow = (element) => element.closest?.(".upload-row");
 const canRetry = (row) => !row.querySelector("[data-upload-retry]").hidden;
 const formatNumber = (number, style) => new Intl.NumberFormat(document.documentElement.lang, style).format(number);
@@ -345,6 +356,23 @@ function watchChoices(form, uploads) {
   });
 }
 
+// What is dropped on any other page: the form of the list asks where to and for whom, and sends it as without a script.
+async function offerUpload(event) {
+  const dialog = document.getElementById("dialog");
+  if (!hasFiles(event) || isFileField(event.target) || dialog.open) return;
+  const chosen = new DataTransfer();
+  for (const file of (await droppedFiles(event.dataTransfer, [""])).files) chosen.items.add(file);
+  const answer = await fetch("/documents").then((response) => response.text(), () => "");
+  const upload = new DOMParser().parseFromString(answer, "text/html").querySelector(".upload");
+  if (!upload) return showToast("toast-unreachable");
+  Object.assign(upload.querySelector("h2"), { id: "dialog-title", className: "" });
+  document.getElementById("dialog-content").replaceChildren(upload);
+  const { file, folder_id, visibility } = upload.querySelector("form").elements;
+  file.files = chosen.files;
+  watchFolder(folder_id, visibility.options[0]);
+  dialog.showModal();
+}
+
 // What is shared in a folder for members is shared with them.
 function watchFolder(folder, shared) {
   const show = () => {
@@ -356,14 +384,9 @@ function watchFolder(folder, shared) {
 }
 
 function watchDrops(zone, uploads) {
-  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
   zone.addEventListener("dragover", (event) => zone.classList.toggle("is-over", hasFiles(event)));
   for (const name of ["dragleave", "drop"]) {
     zone.addEventListener(name, () => zone.classList.remove("is-over"));
-  }
-  // A file dropped beside the zone would otherwise replace the page.
-  for (const name of ["dragover", "drop"]) {
-    document.addEventListener(name, (event) => hasFiles(event) && event.preventDefault());
   }
   zone.addEventListener("drop", async (event) => {
     if (hasFiles(event)) uploads.add(await droppedFiles(event.dataTransfer, uploads.accepted));

@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 from werkzeug.routing import Rule
 
+from portal.web import BLUEPRINTS
 from tests.conftest import Portal
 from tests.factories.cases import for_each
 
@@ -75,6 +76,28 @@ def test_unsafe_page_routes_need_a_csrf_token_with_the_cookie(app: Flask, portal
             continue
         answer = client.open(path, method=method)
         assert answer.status_code == 403, endpoint
+
+
+def test_address_of_a_form_leads_to_a_page_when_it_is_entered(app: Flask, portal: Portal) -> None:
+    client = app.test_client()
+    client.set_cookie("portal_session", portal.token(portal.admin))
+    pages = {blueprint.name for blueprint in BLUEPRINTS}
+    rules = list(app.url_map.iter_rules())
+    answered = {rule.rule for rule in rules if "GET" in (rule.methods or set())}
+    forms = {
+        address(rule)
+        for rule in rules
+        if rule.endpoint.split(".")[0] in pages and rule.rule not in answered
+    }
+    leads = {path: client.get(path).headers.get("Location") for path in forms}
+    assert [path for path, page in leads.items() if not page] == []
+    # A page of an object that is not there is missing; it is a page all the same.
+    reached = {client.get(page or "", follow_redirects=True) for page in set(leads.values())}
+    assert {answer.status_code for answer in reached} <= {200, 404}
+    assert leads["/account/tokens"] == "/account"
+    assert leads["/documents/bulk/ask"] == "/documents"
+    fragment = client.get("/account/tokens", headers={"HX-Request": "true"})
+    assert fragment.status_code == 405
 
 
 def test_every_response_carries_the_security_headers(app: Flask) -> None:

@@ -132,7 +132,7 @@ def test_foreign_document_is_not_explained_by_title_or_id(
     for document_id in (private.id, UUID(int=0)):
         address = f"/search/why?q=office&document={document_id}"
         answer = client.get(address, headers=headers(portal, other))
-        assert "Not found." in text_of(answer)
+        assert "does not exist" in text_of(answer)
         assert "secret" not in text_of(answer)
 
 

@@ -232,7 +232,8 @@ def test_entries_are_relative_to_the_nearest_base(tied: Tied, site: Website) -> 
     <entry><title>B</title><link href="b"/></entry>
     <entry><title>C</title><link href="c" xml:base="/old/"/></entry>
     <entry xml:base="http://[no/"><title>D</title><link href="d"/></entry>
-    <entry xml:base="http://169.254.169.254/"><title>E</title><link href="latest"/></entry></feed>"""
+    <entry xml:base="http://169.254.169.254/"><title>E</title><link href="latest"/></entry>
+    </feed>"""
     site.replies["/feed"] = Reply(feed.encode())
     tied.tie(site.url("/feed"), kind="feed")
     run = tied.run()

@@ -118,9 +118,8 @@ class SightQuery(RequestModel):
 
 class FolderChangeQuery(RequestModel):
     change: Literal["access", "move", "delete"] = Field(
-        description="`access` opens a members-only folder to all users, or restricts a "
-        "folder to its members; `delete` leaves the documents in the parent "
-        "folder"
+        description="`access` lifts the limit of a members-only folder, or restricts a folder to "
+        "its members; `delete` leaves the documents in the parent folder"
     )
     parent_id: UUID | None = Field(None, description="for `move`; default: the top level")
 
@@ -184,7 +183,10 @@ def get_folder(folder_id: UUID) -> OpenedFolderModel:
 
 @blueprint.patch("/<uuid:folder_id>", errors=(409,))
 def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderModel:
-    """Rename or describe a folder."""
+    """Change a folder.
+
+    Its name, description and visibility. `GET …/sight` previews who gains and loses access.
+    """
     folders.change_folder(*context.caller(), folder_id, **json_data.model_dump())
     return _read_opened(folder_id)
 
@@ -217,7 +219,8 @@ def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel
     """Preview who gains and loses access to a folder.
 
     To the shared documents in it and below it, if it is opened, restricted, moved or deleted;
-    nothing is changed.
+    nothing is changed. A members-only folder that becomes `private` is hidden, but its shared
+    documents open as with `shared`: preview both with `access`.
     """
     services, user = context.caller()
     if query_data.change == "move":

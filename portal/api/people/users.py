@@ -125,8 +125,10 @@ def end_sessions(user_id: UUID) -> None:
 def delete_user(user_id: UUID, query_data: UserDeletion) -> None:
     """Delete an account.
 
-    With its conversations, tokens and settings, all or nothing. `transfer` is 404 for an unknown
-    user, and 422 from your own account or to the account itself. 409 for the last administrator.
+    With its conversations, saved searches, tokens and settings, all or nothing. Folders and the
+    sources they follow go to the new owner; `trash` and `purge` end sources. `transfer` is 404 for
+    an unknown user, and 422 from your own account or to the account itself. 409 for the last
+    administrator.
     """
     account_deletion.delete_account(
         *context.caller(),

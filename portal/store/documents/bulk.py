@@ -140,8 +140,11 @@ def _change_of(
             tags = func.array_append(d.tags, value)
             return nothing, {"tags": tags}, and_(~_is_tagged(value), has_room)
         case BulkAction.REMOVE_TAG:
-            tags = func.array_remove(d.tags, value)
-            return nothing, {"tags": tags}, d.tags.contains([value])
+            tag = func.unnest(d.tags).column_valued("tag")
+            is_meant = func.lower(tag) == func.lower(value)
+            kept = func.array(select(tag).where(~is_meant).scalar_subquery())
+            removed = select(tag).where(is_meant).limit(1).scalar_subquery()
+            return removed, {"tags": kept}, _is_tagged(value)
         case BulkAction.DELETE:
             return nothing, {"deleted_at": func.now()}, d.deleted_at.is_(None)
         case BulkAction.RESTORE:

@@ -35,7 +35,8 @@ _UNDO = {
         "c.value ->> 'value' = ANY(d.tags)",
     ),
     BulkAction.REMOVE_TAG: (
-        "tags = array_append(d.tags, c.value ->> 'value')",
+        # As it was written on the document, which may differ in case.
+        "tags = array_append(d.tags, coalesce(b.value, c.value ->> 'value'))",
         f"""cardinality(d.tags) < {MAX_TAGS} AND lower(c.value ->> 'value')
             <> ALL (CAST(lower(CAST(d.tags AS text)) AS text[]))""",
     ),

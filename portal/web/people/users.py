@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flask import render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
@@ -74,6 +74,8 @@ def end_sessions(user_id: UUID) -> Answer:
 
 @blueprint.get("/delete")
 def confirm_delete(user_id: UUID) -> Answer:
+    if user_id == context.user().id:  # Who gets the documents differs there.
+        return redirect(url_for("account.confirm_delete"))
     return _deletion_page(user_id)
 
 

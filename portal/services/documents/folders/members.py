@@ -89,14 +89,16 @@ def preview_access(services: Services, user: User, folder_id: UUID) -> AccessCha
     is. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
         folder = _find_shareable(session, user, folder_id)
-        above = member_store.list_behind(session, _find_gate(session, user, folder.parent_id))
+        gate_above = _find_gate(session, user, folder.parent_id)
+        above = member_store.list_behind(session, gate_above)
         members = member_store.list_behind(session, folder_id)
         others = tuple(name for one, name in above.items() if one not in members)
         added = tuple(name for one, name in members.items() if one not in above)
         count = _count_gates_below(session, user, folder_id)[folder.gate_id]
+        is_open = gate_above is None
         if folder.gate_id == folder_id:
-            return AccessChange(count, gains=others, loses=added)
-        return AccessChange(count, gains=added, loses=others)
+            return AccessChange(count, opens=is_open, gains=others, loses=added)
+        return AccessChange(count, closes=is_open, gains=added, loses=others)
 
 
 def preview_removal(services: Services, user: User, folder_id: UUID) -> AccessChange:

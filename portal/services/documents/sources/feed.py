@@ -15,7 +15,9 @@ from portal.services.documents.sources.web.addresses import allowed_hosts, check
 from portal.services.documents.sources.web.downloading import Downloader
 from portal.services.documents.sources.web.pages import open_page
 from portal.services.documents.sources.web.xml_reading import (
+    base_of,
     children,
+    find_with_base,
     local_name,
     read_xml,
     text_of,
@@ -40,15 +42,16 @@ class Feed:
             root = read_xml(self.downloader, str(self.url))
         except PageUnavailable as error:
             raise SourceUnavailable(error.reason) from error
-        entries = [one for one in root.iter() if local_name(one) in ("item", "entry")]
+        entries = list(find_with_base(root, ("item", "entry"), str(self.url)))
         if local_name(root) not in ("rss", "feed", "RDF"):
             raise SourceUnavailable("it is not a feed")
         items: dict[str, SourceItem] = {}
         refused: list[tuple[str, PortalError]] = []
-        for entry in entries[: self.settings.max_pages]:
-            link = _link(entry)
+        for entry, base in entries[: self.settings.max_pages]:
+            link, element = _link(entry)
             try:
-                url = str(check_url(self.settings, link, base=self.url))
+                above = httpx.URL(base_of(element, base))
+                url = str(check_url(self.settings, link, base=above))
             except PageUnavailable as error:
                 refused.append((link or text_of(entry, "title"), error))
                 continue
@@ -61,17 +64,18 @@ class Feed:
         return open_page(self.downloader, item, known)
 
 
-def _link(entry: Element) -> str:
-    """Return the page of an entry: RSS has its address as text, Atom in an attribute."""
+def _link(entry: Element) -> tuple[str, Element]:
+    """Return the page of an entry and the element that has it: RSS has its address as text, Atom in
+    an attribute."""
     for link in children(entry, "link"):
         if link.get("href") and link.get("rel", "alternate") == "alternate":
-            return link.get("href", "").strip()
+            return link.get("href", "").strip(), link
         if link.text and link.text.strip():
-            return link.text.strip()
+            return link.text.strip(), link
     for guid in children(entry, "guid"):
         if guid.get("isPermaLink", "true") == "true":
-            return (guid.text or "").strip()
-    return ""
+            return (guid.text or "").strip(), guid
+    return "", entry
 
 
 def open_feed(context: SourceContext, address: str) -> Feed:

@@ -40,7 +40,7 @@ from portal.domain.documents.folders import (
 )
 from portal.domain.people import User
 from portal.store.documents.selection import editable_by, gates_of, listed_for, passes_gate
-from portal.store.models import DocumentRow, FolderRow, UserRow
+from portal.store.models import DocumentRow, FolderMemberRow, FolderRow, UserRow
 
 MAX_LISTED = 2000
 
@@ -368,7 +368,13 @@ def keep_gates(session: Session, user: User, folder_id: UUID, *, into: UUID | No
 
 
 def hand_over(session: Session, owner_id: UUID, heir_id: UUID) -> None:
-    """Give a user's folders to another."""
+    """Give a user's folders to another, who is no longer listed as a member of them."""
+    owned = select(FolderRow.id).where(FolderRow.owner_id == owner_id)
+    session.execute(
+        delete(FolderMemberRow).where(
+            FolderMemberRow.user_id == heir_id, FolderMemberRow.folder_id.in_(owned)
+        )
+    )
     session.execute(
         update(FolderRow).where(FolderRow.owner_id == owner_id).values(owner_id=heir_id)
     )

@@ -293,6 +293,17 @@ def test_undone_removal_makes_no_tag_twice_and_not_too_many(shelf: Shelf) -> Non
     assert (shelf.state("a").tags, shelf.state("b").tags) == (["tax"], many)
 
 
+def test_tag_is_removed_in_any_case_and_comes_back_as_it_was(shelf: Shelf) -> None:
+    shelf.apply(shelf.ada, "add_tag", "a", tag="Tax")
+    shelf.apply(shelf.ada, "add_tag", "a", tag="notes")
+    shelf.apply(shelf.ada, "add_tag", "b", tag="taxes")
+    done = shelf.apply(shelf.ada, "remove_tag", "a", "b", tag="TAX")
+    assert done["changed_count"] == 1
+    assert (shelf.state("a").tags, shelf.state("b").tags) == (["notes"], ["taxes"])
+    assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 1}
+    assert sorted(shelf.state("a").tags) == ["Tax", "notes"]
+
+
 def test_forms_work_without_scripts(shelf: Shelf) -> None:
     headers = shelf.portal.headers(shelf.ada)
     page = shelf.client.get("/documents?sort=title", headers=headers).text

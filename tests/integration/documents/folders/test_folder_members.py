@@ -375,7 +375,8 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Tea
     assert "Gain access: cleo" in page
     assert "Lose access" not in page
     sight = f"/api/folders/{team.folder}/sight"
-    assert team.call(team.ann, "GET", f"{sight}?change=access").json["gains"] == ["cleo"]
+    told = team.call(team.ann, "GET", f"{sight}?change=access").json
+    assert (told["opens"], told["closes"], told["gains"]) == (True, False, ["cleo"])
     assert team.call(team.ben, "GET", f"{sight}?change=access").status_code == 403
     assert team.call(cleo, "GET", f"{sight}?change=access").status_code == 404
     assert team.call(team.ann, "GET", f"{sight}?change=delete").json["opens"]
@@ -383,8 +384,22 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Tea
     team.call(team.ann, "POST", f"/folders/{team.folder}/access", data={"visibility": "shared"})
     page = team.call(team.ann, "GET", members).text
     assert "Lose access: cleo" in page
+    told = team.call(team.ann, "GET", f"{sight}?change=access").json
+    assert (told["opens"], told["closes"], told["loses"]) == (False, True, ["cleo"])
     assert "Gain access" not in page
     assert "Lose access" not in team.call(cleo, "GET", members).text
+
+
+def test_preview_tells_that_a_hidden_folder_hides_no_documents(team: Team) -> None:
+    """A folder for members that becomes private is opened: documents keep their own visibility."""
+    cleo = team.portal.user("cleo")
+    folder, document = f"/api/folders/{team.folder}", f"/api/knowledge/documents/{team.document}"
+    told = team.call(team.ann, "GET", f"{folder}/sight?change=access").json
+    assert (told["opens"], "cleo" in told["gains"], told["document_count"]) == (True, True, 1)
+    assert team.call(cleo, "GET", document).status_code == 404
+    assert team.call(team.ann, "PATCH", folder, json={"visibility": "private"}).status_code == 200
+    assert team.call(cleo, "GET", folder).status_code == 404
+    assert team.call(cleo, "GET", document).status_code == 200
 
 
 def test_deleting_a_closed_folder_names_who_gains_access(team: Team) -> None:

@@ -224,6 +224,24 @@ def test_feed_adds_its_entries_and_removes_none(tied: Tied, site: Website) -> No
     assert tied.run().failure is not None
 
 
+def test_entries_are_relative_to_the_nearest_base(tied: Tied, site: Website) -> None:
+    for path in ("/news/2026/a", "/news/b", "/old/c", "/news/d"):
+        site.page(path, f"All about {path}.")
+    feed = """<feed xmlns="http://www.w3.org/2005/Atom" xml:base="/news/">
+    <entry xml:base="2026/"><title>A</title><link href="a"/></entry>
+    <entry><title>B</title><link href="b"/></entry>
+    <entry><title>C</title><link href="c" xml:base="/old/"/></entry>
+    <entry xml:base="http://[no/"><title>D</title><link href="d"/></entry>
+    <entry xml:base="http://169.254.169.254/"><title>E</title><link href="latest"/></entry>
+    </feed>"""
+    site.replies["/feed"] = Reply(feed.encode())
+    tied.tie(site.url("/feed"), kind="feed")
+    run = tied.run()
+    assert counts(run) == (4, 0, 0, 1)
+    assert titles(tied) == {"A", "B", "C", "D"}
+    assert list(refused(run)) == ["latest"]
+
+
 def test_file_that_could_not_be_read_waits_until_it_changes(tied: Tied, site: Website) -> None:
     address = site.url("/broken.pdf")
     headers = {"Content-Type": "application/pdf"}

@@ -13,11 +13,14 @@ from sqlalchemy import text
 
 from portal.container import build_services
 from portal.domain.documents import Visibility
+from portal.domain.documents.folder_members import MemberKind
+from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import DocumentFate, User
 from portal.errors import InvalidInput, InvalidToken, NoSuchAccount
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import library
+from portal.services.documents import folders, library
+from portal.services.documents.folders import members as folder_members
 from portal.services.documents.intake import uploads
 from portal.services.operations import account_deletion
 from portal.services.people import sessions, tokens
@@ -88,6 +91,31 @@ def test_question_tells_how_many_documents_there_are(
     assert owned in client.get("/account/delete", headers=headers).text
     none = "Shared: 0 · private: 0 · of these in the trash: 0"
     assert none in admin.get(f"/admin/users/{shelf.eve.id}/delete").text
+
+
+def test_member_who_gets_a_folder_is_its_owner_alone(shelf: Shelf, admin: Browser) -> None:
+    services, ada = shelf.portal.services, shelf.ada
+    folder_id = folders.create_folder(
+        services, ada, name="Plans", visibility=FolderVisibility.MEMBERS
+    )
+    given = {"kind": MemberKind.USER, "role": FolderRole.READER}
+    folder_members.set_member(services, ada, folder_id, name="eve", **given)  # type: ignore[arg-type]
+    shelf.portal.user("ben")
+    folder_members.set_member(services, ada, folder_id, name="ben", **given)  # type: ignore[arg-type]
+    path = f"/api/users/{ada.id}?documents=transfer&to=eve"
+    assert admin.call("DELETE", path).status_code == 204
+    assert folders.get_folder(services, shelf.eve, folder_id).folder.owner_name == "eve"
+    listed = folder_members.list_members(services, shelf.eve, folder_id)
+    assert [member.name for member in listed] == ["ben"]
+
+
+def test_own_account_is_deleted_where_the_form_says_who_gets_the_documents(
+    shelf: Shelf, admin: Browser
+) -> None:
+    asked = admin.get(f"/admin/users/{shelf.portal.admin.id}/delete")
+    assert (asked.status_code, asked.headers["Location"]) == (302, "/account/delete")
+    assert "You become the owner" not in admin.get("/account/delete").text
+    assert "You become the owner" in admin.get(f"/admin/users/{shelf.ada.id}/delete").text
 
 
 def test_conversations_tokens_and_names_go_and_the_audit_log_keeps_the_name(

@@ -6,9 +6,13 @@ import re
 import tempfile
 from collections.abc import Iterator
 from typing import IO
+from urllib.parse import urljoin
 from xml.etree.ElementTree import Element, ParseError
 
+import httpx
+
 from portal.errors import PageUnavailable
+from portal.services.documents.sources.web.addresses import MAX_URL_CHARACTERS
 from portal.services.documents.sources.web.downloading import Downloader, inflate, write_limited
 
 _MAX_BYTES = 10 * 1024 * 1024
@@ -17,6 +21,7 @@ _MAX_TAGS = 600_000
 _HEAD_BYTES = 300
 _PIECE_BYTES = 64 * 1024
 _GZIP = b"\x1f\x8b"
+_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _DECLARATION = re.compile(rb"\s*<\?xml[^<>]*?encoding\s*=\s*[\"']([\w.-]+)[\"'][^<>]*\?>")
 
 
@@ -58,6 +63,31 @@ def local_name(element: Element) -> str:
 
 def children(element: Element, name: str) -> Iterator[Element]:
     return (child for child in element if local_name(child) == name)
+
+
+def base_of(element: Element, base: str) -> str:
+    """Return what addresses in an element are relative to: its `xml:base`, if that is an address,
+    within `base`."""
+    try:
+        joined = urljoin(base, element.get(_BASE, "").strip())
+        httpx.URL(joined)
+    except (ValueError, httpx.InvalidURL):
+        return base
+    return joined if len(joined) <= MAX_URL_CHARACTERS else base
+
+
+def find_with_base(
+    root: Element, names: tuple[str, ...], base: str
+) -> Iterator[tuple[Element, str]]:
+    """Yield the elements of these names in order, each with what addresses in it are relative to.
+    `base` is the address of the file."""
+    waiting = [(root, base)]
+    while waiting:  # Files nest deeper than calls may.
+        element, around = waiting.pop()
+        own = base_of(element, around) if element.get(_BASE) else around
+        if local_name(element) in names:
+            yield element, own
+        waiting.extend((child, own) for child in reversed(element))
 
 
 def text_of(element: Element, name: str) -> str:

@@ -78,7 +78,7 @@ def test_heading_path_and_page_come_from_where_a_chunk_begins(tmp_path: Path) ->
 
 def test_pages_are_counted_from_one_and_empty_pages_have_none(tmp_path: Path) -> None:
     path = files.write_pdf(
-        tmp_path / "a.pdf", [["第一页的内容。"] * 40, [], ["第三页的内容。"] * 40]
+        tmp_path / "a.pdf", [["第一页的内容。"] * 40, [" "], ["第三页的内容。"] * 40]
     )
     extracted = extract(FileToRead(path, "a.pdf"), MediaType.PDF)
     chunks = split(extracted)

@@ -14,7 +14,7 @@ from portal.ingest.media_types import sniff_file
 from tests.factories import files
 from tests.unit.ingest.reading import read
 
-pytestmark = pytest.mark.ocr
+pytestmark = [pytest.mark.ocr, pytest.mark.slow]
 
 PAGES = [["设备在上海仓库，编号四七一一。"], ["The plant was opened in spring."]]
 

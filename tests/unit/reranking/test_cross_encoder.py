@@ -10,6 +10,7 @@ from portal.errors import RerankerUnavailable
 from portal.reranking import create_reranker
 from portal.reranking.sentence_transformers import CrossEncoderReranker
 from portal.settings import RerankSettings
+from tests.factories.servers.website import Reply, serve_website
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "mat", "rate", "where", "年", "假"]
 
@@ -85,13 +86,14 @@ def test_model_that_loads_but_cannot_rank_is_refused(tmp_path, kind, labels, sai
 
 def test_missing_model_names_the_remedy_and_is_searched_once(monkeypatch):
     pytest.importorskip("sentence_transformers", reason="not installed: ./run setup --local")
-    from portal.reranking import sentence_transformers as provider
+    from huggingface_hub import constants
 
-    looked = []
-    load = provider._load
-    monkeypatch.setattr(provider, "_load", lambda name: looked.append(name) or load(name))
-    reranker = CrossEncoderReranker(model="nobody/no-such-model")
-    for _ in range(3):
-        with pytest.raises(RerankerUnavailable, match="PORTAL_RERANK__MODEL"):
-            reranker.scores("q", ["a"], deadline_s=60)
-    assert len(looked) == 1
+    with serve_website() as hub:
+        pattern = hub.url("/{repo_id}/{revision}/{filename}")
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", pattern)
+        hub.replies["/nobody/no-such-model/main/config.json"] = Reply(status=503)
+        reranker = CrossEncoderReranker(model="nobody/no-such-model")
+        for _ in range(3):
+            with pytest.raises(RerankerUnavailable, match="PORTAL_RERANK__MODEL"):
+                reranker.scores("q", ["a"], deadline_s=60)
+        assert hub.asked() == ["/nobody/no-such-model/main/config.json"]

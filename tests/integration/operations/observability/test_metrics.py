@@ -173,11 +173,13 @@ def test_the_queue_and_the_documents_are_counted(client: FlaskClient, portal: Po
 
 
 def test_unknown_addresses_and_methods_add_no_series(client: FlaskClient, portal: Portal) -> None:
+    headers = portal.headers()
+
     # Get each kind of response once, so that its series exist.
     def ask(name: str) -> None:
         client.get(f"/{name}")
         client.get(f"/api/{name}?{name}={name}")
-        client.get(f"/api/knowledge/documents/{name}", headers=portal.headers())
+        client.get(f"/api/knowledge/documents/{name}", headers=headers)
         client.open("/health", method=f"X{name}"[:20])
 
     for _ in range(2):

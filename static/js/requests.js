@@ -8,6 +8,7 @@ const WATCH_LIMIT = 20;
 // itself logs a lost connection.
 const EXPECTED = new Set(["afterRequest", "sendAbort", "sendError", "oobErrorNoTarget"].map((name) => `htmx:${name}`));
 const SENT_MS = 10_000;
+const LOADING_MS = 300;
 const isRefusal = (name, { xhr }) => name === "htmx:responseError" && xhr.status < 500;
 
 export function watchRequests() {
@@ -15,12 +16,15 @@ export function watchRequests() {
   window.htmx.logger = (_, name, detail) => {
     if (EXPECTED.has(name) || isRefusal(name, detail)) delete detail.error;
   };
-  // What takes long shows that it does: the style sheet waits a while before it draws anything.
-  document.addEventListener("htmx:beforeRequest", ({ detail }) => {
-    if (!isPolling(detail.elt)) detail.target.toggleAttribute("data-loading", true);
-  });
-  document.addEventListener("htmx:afterRequest", ({ detail }) => {
-    detail.target.removeAttribute("data-loading");
+  // What takes long shows that it does. To mark it at once would lay out all of it again before the key
+  // or click that asked for it is painted.
+  document.addEventListener("htmx:beforeSend", ({ detail: { elt, target, xhr } }) => {
+    if (isPolling(elt)) return;
+    const timer = setTimeout(() => target.toggleAttribute("data-loading", true), LOADING_MS);
+    xhr.addEventListener("loadend", () => {
+      clearTimeout(timer);
+      target.removeAttribute("data-loading");
+    });
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,20 @@ def test_question_outlives_the_session_and_shows_at_once(
     expect(page.get_by_test_id("keys-dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("#dialog")).not_to_be_visible()
+
+
+def test_list_that_takes_long_shows_that_it_is_loaded(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal("en")
+    library_with(portal, tmp_path, _LESSON)
+    page = portal.page
+    page.goto("/documents")
+    order, list_ = page.get_by_label("Sort by"), page.locator("#document-results")
+    held = []
+    page.route("**/documents?**sort=title*", lambda route: held.append(route))
+    order.select_option("title")
+    expect(list_).to_have_attribute("data-loading", "")
+    held[0].continue_()
+    expect(page).to_have_url(re.compile("sort=title"))
+    expect(list_).not_to_have_attribute("data-loading", "")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
 from e2e.pages.chat import ChatPage
@@ -85,8 +85,12 @@ def test_list_that_takes_long_shows_that_it_is_loaded(
     page = portal.page
     page.goto("/documents")
     order, list_ = page.get_by_label("Sort by"), page.locator("#document-results")
-    held = []
-    page.route("**/documents?**sort=title*", lambda route: held.append(route))
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/documents?**sort=title*", hold)
     order.select_option("title")
     expect(list_).to_have_attribute("data-loading", "")
     held[0].continue_()

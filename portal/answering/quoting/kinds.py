@@ -317,6 +317,8 @@ _HELD = {
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
         r"|tenant|landlord|employee|employer|customer|client|supplier|contractor|company|nurse|technician"
         r"|operator|volunteer|chair|host|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+        r"\b(?:finance|accounts|accounting|payroll|treasury|procurement|purchasing|facilities|logistics"
+        r"|compliance|human resources|help ?desk|receptionists?)\b",
     ),
     Wanted.NAME: _any(r"公司|银行|医院|大学|集团|[「“《]|[一-龥]\s?[a-z]{2,}"),
     Wanted.CODE: _any(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|(?<![\d:])\d{2,}(?!:)|\d+\.\d+|[a-z]\d"),

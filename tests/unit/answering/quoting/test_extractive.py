@@ -474,6 +474,11 @@ def test_name_that_begins_a_sentence_is_a_person():
     assert held == [True, False, True]
 
 
+def test_department_pays():
+    said = ("Finance pays every Wednesday.", "Receipts are paid every Wednesday.")
+    assert [can_hold(Wanted.PERSON, one, "Who pays?") for one in said] == [True, False]
+
+
 def test_weekday_is_a_time():
     assert find_wanted("Which weekday is the office open late?") is Wanted.TIME
 

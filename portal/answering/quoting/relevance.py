@@ -25,6 +25,7 @@ from portal.answering.quoting.conditions import (
 )
 from portal.answering.quoting.events import has_another_event, lacks_event
 from portal.answering.quoting.kinds import WITH_SIGNS, Wanted, can_hold, find_wanted
+from portal.answering.quoting.negation import denies
 from portal.answering.quoting.questions import (
     Word,
     find_dates,
@@ -274,6 +275,7 @@ class _ReadSource:
             if (not in_range or one.group is None or place in in_range)
             and not (days and self._is_of_other_days(place, days))
             and not self._is_of_another_event(place, question, wanted)
+            and not denies(fold(one.context).text.split("\n"), fold(question).text, words)
         ]
 
     def _is_of_other_days(self, place: int, days: frozenset[int]) -> bool:

@@ -474,9 +474,44 @@ def test_name_that_begins_a_sentence_is_a_person():
     assert held == [True, False, True]
 
 
-def test_department_pays():
-    said = ("Finance pays every Wednesday.", "Receipts are paid every Wednesday.")
-    assert [can_hold(Wanted.PERSON, one, "Who pays?") for one in said] == [True, False]
+@pytest.mark.parametrize(
+    ("question", "by_department", "by_nobody"),
+    [
+        ("Who pays?", "Finance pays every Wednesday.", "Receipts are paid every Wednesday."),
+        ("谁付款？", "财务每周三付款。", "财务制度规定每周三付款。"),
+    ],
+)
+def test_department_pays(question, by_department, by_nobody):
+    said = (by_department, by_nobody)
+    assert [can_hold(Wanted.PERSON, one, question) for one in said] == [True, False]
+
+
+_EXPENSES = "## Not reimbursed\n\n- Laundry\n- Parking fines"
+_COSTS_ZH = "## 不予报销\n\n- 洗衣\n- 停车罚款"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "language", "is_answered"),
+    [
+        ("What is reimbursed?", _EXPENSES, "en", False),
+        ("How do I get reimbursed?", _EXPENSES, "en", False),
+        ("What is not reimbursed?", _EXPENSES, "en", True),
+        ("Is laundry reimbursed?", _EXPENSES, "en", True),
+        ("Which laundry is free?", _EXPENSES, "en", True),
+        ("What is reimbursed?", "## What is and is not reimbursed\n\n- Laundry", "en", True),
+        ("哪些可以报销？", _COSTS_ZH, "zh", False),
+        ("什么不能报销？", _COSTS_ZH, "zh", True),
+        ("洗衣可以报销吗？", _COSTS_ZH, "zh", True),
+        ("哪些可以报销？", "## 可报销与不可报销\n\n- 洗衣", "zh", True),
+        ("哪些可以报销？", "## 报销\n\n### 住宿\n\n- 洗衣", "zh", True),
+    ],
+)
+def test_what_stands_below_a_denial_is_no_answer_to_an_open_question(
+    question, text, language, is_answered
+):
+    reader = OddsReader({f"- {item}": 7.0 for item in ("Laundry", "洗衣")})
+    events = ExtractiveChatModel(reader).stream(request(question, [source(1, text)], language))
+    assert any(isinstance(event, TextDelta) for event in events) is is_answered
 
 
 def test_weekday_is_a_time():

@@ -1,0 +1,39 @@
+"""Headings that deny what a question asks for: below "Not reimbursed" stands nothing that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from portal.answering.quoting.questions import Word
+from portal.text.terms.analyser import index_terms
+
+# "Is laundry reimbursed?" is answered below such a heading. All texts are folded.
+_OPEN_QUESTION = re.compile(r"\b(?:what|which|how|who|where)\b|什么|哪|怎|如何|谁|多少")
+_EXCEPTIONS = re.compile(
+    r"\b(?:not?|never|nothing|none|cannot|without|except|exclu\w+|refus\w+|reject\w+|forbidden|denied)\b"
+    r"|n't\b|[不未无没非禁拒]|除外|例外|除了"
+)
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|cannot|no longer)|n't) (?:(?:be|been|being|to be|get) )?([a-z][a-z'-]+)"
+    r"|\bnon-?([a-z]{3,})"
+)
+_HAN_DENIAL = "(?:不|未|禁止|严禁|无法)[予可能得许被会再]{0,2}"
+# "What is and is not reimbursed"
+_BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
+
+
+def denies(headings: Iterable[str], question: str, words: Sequence[Word]) -> bool:
+    """Return whether a heading denies a word of an open question that asks for no exceptions."""
+    if not _OPEN_QUESTION.search(question) or _EXCEPTIONS.search(question):
+        return False
+    return any(_is_denied(word, heading) for heading in headings for word in words)
+
+
+def _is_denied(word: Word, heading: str) -> bool:
+    if _BOTH.search(heading):
+        return False
+    if word.is_han:
+        others, count = re.subn(_HAN_DENIAL + re.escape(word.text), "", heading)
+        return count > 0 and word.text not in others
+    return any(word.term == index_terms(one or other) for one, other in _DENIED.findall(heading))

@@ -475,14 +475,14 @@ def test_name_that_begins_a_sentence_is_a_person():
 
 
 @pytest.mark.parametrize(
-    ("question", "by_department", "by_nobody"),
+    ("question", "by_department", "unsaid"),
     [
         ("Who pays?", "Finance pays every Wednesday.", "Receipts are paid every Wednesday."),
         ("谁付款？", "财务每周三付款。", "财务制度规定每周三付款。"),
     ],
 )
-def test_department_pays(question, by_department, by_nobody):
-    said = (by_department, by_nobody)
+def test_department_pays(question, by_department, unsaid):
+    said = (by_department, unsaid)
     assert [can_hold(Wanted.PERSON, one, question) for one in said] == [True, False]
 
 

@@ -23,10 +23,13 @@ _HAN_DENIAL = "(?:不|未|禁止|严禁|无法)[予可能得许被会再]{0,2}"
 _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
 
 
-def denies(headings: Iterable[str], question: str, words: Sequence[Word]) -> bool:
-    """Return whether a heading denies a word of an open question that asks for no exceptions."""
-    if not _OPEN_QUESTION.search(question) or _EXCEPTIONS.search(question):
-        return False
+def is_open(question: str) -> bool:
+    """Return whether a question asks what or how, and for no exceptions."""
+    return bool(_OPEN_QUESTION.search(question)) and not _EXCEPTIONS.search(question)
+
+
+def denies(headings: Iterable[str], words: Sequence[Word]) -> bool:
+    """Return whether a heading denies a word of an open question."""
     return any(_is_denied(word, heading) for heading in headings for word in words)
 
 

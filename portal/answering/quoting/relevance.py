@@ -25,7 +25,7 @@ from portal.answering.quoting.conditions import (
 )
 from portal.answering.quoting.events import has_another_event, lacks_event
 from portal.answering.quoting.kinds import WITH_SIGNS, Wanted, can_hold, find_wanted
-from portal.answering.quoting.negation import denies
+from portal.answering.quoting.negation import denies, is_open
 from portal.answering.quoting.questions import (
     Word,
     find_dates,
@@ -269,13 +269,17 @@ class _ReadSource:
         self.holding = self._holding(question, wanted, said)
         # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
         days = find_weekdays(question) if wanted is not Wanted.ANYTHING else frozenset()
+        denied = set()
+        if is_open(fold(question).text):
+            contexts = {one.context for one in self.statements}
+            denied = {one for one in contexts if denies(fold(one).text.split("\n"), words)}
         self.open = [
             place
             for place, one in enumerate(self.statements)
             if (not in_range or one.group is None or place in in_range)
             and not (days and self._is_of_other_days(place, days))
             and not self._is_of_another_event(place, question, wanted)
-            and not denies(fold(one.context).text.split("\n"), fold(question).text, words)
+            and one.context not in denied
         ]
 
     def _is_of_other_days(self, place: int, days: frozenset[int]) -> bool:

@@ -13,7 +13,7 @@ from portal.embeddings.loading import AGAIN_AFTER_S
 from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
-from tests.factories.servers.website import Reply, serve_website
+from tests.factories.servers.hub import MISSING_FILE, MISSING_MODEL, failing_hub
 
 # Looked for, not imported: that takes seconds in each process that collects tests.
 pytestmark = [
@@ -104,15 +104,11 @@ def test_model_that_is_nowhere_says_what_to_do(tmp_path, model, said):
 
 
 def test_hub_that_does_not_answer_is_asked_once(monkeypatch):
-    constants = pytest.importorskip("huggingface_hub.constants")
-    with serve_website() as hub:
-        pattern = hub.url("/{repo_id}/{revision}/{filename}")
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", pattern)
-        hub.replies["/nobody/no-such-model/main/config.json"] = Reply(status=503)
+    with failing_hub(monkeypatch) as hub:
         said = "neither in the cache, nor can it be downloaded.*PORTAL_EMBEDDING__MODEL"
         with pytest.raises(EmbedderUnavailable, match=said):
-            patient_embedder(model="nobody/no-such-model").embed_query("a")
-        assert hub.asked() == ["/nobody/no-such-model/main/config.json"]
+            patient_embedder(model=MISSING_MODEL).embed_query("a")
+        assert hub.asked() == [MISSING_FILE]
 
 
 def test_missing_model_is_not_looked_for_at_each_question_and_found_when_it_is_there(

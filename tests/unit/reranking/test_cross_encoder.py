@@ -10,7 +10,7 @@ from portal.errors import RerankerUnavailable
 from portal.reranking import create_reranker
 from portal.reranking.sentence_transformers import CrossEncoderReranker
 from portal.settings import RerankSettings
-from tests.factories.servers.website import Reply, serve_website
+from tests.factories.servers.hub import MISSING_FILE, MISSING_MODEL, failing_hub
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "mat", "rate", "where", "年", "假"]
 
@@ -86,14 +86,9 @@ def test_model_that_loads_but_cannot_rank_is_refused(tmp_path, kind, labels, sai
 
 def test_missing_model_names_the_remedy_and_is_searched_once(monkeypatch):
     pytest.importorskip("sentence_transformers", reason="not installed: ./run setup --local")
-    from huggingface_hub import constants
-
-    with serve_website() as hub:
-        pattern = hub.url("/{repo_id}/{revision}/{filename}")
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", pattern)
-        hub.replies["/nobody/no-such-model/main/config.json"] = Reply(status=503)
-        reranker = CrossEncoderReranker(model="nobody/no-such-model")
+    with failing_hub(monkeypatch) as hub:
+        reranker = CrossEncoderReranker(model=MISSING_MODEL)
         for _ in range(3):
             with pytest.raises(RerankerUnavailable, match="PORTAL_RERANK__MODEL"):
                 reranker.scores("q", ["a"], deadline_s=60)
-        assert hub.asked() == ["/nobody/no-such-model/main/config.json"]
+        assert hub.asked() == [MISSING_FILE]

@@ -365,6 +365,30 @@ def test_second_click_sends_nothing_and_the_wait_is_shown(portal: LightPortal) -
     assert page.evaluate("window.sentCount") == 1
 
 
+def test_documents_are_moved_while_their_new_access_is_still_asked_for(portal: LightPortal) -> None:
+    page = portal.open_window().page
+    page.goto("/documents?q=item 07")
+    page.get_by_test_id("select-document").check()
+    page.get_by_test_id("bulk-move").click()
+    choice = page.get_by_label("Folder", exact=True)
+    expect(choice).to_be_focused()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/documents/bulk/ask", hold)
+    with page.expect_request("**/documents/bulk/ask"):
+        choice.select_option("Contracts")
+    page.get_by_test_id("bulk-apply").click()
+    expect(page.get_by_text("1 document was moved.")).to_be_visible()
+    page.get_by_test_id("undo-delete").click()
+    expect(rows_of(page)).to_contain_text("Shelf")
+    for route in held:
+        with suppress(Error):  # Its page is gone.
+            route.abort()
+
+
 def test_refused_change_is_named(portal: LightPortal) -> None:
     page = portal.open_window(user="eve").page
     page.goto("/documents?q=0&sort=title")

@@ -53,10 +53,16 @@ export function watchRequests() {
 // A second click or Enter, while the first is on its way, would do everything twice.
 function refuseTwins() {
   document.addEventListener("submit", (event) => {
-    if (!event.target.matches("[hx-post].htmx-request, [data-sent]")) return;
+    if (!event.target.matches("[data-sent]")) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
+  // A form may also ask what its choice would change: that does not send it.
+  document.addEventListener("htmx:beforeSend", ({ detail: { elt, requestConfig, xhr } }) => {
+    if (requestConfig.verb !== "post" || requestConfig.triggeringEvent?.type !== "submit") return;
+    elt.dataset.sent = "";
+    xhr.addEventListener("loadend", () => delete elt.dataset.sent);
+  });
   // Where the page is left for the answer: after all who may send the form themselves.
   window.addEventListener("submit", ({ target: form, defaultPrevented }) => {
     if (defaultPrevented || form.method !== "post") return;

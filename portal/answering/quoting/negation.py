@@ -19,6 +19,8 @@ _DENIED = re.compile(
     r"|\bnon-?([a-z]{3,})"
 )
 _HAN_DENIAL = "(?:不|未|禁止|严禁|无法)[予可能得许被会再]{0,2}"
+# 不可抗力 and non-disclosure are names.
+_DENIAL = re.compile(r"不予|不得|不能|不可(?!抗)|不在|禁止|严禁|无法|\b(?:not|never|cannot)\b|n't\b")
 # "What is and is not reimbursed"
 _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
 
@@ -31,6 +33,11 @@ def is_open(question: str) -> bool:
 def denies(headings: Iterable[str], words: Sequence[Word]) -> bool:
     """Return whether a heading denies a word of an open question."""
     return any(_is_denied(word, heading) for heading in headings for word in words)
+
+
+def is_denial(headings: Iterable[str]) -> bool:
+    """Return whether a heading denies anything, in words that the question does not share."""
+    return any(_DENIAL.search(one) and not _BOTH.search(one) for one in headings)
 
 
 def _is_denied(word: Word, heading: str) -> bool:

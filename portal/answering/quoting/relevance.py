@@ -25,7 +25,7 @@ from portal.answering.quoting.conditions import (
 )
 from portal.answering.quoting.events import has_another_event, lacks_event
 from portal.answering.quoting.kinds import WITH_SIGNS, Wanted, can_hold, find_wanted
-from portal.answering.quoting.negation import denies, is_open
+from portal.answering.quoting.negation import denies, is_denial, is_open
 from portal.answering.quoting.questions import (
     Word,
     find_dates,
@@ -269,18 +269,26 @@ class _ReadSource:
         self.holding = self._holding(question, wanted, said)
         # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
         days = find_weekdays(question) if wanted is not Wanted.ANYTHING else frozenset()
-        denied = set()
-        if is_open(fold(question).text):
-            contexts = {one.context for one in self.statements}
-            denied = {one for one in contexts if denies(fold(one).text.split("\n"), words)}
+        denied = self._denied(question, words)
         self.open = [
             place
             for place, one in enumerate(self.statements)
             if (not in_range or one.group is None or place in in_range)
             and not (days and self._is_of_other_days(place, days))
             and not self._is_of_another_event(place, question, wanted)
-            and one.context not in denied
+            # What an item in another language denies it need not deny of what it names itself.
+            and not (one.context in denied and not (is_foreign and own[place].any()))
         ]
+
+    def _denied(self, question: str, words: Sequence[Word]) -> set[str]:
+        """Return the headings that deny what an open question asks for; in another language, where
+        its words cannot be compared, those that deny anything."""
+        if not is_open(fold(question).text):
+            return set()
+        headings = {one.context: fold(one.context).text.split("\n") for one in self.statements}
+        if self.is_foreign:
+            return {one for one, texts in headings.items() if is_denial(texts)}
+        return {one for one, texts in headings.items() if denies(texts, words)}
 
     def _is_of_other_days(self, place: int, days: frozenset[int]) -> bool:
         said = find_weekdays(f"{self.contexts[place]}\n{self.texts[place]}")

@@ -504,6 +504,11 @@ _COSTS_ZH = "## 不予报销\n\n- 洗衣\n- 停车罚款"
         ("洗衣可以报销吗？", _COSTS_ZH, "zh", True),
         ("哪些可以报销？", "## 可报销与不可报销\n\n- 洗衣", "zh", True),
         ("哪些可以报销？", "## 报销\n\n### 住宿\n\n- 洗衣", "zh", True),
+        ("What is reimbursed?", _COSTS_ZH, "en", False),
+        ("What happens to laundry?", _COSTS_ZH, "en", True),
+        ("What is not reimbursed?", _COSTS_ZH, "en", True),
+        ("What counts as force majeure?", "## 不可抗力\n\n- 洗衣", "en", True),
+        ("哪些可以报销？", _EXPENSES, "zh", False),
     ],
 )
 def test_what_stands_below_a_denial_is_no_answer_to_an_open_question(

@@ -20,7 +20,9 @@ _DENIED = re.compile(
 )
 _HAN_DENIAL = "(?:不|未|禁止|严禁|无法)[予可能得许被会再]{0,2}"
 # 不可抗力 and non-disclosure are names.
-_DENIAL = re.compile(r"不予|不得|不能|不可(?!抗)|不在|禁止|严禁|无法|\b(?:not|never|cannot)\b|n't\b")
+_DENIAL = re.compile(
+    r"不予|不得|不能|不可(?!抗)|不在|禁止|严禁|无法|\b(?:not|never|cannot)\b|n't\b"
+)
 # "What is and is not reimbursed"
 _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
 

@@ -25,6 +25,7 @@ from portal.store.search.neighbours import Neighbours, neighbours
 from portal.text.layout.excerpt import best_excerpt
 from portal.text.layout.joining import Fragment, join_neighbours
 from portal.text.layout.outlines import Outline, Place
+from portal.text.layout.tables import header_above
 from portal.text.terms.highlight import highlight_spans
 
 EXCERPT_CHARACTERS = 320
@@ -251,7 +252,9 @@ def _hit(
         matched_words=_matched_words(plan, chunk.content, excerpt.text, excerpt.spans),
         duplicate_count=result.duplicate_count,
         rerank_score=result.rerank_score,
-        context=chunk.context,
+        context=header_above(
+            whole.text, excerpt.start, chunk.context if whole.text is chunk.content else None
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,22 +44,26 @@ def best_excerpt(
 
 
 def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
-    """Return the window with the most distinct terms, longer ones first, then the most hits."""
-    best = (0, 0, 0, 0)
+    """Return the shortest window with the most distinct terms, longer ones first; of equal windows
+    the one with the most hits in an excerpt from there."""
+    best = (0, 0, 0, 0, 0)
     inside = {term: 0 for term, _, _ in hits}
+    starts = [start for _, start, _ in hits]
     weight = left = 0
     for right, (term, _, end) in enumerate(hits):
         weight += len(term) if not inside[term] else 0
         inside[term] += 1
-        while left <= right and end - hits[left][1] > max_chars:
+        while left <= right and (end - starts[left] > max_chars or inside[hits[left][0]] > 1):
             gone = hits[left][0]
             inside[gone] -= 1
             weight -= len(gone) if not inside[gone] else 0
             left += 1
-        if left <= right:
+        if left <= right and (weight, starts[left] - end) >= best[:2]:
+            start = starts[left]
+            count = bisect_right(starts, start + max_chars) - left
             # On a tie the earlier window wins: a term is usually explained where it first occurs.
-            best = max(best, (weight, right - left, -hits[left][1], end))
-    return -best[2], best[3]
+            best = max(best, (weight, start - end, count, -start, end))
+    return -best[3], best[4]
 
 
 def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]:
@@ -69,6 +73,8 @@ def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]
         return 0, 0
     earliest = max(0, last - max_chars)
     start = starts[max(0, bisect_right(starts, first) - 1)]
+    if start > (latest := len(text) - max_chars // 2):  # At the end of a text, what stands before.
+        start = starts[bisect_left(starts, max(0, latest))]
     if start < earliest:  # The sentence does not fit, so begin at the earliest word that does.
         start = _word_start(text, max(earliest, first - max_chars // 4), first)
     limit = start + max_chars

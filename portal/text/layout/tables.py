@@ -55,6 +55,21 @@ def split_cells(
     yield cell, end
 
 
+def header_above(text: str, start: int, above: str | None) -> str | None:
+    """Return the header of the table whose row begins at `start`, None if it has none or begins
+    there; `above` is the header of a table that begins before the text."""
+    first = start
+    while first and CELL_BORDER in text[(line := text.rfind("\n", 0, first - 1) + 1) : first - 1]:
+        first = line
+    if not first and above:
+        return above
+    if first == start or CELL_BORDER not in text[start:].partition("\n")[0]:
+        return None
+    header, row = text[first:].split("\n", 2)[:2]
+    rows = [[line[a:b] for a, b in split_cells(line, 0, len(line))] for line in (header, row)]
+    return header if header_count(rows) else None
+
+
 def header_count(rows: Sequence[Sequence[str]]) -> int:
     """Return 1 if the first row of a table without a marked header reads as one, else 0.
 

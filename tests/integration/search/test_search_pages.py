@@ -56,6 +56,16 @@ def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office
     assert "confidence constants" not in words
 
 
+def test_row_deep_in_a_table_is_shown_below_its_header(client: FlaskClient, portal: Portal) -> None:
+    rows = [f"Widget {number},{number + 10},each" for number in range(40)]
+    portal.add("\n".join(["Item,Price,Unit", *rows]), name="prices.csv")
+    page = client.get("/search?q=widget+27", headers=headers(portal)).get_data(as_text=True)
+    result = page.partition('<article class="result')[2].partition("</article>")[0]
+    assert "Widget 27 37 each" in " ".join(re.sub(r"<[^>]*>", " ", result).split())
+    assert "Widget 0 10" not in " ".join(re.sub(r"<[^>]*>", " ", result).split())
+    assert re.findall(r'<th scope="col">(\w+)</th>', result) == ["Item", "Price", "Unit"]
+
+
 @pytest.mark.parametrize("as_fragment", [{}, {"HX-Request": "true"}])
 def test_search_that_is_refused_says_when_to_try_again(
     client: FlaskClient,

@@ -71,8 +71,8 @@ TABLE = "Topic | Person | Channel\nPayroll | Irene Okafor | #pay, which is read 
             "谁来负责\n\n工资问题由财务部的同事在工作日内负责解答，其他问题请联系人力资源部的同事。",
             "",
         ),
-        # The heading has a word of the query.
-        ("Period of trial\n\nIt is six months, in which it is two weeks.", "Period of trial"),
+        # The heading repeats a word of the query.
+        ("Period of trial\n\nIt is six months, in which it is two weeks.", ""),
         # A row below its header, an item, what a colon introduces, a sentence.
         (
             "Topic | Weeks\nTrial | 2\nLater | 4, and more after ten years",
@@ -91,6 +91,26 @@ def test_excerpt_does_not_end_with_a_heading_of_what_it_leaves_out(below: str, s
     excerpt = best_excerpt(text, query, len(NOTICE) + 2 + len(shown) + 30)
     assert excerpt.text == f"{NOTICE}\n\n{shown}".strip()
     assert {excerpt.text[a:b].lower() for a, b in excerpt.spans} == {"notice", "period"}
+
+
+def test_excerpt_ends_with_a_heading_that_alone_has_a_word() -> None:
+    text = f"{NOTICE}\n\nPeriod of trial\n\nIt is six months, in which it is two weeks."
+    excerpt = best_excerpt(text, query_terms("notice trial"), len(NOTICE) + 20)
+    assert excerpt.text == f"{NOTICE}\n\nPeriod of trial"
+
+
+def test_excerpt_of_a_table_has_the_row_that_has_all_words() -> None:
+    rows = [f"Widget {number} | {10 + number} | each" for number in range(40)]
+    text = "\n".join(["Item | Price | Unit", *rows])
+    for number in (0, 13, 27, 39):
+        excerpt = best_excerpt(text, query_terms(f"widget {number}"), 200)
+        assert rows[number] in excerpt.text.split("\n")
+        assert set(excerpt.text.split("\n")) <= {*rows, "Item | Price | Unit"}
+
+
+def test_excerpt_of_the_last_words_has_what_stands_before_them() -> None:
+    text = "Staff park behind the house. Guests park in the street. Cars leave at ten."
+    assert best_excerpt(text, query_terms("leave"), 110).text == text[29:]
 
 
 @given(mixed_text, mixed_text, st.integers(10, 80))

@@ -1,0 +1,30 @@
+"""Rows of a table within a text."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.text.layout.tables import header_above
+
+ROWS = "Item | Price\nBolt | 10\nNut | 20"
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "above", "header"),
+    [
+        (ROWS, "Nut", None, "Item | Price"),
+        (f"Prices\n\n{ROWS}", "Bolt", None, "Item | Price"),
+        # It begins there, is no row, or has rows alone.
+        (ROWS, "Item", None, None),
+        (f"{ROWS}\n\nAll in euros.", "All", None, None),
+        ("1 | 10\n2 | 20", "2 |", None, None),
+        # The table begins in the chunk before.
+        ("Bolt | 10\nNut | 20", "Bolt", "Item | Price", "Item | Price"),
+        ("Bolt | 10\nNut | 20", "Nut", "Item | Price", "Item | Price"),
+        (f"Washer | 5\n\n{ROWS}", "Nut", "Part | Cost", "Item | Price"),
+    ],
+)
+def test_header_of_a_row_stands_above_it(
+    text: str, row: str, above: str | None, header: str | None
+) -> None:
+    assert header_above(text, text.index(row), above) == header

@@ -58,6 +58,8 @@ _POINTS_BACK = re.compile(
 )
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
+# 年会 and 周会 are meetings.
+_LOOSE_AT_END = _LOOSE.replace("会", "")
 _SAYS_LITTLE = frozenset({
     "去", "来", "给", "打", "还", "说", "里", "又", "得", "再", "跟", "在", "到", "后", "时",
     "第", "做", "没", "最", "多", "那", "这", "我", "该", "能", "从", "将", "对", "并", "各",
@@ -223,8 +225,8 @@ def telling_words(question: str) -> tuple[Word, ...]:
         if len(text) > 1 and text[0] >= _FIRST_HAN and not rjieba.has_word(text):
             # Segmented wrongly: "行要" is the end of one word and a question word.
             start += len(text) - len(text.lstrip(_LOOSE))
-            end -= len(text) - len(text.rstrip(_LOOSE))
-            text = term = text.strip(_LOOSE)
+            end -= len(text) - len(text.rstrip(_LOOSE_AT_END))
+            text = term = text.lstrip(_LOOSE).rstrip(_LOOSE_AT_END)
         if not text or text in _SAYS_LITTLE:
             end_before = end
             continue

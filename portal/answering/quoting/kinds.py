@@ -30,6 +30,7 @@ class Wanted(StrEnum):
     WEIGHT = "weight"
     TEMPERATURE = "temperature"
     MEASURE = "measure"
+    COLOUR = "colour"
     COUNT = "count"
     NUMBER = "number"
     CLOCK = "clock"
@@ -98,7 +99,8 @@ _ASKED = (
             r"多少钱|多少元|几块钱?|什么价",
             rf"{_HAN_MONEY_NOUN}(?:标准)?(?:是|为|有)?(?:多少|几何)(?!天|人|个|小时)",
             r"(?:保|金|限|余|税|总)额(?:是|有|为)?多[大少高]",
-            rf"多少{_HAN_MONEY_NOUN}|怎么收费|如何收费",
+            rf"多少{_HAN_MONEY_NOUN}|多少[{HAN}]{{0,3}}[费金款钱贴薪税]|怎么收费|如何收费",
+            r"\b(?:what|how much)\b.*\bpaid\b",
             r"how much (?:money|does|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
             r"(?!.*\b(?:weigh|storage|space|memory|time)\b)",
             r"how (?:expensive|costly)",
@@ -145,10 +147,11 @@ _ASKED = (
             r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|length|height|speed|distance)\b",
         ),
     ),
+    (Wanted.COLOUR, _any(r"(?:什么|哪种|哪个|何种)颜色|颜色(?:是|为)(?:什么|哪)", r"(?:what|which) colou?r")),
     (
         Wanted.COUNT,
         _any(
-            rf"多少[{_COUNTERS}员]|(?<!哪)几[{_COUNTERS}次楼岁倍代]",
+            rf"多少[{_COUNTERS}员]|(?<!哪)几[{_COUNTERS}次楼岁倍代]|多少[{HAN}]{{0,3}}(?:用户|客户|人|学生|会员|员工)",
             r"how (?:many|old)|what (?:is the )?number of",
         ),
     ),
@@ -185,7 +188,7 @@ _ASKED = (
         _any(
             r"什么时候|何时|什么时间|哪一?[年天]|几[月号]|哪个?月|星期几|周几|截止(?:日期|时间)",
             r"哪一?日|日期是|从哪天",
-            r"\A(?:and |so |since |by |until )?when\b(?! [a-z']+ing\b)",
+            r"\A(?:and |so |since |by |until )?(?:when|how late)\b(?! [a-z']+ing\b)",
             r"\b(?:and|by|until|since|or|,) when\b|when (?:is|was|are|were|did|do|does|will|can|must)\b",
             r"(?:what|which)(?: is the)? (?:date|(?:week)?day|year|month|century|deadline)\b"
             r"(?= (?:is|was|are|were|do|does|did|can|must|will|should|has|have|i|we|in|of|the)\b|\Z)",
@@ -237,7 +240,8 @@ _MONEY = (
 )
 _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
 _DURATION = (
-    rf"{_NUMERAL}\s*[多余个-]?\s*-?{_TIME_UNIT}|\ban? (?:second|minute|hour|day|week|month|year)\b"
+    rf"{_NUMERAL}\s*[多余个-]?\s*-?(?:full |whole |clear )?{_TIME_UNIT}"
+    r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
 )
 _CLOCK_TIME = rf"\d{{1,2}}\s*[:：]\s*\d\d|(?:\d\s*|{_HAN_NUMERAL})[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
 _DATE = (
@@ -304,7 +308,13 @@ _HELD = {
         r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
         rf"|\b(?:in|at|on|from|to|into|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}{_ROOM}",
         r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
+        r"\b(?:on|at|under|below|inside) (?:the |its )?(?:\w+ ){0,2}(?:edge|side|back|front|bottom|top|door|lid|cover"
+        r"|panel|wall|shelf|counter|corner)\b",
         _in_column("存放|地点|位置|where|location|place"),
+    ),
+    Wanted.COLOUR: _any(
+        r"[红橙黄绿蓝紫黑白灰粉棕银金米][色的]|[深浅藏][红绿蓝灰]|\b(?:red|orange|yellow|green|blue|purple|violet|black|white|gr[ae]y"
+        r"|pink|brown|silver|gold|beige|navy|turquoise|transparent)\b|透明|无色"
     ),
     # The office itself is no answer.
     Wanted.HOLDER: _any(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
@@ -350,18 +360,22 @@ _CALENDAR = re.compile(
 )
 
 
+# 好几次 and 才几天 ask for no number.
+_SOME = re.compile(r"[好才没]几")
+# "Who do I call?" is answered by a number as well.
+_CALLS = re.compile(r"\b(?:call|ring|phone|dial|e-?mail|contact)\b|打给|联系|致电|打电话|打哪")
 # Nothing marks what answers these; 因为 and "because" are often left out.
 ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 # What answers these nearly always has their signs, which weigh more than those of other kinds.
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
-    Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE,
+    Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.COLOUR,
 )  # fmt: skip
 
 
 def find_wanted(question: str) -> Wanted:
     """Return the kind of answer that a question wants."""
-    folded = fold(question).text.strip(" ?？!！.。")
+    folded = _SOME.sub("一些", fold(question).text.strip(" ?？!！.。"))
     return next((wanted for wanted, asked in _ASKED if asked.search(folded)), Wanted.ANYTHING)
 
 
@@ -373,6 +387,8 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     if wanted is Wanted.COUNT:
         return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
     asked = fold(question).text
+    if wanted is Wanted.PERSON and _CALLS.search(asked) and _HELD[Wanted.CONTACT].search(folded):
+        return True
     if wanted not in (*_NAMING_TAGS, Wanted.CODE):
         return _HELD[wanted].search(folded) is not None
     held = [match.group().strip(" ,.，。") for match in _HELD[wanted].finditer(folded)]

@@ -14,8 +14,10 @@ from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import analyse, query_terms
 
+# 好几次 and 才几天 ask nothing.
 _HAN_ASKS = (
-    "什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|多[大高重远]|是否|能否|可否|[吗呢]|[能可]不"
+    "什么|啥|怎么|怎样|咋|如何|为何|哪|谁|(?<![好才没这那前过近])几|多少|多久|多长|多[大高重远]|是否|能否"
+    "|可否|[吗呢]|[能可]不"
 )
 _VERBS_ASK = r"(?:can|could|may|must|should|do|does|did|is|are|was|were|will|has|have)\b"
 _ASKS = re.compile(
@@ -31,6 +33,7 @@ _PART_ASKS = re.compile(
 # Words that ask and name nothing.
 _NAMES_NOTHING = re.compile(
     r"多少钱?|多久|多长(?:时间)?|多[大高重远宽深快]|什么时候|什么时间|什么|怎么[样办算]?|怎样|如何|为何|为什么|干嘛"
+    r"|为?啥(?:时候)?|咋[办样]?|[好才没]几[个天年月次]"
     r"|哪[里儿些个位一]?[年天日]?|谁|几(?:个|[天年月日点号次位名人])?|是否|能否|可否|可以|需要|应该|应当|必须|请问|一下"
     r"|有没有|是不是|能不能|可不可以|要不要|知道|告诉我|[吗呢的了是有要能会由被把请想我您你和与及]|以及|分别|具体|公司(?=的?[规有])"
     r"|\b(?:how (?:many|much|long|often|old|do i|can i|big|far)|what|when|where|who|whom|whose|which|why"
@@ -81,6 +84,7 @@ _DATE = re.compile(
 _BEFORE_NAME = re.compile(
     r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )
+_WRITTEN = {"啥": "什么", "咋": "怎么"}
 _MAX_PARTS = 3
 _MIN_PART_CHARACTERS = 2
 _NUMBER_OF = re.compile(rf"(?<=[{HAN}][{HAN}])号码?(?=\s*[是为]?\s*(?:多少|什么|几))")
@@ -161,7 +165,10 @@ def beside_first(question: str, part: str) -> str:
 
 
 def as_question(text: str) -> str:
-    """Return a question with its mark: the model that reads statements was trained on such."""
+    """Return a question with its mark, in written words: the model that reads statements was
+    trained on such."""
+    for spoken, written in _WRITTEN.items():
+        text = text.replace(spoken, written)
     if text.rstrip().endswith(("?", "？")):
         return text
     return f"{text.rstrip(' .。!！,，')}{'？' if _is_han(text[-1:]) else '?'}"

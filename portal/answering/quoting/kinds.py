@@ -147,7 +147,10 @@ _ASKED = (
             r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|length|height|speed|distance)\b",
         ),
     ),
-    (Wanted.COLOUR, _any(r"(?:什么|哪种|哪个|何种)颜色|颜色(?:是|为)(?:什么|哪)", r"(?:what|which) colou?r")),
+    (
+        Wanted.COLOUR,
+        _any(r"(?:什么|哪种|哪个|何种)颜色|颜色(?:是|为)(?:什么|哪)", r"(?:what|which) colou?r"),
+    ),
     (
         Wanted.COUNT,
         _any(

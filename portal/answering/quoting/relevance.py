@@ -476,6 +476,9 @@ def shares_of_words(
     # differently.
     found = np.zeros((len(texts), len(words)), np.float32)
     longer = [_longer_form(word) for word in words]
+    days = {
+        column: asked for column, word in enumerate(words) if (asked := find_weekdays(word.text))
+    }
     for row, text in enumerate(texts):
         terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}
         folded = fold(text).text
@@ -486,4 +489,9 @@ def shares_of_words(
                 found[row, column] = _BY_LONGER_FORM
             elif means is not None:
                 found[row, column] = share_of_best(means[column], terms)
+        # "Saturday" is on a weekend.
+        if days and (said := find_weekdays(text)):
+            for column, asked in days.items():
+                if asked & said:
+                    found[row, column] = 1
     return found

@@ -108,6 +108,12 @@ def test_short_chinese_word_counts_as_its_longer_form():
     assert [one.evidence.own > 0 for one in found.candidates] == [True, False]
 
 
+def test_weekend_is_in_a_statement_on_saturday():
+    hours = source(1, "Call us from Monday to Friday. On Saturday we answer until one.")
+    (found,) = judge("Is the line open at weekends?", "en", [hours])
+    assert [one.evidence.own > 0 for one in found.candidates] == [False, True]
+
+
 def test_what_was_quoted_is_left_out_of_a_longer_quotation():
     one = source(1, "You have 27 days of leave. Unused days lapse in March.")
     first, second = statements(one)

@@ -6,8 +6,10 @@ import pytest
 
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.questions import (
+    as_question,
     find_parts,
     standalone_parts,
+    telling_words,
     without_number_words,
 )
 from portal.answering.quoting.statements import statements
@@ -45,6 +47,12 @@ HANDBOOK = """第一章 休假
         ("谁审批出差？", Wanted.PERSON),
         ("Who approves travel?", Wanted.PERSON),
         ("前台的电话是多少？", Wanted.CONTACT),
+        ("How late may I hand it in?", Wanted.TIME),
+        ("密码输错好几次被锁了，要等多久", Wanted.DURATION),
+        ("介绍朋友能拿多少好处费", Wanted.MONEY),
+        ("What do drivers get paid for a night?", Wanted.MONEY),
+        ("现在有多少注册用户", Wanted.COUNT),
+        ("工服是什么颜色的", Wanted.COLOUR),
         ("Which insurer covers the vans?", Wanted.NAME),
         ("打印机是什么型号？", Wanted.CODE),
         ("How many unpaid days may I take?", Wanted.DURATION),
@@ -103,6 +111,10 @@ def test_statement_without_the_kind_that_is_wanted_is_no_answer(
         ("When the queue grows, whom do I call?", ("When the queue grows, whom do I call?",)),
         ("When is it due, and is it free?", ("When is it due", "is it free")),
         ("年假有几天？", ("年假有几天？",)),
+        ("输错好几次被锁了，要等多久", ("输错好几次被锁了，要等多久",)),
+        ("才买几天，能退吗", ("才买几天", "能退吗")),
+        ("才几天就坏了，能退吗", ("才几天就坏了，能退吗",)),
+        ("周会几点？迟到了咋办？", ("周会几点", "迟到了咋办")),
     ],
 )  # fmt: skip
 def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...]) -> None:
@@ -206,6 +218,13 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("学习经费能花在哪些上面", "可用于书籍和课程。", True),
         ("Who chaired the meeting?", "Minutes of the meeting, 12 November 2026", False),
         ("Who chaired the meeting?", "Present: Anna Schmidt (chair), Tom Baker", True),
+        ("Who do I ring at night?", "Lost or stolen: ring 07700 900 318.", True),
+        ("Who wrote it?", "Lost or stolen: ring 07700 900 318.", False),
+        ("How much notice must I give?", "Give one full calendar month's notice.", True),
+        ("Where is the serial number?", "It is on the left edge of the inner door.", True),
+        ("工服是什么颜色的？", "工服（一次）| 320 元", False),
+        ("工服是什么颜色的？", "工服为藏蓝色。", True),
+        ("What colour is the cable?", "The blue cable goes into port 2.", True),
     ],
 )
 def test_statement_holds_the_kind_that_is_asked_for(
@@ -227,6 +246,23 @@ def test_statement_holds_the_kind_that_is_asked_for(
 def test_part_gets_the_subject_of_the_first_where_it_has_none(question: str, searched: str) -> None:
     _, (_, second) = standalone_parts(question)
     assert second == searched
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("年会什么时候开", ["年会", "开"]),
+        ("组会是哪天几点", ["组会"]),
+        ("为啥打印机总卡纸", ["打印机", "总", "卡纸"]),
+        ("打印机坏了咋办", ["打印机", "坏"]),
+    ],
+)
+def test_words_are_those_that_name_something(question: str, words: list[str]) -> None:
+    assert [one.text for one in telling_words(question)] == words
+
+
+def test_question_is_read_in_written_words() -> None:
+    assert as_question("打印机坏了咋办") == "打印机坏了怎么办？"
 
 
 @pytest.mark.parametrize(

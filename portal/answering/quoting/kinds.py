@@ -63,13 +63,13 @@ _ORDINAL = r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|ten
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
 _CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|镑|法郎|卢布|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent|yen|franc|rupee|kron[aeo])"
 _MEASURE_UNIT = (
-    r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|℃|°"
+    r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|级|℃|°"
     r"|(?:km|cm|mm|kg|gb|mb|tb|kb|ghz|mhz|mbps|gbps|kwh?|characters?|met(?:er|re)s?|kilomet\w+|miles?"
-    r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m[23²³]|bits?)\b"
+    r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m[23²³]?|m?s|bits?)\b"
     r"|个?字符?|位|岁)"
 )
 # What Chinese counts with: 两只, 三份.
-_COUNTERS = "个位名人份条种层台页张家款项件辆间部套支道步笔本只头瓶盒箱袋把双对座栋艘架"
+_COUNTERS = "个位名人份条种层台页张家款项件辆间部套支道步笔本只头瓶盒箱袋把双对座栋艘架处"
 _MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
 _HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"
 
@@ -98,7 +98,7 @@ _ASKED = (
         _any(
             r"多少钱|多少元|几块钱?|什么价",
             rf"{_HAN_MONEY_NOUN}(?:标准)?(?:是|为|有)?(?:多少|几何)(?!天|人|个|小时)",
-            r"(?:保|金|限|余|税|总)额(?:是|有|为)?多[大少高]",
+            r"(?:保|金|限|余|税|总)额(?:是|有|为)?多[大少高]|多[大高]的?金额",
             rf"多少{_HAN_MONEY_NOUN}|多少[{HAN}]{{0,3}}[费金款钱贴薪税]|怎么收费|如何收费",
             r"\b(?:what|how much)\b.*\bpaid\b",
             r"how much (?:money|does|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
@@ -243,7 +243,7 @@ _MONEY = (
 )
 _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
 _DURATION = (
-    rf"{_NUMERAL}\s*[多余个-]?\s*-?(?:full |whole |clear )?{_TIME_UNIT}"
+    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{_NUMERAL}\s*[多余个-]?\s*-?(?:full |whole |clear )?{_TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
 )
 _CLOCK_TIME = rf"\d{{1,2}}\s*[:：]\s*\d\d|(?:\d\s*|{_HAN_NUMERAL})[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
@@ -307,7 +307,7 @@ _HELD = {
     Wanted.PLACE: _any(
         rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交]在|[交寄送提]到|[在于到至](?!\d)[^,，。;；]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台)"
         rf"|(?:地点|地址|位置|场地)[:：]|(?:\d|{_HAN_NUMERAL})[楼层]"
-        r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取",
+        r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取|(?:冰[箱柜]|抽屉|货架|仓库|机房)(?:[^一-龥]|$)",
         r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
         rf"|\b(?:in|at|on|from|to|into|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}{_ROOM}",
         r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
@@ -316,13 +316,13 @@ _HELD = {
         _in_column("存放|地点|位置|where|location|place"),
     ),
     Wanted.COLOUR: _any(
-        r"[红橙黄绿蓝紫黑白灰粉棕银金米][色的]|[深浅藏][红绿蓝灰]|\b(?:red|orange|yellow|green|blue|purple|violet|black|white|gr[ae]y"
+        r"[红橙黄绿蓝紫黑白灰粉棕银金米][色的]|[深浅藏][红绿蓝灰]|(?<![一-龥])[红橙黄绿蓝紫黑白灰粉棕银金](?![一-龥])|\b(?:red|orange|yellow|green|blue|purple|violet|black|white|gr[ae]y"
         r"|pink|brown|silver|gold|beige|navy|turquoise|transparent)\b|透明|无色"
     ),
     # The office itself is no answer.
     Wanted.HOLDER: _any(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
     Wanted.PERSON: _any(
-        r"[甲乙丙双]方|个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"[甲乙丙双]方|个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|单位|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
         r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
         r"(?:\A|[，。；、\s]|[由找向给经请]|联系|通知)(?:财务|人事|行政|法务|采购|客服|运维|后勤)(?=[每会将在按审付办核给收应需统]|负责|[，。；、]|\Z)",
         _NICKNAME,
@@ -330,7 +330,7 @@ _HELD = {
         r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
         r"|tenant|landlord|employee|employer|customer|client|supplier|contractor|company|nurse|technician"
-        r"|operator|volunteer|chair|host|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
         r"\b(?:finance|accounts|accounting|payroll|treasury|procurement|purchasing|facilities|logistics"
         r"|compliance|human resources|help ?desk|receptionists?)\b",
     ),

@@ -225,6 +225,13 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("工服是什么颜色的？", "工服（一次）| 320 元", False),
         ("工服是什么颜色的？", "工服为藏蓝色。", True),
         ("What colour is the cable?", "The blue cable goes into port 2.", True),
+        ("标签是什么颜色？", "灰 颜色; 899 元 价格", True),
+        ("How long did the outage last?", "Uploads failed from 14:02 to 15:27.", True),
+        ("墙上可以打几个孔？", "不得在墙面打孔超过十处。", True),
+        ("风多大就关闭？", "风力达到 6 级就关闭。", True),
+        ("How deep is the site?", "It is 3 m at low water.", True),
+        ("Who may speak?", "Only the incident commander speaks to the press.", True),
+        ("标准液放哪里？", "标准液 | 4℃ 冰箱", True),
     ],
 )
 def test_statement_holds_the_kind_that_is_asked_for(

@@ -18,6 +18,7 @@ from portal.database.server import cluster_files
 from portal.database.server.postmaster import running_postmaster
 from portal.database.server.programs import installation, run_program
 from portal.database.server.server_user import choose_server_user, open_path_for
+from portal.errors import PortalError
 
 USER = cluster_files.SUPERUSER
 SOCKET = "socket"
@@ -132,13 +133,20 @@ class Node:
     def rejoin(self, primary: Node) -> None:
         """Start a former primary again as a replica of the new one."""
         self.kill()
+        try:
+            self._rewind(primary)
+        except (PortalError, RuntimeError):
+            # It no longer has the log from where they parted, as after many promotions.
+            self.make_from(primary)
+        self.start()
+
+    def _rewind(self, primary: Node) -> None:
         # It must recover from its crash before it can be rewound.
         self.start()
         self.stop()
         source = f"host={primary.socket} port={cluster_files.PORT} user={USER} dbname=postgres"
         self._run("pg_rewind", "-D", str(self.cluster), f"--source-server={source}")
         self._follow()
-        self.start()
 
     def _follow(self) -> None:
         signal_file = self.cluster / "standby.signal"

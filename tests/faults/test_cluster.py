@@ -331,6 +331,12 @@ def lose_the_primary(cluster: Cluster, admin: httpx.Client, tally: Tally) -> Non
     assert document_id in found(admin, f"barrels {word}", "keyword")
     primary.rejoin(promoted)
     wait(lambda: set(states(admin)) == {"ok"}, _TIMEOUT_S, "the former primary does not follow")
+    # Without its log it cannot be rewound: it is copied from the primary.
+    primary.kill()
+    for segment in (primary.cluster / "pg_wal").glob("?" * 24):
+        segment.unlink()
+    primary.rejoin(promoted)
+    wait(lambda: set(states(admin)) == {"ok"}, _TIMEOUT_S, "the copied primary does not follow")
 
 
 def found_or_none(client: httpx.Client, query: str, mode: str) -> bool:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from portal.text.characters.scripts import HAN
 from portal.text.layout.endings import end_before_heading
 from portal.text.layout.sentences import sentence_spans, trim
+from portal.text.layout.tables import CELL_BORDER
 from portal.text.terms.analyser import Token
 from portal.text.terms.finding import find_terms
 from portal.text.terms.highlight import merge_spans
@@ -37,8 +38,9 @@ def best_excerpt(
     """
     hits = find_terms(text, terms, text_terms)
     first, last = _densest(hits, max_chars)
+    last = _row_end(text, last, max_chars)
     start, end = _window(text, first, last, max_chars)
-    end = end_before_heading(text, start, end, last)
+    end = end_before_heading(text, start, _without_part_of_row(text, end, last), last)
     spans = merge_spans((s - start, e - start) for _, s, e in hits if start <= s and e <= end)
     return Excerpt(text[start:end], start, end, tuple(spans))
 
@@ -76,7 +78,11 @@ def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]
     if start > (latest := len(text) - max_chars // 2):  # At the end of a text, what stands before.
         start = starts[bisect_left(starts, max(0, latest))]
     if start < earliest:  # The sentence does not fit, so begin at the earliest word that does.
-        start = _word_start(text, max(earliest, first - max_chars // 4), first)
+        line = text.find("\n", earliest, last) + 1
+        if line and CELL_BORDER in text[line:last]:
+            start = line
+        else:
+            start = _word_start(text, max(earliest, first - max_chars // 4), first)
     limit = start + max_chars
     end_index = bisect_right(ends, limit) - 1
     if end_index >= 0 and ends[end_index] >= max(last, start + max_chars // 2):
@@ -84,6 +90,26 @@ def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]
     if limit >= len(text):
         return trim(text, start, len(text))
     return trim(text, start, _word_end(text, limit, max(last, start + 1)))
+
+
+def _row_end(text: str, position: int, max_chars: int) -> int:
+    """Return the end of the row of a table that a position is in; otherwise, or if it is too long,
+    the position."""
+    start, end = _line(text, position)
+    is_row = CELL_BORDER in text[start:end]
+    return end if is_row and end - start <= max_chars else position
+
+
+def _without_part_of_row(text: str, end: int, earliest: int) -> int:
+    """Return where a part of a text should end that ends within a row of a table."""
+    line, line_end = _line(text, end)
+    is_cut = end < line_end and CELL_BORDER in text[line:line_end] and line - 1 >= earliest
+    return line - 1 if is_cut else end
+
+
+def _line(text: str, position: int) -> tuple[int, int]:
+    end = text.find("\n", position)
+    return text.rfind("\n", 0, position) + 1, end if end >= 0 else len(text)
 
 
 def _sentences(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -54,6 +54,24 @@ def test_other_text_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "第三十三条  辞职须提前 30 日通知。\n第三十四条  离职当日交接。\n第三十五条  工资次月发放。",
+        "(a)  the deposit\n(b)  the keys\n(c)  the last month's rent of the room",
+        "Article 1  Scope\nArticle 2  Terms\nArticle 3  Fees and payment",
+    ],
+)
+def test_clauses_behind_their_numbers_are_no_table(text: str) -> None:
+    assert with_tables(text) == (text, ())
+
+
+def test_numbered_rows_below_a_header_are_a_table() -> None:
+    text, (table,) = with_tables("No.  Item\n1.   Bolts\n2.   Nuts\n3.   Washers")
+    assert text.startswith("No. | Item\n1. | Bolts")
+    assert table.header == ("No.", "Item")
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         ["int a    = 1;    // first", "int bb   = 2;    // second", "int ccc  = 3;    // third"],

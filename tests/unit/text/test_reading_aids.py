@@ -108,6 +108,15 @@ def test_excerpt_of_a_table_has_the_row_that_has_all_words() -> None:
         assert set(excerpt.text.split("\n")) <= {*rows, "Item | Price | Unit"}
 
 
+def test_excerpt_has_rows_of_a_table_whole() -> None:
+    errors = ["E1 | No water | Open the tap. Check the hose.", "E4 | Leak | Unplug. Call us today."]
+    text = "\n".join(["Error code | Meaning | What to do", *errors, "E9 | Door | Push it."])
+    excerpt = best_excerpt(text, query_terms("leak E4"), 50)
+    assert excerpt.text == errors[1]
+    assert best_excerpt(text, query_terms("door"), 60).text == "E9 | Door | Push it."
+    assert best_excerpt(text, query_terms("water"), 48).text == errors[0]
+
+
 def test_excerpt_of_the_last_words_has_what_stands_before_them() -> None:
     text = "Staff park behind the house. Guests park in the street. Cars leave at ten."
     assert best_excerpt(text, query_terms("leave"), 110).text == text[29:]

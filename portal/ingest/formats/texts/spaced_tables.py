@@ -17,6 +17,12 @@ _RULE = re.compile(r"[-=─━\s]{3,}")
 _BAR = re.compile(r"[|│┃]")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
 _OF_PROGRAMS = re.compile(r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
+# Labels of clauses and items, behind which a text may leave two spaces.
+_LABEL = re.compile(
+    r"第.{1,6}[条章节款项]|[（(]?(?:\d{1,3}|[a-z]|[ivx]{1,4}|[一二三四五六七八九十]{1,3})[)）.、]"
+    r"|(?:article|section|clause|art\.|§)\s?\d{1,3}[.:]?",
+    re.IGNORECASE,
+)
 _MIN_ROWS = 3
 _MIN_COLUMNS = 3  # Two columns are a table only below a header.
 _MAX_COLUMNS = 50  # Each cell of a row is compared with each column.
@@ -104,4 +110,6 @@ def _are_cells(rows: Sequence[Sequence[str]]) -> bool:
     cells = [cell for row in rows for cell in row]
     has_columns = len(rows[0]) >= _MIN_COLUMNS or bool(header_count(rows))
     is_short = fmean(map(len, cells)) <= _MAX_MEAN_CELL
-    return has_columns and is_short and not any(map(_OF_PROGRAMS.fullmatch, cells))
+    is_labelled = len(rows[0]) < _MIN_COLUMNS and all(_LABEL.fullmatch(row[0]) for row in rows)
+    is_text = is_labelled or any(map(_OF_PROGRAMS.fullmatch, cells))
+    return has_columns and is_short and not is_text

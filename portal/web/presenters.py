@@ -22,7 +22,7 @@ from portal.http.messages import failure_message
 from portal.ingest.media_types import known_suffixes
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 from portal.web.documents.reading.structured import chunk_pieces
-from portal.web.search.excerpts import excerpt_blocks
+from portal.web.search.excerpts import excerpt_blocks, headings_above
 
 HIGH_CONFIDENCE = 0.75
 MEDIUM_CONFIDENCE = 0.5
@@ -150,6 +150,7 @@ def _globals() -> dict[str, Any]:
         "translated": messages.translated,
         "segments": segments,
         "excerpt_blocks": excerpt_blocks,
+        "headings_above": headings_above,
         "chunk_pieces": chunk_pieces,
         "status_word": lambda status: gettext(STATUS_WORDS[status]),
         "status_icon": STATUS_ICONS.__getitem__,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from portal.domain.search import Span
+from portal.text.layout.outlines import SEPARATOR
 from portal.text.layout.tables import split_cells
 
 _BULLET = re.compile(r"\s*[-*+•]\s+(?=\S)")
@@ -61,6 +62,17 @@ def excerpt_blocks(
             whole = [(line[0][0], line[-1][1]) for line in lines]
             blocks += _paragraphs_and_lists(excerpt, highlights, whole)
     return blocks
+
+
+def headings_above(heading: str | None, title: str, excerpt: str) -> str:
+    """Return the path of headings to an excerpt, without the title of the document and without the
+    heading that the excerpt begins with."""
+    path = (heading or "").split(SEPARATOR)
+    if path[-1] == " ".join(excerpt.partition("\n")[0].split()):
+        path.pop()
+    if path and path[0] == title:
+        path.pop(0)
+    return SEPARATOR.join(path)
 
 
 def _paragraphs_and_lists(

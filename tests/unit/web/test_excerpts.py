@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.domain.search import Span
-from portal.web.search.excerpts import ExcerptBlock, excerpt_blocks
+from portal.web.search.excerpts import ExcerptBlock, excerpt_blocks, headings_above
 
 
 def _blocks(excerpt: str, *marked: str, context: str | None = None) -> list[ExcerptBlock]:
@@ -57,3 +57,20 @@ def test_lines_with_bullets_are_a_list_without_them() -> None:
     assert items.items[1].spans == (Span(8, 11),)
     assert after.paragraph is not None
     assert after.paragraph.text == "Paid monthly - late."
+
+
+@pytest.mark.parametrize(
+    ("heading", "excerpt", "shown"),
+    [
+        ("Guide › Install › Linux", "Run the script.", "Guide › Install › Linux"),
+        ("Guide › Install › Linux", "Linux\n\nRun the script.", "Guide › Install"),
+        ("第七章 离职", "第七章  离职\n第三十三条", ""),
+        ("handbook › Leave", "27 days.", "Leave"),
+        ("handbook", "27 days.", ""),
+        (None, "27 days.", ""),
+    ],
+)
+def test_headings_above_an_excerpt_repeat_neither_the_title_nor_its_first_line(
+    heading: str | None, excerpt: str, shown: str
+) -> None:
+    assert headings_above(heading, "handbook", excerpt) == shown

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from eval.answers.sets import SHIPPED, plain
 from eval.sets import read_rows
-from portal.answering.quoting.relevance import context_of, spelled_out
+from portal.answering.quoting.phrasing import context_of, spelled_out
 from portal.answering.quoting.statements import statements
 from portal.domain.answering import Source
 from portal.domain.documents.structure import BlockKind

@@ -14,6 +14,8 @@ from itertools import chain, groupby
 from portal.answering.follow_up import asked_alone
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
+from portal.answering.quoting.matching import shares_of_words
+from portal.answering.quoting.phrasing import context_of
 from portal.answering.quoting.questions import (
     Word,
     as_question,
@@ -26,9 +28,7 @@ from portal.answering.quoting.relevance import (
     MIN_CHANCE,
     MIN_ON_TOPIC,
     Judged,
-    context_of,
     judge,
-    shares_of_words,
     without_other_figures,
 )
 from portal.answering.quoting.rendering import as_markdown, render, render_marker

@@ -9,13 +9,11 @@ words decide, and a statement without the wanted kind of answer is excluded.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from portal.answering.quoting.conditions import (
     Condition,
@@ -24,26 +22,31 @@ from portal.answering.quoting.conditions import (
     without,
 )
 from portal.answering.quoting.events import has_another_event, lacks_event
+from portal.answering.quoting.evidence import NO_STATEMENT, Evidence, chance_of, odds_of
 from portal.answering.quoting.kinds import WITH_SIGNS, Wanted, can_hold, find_wanted
+from portal.answering.quoting.matching import meanings, shares_of_words, weighted_means
 from portal.answering.quoting.negation import denies, is_denial, is_open
+from portal.answering.quoting.phrasing import (
+    as_read,
+    context_of,
+    spelled_out,
+    with_units,
+    without_addresses,
+)
 from portal.answering.quoting.questions import (
     Word,
-    find_dates,
     telling_words,
     without_name,
     without_number_words,
 )
 from portal.answering.quoting.ranges import has_figure, has_other_figure, rows_in_range
 from portal.answering.quoting.statements import Statement, is_label, statements
-from portal.answering.quoting.weekdays import find_weekdays, with_long_weekdays
+from portal.answering.quoting.weekdays import find_weekdays
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.text.characters.folding import fold
-from portal.text.characters.scripts import HAN
 from portal.text.language import detect_language
-from portal.text.terms.analyser import index_terms
-from portal.text.terms.lexicon import Sense, share_of_best, translations
 
 # Words in a statement's headings, table header or introduction count as well, but less; those of
 # the document's title less still.
@@ -58,61 +61,9 @@ _WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
 # its subject.
 MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
-_MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
-# The share of a Chinese word that a text has in a longer form.
-_BY_LONGER_FORM, _MAX_SHORT_FORM = 0.8, 4
 _OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)
-# The address of a link beside its text, whose words say nothing that the text does not.
-_ADDRESS = re.compile(r" ?\(https?://[^\s()]*\)")
-_UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
-
-Shares = NDArray[np.float32]
-
-
-# Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words and
-# the kind of answer; in another language over what it read, the log odds of the best statement in
-# the question's own, the kind and the translated words, fitted to five sets; without a model over
-# confidence and the shared words.
-BY_READING = (0.53, 2.44, 0.95, -1.5)
-ACROSS = (0.53, -0.55, 2.9, 4.75, -7.25)
-BY_WORDS = (0.15, 4.0, 2.3, -2.9)
-# The log odds of the best statement in the question's language where there is none.
-NO_STATEMENT = -5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The features of a statement. `odds` is the search confidence of its source, in log odds.
-    `met` is the weighted share of the question's words that it matches in its context, `own`
-    without it; in another language a word is matched by what it means. `read` is what the model
-    says, in log odds: NaN if others have priority, None without a model. `holds` is 1 if it has the
-    wanted kind of answer, and 0 or less without."""
-
-    odds: float
-    met: float
-    own: float
-    read: float | None = None
-    holds: float = 1.0
-
-    @property
-    def was_left_out(self) -> bool:
-        """Return whether the model did not read it."""
-        return self.read is not None and math.isnan(self.read)
-
-    def log_odds(self) -> float:
-        """Return the log odds that the statement answers, in the question's language."""
-        if self.read is None:
-            return _sum(BY_WORDS, (self.odds, self.met, self.own, 1.0))
-        return _sum(BY_READING, (self.read, self.met, self.holds, 1.0))
-
-    def log_odds_across(self, best: float) -> float:
-        """Return the same in another language than the question's, in which the best has `best`."""
-        # Without a model the search alone says something.
-        if self.read is None:
-            return self.odds
-        return _sum(ACROSS, (self.read, best, self.holds, self.met, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +129,7 @@ def judge(
 
     own = read(sources, is_foreign=False)
     best = max((one.best for one in own), default=NO_STATEMENT)
-    if _chance(best) >= MIN_CHANCE:
+    if chance_of(best) >= MIN_CHANCE:
         return [one.judged(best) for one in own]
     further = search_across() if search_across else ()
     known = {one.chunk_id for one in sources}
@@ -207,10 +158,6 @@ def _apply(conditions: Sequence[Condition], sources: Sequence[_ReadSource]) -> s
 
 def _is_foreign(source: Source, language: str) -> bool:
     return (source.language or detect_language(source.text)) != language
-
-
-def _chance(log_odds: float) -> float:
-    return 1 / (1 + math.exp(-log_odds))
 
 
 def without_other_figures(question: str, ranked: Sequence[Judged]) -> list[Judged]:
@@ -246,14 +193,14 @@ class _ReadSource:
         self.is_foreign = is_foreign
         self.statements = statements(source)
         said = [spelled_out(one, source.text) for one in self.statements]
-        self.texts = [_as_read(one) for one in said]
-        self.contexts = [_ADDRESS.sub("", context_of(source, one)) for one in self.statements]
+        self.texts = [as_read(one) for one in said]
+        self.contexts = [without_addresses(context_of(source, one)) for one in self.statements]
         # What the model said by place, and for the other places.
         self.read: dict[int, float] = {}
         self.otherwise: float | None = None
         weights = np.array([word.weight for word in words], np.float32)
         # What each word means in the other language.
-        means = _translations(words) if is_foreign else None
+        means = meanings(words) if is_foreign else None
         own = shares_of_words(words, self.texts, means)
         in_range = rows_in_range(question, self.statements)
         for place, figure in in_range.items():
@@ -261,11 +208,11 @@ class _ReadSource:
             own[place, [has_figure(word.text) for word in words]] = 1
             row = self.statements[place]
             row = replace(row, cells=(f"{figure} ({row.cells[0]})", *row.cells[1:]))
-            self.texts[place] = _as_read(spelled_out(row, source.text))
+            self.texts[place] = as_read(spelled_out(row, source.text))
         above = shares_of_words(words, self.contexts, means) * _IN_CONTEXT
         title = shares_of_words(words, [source.title], means) * _IN_TITLE
-        self.own = _means(own, weights)
-        self.met = _means(np.maximum(own, np.where(title > 0, title, above)), weights)
+        self.own = weighted_means(own, weights)
+        self.met = weighted_means(np.maximum(own, np.where(title > 0, title, above)), weights)
         self.holding = self._holding(question, wanted, said)
         # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
         days = find_weekdays(question) if wanted is not Wanted.ANYTHING else frozenset()
@@ -341,7 +288,7 @@ class _ReadSource:
         chances = dict.fromkeys(range(len(self.statements)), 0.0)
         for place, one in self._open():
             total = one.log_odds_across(best) if self.is_foreign else one.log_odds()
-            chances[place] = _chance(total)
+            chances[place] = chance_of(total)
         candidates = tuple(
             Candidate(statement, self._evidence(place), chances[place])
             for place, statement in enumerate(self.statements)
@@ -357,7 +304,7 @@ class _ReadSource:
 
     def _evidence(self, place: int) -> Evidence:
         return Evidence(
-            _odds(self.source.confidence),
+            odds_of(self.source.confidence),
             float(self.met[place]),
             float(self.own[place]),
             self.read.get(place, self.otherwise),
@@ -406,92 +353,3 @@ def _read_labels(
         if short != question:
             (value,) = reader.read_answers(short, [(context, text)], [0.0], 1, by_nearness)
             source.read[place] = max(before, float(value))
-
-
-def context_of(source: Source, statement: Statement) -> str:
-    """Return what a statement is read under, from the title down."""
-    return " > ".join(dict.fromkeys(filter(None, [source.title, *statement.context.split("\n")])))
-
-
-def spelled_out(statement: Statement, text: str) -> str:
-    """Return a table row with the header of each cell, other statements as they are."""
-    if not statement.cells:
-        return text[statement.start : statement.end]
-    if not statement.header:
-        return " | ".join(statement.cells)
-    pairs = zip(statement.header, statement.cells, strict=False)
-    return "; ".join(f"{name}: {cell}" for name, cell in pairs if cell)
-
-
-def _as_read(text: str) -> str:
-    """Return a statement without addresses of links, and with its weekdays in full."""
-    return with_long_weekdays(_ADDRESS.sub("", text))
-
-
-def with_units(statement: Statement) -> str:
-    """Return each cell of a table row before its header, which may name the unit: "600 元 价格".
-    Empty for other statements."""
-    return "; ".join(
-        f"{cell} {' '.join(_UNIT.findall(name))} {name}"
-        for name, cell in zip(statement.header, statement.cells, strict=False)
-    )
-
-
-def _sum(weights: Sequence[float], values: Sequence[float]) -> float:
-    return sum(weight * value for weight, value in zip(weights, values, strict=True))
-
-
-def _odds(confidence: float) -> float:
-    bounded = min(_MAX_CONFIDENCE, max(1 - _MAX_CONFIDENCE, confidence))
-    return math.log(bounded / (1 - bounded))
-
-
-def _means(shares: Shares, weights: Shares) -> Shares:
-    if not len(weights):
-        return np.zeros(len(shares), np.float32)
-    means: Shares = shares @ weights / weights.sum()
-    return means
-
-
-def _translations(words: Sequence[Word]) -> list[tuple[Sense, ...]]:
-    return translations([one.text if one.is_han else one.term for one in words])
-
-
-def _longer_form(word: Word) -> re.Pattern[str] | None:
-    """Return the pattern of what a Chinese word is short for: 物业费 for 物业服务费."""
-    length = len(word.text)
-    if not word.is_han or length == 1 or length > _MAX_SHORT_FORM:
-        return None
-    return re.compile(f"[{HAN}]{{0,{min(length - 1, 2)}}}".join(word.text))
-
-
-def shares_of_words(
-    words: Sequence[Word],
-    texts: Sequence[str],
-    means: Sequence[Sequence[Sense]] | None = None,
-) -> Shares:
-    """Return which words each text has: (texts, words) of 0 and 1; of words that it has only in
-    what they mean, the share of the best translation."""
-    # Chinese words match as substrings, because next to other characters they may be segmented
-    # differently.
-    found = np.zeros((len(texts), len(words)), np.float32)
-    longer = [_longer_form(word) for word in words]
-    days = {
-        column: asked for column, word in enumerate(words) if (asked := find_weekdays(word.text))
-    }
-    for row, text in enumerate(texts):
-        terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}
-        folded = fold(text).text
-        for column, word in enumerate(words):
-            if word.term in terms or (word.is_han and len(word.text) > 1 and word.text in folded):
-                found[row, column] = 1
-            elif (form := longer[column]) and form.search(folded):
-                found[row, column] = _BY_LONGER_FORM
-            elif means is not None:
-                found[row, column] = share_of_best(means[column], terms)
-        # "Saturday" is on a weekend.
-        if days and (said := find_weekdays(text)):
-            for column, asked in days.items():
-                if asked & said:
-                    found[row, column] = 1
-    return found

@@ -11,9 +11,10 @@ import pytest
 from portal.answering import PROVIDERS, create_chat_model
 from portal.answering.markers import MarkerStream
 from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.evidence import Evidence
 from portal.answering.quoting.extractive import ExtractiveChatModel, _Quoter
 from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
-from portal.answering.quoting.relevance import Evidence, judge
+from portal.answering.quoting.relevance import judge
 from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn

@@ -1,0 +1,66 @@
+"""What speaks for a statement as an answer, weighed by logistic regressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words and
+# the kind of answer; in another language over what it read, the log odds of the best statement in
+# the question's own, the kind and the translated words, fitted to five sets; without a model over
+# confidence and the shared words.
+BY_READING = (0.53, 2.44, 0.95, -1.5)
+ACROSS = (0.53, -0.55, 2.9, 4.75, -7.25)
+BY_WORDS = (0.15, 4.0, 2.3, -2.9)
+# The log odds of the best statement in the question's language where there is none.
+NO_STATEMENT = -5.0
+_MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The features of a statement. `odds` is the search confidence of its source, in log odds.
+    `met` is the weighted share of the question's words that it matches in its context, `own`
+    without it; in another language a word is matched by what it means. `read` is what the model
+    says, in log odds: NaN if others have priority, None without a model. `holds` is 1 if it has the
+    wanted kind of answer, and 0 or less without."""
+
+    odds: float
+    met: float
+    own: float
+    read: float | None = None
+    holds: float = 1.0
+
+    @property
+    def was_left_out(self) -> bool:
+        """Return whether the model did not read it."""
+        return self.read is not None and math.isnan(self.read)
+
+    def log_odds(self) -> float:
+        """Return the log odds that the statement answers, in the question's language."""
+        if self.read is None:
+            return _sum(BY_WORDS, (self.odds, self.met, self.own, 1.0))
+        return _sum(BY_READING, (self.read, self.met, self.holds, 1.0))
+
+    def log_odds_across(self, best: float) -> float:
+        """Return the same in another language than the question's, in which the best has `best`."""
+        # Without a model the search alone says something.
+        if self.read is None:
+            return self.odds
+        return _sum(ACROSS, (self.read, best, self.holds, self.met, 1.0))
+
+
+def chance_of(log_odds: float) -> float:
+    """Return the chance with these log odds."""
+    return 1 / (1 + math.exp(-log_odds))
+
+
+def odds_of(confidence: float) -> float:
+    """Return the log odds of a confidence, within what it can tell."""
+    bounded = min(_MAX_CONFIDENCE, max(1 - _MAX_CONFIDENCE, confidence))
+    return math.log(bounded / (1 - bounded))
+
+
+def _sum(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, values, strict=True))

@@ -1,0 +1,74 @@
+"""Which words of a question a text has: as written, in a longer form, or in what they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from portal.answering.quoting.questions import Word, find_dates
+from portal.answering.quoting.weekdays import find_weekdays
+from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
+from portal.text.terms.analyser import index_terms
+from portal.text.terms.lexicon import Sense, share_of_best, translations
+
+# The share of a Chinese word that a text has in a longer form.
+_BY_LONGER_FORM, _MAX_SHORT_FORM = 0.8, 4
+
+Shares = NDArray[np.float32]
+
+
+def meanings(words: Sequence[Word]) -> list[tuple[Sense, ...]]:
+    """Return what each word means in the other language."""
+    return translations([one.text if one.is_han else one.term for one in words])
+
+
+def _longer_form(word: Word) -> re.Pattern[str] | None:
+    """Return the pattern of what a Chinese word is short for: 物业费 for 物业服务费."""
+    length = len(word.text)
+    if not word.is_han or length == 1 or length > _MAX_SHORT_FORM:
+        return None
+    return re.compile(f"[{HAN}]{{0,{min(length - 1, 2)}}}".join(word.text))
+
+
+def shares_of_words(
+    words: Sequence[Word],
+    texts: Sequence[str],
+    means: Sequence[Sequence[Sense]] | None = None,
+) -> Shares:
+    """Return which words each text has: (texts, words) of 0 and 1; of words that it has only in
+    what they mean, the share of the best translation."""
+    # Chinese words match as substrings, because next to other characters they may be segmented
+    # differently.
+    found = np.zeros((len(texts), len(words)), np.float32)
+    longer = [_longer_form(word) for word in words]
+    days = {
+        column: asked for column, word in enumerate(words) if (asked := find_weekdays(word.text))
+    }
+    for row, text in enumerate(texts):
+        terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}
+        folded = fold(text).text
+        for column, word in enumerate(words):
+            if word.term in terms or (word.is_han and len(word.text) > 1 and word.text in folded):
+                found[row, column] = 1
+            elif (form := longer[column]) and form.search(folded):
+                found[row, column] = _BY_LONGER_FORM
+            elif means is not None:
+                found[row, column] = share_of_best(means[column], terms)
+        # "Saturday" is on a weekend.
+        if days and (said := find_weekdays(text)):
+            for column, asked in days.items():
+                if asked & said:
+                    found[row, column] = 1
+    return found
+
+
+def weighted_means(shares: Shares, weights: Shares) -> Shares:
+    """Return the mean share of each text: (texts,)."""
+    if not len(weights):
+        return np.zeros(len(shares), np.float32)
+    means: Shares = shares @ weights / weights.sum()
+    return means

@@ -56,7 +56,7 @@ def test_other_text_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "第三十三条  辞职须提前 30 日通知。\n第三十四条  离职当日交接。\n第三十五条  工资次月发放。",
+        "第三十三条  辞职须提前说明。\n第三十四条  离职当日交接。\n第三十五条  次月发放。",
         "(a)  the deposit\n(b)  the keys\n(c)  the last month's rent of the room",
         "Article 1  Scope\nArticle 2  Terms\nArticle 3  Fees and payment",
     ],

@@ -1,4 +1,5 @@
-"""Headings of plain text: underlined, marked with "#", or numbered as in 第一章, 一、 and 1.1."""
+"""Headings of plain text: underlined, marked with "#", numbered as in 第一章, 一、 and 1.1, or as
+"1. Fees" and "FEES" alone between empty lines."""
 
 from __future__ import annotations
 
@@ -16,13 +17,18 @@ _CANDIDATE = re.compile(
     |(?P<list>[{_HAN_DIGITS}]{{1,3}}、)(?=\S)
     |(?P<bracket>[（(][{_HAN_DIGITS}]{{1,3}}[）)])(?=\S)
     |(?P<dotted>\d{{1,2}}(?:\.\d{{1,2}}){{1,3}})\.?(?=[ \t\u3000]+[^\s\d]|[\u4e00-\u9fff])
+    |(?P<number>\d{{1,2}}\.)(?=[ \t]+\w)
+    |(?P<capitals>[A-ZÀ-Þ])(?=[A-ZÀ-Þ\ ,&'’()/:-]{{3,59}}(?:\ \d{{1,2}})?$)
     |(?P<hashes>\#{{1,6}})[ \t]+(?=\S)
     |(?P<line>(?P<stroke>[=\-~^*+])(?P=stroke){{2,}})[ \t]*$
     )""",
     re.MULTILINE | re.VERBOSE,
 )
 # Longer lines are sentences. Full words of Latin text take more characters.
-_MAX_LENGTHS = {"chapter": 30, "list": 20, "bracket": 20, "dotted": 40, "hashes": 80, "line": 80}
+_MAX_LENGTHS = {
+    "chapter": 30, "list": 20, "bracket": 20, "dotted": 40, "number": 30, "capitals": 60,
+    "hashes": 80, "line": 80,
+}  # fmt: skip
 _LATIN_LENGTH = 80
 _ENDS_SENTENCE = re.compile(r"[。！？；，、,;.!?…：:][”’」』）)\"']*$")
 _COLUMNS = re.compile(r"[.．·…]{3,}[ \t]*\d{1,4}$|\S(?:\t| {3,})\S")  # Of contents or a table.
@@ -82,11 +88,15 @@ def _line(text: str, match: re.Match[str]) -> _Line | None:
     title = text[start:end].strip()
     if kind == "hashes":
         title = _HASHES.sub("", title)
-    is_latin = kind == "dotted" and title.isascii()
+    if kind == "number" and title.isupper():
+        kind = "capitals"
+    is_latin = kind in {"dotted", "number"} and title.isascii()
     if len(title) > (_LATIN_LENGTH if is_latin else _MAX_LENGTHS[kind]) or (
         kind != "hashes" and (_ENDS_SENTENCE.search(title) or _COLUMNS.search(title))
     ):
         return None
+    if kind in {"number", "capitals"}:
+        return _Line(start, end, title, kind)
     subkind = {"chapter": match["unit"], "dotted": str(match[kind].count("."))}.get(
         kind, match[kind]
     )
@@ -122,7 +132,7 @@ def _is_alone(text: str, line: _Line) -> bool:
     next."""
     begin = text.rfind("\n", 0, line.start) + 1
     above = text[max(begin - _MAX_HEADING_LINE, 0) : max(begin - 1, 0)].rpartition("\n")[2].strip()
-    if line.kind.startswith("hashes"):
+    if line.kind.startswith(("hashes", "number", "capitals")):
         below = text[line.end + 1 : line.end + 2]
         return not above and below in {"", "\n"}
     is_stroke = bool(above) and not any(map(str.isalnum, above))

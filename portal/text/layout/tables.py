@@ -12,6 +12,7 @@ CELL_BORDER = " | "
 # A trimmed text may begin or end in the middle of a border, beside an empty cell.
 BORDER = re.compile(r"(?:^|(?<= ))\|(?= |$)")
 _NUMBER = re.compile(r"[-+(]?[¥$€£￥]?\s?\d[\d,.\s:/年月日-]*\s?[%％)]?[^\W\d]{0,3}")
+_LABELLED = re.compile(r"\S[:：] *\S")
 _MAX_HEADER_CELL = 120
 _MAX_MEAN_HEADER_CELL = 40
 
@@ -79,6 +80,8 @@ def header_count(rows: Sequence[Sequence[str]]) -> int:
     first = [cell.strip() for cell in rows[0]] if len(rows) > 1 else []
     names = [cell for cell in first if cell]
     if len(first) < 2 or not names or len(set(names)) < len(names):  # noqa: PLR2004
+        return 0
+    if all(map(_LABELLED.search, names)):  # Version: 3.2 | Approved: 18 March
         return 0
     has_figures = any(
         name and _NUMBER.fullmatch(cell.strip()) for name, cell in zip(first, rows[1], strict=False)

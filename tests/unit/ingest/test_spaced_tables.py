@@ -59,7 +59,7 @@ def test_other_text_stays_as_it_is() -> None:
         "第三十三条  辞职须提前说明。\n第三十四条  离职当日交接。\n第三十五条  次月发放。",
         "(a)  the deposit\n(b)  the keys\n(c)  the last month's rent of the room",
         "Article 1  Scope\nArticle 2  Terms\nArticle 3  Fees and payment",
-        "编号：HR-004    版本：V3.2\n发布：3 月 18 日  生效：4 月 1 日\n起草：人力资源  批准：总经理",
+        "编号：HR-004  版本：V3.2\n发布：3月18日  生效：4月1日\n起草：人力部  批准：总经理",
     ],
 )
 def test_clauses_behind_their_numbers_and_labels_are_no_table(text: str) -> None:

@@ -121,6 +121,8 @@ def test_an_hour_of_kills_loses_nothing_acknowledged_and_costs_a_person_one_retr
             person.stopping.set()
         for person in people:
             person.join(_BACK_WITHIN_S)
+        if _failures(people):
+            _say_errors(cluster)
     _say(people, kills)
     assert _failures(people) == []
     wait(lambda: _count(services, _UNFINISHED) == 0, _ALL_READY_WITHIN_S, "not all is finished")
@@ -182,6 +184,16 @@ def _primary(cluster: Cluster) -> Node:
     primary = cluster.primary
     assert primary is not None
     return primary
+
+
+def _say_errors(cluster: Cluster) -> None:
+    """Print what went wrong inside the web processes: their logs are removed with the cluster."""
+    for process in cluster.web:
+        log = cluster.folder / f"{process.name}.log"
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            # A connection of a server that died cannot be reset.
+            if '"level": "error"' in line and "Exception during reset" not in line:
+                print(line)
 
 
 def _failures(people: Sequence[Person]) -> list[BaseException]:

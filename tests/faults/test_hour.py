@@ -193,7 +193,7 @@ def _say_errors(cluster: Cluster) -> None:
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
             # A connection of a server that died cannot be reset.
             if '"level": "error"' in line and "Exception during reset" not in line:
-                print(line)
+                print(line, flush=True)  # noqa: T201
 
 
 def _failures(people: Sequence[Person]) -> list[BaseException]:

@@ -26,6 +26,8 @@ _USER_COLUMNS = ("_user_id", "_owner_id", "_uploaded_by", "_created_by", "_updat
 # Errors caused by concurrent transactions: a deadlock, a serialization failure, a lock timeout.
 _ROLLED_BACK = "40"
 _LOCK_NOT_AVAILABLE = "55P03"
+# The server ended a session that was idle in a transaction, or a long transaction.
+_TRANSACTION_ENDED = ("25P03", "25P04")
 _CONNECTION_LOST = ("08", "57P")
 
 
@@ -49,6 +51,8 @@ def portal_errors() -> Iterator[None]:
             raise DatabaseUnavailable from error
         if state == _READ_ONLY:
             raise WritingUnavailable from error
+        if state in _TRANSACTION_ENDED:
+            raise DatabaseUnavailable from error
         if not isinstance(error, (OperationalError, psycopg.OperationalError)):
             raise
         if _passes(state) or is_connection_lost(error):

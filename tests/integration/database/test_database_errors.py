@@ -50,8 +50,11 @@ QUOTA_OF_THE_SYSTEM = (
 )
 OTHERS_IN_THE_WAY = [
     f"DO $$ BEGIN RAISE 'of others' USING ERRCODE = '{code}'; END $$"
-    for code in ("deadlock_detected", "serialization_failure", "lock_not_available")
-]
+    for code in (
+        "deadlock_detected", "serialization_failure", "lock_not_available",
+        "idle_in_transaction_session_timeout", "transaction_timeout",
+    )
+]  # fmt: skip
 DISK_FULL = "DO $$ BEGIN RAISE 'no space left on device' USING ERRCODE = 'disk_full'; END $$"
 
 

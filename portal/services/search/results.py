@@ -253,7 +253,9 @@ def _hit(
         duplicate_count=result.duplicate_count,
         rerank_score=result.rerank_score,
         context=header_above(
-            whole.text, excerpt.start, chunk.context if whole.text is chunk.content else None
+            whole.text,
+            excerpt.start,
+            chunk.context if whole.start == (chunk.char_start or 0) else None,
         ),
     )
 

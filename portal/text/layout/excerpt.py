@@ -40,7 +40,7 @@ def best_excerpt(
     first, last = _densest(hits, max_chars)
     last = _row_end(text, last, max_chars)
     start, end = _window(text, first, last, max_chars)
-    end = end_before_heading(text, start, _without_part_of_row(text, end, last), last)
+    end = end_before_heading(text, start, _without_part_of_row(text, end, max(start, last)), last)
     spans = merge_spans((s - start, e - start) for _, s, e in hits if start <= s and e <= end)
     return Excerpt(text[start:end], start, end, tuple(spans))
 

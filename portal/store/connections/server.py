@@ -143,14 +143,20 @@ def _say(driver: Any, statement: str) -> None:
     driver.commit()
 
 
-def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
-    """Reject a pooled connection that its server has closed; the pool then makes another."""
+def _check_alive(driver: Any, record: Any, _fairy: Any) -> None:
+    """Reject a pooled connection that its server has closed; the pool then makes another. Raises
+    OperationalError if that one is closed as well: a server or pooler is ending."""
+    was_pooled, record.info["was_pooled"] = record.info.get("was_pooled", False), True
     # An idle connection has nothing to read, except that it was closed, or why. A query to the
     # server instead would cost each use case a round trip.
+    if driver.closed or _can_be_read(driver):
+        raise DisconnectionError if was_pooled else psycopg.OperationalError("closed at once")
+
+
+def _can_be_read(driver: Any) -> bool:
     poll = select.poll()
     poll.register(driver.fileno(), select.POLLIN)
-    if driver.closed or poll.poll(0):
-        raise DisconnectionError
+    return bool(poll.poll(0))
 
 
 def _end_transaction(driver: Any, _record: Any, _state: Any) -> None:

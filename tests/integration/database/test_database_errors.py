@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 from psycopg import Connection
 from psycopg.errors import DivisionByZero
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable, StorageFull
@@ -217,4 +218,24 @@ def test_statement_of_a_request_that_takes_too_long_is_ended(
         session.execute(text("SELECT pg_sleep(30)"))
     with way(database) as session:
         assert session.scalar(text("SHOW statement_timeout")) == "100ms"
+    database.dispose()
+
+
+@pytest.mark.parametrize("send", WAYS)
+def test_server_that_ends_new_connections_at_once_does_not_answer(
+    portal: Portal, send: Send
+) -> None:
+    database = Database(portal.services.database.url)
+
+    def end(driver: Connection, _record: object) -> None:
+        with portal.services.database.driver() as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [driver.info.backend_pid])
+        select.select([driver.fileno()], [], [])
+
+    event.listen(database.engine, "connect", end)
+    with pytest.raises(DatabaseUnavailable), database.read() as session:
+        send(session, "SELECT 1")
+    event.remove(database.engine, "connect", end)
+    with database.read() as session:
+        assert send(session, "SELECT 1") == [1]
     database.dispose()

@@ -250,7 +250,8 @@ def drop(page: Page, path: Path, onto: str = "form[data-upload]") -> None:
     """Drop a file or folder onto the form, or what the selector finds."""
     box = page.locator(onto).bounding_box()
     assert box is not None
-    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    # The middle of a long list would be below the window.
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + min(box["height"] / 2, 80)}
     data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
     devtools = page.context.new_cdp_session(page)
     for kind in ("dragEnter", "dragOver", "drop"):

@@ -51,11 +51,8 @@ def portal_errors() -> Iterator[None]:
             raise DatabaseUnavailable from error
         if state == _READ_ONLY:
             raise WritingUnavailable from error
-        if state in _TRANSACTION_ENDED:
-            raise DatabaseUnavailable from error
-        if not isinstance(error, (OperationalError, psycopg.OperationalError)):
-            raise
-        if _passes(state) or is_connection_lost(error):
+        is_operational = isinstance(error, (OperationalError, psycopg.OperationalError))
+        if _passes(state) or (is_operational and is_connection_lost(error)):
             raise DatabaseUnavailable from error
         raise
 
@@ -67,7 +64,7 @@ def _names_user(cause: BaseException | None) -> bool:
 
 def _passes(state: str) -> bool:
     """Return whether a retry may succeed, for example after a shortage of memory or connections."""
-    return state in (_QUERY_CANCELED, _LOCK_NOT_AVAILABLE) or state.startswith(
+    return state in (_QUERY_CANCELED, _LOCK_NOT_AVAILABLE, *_TRANSACTION_ENDED) or state.startswith(
         (_ROLLED_BACK, _NO_RESOURCES)
     )
 

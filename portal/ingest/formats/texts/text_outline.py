@@ -1,5 +1,5 @@
 """Headings of plain text: underlined, marked with "#", numbered as in 第一章, 一、 and 1.1, or as
-"1. Fees" and "FEES" alone between empty lines."""
+"1. Fees" and "FEES" below an empty line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,12 @@ _ENDS_SENTENCE = re.compile(r"[。！？；，、,;.!?…：:][”’」』）)\
 _COLUMNS = re.compile(r"[.．·…]{3,}[ \t]*\d{1,4}$|\S(?:\t| {3,})\S")  # Of contents or a table.
 _HASHES = re.compile(r"^#+[ \t]+|[ \t]+#+$")
 _MAX_HEADING_LINE = 200
+_MIN_OVERLINE = 20
 _SHORT_LINE = 30  # Shorter lines were not broken by the layout.
+_MAX_UNBROKEN = 50  # Longer ones may have been broken where an indented line follows.
+# "1.4 Give us your details. Forms that arrive after the 18th of" is an item that the layout broke.
+_INNER_SENTENCE = re.compile(r"[a-z]{3}[.!?] [A-Z]")
+_CONTINUES = re.compile(r"[ \t]*(?:[a-z]|\d+[ ,%)](?!\S*[.)]\s))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def _lines(text: str) -> Iterator[_Line]:
 def _line(text: str, match: re.Match[str]) -> _Line | None:
     kind = next(name for name in _MAX_LENGTHS if match[name])
     if kind == "line":
-        return _find_underlined(text, match)
+        return _find_ruled(text, match)
     start = match.start(kind)
     end = text.find("\n", start, start + _MAX_HEADING_LINE)
     end = end if end >= 0 else len(text)
@@ -91,6 +96,8 @@ def _line(text: str, match: re.Match[str]) -> _Line | None:
     if kind == "number" and title.isupper():
         kind = "capitals"
     is_latin = kind in {"dotted", "number"} and title.isascii()
+    if is_latin and _is_broken(text, title, end):
+        return None
     if len(title) > (_LATIN_LENGTH if is_latin else _MAX_LENGTHS[kind]) or (
         kind != "hashes" and (_ENDS_SENTENCE.search(title) or _COLUMNS.search(title))
     ):
@@ -103,15 +110,34 @@ def _line(text: str, match: re.Match[str]) -> _Line | None:
     return _Line(start, end, title, kind if kind in {"list", "bracket"} else kind + (subkind or ""))
 
 
-def _find_underlined(text: str, match: re.Match[str]) -> _Line | None:
-    """Return the line above an underline that is about as long as it."""
+def _is_broken(text: str, title: str, end: int) -> bool:
+    """Return whether a numbered line is an item of several sentences or lines."""
+    below = text[end + 1 : end + 1 + _MAX_HEADING_LINE].partition("\n")[0]
+    is_indented = below[:1].isspace() and below.strip()[:1].isalnum()
+    return bool(
+        _INNER_SENTENCE.search(title)
+        or _CONTINUES.match(below)
+        or (is_indented and len(title) > _MAX_UNBROKEN)
+    )
+
+
+def _find_ruled(text: str, match: re.Match[str]) -> _Line | None:
+    """Return the line above an underline that is about as long as it, between two of them, or below
+    a long double one."""
+    length = match.end("line") - match.start("line")
     start = (
         text.rfind("\n", max(match.start() - _MAX_HEADING_LINE, 0), max(match.start() - 1, 0)) + 1
     )
     title = text[start : match.start()].strip()
     width = sum(1 if character < "\u2e80" else 2 for character in title)
-    length = match.end("line") - match.start("line")
-    if not title or len(title) > _MAX_LENGTHS["line"] or not width <= 2 * length <= 4 * width + 8:
+    is_framed = text.endswith(match["line"] + "\n", 0, start)
+    if not title and match["stroke"] == "=" and length >= _MIN_OVERLINE:
+        start = match.end() + 1
+        end = text.find("\n", start, start + _MAX_HEADING_LINE)
+        title = text[start:end].strip() if end >= 0 else ""
+    elif width > 2 * length or (2 * length > 4 * width + 8 and not is_framed):
+        return None
+    if not title or len(title) > _MAX_LENGTHS["line"] or _COLUMNS.search(title):
         return None
     if not any(map(str.isalnum, title)) or text[start].isspace() or _ENDS_SENTENCE.search(title):
         return None
@@ -134,7 +160,9 @@ def _is_alone(text: str, line: _Line) -> bool:
     above = text[max(begin - _MAX_HEADING_LINE, 0) : max(begin - 1, 0)].rpartition("\n")[2].strip()
     if line.kind.startswith(("hashes", "number", "capitals")):
         below = text[line.end + 1 : line.end + 2]
-        return not above and below in {"", "\n"}
+        # What is indented below "1. Remove the lid" says more of that step.
+        is_short = line.kind == "number" and len(line.title) <= _MAX_UNBROKEN
+        return not above and (below in {"", "\n"} or (is_short and not below.isspace()))
     is_stroke = bool(above) and not any(map(str.isalnum, above))
     if line.kind.startswith("line"):
         return not above or is_stroke

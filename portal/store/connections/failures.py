@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from portal.errors import DatabaseUnavailable, InvalidToken, StorageFull, WritingUnavailable
@@ -51,8 +51,7 @@ def portal_errors() -> Iterator[None]:
             raise DatabaseUnavailable from error
         if state == _READ_ONLY:
             raise WritingUnavailable from error
-        is_operational = isinstance(error, (OperationalError, psycopg.OperationalError))
-        if _passes(state) or (is_operational and is_connection_lost(error)):
+        if _passes(state) or is_connection_lost(error):
             raise DatabaseUnavailable from error
         raise
 
@@ -89,6 +88,10 @@ def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     cause = _of_driver(error)
+    if isinstance(cause, psycopg.InternalError) and cause.sqlstate is None:
+        # A pooler that loses its server after the answer to a COMMIT sends an error behind it: of
+        # the driver's own errors it is the one for too many answers.
+        return True
     if not isinstance(cause, psycopg.OperationalError):
         return False
     # The driver reports nothing else about a connection that breaks.

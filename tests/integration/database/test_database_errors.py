@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -239,3 +240,40 @@ def test_server_that_ends_new_connections_at_once_does_not_answer(
     with database.read() as session:
         assert send(session, "SELECT 1") == [1]
     database.dispose()
+
+
+COMMITTED = b"C\0\0\0\x0bCOMMIT\0"
+READY = b"Z\0\0\0\x05I"
+CRASHED = b"E\0\0\0\x29SFATAL\0C08P01\0Mserver conn crashed?\0\0"
+
+
+@contextlib.contextmanager
+def pooler_whose_server_dies(path: str) -> Iterator[int]:
+    """Yield the port of a pooler that loses its server when a transaction is committed."""
+
+    def relay(client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as server:
+            server.connect(path)
+            while readable := select.select([client, server], [], [])[0]:
+                data = readable[0].recv(65536)
+                (server if readable[0] is client else client).sendall(
+                    data.replace(COMMITTED + READY, COMMITTED + CRASHED)
+                )
+                if not data or COMMITTED in data:
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=lambda: relay(listening.accept()[0]), daemon=True).start()
+        yield listening.getsockname()[1]
+
+
+def test_server_that_dies_at_a_commit_does_not_answer(database: Database) -> None:
+    with database.driver() as driver:
+        info = driver.info
+        path = f"{info.host}/.s.PGSQL.{info.port}"
+    with pooler_whose_server_dies(path) as port:
+        url = f"postgresql://{info.user}@127.0.0.1:{port}/{info.dbname}?sslmode=disable"
+        pooled = Database(url, shares_connections=True)
+        with pytest.raises(DatabaseUnavailable), pooled.begin() as session:
+            session.execute(text("SELECT 1"))
+        pooled.dispose()

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-from portal.answering.quoting.questions import asks
+from portal.answering.quoting.questions import asks, names_nothing
 from portal.answering.replies import understand
 from portal.answering.substitution import Likeness, substitute
 from portal.answering.writing.prompt import within_budget
@@ -37,6 +37,8 @@ _GOES_ON = re.compile(
     r"|.{0,12}呢[？?]?\s*$",
     re.IGNORECASE,
 )
+# 没休完怎么办
+_LACKS_SUBJECT = re.compile(r"\s*(?:如果|要是|万一|假如)?(?:没|不|未|忘|超|逾|过期|丢)")
 _PROPER = re.compile(
     r"(?<=[a-z,;:)’'] )(?!I\b)[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*|[“\"《「『][^”\"》」』]+[”\"》」』]"
 )
@@ -160,6 +162,8 @@ def _leans(question: str) -> bool:
     words = _telling(question)
     if len(words) < _MIN_WORDS or _GOES_ON.match(question):
         return True
+    if _LACKS_SUBJECT.match(question) and names_nothing(question):
+        return True
     for match in _POINTS_BACK.finditer(question):
         # A pronoun may refer to something earlier in the same question.
         if not _telling(question[: match.start()]) or len(words) <= _MIN_WORDS:
@@ -197,5 +201,6 @@ def _surface(text: str) -> list[str]:
 
 def _spans(text: str) -> Iterable[tuple[int, int]]:
     for term, start, end in analyse(text):
-        if term not in _ASKING and not _POINTS_BACK.fullmatch(text[start:end]):
+        said = text[start:end]
+        if term not in _ASKING and not _POINTS_BACK.fullmatch(said) and said[0] != "几":
             yield start, end

@@ -101,6 +101,8 @@ _SAID = (
         r"(?:有|包含|收录了?|看到|看|查询?|搜索?|知道|上传了|访问|读过?)(?:哪些|什么|多少[个份]?|几[个份])(?:文档|文件|资料)(?:可以|能|可)?(?:查|看|问|搜|用)?(?:询|索)?",
         r"(?:这里|里面|(?:知识)?库里?|(?:知识)?门户里|系统里)(?:面)?(?:都|一共|总共)?(?:有|收录了?)(?:些|哪些)?(?:什么|内容|东西)(?:内容|东西)?|有(?:文档|文件)吗",
         r"(?:请)?(?:帮我|给我|让我)?(?:列出?|列一下|显示|展示|看看?)(?:一下|下)?(?:所有|全部)?的?(?:文档|文件|资料)(?:列表|清单)?|(?:文档|文件)(?:列表|清单)",
+        r"(?:这些|那些|所有|全部|我的|这里的?)的?(?:文档|文件|资料)(?:里面?|中)?(?:都|主要|大概|大致)*(?:是?关于|讲|说|写|包含|包括|涉及)了?的?是?(?:些)?(?:什么|哪些)(?:的|内容|方面)?",
+        r"what (?:are|do) (?:these|those|the|my|our|all)(?: of)?(?: (?:these|the|my|our))? (?:documents|files|docs) (?:all )?(?:about|cover|contain|say)",
         r"(?:what|which|how many)(?: kind of)? (?:documents|files|docs|sources)(?: (?:are|do|can|have)(?: (?:there|you|we|i|been))?(?: got)?"
         r"(?: (?:available|have|know(?: about)?|use|see|read|search|access|uploaded|loaded|here|in (?:here|use|there)|have access to|ask(?: you)? about))?(?: here| now)?)?",
         r"what(?:'s| is| do you have| have you got) (?:in (?:here|there|the (?:portal|library|system|knowledge base))|on file)"

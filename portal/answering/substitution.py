@@ -69,6 +69,8 @@ _DIGIT = re.compile(r"\d")
 # Tags of the Chinese segmenter: of verbs and the like, and those of which words stand for another.
 _NO_NOUN = ("v", "a", "d", "p", "c", "u", "y", "r")
 _KINDS = ("ns", "nr", "t", "m")
+# Tagged as times or numbers, as it happens: 五年, 十年.
+_QUANTITY = re.compile(r"[\d零一二两三四五六七八九十百千万]个?(?:年|月|周|天|日|小时|次|人|岁|级)$")
 # Nearness of two words below which a lead says nothing.
 _MIN_LEAD = 0.003
 
@@ -242,6 +244,8 @@ def _kind(text: str) -> str:
     if text.isascii():
         shape = _DIGITS.sub("9", _LETTERS.sub("a", _HAS_DETERMINER.sub("", text, count=1)))
         return shape if _DIGIT.search(text) else ""
+    if _QUANTITY.search(text):
+        return "quantity"
     return tag if (tag := _tag(text)) in _KINDS else ""
 
 

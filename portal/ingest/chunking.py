@@ -383,7 +383,9 @@ def _pieces_without_lead(units: Sequence[_Unit], target: int) -> Iterator[Sequen
         # Half of them, because the number of an item reads as a sentence: "3."
         is_of_lines = 2 * sum(unit.begins_paragraph for unit in block) >= len(block) > 1
         if is_of_lines and _weight(block) <= target:
-            yield block
+            words = max((place for place, unit in enumerate(block, 1) if unit.has_words), default=0)
+            # What the last lines introduce is the next block.
+            yield from filter(None, (block[:words], block[words:]))
         else:
             yield from ([unit] for unit in block)
 

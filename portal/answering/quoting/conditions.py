@@ -1,4 +1,4 @@
-"""Dates, years, versions and codes of a question, which an answer has or stands under."""
+"""Dates, years, versions, codes and names of a question, which an answer has or stands under."""
 
 from __future__ import annotations
 
@@ -6,12 +6,32 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from portal.answering.quoting.kinds import is_word
 from portal.answering.quoting.questions import find_dates
 from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
+from portal.text.language import detect_language
 
 # A year or a code in the question has to match: another year's figure is not an answer.
 _FIGURE = re.compile(
-    r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
+    r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|(?<![a-z])(?!q[1-4](?![\da-z-]))[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
+    r"|(?<=\broom )\d{3,4}\b|(?<![\d.])\d{3,4}(?=\s?(?:会议室|教室|房间?|室|有没有|能坐))"
+)
+# Joel Fairbrother; in an English question Chinese words are names as well.
+_NAME = re.compile(rf"[A-Z][a-zà-ÿ]{{2,}}|(?<![{HAN}])[{HAN}]{{2,4}}(?![{HAN}])")
+_QUARTER = re.compile(
+    r"(?<![a-z])q([1-4])(?![\da-z-])|第?([一二三四1-4])季度|\b(first|second|third|fourth) quarter\b"
+)
+_QUARTERS = {
+    name: number
+    for number, names in enumerate(("1 一 first", "2 二 second", "3 三 third", "4 四 fourth"), 1)
+    for name in names.split()
+}
+# "Revenue was $4.8 million, up 18 percent on Q3 2025" says nothing of 2025.
+_COMPARED = re.compile(
+    r"\b(?:up|down|more|less|fewer|higher|lower|increased?|decreased?|r[io]se|fell|fall|grew|growth)\b"
+    r"[^.;]{0,40}?\b(?:on|than|from|over|versus|vs|against|compared (?:to|with))\b[^.;,]{0,24}?\b20\d\d\b"
+    rf"|[较比]\s?20\d\d年?[{HAN}]{{0,4}}季?度?"
 )
 _BEFORE = re.compile(r"\s*(?:\b(?:on|of|from|since|in)(?: the)?\s+|[在于])?\Z", re.IGNORECASE)
 _AFTER = re.compile(r"\A(?:\s*(?:年|版(?!本))的?)?(?:[那这][次天场]|当天|的)?")
@@ -47,9 +67,25 @@ def met_by(conditions: Sequence[Condition], texts: Sequence[str]) -> list[set[Co
     """Return the conditions that each text meets."""
     found = []
     for text in texts:
-        folded, dates = fold(text).text, {one.term for one in find_dates(text)}
+        folded, dates = _COMPARED.sub("", fold(text).text), {one.term for one in find_dates(text)}
         found.append({one for one in conditions if one.term in (dates if one.is_date else folded)})
     return found
+
+
+def find_names(question: str) -> tuple[str, ...]:
+    """Return the words of a question that are in no dictionary, in its other script or capital."""
+    is_english = detect_language(question) == "en"
+    return tuple(
+        name
+        for name in _NAME.findall(question)
+        if (is_english if name[0] >= HAN[0] else not is_word(name))
+    )
+
+
+def find_quarters(text: str) -> frozenset[int]:
+    """Return the quarters of a year that a text names: 1 to 4."""
+    found = _QUARTER.finditer(_COMPARED.sub("", fold(text).text))
+    return frozenset(_QUARTERS[one[1] or one[2] or one[3]] for one in found)
 
 
 def without(question: str, conditions: Iterable[Condition]) -> str:

@@ -30,10 +30,12 @@ class Wanted(StrEnum):
     WEIGHT = "weight"
     TEMPERATURE = "temperature"
     MEASURE = "measure"
+    UNIT = "unit"  # A figure in the unit that the question names.
     COLOUR = "colour"
     COUNT = "count"
     NUMBER = "number"
     CLOCK = "clock"
+    DAY = "day"
     TIME = "time"
     CONTACT = "contact"
     PLACE = "place"
@@ -70,9 +72,29 @@ _MEASURE_UNIT = (
 )
 # What Chinese counts with: 两只, 三份.
 _COUNTERS = "个位名人份条种层台页张家款项件辆间部套支道步笔本只头瓶盒箱袋把双对座栋艘架处"
+# What is measured alike, one a line; folded.
+_UNITS = tuple(
+    re.compile(rf"(?<![a-z])(?:{names})(?![a-z])")
+    for names in (
+        r"千?瓦|k?w|(?:kilo|mega)?watts?",
+        r"伏特?|k?v|(?:kilo)?volts?",
+        r"[毫厘分千公海]?[米里]|[mck]?m|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|foot|inch(?:es)?",
+        r"毫?升|m?l|(?:milli)?lit(?:er|re)s?",
+        r"[kmgt]b|(?:kilo|mega|giga|tera)bytes?",
+        r"[kmg]?hz|赫兹?",
+    )
+)
+_UNIT_NAME = (
+    r"(?:k?w|(?:kilo|mega)?watts?|volts?|[mck]m|(?:kilo|centi|milli)?met(?:er|re)s|miles|feet|inches"
+    r"|ml|(?:milli)?lit(?:er|re)s|[kmgt]b|gigabytes|megabytes|terabytes|[mg]hz)\b"
+)
 _MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
 _HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"
 
+# "Which day rate" asks for no day.
+_NOT_OF_A_NOUN = (
+    r"(?= (?:is|was|are|were|do|does|did|can|must|will|should|has|have|i|we|in|of|the)\b|\Z)"
+)
 _OFFICE = (
     r"(?:总?经理|总监|主任|董事长|总裁|[院校部处科组店队会]长|老板|创始人|作者|导师"
     r"|(?:manager|director|president|principal|dean|head|chief|ceo|cto|cfo|coo|founder|author)s?)"
@@ -89,7 +111,7 @@ _ASKED = (
     (
         Wanted.PERCENT,
         _any(
-            r"百分之几|百分比|几折|多少折|[率例](?:是|为|有)?多少|占多少|(?:多少|什么|多大)(?:的)?比[例率]|几成",
+            r"百分之[几多]|百分比|几折|多少折|[率例](?:是|为|有)?多少|占多少|(?:多少|什么|多大)(?:的)?比[例率]|几成",
             r"(?:what|which) (?:percentage|percent|share|proportion|discount)|how many percent",
         ),
     ),
@@ -109,7 +131,7 @@ _ASKED = (
     ),
     (
         Wanted.FREQUENCY,
-        _any(r"多久.{0,8}[一几][次回]|几次|多长时间一次|多少次|频率|\bhow often\b|how frequently"),
+        _any(r"多久.{0,8}[一几][次回]|几次|多长时间一次|多少次|频率|多久(?:要|需要?|会|就)?(?:更换|轮换|更新|备份|检查|体检|巡检|维护|盘点|消毒)|\bhow often\b|how frequently"),
     ),
     (
         Wanted.DURATION,
@@ -124,10 +146,17 @@ _ASKED = (
         ),
     ),
     (
+        Wanted.UNIT,
+        _any(
+            rf"how many (?:[a-z]+ )?{_UNIT_NAME}|\b(?:value|figure|power|speed|length|width|height|size|range)\b.* in {_UNIT_NAME}",
+            r"多少(?:千?瓦|伏|[毫厘]米|毫升)",
+        ),
+    ),
+    (
         Wanted.WEIGHT,
         _any(
             r"多重|重量(?:是|为|有)?多少|(?:多少|几)(?:公斤|千克|克|吨|斤)",
-            r"\bhow heavy\b|\bweigh\b|what(?: is|'s) the (?:\w+ ){0,3}weight\b",
+            r"\bhow heavy\b|how many (?:kg|kilo(?:gram)?s|grams|tons|tonnes)\b|\bweigh\b|what(?: is|'s) the (?:\w+ ){0,3}weight\b",
         ),
     ),
     (
@@ -184,25 +213,33 @@ _ASKED = (
         Wanted.CLOCK,
         _any(
             r"几点|几时|(?:什么|哪个)时(?:间段|段)|\b(?:what|which) time\b|opening hours",
+            r"what(?: are|'re) (?!.*\b(?:number|total)\b).*\bhours(?: of .*)?\Z",
+        ),
+    ),
+    (
+        Wanted.DAY,
+        _any(
+            r"(?<![好第])几号(?![楼线门窗厅房车机])|哪一?[天日]",
+            rf"\b(?:what|which) (?:date|(?:week)?day)\b{_NOT_OF_A_NOUN}",
         ),
     ),
     (
         Wanted.TIME,
         _any(
-            r"什么时候|何时|什么时间|哪一?[年天]|几[月号]|哪个?月|星期几|周几|截止(?:日期|时间)",
+            r"什么时候|何时|什么时间|哪一?[年天]|几月|哪个?月|星期几|周几|截止(?:日期|时间)",
             r"哪一?日|日期是|从哪天",
             r"\A(?:and |so |since |by |until )?(?:when|how late)\b(?! [a-z']+ing\b)",
             r"\b(?:and|by|until|since|or|,) when\b|when (?:is|was|are|were|did|do|does|will|can|must)\b",
             r"(?:what|which)(?: is the)? (?:date|(?:week)?day|year|month|century|deadline)\b"
-            r"(?= (?:is|was|are|were|do|does|did|can|must|will|should|has|have|i|we|in|of|the)\b|\Z)",
-            r"by what date|\bdeadline\?",
+            rf"{_NOT_OF_A_NOUN}",
+            r"by what date|\A(?:the )?deadline\b|\bdeadline\?",
         ),
     ),
     (
         Wanted.PLACE,
         _any(
             r"哪里|哪儿|何处|什么地方|在哪(?![些个种])|哪个(?:城市|国家|地方|楼层?)",
-            r"(?:地址|位置)(?:是|在)|几楼|几层|\bwhere\b|哪座",
+            r"(?:地址|位置)(?:是|在)|几楼|几层|几号[楼门厅]|\bwhere\b|哪座",
             r"(?:which|what) (?:city|country|building|floor|place|town|street|address)",
         ),
     ),
@@ -236,7 +273,7 @@ _ASKED = (
 )
 
 _MONEY = (
-    rf"\d[\d,.]*\s*(?:{_CURRENCY}|[万亿k]\b|[mb]illion)|[$¥€£₩₹]\s*\d|{_HAN_NUMERAL}+{_CURRENCY}"
+    rf"\d[\d,.]*\s*(?:{_CURRENCY}|pence\b|p\b(?!\.?m)|[万亿k]\b|[mb]illion)|[$¥€£₩₹]\s*\d|{_HAN_NUMERAL}+{_CURRENCY}"
     r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
     rf"|{_NUMERAL}\s*个?(?:月|周|年)的?(?:租|房租|工资|薪)"
     rf"|{_NUMERAL} (?:months?|weeks?|years?)['’]? (?:of )?(?:rent|pay|salary|wages)\b"
@@ -245,6 +282,7 @@ _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二�
 _DURATION = (
     rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{_NUMERAL}\s*[多余个-]?\s*-?(?:full |whole |clear )?{_TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
+    rf"|\d(?:st|nd|rd|th) {_TIME_UNIT}|第\s*{_NUMERAL}\s*个?(?:[天日周]|工作日)"
 )
 _CLOCK_TIME = rf"\d{{1,2}}\s*[:：]\s*\d\d|(?:\d\s*|{_HAN_NUMERAL})[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
 _DATE = (
@@ -289,6 +327,10 @@ _HELD = {
         _CLOCK_TIME, r"全天|24\s*小时|around the clock|24/7",
         r"\b(?:at|by|until|till|from|between|before|after) \d{1,2}(?![\d%.:]| ?[a-z€£$])|\b\d{1,2} ?[-–] ?\d{1,2}\b",
         r"\b\d{1,2} (?:to|and) \d{1,2}\b",
+    ),
+    Wanted.DAY: _any(
+        _DATE, _ORDINAL, rf"\d(?:st|nd|rd|th)\b|{_HAN_NUMERAL}[日号]", r"(?:周|星期|礼拜)[一二三四五六日天末]|[月周季年][初中末底]|[当次同]一?[天日]|前一[天日]|节日",
+        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)(?:day)?s?\b|\b(?:day (?:before|after)|same day|end of|start of|beginning of|weekend)",
     ),
     Wanted.TIME: _any(
         _CLOCK_TIME, _DATE, _DURATION, _ORDINAL,
@@ -366,13 +408,18 @@ _CALENDAR = re.compile(
 # 好几次 and 才几天 ask for no number.
 _SOME = re.compile(r"[好才没]几")
 # "Who do I call?" is answered by a number as well.
-_CALLS = re.compile(r"\b(?:call|ring|phone|dial|e-?mail|contact)\b|打给|联系|致电|打电话|打哪")
+_CALLS = re.compile(
+    r"\b(?:call|ring|phone|dial|e-?mail|contact|talk to|report to)\b|打给|联系|致电|打电话|打哪|拨打|发邮件"
+)
+# "Who do I turn to?" is, where the statement tells to call.
+_TURNS_TO = re.compile(r"找谁|找哪|\bwho(?:m)? (?:do|should|can) (?:i|we)\b")
 # Nothing marks what answers these; 因为 and "because" are often left out.
 ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 # What answers these nearly always has their signs, which weigh more than those of other kinds.
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
     Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.COLOUR,
+    Wanted.UNIT, Wanted.DAY,
 )  # fmt: skip
 
 
@@ -390,8 +437,12 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     if wanted is Wanted.COUNT:
         return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
     asked = fold(question).text
-    if wanted is Wanted.PERSON and _CALLS.search(asked) and _HELD[Wanted.CONTACT].search(folded):
-        return True
+    if wanted is Wanted.UNIT:
+        named = [unit for unit in _UNITS if unit.search(asked)]
+        return any(char.isdigit() for char in folded) and any(u.search(folded) for u in named)
+    if wanted is Wanted.PERSON and _HELD[Wanted.CONTACT].search(folded):
+        if _CALLS.search(asked) or (_TURNS_TO.search(asked) and _CALLS.search(folded)):
+            return True
     if wanted not in (*_NAMING_TAGS, Wanted.CODE):
         return _HELD[wanted].search(folded) is not None
     held = [match.group().strip(" ,.，。") for match in _HELD[wanted].finditer(folded)]
@@ -408,10 +459,11 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
 def _first_name(statement: str) -> list[str]:
     """Return the first word of a sentence if it is no word of the dictionary: of Fiona."""
     first = _FIRST_WORD.match(statement)
-    return [first[1]] if first and not _is_word(first[1]) else []
+    return [first[1]] if first and not is_word(first[1]) else []
 
 
 @lru_cache(maxsize=4096)
-def _is_word(text: str) -> bool:
+def is_word(text: str) -> bool:
+    """Return whether the dictionary has a text."""
     terms = index_terms(text)
     return terms in STOP_WORDS or any(translations(terms.split()))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import rjieba
 from numpy.typing import NDArray
 
 from portal.answering.quoting.questions import Word, find_dates
@@ -17,6 +18,7 @@ from portal.text.terms.lexicon import Sense, share_of_best, translations
 
 # The share of a Chinese word that a text has in a longer form.
 _BY_LONGER_FORM, _MAX_SHORT_FORM = 0.8, 4
+_MIN_PART = 2
 
 Shares = NDArray[np.float32]
 
@@ -34,6 +36,12 @@ def _longer_form(word: Word) -> re.Pattern[str] | None:
     return re.compile(f"[{HAN}]{{0,{min(length - 1, 2)}}}".join(word.text))
 
 
+def _known_part(word: Word) -> str:
+    """Return what a Chinese word that is in no dictionary ends with: 专票 of 开专票."""
+    is_unknown = word.is_han and len(word.text) > _MIN_PART and not rjieba.has_word(word.text)
+    return word.text[-_MIN_PART:] if is_unknown else ""
+
+
 def shares_of_words(
     words: Sequence[Word],
     texts: Sequence[str],
@@ -45,6 +53,7 @@ def shares_of_words(
     # differently.
     found = np.zeros((len(texts), len(words)), np.float32)
     longer = [_longer_form(word) for word in words]
+    parts = [_known_part(word) for word in words]
     days = {
         column: asked for column, word in enumerate(words) if (asked := find_weekdays(word.text))
     }
@@ -56,6 +65,8 @@ def shares_of_words(
                 found[row, column] = 1
             elif (form := longer[column]) and form.search(folded):
                 found[row, column] = _BY_LONGER_FORM
+            elif (part := parts[column]) and part in folded:
+                found[row, column] = _MIN_PART / len(word.text)
             elif means is not None:
                 found[row, column] = share_of_best(means[column], terms)
         # "Saturday" is on a weekend.

@@ -10,10 +10,11 @@ from portal.text.terms.analyser import index_terms
 
 # "Is laundry reimbursed?" is answered below such a heading. All texts are folded.
 _OPEN_QUESTION = re.compile(r"\b(?:what|which|how|who|where)\b|什么|哪|怎|如何|谁|多少")
-_EXCEPTIONS = re.compile(
+_ENGLISH_EXCEPTIONS = (
     r"\b(?:not?|never|nothing|none|cannot|without|except|exclu\w+|refus\w+|reject\w+|forbidden|denied)\b"
-    r"|n't\b|[不未无没非禁拒]|除外|例外|除了"
+    r"|n't\b"
 )
+_EXCEPTIONS = re.compile(_ENGLISH_EXCEPTIONS + r"|[不未无没非禁拒]|除外|例外|除了")
 _DENIED = re.compile(
     r"(?:\b(?:not|never|cannot|no longer)|n't) (?:(?:be|been|being|to be|get) )?([a-z][a-z'-]+)"
     r"|\bnon-?([a-z]{3,})"
@@ -25,6 +26,27 @@ _DENIAL = re.compile(
 )
 # "What is and is not reimbursed"
 _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
+# "哪些不能退" and "what can't be returned" ask for what is denied, which says so, or stands below
+# what does: 无理由退货 does not.
+_ASKS_DENIED = re.compile(
+    r"(?:哪[些种类]|什么|谁)[^,，]{0,6}?(?:不[能可予得许让给支包算用]|无法|禁止)"
+    r"|\b(?:what|which|who)\b[^,]{0,24}?(?:\b(?:cannot|not|never)\b|n't\b)"
+)
+_SAYS_DENIED = re.compile(
+    r"[不未没勿非禁拒忌避除仅只]|无(?!理由|线)|分开|分别|隔离"
+    r"|separat\w*|\b(?:un\w+|ineligible|invalid|non|only|outside|ban(?:s|ned)?|avoid\w*|prohibit\w*)\b|"
+    + _ENGLISH_EXCEPTIONS
+)
+
+
+def asks_denied(question: str) -> bool:
+    """Return whether a question asks for what is not so."""
+    return bool(_ASKS_DENIED.search(question))
+
+
+def says_denied(text: str) -> bool:
+    """Return whether a text denies or excepts anything."""
+    return bool(_SAYS_DENIED.search(text))
 
 
 def is_open(question: str) -> bool:

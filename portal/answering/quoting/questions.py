@@ -17,7 +17,7 @@ from portal.text.terms.analyser import analyse, query_terms
 # 好几次 and 才几天 ask nothing.
 _HAN_ASKS = (
     "什么|啥|怎么|怎样|咋|如何|为何|哪|谁|(?<![好才没这那前过近])几|多少|多久|多长|多[大高重远]|是否|能否"
-    "|可否|[吗呢]|[能可]不"
+    "|可否|[吗呢]|[能可]不|有没有|[是要会]不[是要会]"
 )
 _VERBS_ASK = r"(?:can|could|may|must|should|do|does|did|is|are|was|were|will|has|have)\b"
 _ASKS = re.compile(
@@ -32,9 +32,9 @@ _PART_ASKS = re.compile(
 )
 # Words that ask and name nothing.
 _NAMES_NOTHING = re.compile(
-    r"多少钱?|多久|多长(?:时间)?|多[大高重远宽深快]|什么时候|什么时间|什么|怎么[样办算]?|怎样|如何|为何|为什么|干嘛"
+    r"百分之[几多]少?|多少钱?|多久|多长(?:时间)?|多[大高重远宽深快]|什么时候|什么时间|什么|怎么[样办算]?|怎样|如何|为何|为什么|干嘛"
     r"|为?啥(?:时候)?|咋[办样]?|[好才没]几[个天年月次]"
-    r"|哪[里儿些个位一]?[年天日]?|谁|几(?:个|[天年月日点号次位名人])?|是否|能否|可否|可以|需要|应该|应当|必须|请问|一下"
+    r"|哪[里儿些个位一]?[年天日]?|谁|几(?:个|[天年月日点号次位名人])?|是否|能否|可否|东西|可以|需要|应该|应当|必须|请问|一下"
     r"|有没有|是不是|能不能|可不可以|要不要|知道|告诉我|[吗呢的了是有要能会由被把请想我您你和与及]|以及|分别|具体|公司(?=的?[规有])"
     r"|\b(?:how (?:many|much|long|often|old|do i|can i|big|far)|what|when|where|who|whom|whose|which|why"
     r"|how|do|does|did|get|have|has|had|need|is|are|was|were|be|been|there|can|could|may|might|must|should"
@@ -81,10 +81,23 @@ _DATE = re.compile(
     r"|(?P<m3>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<d3>3[01]|[12]\d|0?[1-9])(?!\d)(?:st|nd|rd|th)?",
     re.IGNORECASE,
 )
+# "And how many days?"
+_ONLY_COUNTS = re.compile(
+    r"\s*(?:and\s+)?(?:for\s+)?how (?:many|much)"
+    r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time))?\W*",
+    re.IGNORECASE,
+)
+# 婚假和丧假各几天 are two questions.
+_EACH = re.compile(rf"([{HAN}]{{2,6}}?)[和与及、]([{HAN}]{{2,6}}?)(?:各自?|分别)(?:都?[是有为])?([{HAN}].*)")
 _BEFORE_NAME = re.compile(
     r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )
 _WRITTEN = {"啥": "什么", "咋": "怎么"}
+# What connects a part of a question with the answer to the one before.
+_IF_SO = re.compile(
+    r"\A(?:(?:如果|要是|假如)?(?:没有|不是|不能|不行|不可以|有|是|能|行|可以)的话|(?:如果|要是)(?:没有|有|能|不能)|if (?:so|not|yes|no))[,，]?\s*",
+    re.IGNORECASE,
+)
 _MAX_PARTS = 3
 _MIN_PART_CHARACTERS = 2
 _NUMBER_OF = re.compile(rf"(?<=[{HAN}][{HAN}])号码?(?=\s*[是为]?\s*(?:多少|什么|几))")
@@ -125,6 +138,8 @@ def find_parts(question: str) -> tuple[str, ...]:
 
     Every part has to be a question on its own; otherwise the question stays whole.
     """
+    if each := _EACH.fullmatch(question.strip(" ?？。")):
+        return (each[1] + each[3], each[2] + each[3])
     parts: list[str] = []
     start = 0
     for gap in [*_BETWEEN_PARTS.finditer(question), None]:
@@ -135,7 +150,7 @@ def find_parts(question: str) -> tuple[str, ...]:
         # A condition belongs to the whole: "if I am ill, whom do I tell?"
         if len(piece) < _MIN_PART_CHARACTERS or not _PART_ASKS.search(piece):
             return (question,)
-        parts.append(piece)
+        parts.append((parts and _IF_SO.sub("", piece)) or piece)
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)
 
 
@@ -176,9 +191,17 @@ def as_question(text: str) -> str:
 
 def needs_first_part(part: str) -> bool:
     """Return whether a part of a question says nothing without the first: it names nothing ("谁批",
-    "什么时候完成"), or refers back."""
-    words = telling_words(part)
-    return _POINTS_BACK.search(part) is not None or all(_is_han_verb(one) for one in words)
+    "什么时候完成", "how many days"), or refers back."""
+    return (
+        _POINTS_BACK.search(part) is not None
+        or _ONLY_COUNTS.fullmatch(part) is not None
+        or names_nothing(part)
+    )
+
+
+def names_nothing(question: str) -> bool:
+    """Return whether a question has no content words but Chinese verbs."""
+    return all(_is_han_verb(one) for one in telling_words(question))
 
 
 def _ask_alike(first: str, part: str) -> bool:
@@ -198,9 +221,13 @@ def _is_han_verb(word: Word) -> bool:
 
 
 def _without_asking(part: str) -> str:
-    """Return what a question is about: 下次会议 of 下次会议什么时候."""
+    """Return what a question is about: 下次会议 of 下次会议什么时候, 离职 of 离职提前多久通知."""
     words = telling_words(part)
-    return part[words[0].start : words[-1].end] if words else ""
+    if not words:
+        return ""
+    asking = _ASKS.search(part, words[0].end)
+    before = [one for one in words if asking is None or one.end <= asking.start()]
+    return part[words[0].start : before[-1].end]
 
 
 def _beside(carried: str, part: str) -> str:

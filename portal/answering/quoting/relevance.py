@@ -18,6 +18,8 @@ import numpy as np
 from portal.answering.quoting.conditions import (
     Condition,
     find_conditions,
+    find_names,
+    find_quarters,
     met_by,
     without,
 )
@@ -25,7 +27,13 @@ from portal.answering.quoting.events import has_another_event, lacks_event
 from portal.answering.quoting.evidence import NO_STATEMENT, Evidence, chance_of, odds_of
 from portal.answering.quoting.kinds import WITH_SIGNS, Wanted, can_hold, find_wanted
 from portal.answering.quoting.matching import meanings, shares_of_words, weighted_means
-from portal.answering.quoting.negation import denies, is_denial, is_open
+from portal.answering.quoting.negation import (
+    asks_denied,
+    denies,
+    is_denial,
+    is_open,
+    says_denied,
+)
 from portal.answering.quoting.phrasing import (
     as_read,
     context_of,
@@ -123,10 +131,13 @@ def judge(
     def read(sources: Sequence[Source], *, is_foreign: bool) -> list[_ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
         found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
+        if is_foreign and (names := find_names(question)):
+            _keep_named(names, found, own)
         asked = without(question, _apply(conditions, found) if conditions else ())
         _read_together(found, asked, reader, _ACROSS if is_foreign else _OWN)
         return found
 
+    own: Sequence[_ReadSource] = ()
     own = read(sources, is_foreign=False)
     best = max((one.best for one in own), default=NO_STATEMENT)
     if chance_of(best) >= MIN_CHANCE:
@@ -154,6 +165,16 @@ def _apply(conditions: Sequence[Condition], sources: Sequence[_ReadSource]) -> s
             if all(not any_of or any_of & near[place] for any_of in (dates, codes))
         ]
     return named
+
+
+def _keep_named(
+    names: Sequence[str], foreign: Sequence[_ReadSource], own: Sequence[_ReadSource]
+) -> None:
+    """Exclude statements in another language without the names of the question, if any source has
+    them: others are of somebody else."""
+    if any(one.has_any(names, place) for one in (*own, *foreign) for place in one.open):
+        for one in foreign:
+            one.open = [place for place in one.open if one.has_any(names, place)]
 
 
 def _is_foreign(source: Source, language: str) -> bool:
@@ -216,15 +237,19 @@ class _ReadSource:
         self.holding = self._holding(question, wanted, said)
         # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
         days = find_weekdays(question) if wanted is not Wanted.ANYTHING else frozenset()
+        quarters = find_quarters(question)
         denied = self._denied(question, words)
+        is_of_denied = asks_denied(fold(question).text)
         self.open = [
             place
             for place, one in enumerate(self.statements)
             if (not in_range or one.group is None or place in in_range)
-            and not (days and self._is_of_other_days(place, days))
+            and not (days and self._is_of_others(find_weekdays, place, days))
+            and not (quarters and self._is_of_others(find_quarters, place, quarters))
             and not self._is_of_another_event(place, question, wanted)
             # What an item in another language denies it need not deny of what it names itself.
             and not (one.context in denied and not (is_foreign and own[place].any()))
+            and not (is_of_denied and not self._says_denied(place))
         ]
 
     def _denied(self, question: str, words: Sequence[Word]) -> set[str]:
@@ -237,9 +262,19 @@ class _ReadSource:
             return {one for one, texts in headings.items() if is_denial(texts)}
         return {one for one, texts in headings.items() if denies(texts, words)}
 
-    def _is_of_other_days(self, place: int, days: frozenset[int]) -> bool:
-        said = find_weekdays(f"{self.contexts[place]}\n{self.texts[place]}")
-        return bool(said) and not said & days
+    def has_any(self, names: Sequence[str], place: int) -> bool:
+        said = f"{self.source.title} {self.contexts[place]} {self.texts[place]}"
+        return any(name in said for name in names)
+
+    def _says_denied(self, place: int) -> bool:
+        return says_denied(fold(f"{self.contexts[place]} {self.texts[place]}").text)
+
+    def _is_of_others(
+        self, find: Callable[[str], frozenset[int]], place: int, asked: frozenset[int]
+    ) -> bool:
+        """Return whether a statement is of other weekdays or quarters than those in question."""
+        said = find(f"{self.contexts[place]}\n{self.texts[place]}")
+        return bool(said) and not said & asked
 
     def _is_of_another_event(self, place: int, question: str, wanted: Wanted) -> bool:
         # In the question's language the model tells birth from death; across languages it does not.

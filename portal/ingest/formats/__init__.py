@@ -35,9 +35,9 @@ FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
         MediaType.PDF: Format(pdf.extract, reader_version=7),
         MediaType.TEXT: Format(plain_text.extract, reader_version=4),
-        MediaType.MARKDOWN: Format(markdown.extract, reader_version=5),
-        MediaType.HTML: Format(html.extract, reader_version=4),
-        MediaType.DOCX: Format(docx.extract, reader_version=4),
+        MediaType.MARKDOWN: Format(markdown.extract, reader_version=6),
+        MediaType.HTML: Format(html.extract, reader_version=5),
+        MediaType.DOCX: Format(docx.extract, reader_version=5),
         MediaType.XLSX: Format(xlsx.extract, reader_version=2),
         MediaType.CSV: Format(csv_table.extract, reader_version=2),
         MediaType.PPTX: Format(pptx.extract, reader_version=4),

@@ -40,6 +40,7 @@ def test_what_the_question_points_back_to_is_carried_over(before, question, carr
         ("法国有多少人口？", "德国呢？", "德国有多少人口？"),
         ("工龄五年有几天年假？", "十年呢", "工龄十年有几天年假？"),
         ("A区的仓库在哪里？", "那B区呢？", "B区的仓库在哪里？"),
+        ("满五年的员工有几天年假？", "那满十年呢？", "满十年的员工有几天年假？"),
         ("谁负责支付回调", "文档呢", "谁负责文档"),
         ("经理出差坐什么座位？", "普通员工呢", "普通员工出差坐什么座位？"),
         ("What does the Team plan cost?", "And the Enterprise plan?",
@@ -199,3 +200,8 @@ def test_rule_decides_when_the_model_is_late_and_the_model_is_left():
     query = rewritten(chat, BEFORE, "And its capital?", timeout_s=0.0)
     assert query == search_query(BEFORE, "And its capital?")
     assert chat.closed == 1
+
+
+@pytest.mark.parametrize("question", ["没休完怎么办？", "超过了怎么办", "忘了申请怎么办？"])
+def test_question_without_a_subject_is_about_the_one_before(question):
+    assert search_query(turns("年假有几天？"), question) == f"年假 {question}"

@@ -129,6 +129,8 @@ MESSAGES = {
         "Show all files",
         "What do you have on file?",
         "门户里有哪些文档？",
+        "这些文档讲了什么？",
+        "What are these documents about?",
         "Which documents can I ask about?",
         "一共上传了几个文件",
         "目前可以查询哪些文件？",

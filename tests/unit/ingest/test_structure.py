@@ -223,6 +223,16 @@ def test_words_that_introduce_a_list_stand_with_its_first_item(tmp_path: Path) -
         assert not any(chunk.content.endswith(":") for chunk in chunks)
 
 
+def test_clause_that_introduces_a_list_stands_with_its_first_item(tmp_path: Path) -> None:
+    clause = "Each room has a keeper, who holds the key and writes down who borrows it.\n"
+    items = "".join(f"   {number}. acids and cyanides of any kind\n" for number in range(1, 12))
+    for count in range(1, 24):
+        clauses = "".join(f"3.{number} {clause}" for number in range(1, count))
+        text = f"# Storage\n\n{clauses}3.{count} Never store together:\n{items}3.30 {clause}"
+        chunks = split(read(tmp_path, text))
+        assert not any(chunk.content.endswith(":") for chunk in chunks)
+
+
 def test_long_item_is_cut_between_its_sentences(tmp_path: Path) -> None:
     item = " ".join(f"The desk on floor {n} is open until five in the evening." for n in range(60))
     chunks = split(read(tmp_path, f"- {item}\n- Short.\n"))

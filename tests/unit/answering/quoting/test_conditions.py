@@ -14,6 +14,9 @@ from portal.answering.quoting.conditions import find_conditions, met_by, without
         ("YX-220 在 2025 年卖多少钱？", ["yx-220", "2025"]),
         ("Is 1.5% of the 3.2 万元 enough?", []),
         ("Who chaired?", []),
+        ("How early can I book the meeting room 405?", ["405"]),
+        ("411 有没有投影？", ["411"]),
+        ("1200 元的椅子谁批？", []),
     ],
 )
 def test_dates_years_versions_and_codes_are_conditions(question, terms):

@@ -526,8 +526,60 @@ def test_what_stands_below_a_denial_is_no_answer_to_an_open_question(
     assert any(isinstance(event, TextDelta) for event in events) is is_answered
 
 
-def test_weekday_is_a_time():
-    assert find_wanted("Which weekday is the office open late?") is Wanted.TIME
+@pytest.mark.parametrize(
+    ("question", "statement", "is_answered"),
+    [
+        ("哪些商品不能七天无理由退货？", "自签收起 7 天内可无理由退货。", False),
+        ("哪些商品不能七天无理由退货？", "定制商品不支持无理由退货。", True),
+        ("What can't be returned?", "All goods can be returned within a week.", False),
+        ("What can't be returned?", "Only goods that are sealed can be returned.", True),
+        ("哪些商品可以退货？", "自签收起 7 天内可无理由退货。", True),
+    ],
+)
+def test_what_is_denied_is_no_statement_that_denies_nothing(question, statement, is_answered):
+    reader = OddsReader({statement: 7.0})
+    language = "en" if question.isascii() else "zh"
+    events = ExtractiveChatModel(reader).stream(
+        request(question, [source(1, statement)], language)
+    )
+    assert any(isinstance(event, TextDelta) for event in events) is is_answered
+
+
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("What was revenue in Q3 2026?", True),
+        ("What was revenue in the third quarter of 2026?", True),
+        ("What was revenue in Q2 2026?", False),
+        ("What was revenue in Q3 2025?", False),
+        ("What was revenue?", True),
+    ],
+)
+def test_figure_of_one_quarter_does_not_answer_for_another(question, is_answered):
+    said = "Revenue was $4.8 million, up 18 percent on Q3 2025."
+    review = source(1, f"# Results\n\n{said}", title="Q3 2026 review")
+    events = ExtractiveChatModel(OddsReader({said: 7.0})).stream(request(question, [review]))
+    assert any(isinstance(event, TextDelta) for event in events) is is_answered
+
+
+@pytest.mark.parametrize(
+    ("question", "statement", "other", "is_answered"),
+    [
+        ("Joel Fairbrother phone number", "联系人：卢婉清，电话 0571-8866-2035", "Joel Fairbrother leads.", False),
+        ("Joel Fairbrother phone number", "Joel Fairbrother，电话 0571-8866-2035", "Joel leads.", True),
+        ("Lu Wanqing phone number", "联系人：卢婉清，电话 0571-8866-2035", "Ada Berg leads.", True),
+        ("How much per hour on 青松?", "组外人员每半天收费 600 元。青松每卡时 6 元。", "Rules.", True),
+    ],
+)  # fmt: skip
+def test_statement_in_another_language_is_of_the_person_in_question(
+    question, statement, other, is_answered
+):
+    foreign = replace(source(2, statement), language="zh")
+    sources = [replace(source(1, other), language="en"), foreign]
+    reader = OddsReader({one: 9.0 for one in statement.partition("。") if one.strip("。")})
+    content, _ = content_of(ExtractiveChatModel(reader).stream(request(question, sources)), sources)
+    assert ("\n> " in content) is is_answered
+    assert "600" not in content
 
 
 def test_setting_for_those_who_is_asked_for_no_person():

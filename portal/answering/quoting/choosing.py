@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from portal.answering.quoting.questions import asks_for_list
+from portal.answering.quoting.matching import meanings
+from portal.answering.quoting.questions import asks_for_list, telling_words
 from portal.answering.quoting.relevance import Candidate, Judged
 from portal.answering.quoting.statements import INTRODUCES, Statement
 from portal.domain.answering import Source
+from portal.text.terms.analyser import index_terms
 
 # Further statements are quoted when their chance is close to that of the best.
 _NEARLY = 0.6
@@ -100,10 +102,14 @@ def _below(judged: Judged, place: int) -> Sequence[int]:
 
 def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> list[int]:
     """Leave out rows of which no cell is in the question, if one of the best row is."""
+    words = telling_words(question) if judged.is_foreign else ()
+    translated = {" ".join(sense) for senses in meanings(words) for sense in senses}
 
     def is_named(place: int) -> bool:
-        cells = judged.candidates[place].statement.cells
-        return any(_is_name(cell) and cell.lower() in question.lower() for cell in cells)
+        return any(
+            _is_name(cell) and (cell.lower() in question.lower() or index_terms(cell) in translated)
+            for cell in judged.candidates[place].statement.cells
+        )
 
     return [place for place in likely if is_named(place)] if is_named(best) else likely
 

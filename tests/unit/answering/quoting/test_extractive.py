@@ -364,6 +364,20 @@ def test_question_that_names_a_row_gets_no_other():
     assert "Leipzig" not in content
 
 
+def test_question_that_names_a_row_in_another_language_gets_no_other():
+    rows = ["London | $260", "New York | $320", "Elsewhere | $150"]
+    table = "\n".join(["City | Hotel limit", *rows])
+    hotels = replace(source(1, table, title="Travel"), language="en")
+    cells = (row.split(" | ") for row in rows)
+    reader = OddsReader({f"City: {city}; Hotel limit: {limit}": 9.0 for city, limit in cells})
+    content, _ = content_of(
+        ExtractiveChatModel(reader).stream(request("住酒店在纽约最多多少钱？", [hotels], "zh")), [hotels]
+    )
+    assert "New York" in content
+    assert "London" not in content
+
+
+
 @pytest.mark.parametrize(
     ("odds", "is_whole"), [((4.0, 4.0, -4.0), True), ((4.0, -4.0, -4.0), False)]
 )

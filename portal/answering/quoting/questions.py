@@ -88,7 +88,9 @@ _ONLY_COUNTS = re.compile(
     re.IGNORECASE,
 )
 # 婚假和丧假各几天 are two questions.
-_EACH = re.compile(rf"([{HAN}]{{2,6}}?)[和与及、]([{HAN}]{{2,6}}?)(?:各自?|分别)(?:都?[是有为])?([{HAN}].*)")
+_EACH = re.compile(
+    rf"([{HAN}]{{2,6}}?)[和与及、]([{HAN}]{{2,6}}?)(?:各自?|分别)(?:都?[是有为])?([{HAN}].*)"
+)
 _BEFORE_NAME = re.compile(
     r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )

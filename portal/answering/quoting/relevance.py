@@ -43,6 +43,7 @@ from portal.answering.quoting.phrasing import (
 )
 from portal.answering.quoting.questions import (
     Word,
+    find_dates,
     telling_words,
     without_name,
     without_number_words,
@@ -238,6 +239,7 @@ class _ReadSource:
         # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
         days = find_weekdays(question) if wanted is not Wanted.ANYTHING else frozenset()
         quarters = find_quarters(question)
+        dates = {one.term for one in find_dates(question)}
         denied = self._denied(question, words)
         is_of_denied = asks_denied(fold(question).text)
         self.open = [
@@ -246,6 +248,7 @@ class _ReadSource:
             if (not in_range or one.group is None or place in in_range)
             and not (days and self._is_of_others(find_weekdays, place, days))
             and not (quarters and self._is_of_others(find_quarters, place, quarters))
+            and not (dates and self._is_below_another_date(place, dates))
             and not self._is_of_another_event(place, question, wanted)
             # What an item in another language denies it need not deny of what it names itself.
             and not (one.context in denied and not (is_foreign and own[place].any()))
@@ -275,6 +278,11 @@ class _ReadSource:
         """Return whether a statement is of other weekdays or quarters than those in question."""
         said = find(f"{self.contexts[place]}\n{self.texts[place]}")
         return bool(said) and not said & asked
+
+    def _is_below_another_date(self, place: int, asked: set[str]) -> bool:
+        """Return whether the headings of a statement name one date, which is none in question."""
+        named = {one.term for one in find_dates(self.contexts[place])}
+        return len(named) == 1 and not named & asked
 
     def _is_of_another_event(self, place: int, question: str, wanted: Wanted) -> bool:
         # In the question's language the model tells birth from death; across languages it does not.

@@ -13,7 +13,7 @@ from portal.answering.markers import MarkerStream
 from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.evidence import Evidence
 from portal.answering.quoting.extractive import ExtractiveChatModel, _Quoter
-from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
+from portal.answering.quoting.kinds import Wanted, can_hold
 from portal.answering.quoting.relevance import judge
 from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import Statement, statements
@@ -371,11 +371,11 @@ def test_question_that_names_a_row_in_another_language_gets_no_other():
     cells = (row.split(" | ") for row in rows)
     reader = OddsReader({f"City: {city}; Hotel limit: {limit}": 9.0 for city, limit in cells})
     content, _ = content_of(
-        ExtractiveChatModel(reader).stream(request("住酒店在纽约最多多少钱？", [hotels], "zh")), [hotels]
+        ExtractiveChatModel(reader).stream(request("住酒店在纽约最多多少钱？", [hotels], "zh")),
+        [hotels],
     )
     assert "New York" in content
     assert "London" not in content
-
 
 
 @pytest.mark.parametrize(
@@ -553,8 +553,22 @@ def test_what_stands_below_a_denial_is_no_answer_to_an_open_question(
 def test_what_is_denied_is_no_statement_that_denies_nothing(question, statement, is_answered):
     reader = OddsReader({statement: 7.0})
     language = "en" if question.isascii() else "zh"
-    events = ExtractiveChatModel(reader).stream(
-        request(question, [source(1, statement)], language)
+    events = ExtractiveChatModel(reader).stream(request(question, [source(1, statement)], language))
+    assert any(isinstance(event, TextDelta) for event in events) is is_answered
+
+
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("Who chaired on 6 May?", True),
+        ("Who chaired on 8 July?", False),
+        ("Who chaired the meeting?", True),
+    ],
+)
+def test_statement_below_one_date_does_not_answer_for_another(question, is_answered):
+    minutes = replace(source(1, "Chair: Helen Okafor."), heading="Meeting of 6 May")
+    events = ExtractiveChatModel(OddsReader({"Chair: Helen Okafor.": 7.0})).stream(
+        request(question, [minutes])
     )
     assert any(isinstance(event, TextDelta) for event in events) is is_answered
 
@@ -579,12 +593,17 @@ def test_figure_of_one_quarter_does_not_answer_for_another(question, is_answered
 @pytest.mark.parametrize(
     ("question", "statement", "other", "is_answered"),
     [
-        ("Joel Fairbrother phone number", "联系人：卢婉清，电话 0571-8866-2035", "Joel Fairbrother leads.", False),
-        ("Joel Fairbrother phone number", "Joel Fairbrother，电话 0571-8866-2035", "Joel leads.", True),
-        ("Lu Wanqing phone number", "联系人：卢婉清，电话 0571-8866-2035", "Ada Berg leads.", True),
-        ("How much per hour on 青松?", "组外人员每半天收费 600 元。青松每卡时 6 元。", "Rules.", True),
+        (
+            "Joel Fairbrother phone number",
+            "卢婉清，电话 8866-2035",
+            "Joel Fairbrother leads.",
+            False,
+        ),
+        ("Joel Fairbrother phone number", "Joel Fairbrother，电话 8866-2035", "Joel.", True),
+        ("Lu Wanqing phone number", "卢婉清，电话 8866-2035", "Ada Berg leads.", True),
+        ("How much on 青松?", "组外人员每半天收费 600 元。青松每卡时 6 元。", "Rules.", True),
     ],
-)  # fmt: skip
+)
 def test_statement_in_another_language_is_of_the_person_in_question(
     question, statement, other, is_answered
 ):

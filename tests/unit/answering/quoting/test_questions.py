@@ -59,6 +59,7 @@ HANDBOOK = """第一章 休假
         ("Which day rate is the highest?", Wanted.ANYTHING),
         ("Which weekday is the office open late?", Wanted.DAY),
         ("津贴每月几号发？", Wanted.DAY),
+        ("年终奖发几个月的工资？", Wanted.MONEY),
         ("会议室在几号楼？", Wanted.PLACE),
         ("试用期工资按转正的百分之多少发？", Wanted.PERCENT),
         ("How many watts does the arm draw?", Wanted.UNIT),

@@ -1,0 +1,211 @@
+"""How questions ask for each kind of answer."""
+
+from __future__ import annotations
+
+import re
+
+from portal.answering.quoting.kinds.patterns import (
+    COUNTERS,
+    HAN_MONEY_NOUN,
+    MONEY_NOUN,
+    TIME_UNIT,
+    any_of,
+)
+from portal.answering.quoting.kinds.wanted import Wanted
+from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
+
+_UNIT_NAME = (
+    r"(?:k?w|(?:kilo|mega)?watts?|volts?|[mck]m|(?:kilo|centi|milli)?met(?:er|re)s|miles|feet|inches"
+    r"|ml|(?:milli)?lit(?:er|re)s|[kmgt]b|gigabytes|megabytes|terabytes|[mg]hz)\b"
+)
+# "Which day rate" asks for no day.
+_NOT_OF_A_NOUN = (
+    r"(?= (?:is|was|are|were|do|does|did|can|must|will|should|has|have|i|we|in|of|the)\b|\Z)"
+)
+_OFFICE = (
+    r"(?:总?经理|总监|主任|董事长|总裁|[院校部处科组店队会]长|老板|创始人|作者|导师"
+    r"|(?:manager|director|president|principal|dean|head|chief|ceo|cto|cfo|coo|founder|author)s?)"
+)
+# Patterns of questions by kind, first match wins. Texts are folded: lower case, simplified.
+_ASKED = (
+    (
+        Wanted.REASON,
+        any_of(
+            r"为什么|为何|什么原因|(?:是何|有何)原因|\bwhy\b|\bhow come\b",
+            r"what(?: is| was|'s) the reason",
+        ),
+    ),
+    (
+        Wanted.PERCENT,
+        any_of(
+            r"百分之[几多]|百分比|几折|多少折|[率例](?:是|为|有)?多少|占多少|(?:多少|什么|多大)(?:的)?比[例率]|几成",
+            r"(?:what|which) (?:percentage|percent|share|proportion|discount)|how many percent",
+        ),
+    ),
+    (
+        Wanted.MONEY,
+        any_of(
+            r"多少钱|多少元|几块钱?|什么价|几个月的?(?:工资|薪水?|租金?|房租)",
+            rf"{HAN_MONEY_NOUN}(?:标准)?(?:是|为|有)?(?:多少|几何)(?!天|人|个|小时)",
+            r"(?:保|金|限|余|税|总)额(?:是|有|为)?多[大少高]|多[大高]的?金额",
+            rf"多少{HAN_MONEY_NOUN}|多少[{HAN}]{{0,3}}[费金款钱贴薪税]|怎么收费|如何收费",
+            r"\b(?:what|how much)\b.*\bpaid\b",
+            r"how much (?:money|does|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
+            r"(?!.*\b(?:weigh|storage|space|memory|time)\b)",
+            r"how (?:expensive|costly)",
+            rf"(?:what|which)(?: is| are| was| were|'s)? .*\b{MONEY_NOUN}\b",
+        ),
+    ),
+    (
+        Wanted.FREQUENCY,
+        any_of(
+            r"多久.{0,8}[一几][次回]|几次|多长时间一次|多少次|频率|多久(?:要|需要?|会|就)?(?:更换|轮换|更新|备份|检查|体检|巡检|维护|盘点|消毒)|\bhow often\b|how frequently"
+        ),
+    ),
+    (
+        Wanted.DURATION,
+        any_of(
+            r"多久|多长时间|几天|几个?(?:小时|周|星期|月|年|工作日|分钟)|多长$|期(?:限)?(?:是|有|为)?多长",
+            r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)|多长的?(?:有效|保质|保修|试用)?期|几秒",
+            r"\b(?:within|in|after) (?:what|which|how much) time\b|how (?:soon|quickly|fast) (?!is|are)",
+            rf"how many (?:[a-z]+ )?{TIME_UNIT}|how much (?:[a-z]+ )?(?:time|notice|leave|holiday|vacation)",
+            r"how early|how (?:far|long) (?:in advance|ahead|beforehand)",
+            r"how long (?!(?:must|should|can|may|does|do) (?:a |an |the |my )?"
+            r"(?:password|passphrase|text|message|file|name|cable|title|code))",
+        ),
+    ),
+    (
+        Wanted.UNIT,
+        any_of(
+            rf"how many (?:[a-z]+ )?{_UNIT_NAME}|\b(?:value|figure|power|speed|length|width|height|size|range)\b.* in {_UNIT_NAME}",
+            r"多少(?:千?瓦|伏|[毫厘]米|毫升)",
+        ),
+    ),
+    (
+        Wanted.WEIGHT,
+        any_of(
+            r"多重|重量(?:是|为|有)?多少|(?:多少|几)(?:公斤|千克|克|吨|斤)",
+            r"\bhow heavy\b|how many (?:kg|kilo(?:gram)?s|grams|tons|tonnes)\b|\bweigh\b|what(?: is|'s) the (?:\w+ ){0,3}weight\b",
+        ),
+    ),
+    (
+        Wanted.TEMPERATURE,
+        any_of(
+            r"多[热冷]|几度|多少度|温度(?:是|为|有|要)?(?:多少|多高|几)",
+            r"how (?:hot|cold|warm)\b|(?:what|which)(?: is| are|'s)? .*\btemperature",
+        ),
+    ),
+    (
+        Wanted.MEASURE,
+        any_of(
+            r"多[大高远宽深快厚长]|面积|多少(?:平方|公里|米|升|gb|mb|tb|字|位|流量|空间)",
+            r"(?:容量|大小|速度|长度|高度)(?:是|为|有)?多少|几[米位]",
+            r"how (?:big|large|far(?! (?:above|below|over|under|behind))|fast|high|tall|wide|deep|long)\b",
+            r"how much (?:storage|space|memory|bandwidth)\b",
+            r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|length|height|speed|distance)\b",
+        ),
+    ),
+    (
+        Wanted.COLOUR,
+        any_of(r"(?:什么|哪种|哪个|何种)颜色|颜色(?:是|为)(?:什么|哪)", r"(?:what|which) colou?r"),
+    ),
+    (
+        Wanted.COUNT,
+        any_of(
+            rf"多少[{COUNTERS}员]|(?<!哪)几[{COUNTERS}次楼岁倍代]|多少[{HAN}]{{0,3}}(?:用户|客户|人|学生|会员|员工)",
+            r"how (?:many|old)|what (?:is the )?number of",
+        ),
+    ),
+    (
+        Wanted.CONTACT,
+        any_of(
+            r"(?:电话|热线|邮箱|邮件地址|网址|联系方式|分机|微信|qq)号?码?(?:地址)?(?:是|为|有)?(?:多少|几|什么|哪个?)?\Z"
+            r"|(?:什么|哪个|多少)(?:电话|热线|邮箱|邮件地址|网址|联系方式|分机)|打(?:哪|什么|几)",
+            r"(?:phone|telephone|extension|hotline) number|e-?mail address|\b(?:url|web ?site|web address)\b",
+            r"what number",
+        ),
+    ),
+    (
+        Wanted.CODE,
+        any_of(
+            r"(?:密码|口令|编号|型号|版本号?|代码|代号|序列号|工号|账号)(?:是|叫|为|用)?(?:的是)?(?:什么|多少|哪个|几)",
+            r"(?:什么|哪个|哪种|哪款)(?:型号|版本|编号)",
+            r"(?:what|which)(?: is| are|'s)?(?: the| our)?(?: \w+){0,2} (?:password|passcode|pin|serial number|model number|version|model)\b",
+            r"what(?: is|'s) the code\b",
+        ),
+    ),
+    (
+        Wanted.NUMBER,
+        any_of(r"多少|how much|(?:what|which) number|how far (?:above|below|over|under|behind)"),
+    ),
+    (
+        Wanted.CLOCK,
+        any_of(
+            r"几点|几时|(?:什么|哪个)时(?:间段|段)|\b(?:what|which) time\b|opening hours",
+            r"what(?: are|'re) (?!.*\b(?:number|total)\b).*\bhours(?: of .*)?\Z",
+        ),
+    ),
+    (
+        Wanted.DAY,
+        any_of(
+            r"(?<![好第])几号(?![楼线门窗厅房车机])|哪一?[天日]",
+            rf"\b(?:what|which) (?:date|(?:week)?day)\b{_NOT_OF_A_NOUN}",
+        ),
+    ),
+    (
+        Wanted.TIME,
+        any_of(
+            r"什么时候|何时|什么时间|哪一?[年天]|几月|哪个?月|星期几|周几|截止(?:日期|时间)",
+            r"哪一?日|日期是|从哪天",
+            r"\A(?:and |so |since |by |until )?(?:when|how late)\b(?! [a-z']+ing\b)",
+            r"\b(?:and|by|until|since|or|,) when\b|when (?:is|was|are|were|did|do|does|will|can|must)\b",
+            r"(?:what|which)(?: is the)? (?:date|(?:week)?day|year|month|century|deadline)\b"
+            rf"{_NOT_OF_A_NOUN}",
+            r"by what date|\A(?:the )?deadline\b|\bdeadline\?",
+        ),
+    ),
+    (
+        Wanted.PLACE,
+        any_of(
+            r"哪里|哪儿|何处|什么地方|在哪(?![些个种])|哪个(?:城市|国家|地方|楼层?)",
+            r"(?:地址|位置)(?:是|在)|几楼|几层|几号[楼门厅]|\bwhere\b|哪座",
+            r"(?:which|what) (?:city|country|building|floor|place|town|street|address)",
+        ),
+    ),
+    (
+        Wanted.HOLDER,
+        any_of(
+            rf"谁是.{{0,10}}{_OFFICE}\Z|{_OFFICE}(?:现在|目前)?(?:是谁|是哪位|叫什么)",
+            rf"\bwho(?:'s| is| was| are) (?:the |our |your |my )?(?:\w+ )?{_OFFICE}\b(?: of .*)?\Z",
+        ),
+    ),
+    (
+        Wanted.PERSON,
+        any_of(
+            r"谁|哪[位些]?(?:人|员工|同事)|哪位|何人|什么人",
+            # "Which setting is for those who …" asks for no person.
+            r"\A(?!(?:(?:by|for|from|in|on|to|with) )?(?:which|what|how|when|where)\b(?!.*\bname\b)).*?"
+            r"\bwho(?:m|se)?\b(?! knows)",
+            r"which (?:person|manager|employee)|who's",
+        ),
+    ),
+    (
+        Wanted.NAME,
+        any_of(
+            r"叫什么|名字(?:是|叫)|什么(?:牌子|品牌|公司|软件|工具|系统|平台)|哪家",
+            r"哪个(?:厂家|厂商|公司|供应商|品牌|牌子|软件|工具|系统|平台|网站|链接|银行|医院|机构|部门|群)",
+            r"(?:what|which)(?: \w+)? (?:supplier|vendor|provider|company|manufacturer|brand|tool|app|software"
+            r"|system|bank|agency|airline|carrier|firm|hotel|hospital|university|partner|insurer)\b",
+            r"what(?: is|'s| was) the name of|what(?: is|'s| are) .{1,30} called|who (?:makes|supplies)",
+        ),
+    ),
+)
+# 好几次 and 才几天 ask for no number.
+_SOME = re.compile(r"[好才没]几")
+
+
+def find_wanted(question: str) -> Wanted:
+    """Return the kind of answer that a question wants."""
+    folded = _SOME.sub("一些", fold(question).text.strip(" ?？!！.。"))
+    return next((wanted for wanted, asked in _ASKED if asked.search(folded)), Wanted.ANYTHING)

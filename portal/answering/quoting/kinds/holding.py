@@ -1,0 +1,233 @@
+"""The signs of each kind of answer in a statement."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import rjieba
+
+from portal.answering.quoting.kinds.patterns import (
+    COUNTERS,
+    CURRENCY,
+    HAN_MONEY_NOUN,
+    HAN_NUMERAL,
+    MEASURE_UNIT,
+    MONEY_NOUN,
+    MONTH,
+    NUMBER_WORD,
+    NUMERAL,
+    ORDINAL,
+    TIME_UNIT,
+    any_of,
+)
+from portal.answering.quoting.kinds.wanted import ANY_TEXT, Wanted
+from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
+from portal.text.terms.analyser import index_terms
+from portal.text.terms.lexicon import translations
+from portal.text.terms.stopwords import STOP_WORDS
+
+_MONEY = (
+    rf"\d[\d,.]*\s*(?:{CURRENCY}|pence\b|p\b(?!\.?m)|[万亿k]\b|[mb]illion)|[$¥€£₩₹]\s*\d|{HAN_NUMERAL}+{CURRENCY}"
+    r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
+    rf"|{NUMERAL}\s*个?(?:月|周|年)的?(?:租|房租|工资|薪)"
+    rf"|{NUMERAL} (?:months?|weeks?|years?)['’]? (?:of )?(?:rent|pay|salary|wages)\b"
+)
+_PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
+_DURATION = (
+    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{NUMERAL}\s*[多余个-]?\s*-?(?:full |whole |clear )?{TIME_UNIT}"
+    r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
+    rf"|\d(?:st|nd|rd|th) {TIME_UNIT}|第\s*{NUMERAL}\s*个?(?:[天日周]|工作日)"
+)
+_CLOCK_TIME = rf"\d{{1,2}}\s*[:：]\s*\d\d|(?:\d\s*|{HAN_NUMERAL})[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
+_DATE = (
+    rf"(?:1[5-9]|20)\d\d|\d{{1,2}}\s*[月日号](?!元)|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of )?{MONTH}"
+    rf"|{MONTH}\.?\s*\d|{HAN_NUMERAL}+月"
+)
+_MEASURE = rf"\d[\d,.]*\s*{MEASURE_UNIT}|{NUMERAL}+个?{MEASURE_UNIT}|unlimited|不限|无限"
+
+_ROOM = (
+    r"(?:buildings?|rooms?|floors?|offices?|lobby|reception|desk|hall|garage|car park|yard|shed|gate|entrance"
+    r"|basement|kitchen|drawer|cabinet|cupboard|stores?|warehouses?|city|town|country|portal|system|page|menu"
+    r"|folder|wiki|intranet|app|site|tab|cent(?:er|re)|station|hotel|hospital|bucket|region|address)\b"
+)
+
+
+def _in_column(names: str) -> str:
+    """Return a pattern of a table's cell under one of these headers, as in 物业 老周 找谁."""
+    return rf"[^;\s][^;]{{0,60}}\s(?:{names})(?:;|\Z)"
+
+
+# Familiar names, such as 老周.
+_NICKNAME = r"(?:\A|[^一-龥])[老小阿][一-龥](?:[^一-龥]|$)"
+
+# Patterns of answers by kind.
+_HELD = {
+    # A bare number in a table's column of prices has no unit.
+    Wanted.MONEY: any_of(rf"(?:\A|; )\d[\d,.]*\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|价|费|{MONEY_NOUN}\b)", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
+    Wanted.PERCENT: any_of(_PERCENT, _MONEY),
+    Wanted.FREQUENCY: any_of(
+        rf"每|{NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
+        r"|annually|\bper\b|\beach\b", _DURATION,
+    ),
+    Wanted.DURATION: any_of(
+        _DURATION, r"永久|无限期|当[天日]|次日|即时|immediately|indefinitely|same day|forever"
+    ),
+    Wanted.WEIGHT: any_of(
+        rf"{NUMERAL}\s*(?:公斤|千克|[克吨斤]|(?:kg|g|t|lbs?|pounds?|kilo\w*|grams?|ton\w*)\b)"
+    ),
+    Wanted.TEMPERATURE: any_of(rf"{NUMERAL}\s*(?:度|[℃°]|(?:degrees?|c|f)\b)"),
+    Wanted.MEASURE: any_of(_MEASURE),
+    Wanted.CLOCK: any_of(
+        _CLOCK_TIME, r"全天|24\s*小时|around the clock|24/7",
+        r"\b(?:at|by|until|till|from|between|before|after) \d{1,2}(?![\d%.:]| ?[a-z€£$])|\b\d{1,2} ?[-–] ?\d{1,2}\b",
+        r"\b\d{1,2} (?:to|and) \d{1,2}\b",
+    ),
+    Wanted.DAY: any_of(
+        _DATE, ORDINAL, rf"\d(?:st|nd|rd|th)\b|{HAN_NUMERAL}[日号]", r"(?:周|星期|礼拜)[一二三四五六日天末]|[月周季年][初中末底]|[当次同]一?[天日]|前一[天日]|节日",
+        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)(?:day)?s?\b|\b(?:day (?:before|after)|same day|end of|start of|beginning of|weekend)",
+    ),
+    Wanted.TIME: any_of(
+        _CLOCK_TIME, _DATE, _DURATION, ORDINAL,
+        # A condition says when as well: "repeat it if …".
+        r"\b(?:if|once|when|as soon as)\b|[如若][果有遇]?|时[，,]",
+        r"(?:周|星期|礼拜)[一二三四五六日天末]|[年月季周][初末底]|每[天日周月年季]|当[天日]|次日",
+        r"(?:之|以)[前后]|[期时](?:间|候)|(?:后|前)(?:[，,。；]|\Z)|上午|下午|早上|晚上|季度",
+        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d(?:th|st|rd|nd)\b",
+        r"\b(?:january|february|march|april|june|july|august|september|october|november|december)\b",
+        r"\b(?:in|by|until|since|from|every|each|during|early|late|mid)[ -]may\b",
+        r"\b(?:morning|afternoon|evening|tonight|dai?ly|weekly|monthly|annually|quarter|spring|summer"
+        r"|autumn|winter|before|after|until|within|by the end|every|once|always|never|immediately)\b",
+    ),
+    Wanted.CONTACT: any_of(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,}\d"
+        rf"|(?<![\d.,$¥€£])\d{{3,8}}(?![\d.,]*\s*(?:[元%]|[天日年月]|{MEASURE_UNIT}|{CURRENCY}))"),
+    Wanted.PLACE: any_of(
+        rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交]在|[交寄送提]到|[在于到至](?!\d)[^,，。;；]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台)"
+        rf"|(?:地点|地址|位置|场地)[:：]|(?:\d|{HAN_NUMERAL})[楼层]"
+        r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取|(?:冰[箱柜]|抽屉|货架|仓库|机房)(?:[^一-龥]|$)",
+        r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
+        rf"|\b(?:in|at|on|from|to|into|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}{_ROOM}",
+        r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
+        r"\b(?:on|at|under|below|inside) (?:the |its )?(?:\w+ ){0,2}(?:edge|side|back|front|bottom|top|door|lid|cover"
+        r"|panel|wall|shelf|counter|corner)\b",
+        _in_column("存放|地点|位置|where|location|place"),
+    ),
+    Wanted.COLOUR: any_of(
+        r"[红橙黄绿蓝紫黑白灰粉棕银金米][色的]|[深浅藏][红绿蓝灰]|(?<![一-龥])[红橙黄绿蓝紫黑白灰粉棕银金](?![一-龥])|\b(?:red|orange|yellow|green|blue|purple|violet|black|white|gr[ae]y"
+        r"|pink|brown|silver|gold|beige|navy|turquoise|transparent)\b|透明|无色"
+    ),
+    # The office itself is no answer.
+    Wanted.HOLDER: any_of(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
+    Wanted.PERSON: any_of(
+        r"[甲乙丙双]方|个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|单位|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
+        r"(?:\A|[，。；、\s]|[由找向给经请]|联系|通知)(?:财务|人事|行政|法务|采购|客服|运维|后勤)(?=[每会将在按审付办核给收应需统]|负责|[，。；、]|\Z)",
+        _NICKNAME,
+        _in_column("找?谁|(?:负责|联系|责任|经办)人|who|person|owner|contact"),
+        r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
+        r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
+        r"|tenant|landlord|employee|employer|customer|client|supplier|contractor|company|nurse|technician"
+        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+        r"\b(?:finance|accounts|accounting|payroll|treasury|procurement|purchasing|facilities|logistics"
+        r"|compliance|human resources|help ?desk|receptionists?)\b",
+    ),
+    Wanted.NAME: any_of(r"公司|银行|医院|大学|集团|[「“《]|[一-龥]\s?[a-z]{2,}"),
+    Wanted.CODE: any_of(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|(?<![\d:])\d{2,}(?!:)|\d+\.\d+|[a-z]\d"),
+}  # fmt: skip
+# A number counts as a count unless it is something else, such as a date.
+_NOT_COUNTS = any_of(
+    _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,}\d",
+    r"\d+\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|[a-z]+[-_]?\d[\w-]*"
+    r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|\broom|#)\s*[:：]?\s*[\d-]+"
+    r"|\d[\d ]*(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
+)  # fmt: skip
+_HELD[Wanted.NUMBER] = any_of(NUMERAL)
+_COUNT = any_of(rf"\d|{HAN_NUMERAL}+(?=[{COUNTERS}次倍])|{NUMBER_WORD}|\bno\b|不限")
+# rjieba's tags of Chinese names: people, organisations, places, other proper names.
+_NAMING_TAGS = {
+    Wanted.HOLDER: ("nr",),
+    Wanted.PERSON: ("nr",),
+    Wanted.PLACE: ("ns", "nt"),
+    Wanted.NAME: ("nr", "nt", "nz"),
+}
+# Not folded, because a capital letter inside a sentence marks a name.
+_NAME = re.compile(r"(?<=[\w,;:|] )[A-Z][a-zà-ÿ’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
+# A capital letter says less there.
+_FIRST_WORD = re.compile(r"\A[\W\d_]*([A-Z][a-zà-ÿ]+)(?= [a-z])")
+_CALENDAR = re.compile(
+    r"january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+)
+# What is measured alike, one a line; folded.
+_UNITS = tuple(
+    re.compile(rf"(?<![a-z])(?:{names})(?![a-z])")
+    for names in (
+        r"千?瓦|k?w|(?:kilo|mega)?watts?",
+        r"伏特?|k?v|(?:kilo)?volts?",
+        r"[毫厘分千公海]?[米里]|[mck]?m|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|foot|inch(?:es)?",
+        r"毫?升|m?l|(?:milli)?lit(?:er|re)s?",
+        r"[kmgt]b|(?:kilo|mega|giga|tera)bytes?",
+        r"[kmg]?hz|赫兹?",
+    )
+)
+# "Who do I call?" is answered by a number as well.
+_CALLS = re.compile(
+    r"\b(?:call|ring|phone|dial|e-?mail|contact|talk to|report to)\b|打给|联系|致电|打电话|打哪|拨打|发邮件"
+)
+# "Who do I turn to?" is, where the statement tells to call.
+_TURNS_TO = re.compile(r"找谁|找哪|\bwho(?:m)? (?:do|should|can) (?:i|we)\b")
+
+
+def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
+    """Return whether a statement has something of the wanted kind that is not in the question."""
+    folded, asked = fold(statement).text, fold(question).text
+    if wanted in ANY_TEXT:
+        return True
+    if wanted is Wanted.COUNT:
+        return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
+    if wanted is Wanted.UNIT:
+        return _has_unit(folded, asked)
+    if wanted is Wanted.PERSON and _tells_to_call(folded, asked):
+        return True
+    if wanted not in (*_NAMING_TAGS, Wanted.CODE):
+        return _HELD[wanted].search(folded) is not None
+    return _has_name(wanted, statement, folded, question, asked)
+
+
+def _has_unit(folded: str, asked: str) -> bool:
+    """Return whether a statement has a figure and a unit of the kind that the question names."""
+    named = (unit for unit in _UNITS if unit.search(asked))
+    return any(map(str.isdigit, folded)) and any(unit.search(folded) for unit in named)
+
+
+def _tells_to_call(folded: str, asked: str) -> bool:
+    if not _HELD[Wanted.CONTACT].search(folded):
+        return False
+    return bool(_CALLS.search(asked) or (_TURNS_TO.search(asked) and _CALLS.search(folded)))
+
+
+def _has_name(wanted: Wanted, statement: str, folded: str, question: str, asked: str) -> bool:
+    """Return whether a statement has a name or a code that the question has not."""
+    held = [match.group().strip(" ,.，。") for match in _HELD[wanted].finditer(folded)]
+    names = (name.lower() for name in [*_NAME.findall(statement), *_first_name(statement)])
+    held += [name for name in names if not _CALENDAR.fullmatch(name)]
+    if any(one not in asked for one in held):
+        return True
+    tags = _NAMING_TAGS.get(wanted)
+    return tags is not None and any(
+        tag.startswith(tags) and word not in question for word, tag in rjieba.tag(folded)
+    )
+
+
+def _first_name(statement: str) -> list[str]:
+    """Return the first word of a sentence if it is no word of the dictionary: of Fiona."""
+    first = _FIRST_WORD.match(statement)
+    return [first[1]] if first and not is_word(first[1]) else []
+
+
+@lru_cache(maxsize=4096)
+def is_word(text: str) -> bool:
+    """Return whether the dictionary has a text."""
+    terms = index_terms(text)
+    return terms in STOP_WORDS or any(translations(terms.split()))

@@ -1,0 +1,35 @@
+"""Parts of patterns of questions and of answers. Texts are folded: lower case, simplified."""
+
+from __future__ import annotations
+
+import re
+
+
+def any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+NUMBER_WORD = (
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty"
+    r"|forty|fifty|sixty|ninety|hundred|thousand|half|none|unlimited)\b"
+)
+HAN_NUMERAL = r"[零〇一二两三四五六七八九十百千万半]"
+NUMERAL = rf"(?:\d[\d,.]*|{HAN_NUMERAL}+|{NUMBER_WORD})"
+TIME_UNIT = (
+    r"(?:秒|分钟|小时|钟头|天|(?:自然|工作)?日|周|星期|礼拜|个月|月|季度|年"
+    r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b"
+    r"|(?:h|hrs?|mins?|s|secs?)\b)"
+)
+ORDINAL = r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)\b"
+MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
+CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|镑|法郎|卢布|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent|yen|franc|rupee|kron[aeo])"
+MEASURE_UNIT = (
+    r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|级|℃|°"
+    r"|(?:km|cm|mm|kg|gb|mb|tb|kb|ghz|mhz|mbps|gbps|kwh?|characters?|met(?:er|re)s?|kilomet\w+|miles?"
+    r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m[23²³]?|m?s|bits?)\b"
+    r"|个?字符?|位|岁)"
+)
+# What Chinese counts with: 两只, 三份.
+COUNTERS = "个位名人份条种层台页张家款项件辆间部套支道步笔本只头瓶盒箱袋把双对座栋艘架处"
+MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
+HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from e2e.conftest import OpenPortal
 from e2e.test_chat_journey import Lesson, library_with
@@ -58,6 +58,58 @@ def test_question_is_about_what_the_keyboard_chooses(
     expect(page.locator("#about-find")).not_to_have_value("ba")
     field.dispatch_event("compositionend")
     expect(options).to_have_count(1)
+    assert portal.console_errors == []
+
+
+def test_first_page_completes_titles_from_inside(open_portal: OpenPortal, tmp_path: Path) -> None:
+    portal = open_portal("zh-CN")
+    lesson = Lesson("灯塔手册2026", "# 灯塔手册\n\n灯塔每晚七点点亮。", "灯塔几点点亮？", "七点")
+    library_with(portal, tmp_path, lesson)
+    page = portal.page
+    page.goto("/")
+    field, part = page.locator("#chat-input"), page.get_by_test_id("about-part")
+    field.press_sequentially("问 @手册2026")
+    expect(page.get_by_test_id("about-option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(part).to_contain_text(lesson.title)
+    expect(field).to_have_value("问 ")
+    field.press_sequentially(lesson.question)
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("question-scope")).to_contain_text(lesson.title)
+    page.goto("/")
+    field.press_sequentially("@没有这个标题")
+    page.keyboard.press("Enter")
+    expect(page.locator("#conversation-title")).to_have_text("@没有这个标题")
+    assert portal.console_errors == []
+
+
+def test_names_for_words_that_have_changed_are_not_shown(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal("en")
+    lesson = Lesson("Aqueduct log", "# Aqueduct log\n\nThe arches are swept in May.", "", "")
+    library_with(portal, tmp_path, lesson)
+    page = portal.page
+    held: list[Route] = []
+    page.route("**/chat/about?*", lambda route: held.append(route))  # noqa: PLW0108 - a builtin cannot be marked
+    page.clock.install()
+    page.goto("/chat")
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    field = page.locator("#chat-input")
+    for typed in ("@", "aqueduct"):
+        with page.expect_request("**/chat/about?*"):
+            field.press_sequentially(typed)
+            if held:
+                with page.expect_response("**/chat/about?*"):
+                    held.pop().continue_()
+                page.clock.run_for(50)
+                expect(page.get_by_test_id("about-option")).to_have_count(0)
+            page.clock.run_for(100)
+    page.keyboard.press("Enter")
+    held.pop().continue_()
+    page.clock.resume()
+    expect(page.get_by_test_id("about-part")).to_contain_text(lesson.title)
+    expect(page).to_have_url("/chat")
     assert portal.console_errors == []
 
 

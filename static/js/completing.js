@@ -13,8 +13,12 @@ export function watchCompleting() {
   document.addEventListener("focusout", (event) => {
     if (event.target === field()) close();
   });
-  document.addEventListener("htmx:afterSettle", (event) => {
-    if (event.target.id === "about-list" && waiting) show();
+  // Names for words that have changed since, or for a list that was closed, come too late.
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.target === list() && !isAwaited(detail)) detail.shouldSwap = false;
+  });
+  document.addEventListener("htmx:afterSettle", ({ detail }) => {
+    if (detail.target === list() && isAwaited(detail)) show();
   });
   document.addEventListener("htmx:sendError", close);
   document.addEventListener("htmx:responseError", close);
@@ -39,8 +43,10 @@ export function clearAbout(form) {
 }
 
 const list = () => document.getElementById("about-list");
+const sought = () => document.getElementById("about-find");
 const options = () => [...document.querySelectorAll(".about-option")];
 const chosen = () => document.querySelector(".about-option[aria-selected=true]");
+const isAwaited = ({ requestConfig }) => waiting && requestConfig.parameters.find === sought().value;
 
 function field() {
   return list()?.closest("form").elements.content;
@@ -57,14 +63,19 @@ function look(target) {
   if (words === undefined) return close();
   waiting = true;
   choosesFirst = false;
-  document.getElementById("about-find").value = words;
+  sought().value = words;
   window.htmx.trigger(list(), "find-about");
 }
 
 function show() {
-  waiting = false;
   const [first] = options();
-  if (!first || typed() === undefined) return close();
+  if (!first || typed() === undefined) {
+    const isSent = choosesFirst;
+    close();
+    if (isSent) field().form.requestSubmit();
+    return;
+  }
+  waiting = false;
   list().hidden = false;
   field().setAttribute("aria-controls", "about-options");
   document.getElementById("about-status").textContent = list().firstElementChild.dataset.status;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -40,24 +41,28 @@ def name_scope(session: Session, user: User, scope: AskScope) -> NamedScope:
 
 
 def find_named(session: Session, user: User, words: str, *, limit: int) -> NamedScope:
-    """Return documents, folders and tags that a user may see whose names contain the words."""
+    """Return documents, folders and tags that a user may see whose names contain the words: the
+    nearer to the beginning, the earlier."""
+    words = words.lower()
     documents = rows.shown_to(user).where(DocumentRow.title.icontains(words, autoescape=True))
     folders = select(FolderRow.id, FolderRow.name).where(
         folder_visible_to(user), FolderRow.name.icontains(words, autoescape=True)
     )
+
+    def order(name: Any) -> tuple[Any, Any]:
+        return func.strpos(func.lower(name), words), func.lower(name)
+
     found = session.execute(
-        documents.order_by(func.lower(DocumentRow.title), DocumentRow.id).limit(limit)
+        documents.order_by(*order(DocumentRow.title), DocumentRow.id).limit(limit)
     )
-    filed = session.execute(folders.order_by(func.lower(FolderRow.name), FolderRow.id).limit(limit))
-    tags = [
-        name for name, _ in document_lists.list_tags(session, user) if words.lower() in name.lower()
-    ]
+    filed = session.execute(folders.order_by(*order(FolderRow.name), FolderRow.id).limit(limit))
+    tags = [name for name, _ in document_lists.list_tags(session, user) if words in name.lower()]
     return NamedScope(
         documents=tuple(
             (summary.id, summary.title) for summary in (rows.to_summary(r) for r in found)
         ),
         folders=tuple((row.id, row.name) for row in filed),
-        tags=tuple(tags[:limit]),
+        tags=tuple(sorted(tags, key=lambda name: name.lower().find(words))[:limit]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -259,3 +260,17 @@ def test_form_narrows_a_question_without_scripts(ada: Desk, portal: Portal) -> N
     for foreign in (f"document:{uuid4()}", "document:x", "x:y"):
         about = {"about": foreign, "content": "maple?"}
         assert ada.call("POST", f"/chat/{talk}/messages", data=about).status_code == 404
+
+
+def test_names_that_begin_with_the_words_come_before_others(ada: Desk, portal: Portal) -> None:
+    for part in "一丁七万丈三":
+        ada.add(f"{part}部手册")
+    ada.add("手册2026", tag="年度手册")
+    ada.add("员工手册", tag="手册")
+    folders.create_folder(portal.services, ada.user, name="新手册")
+    folders.create_folder(portal.services, ada.user, name="手册库")
+    page = ada.call("GET", "/chat/about?find=手册").text
+    shown = re.findall(r"about-option\".*?<span>(.*?)</span>", page, re.DOTALL)
+    assert shown[:3] == ["手册库", "新手册", "手册2026"]
+    assert len(shown[2:-2]) == 6
+    assert shown[-2:] == ["手册", "年度手册"]

@@ -13,9 +13,13 @@ from playwright.sync_api import Browser, Locator, expect
 
 from e2e.light_portal import Library, LightPortal, library, light_portal
 from e2e.pages.chat import ChatPage
+from e2e.test_chat_journey import Lesson
+from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.domain.answering import ChatEvent, ChatRequest
 from portal.services import Services
-from portal.services.answers import answering
+from portal.services.answers import answering, writers
 from portal.services.answers.retrieving import Asked, Retrieved, retrieve
+from portal.services.people import accounts
 from tests.factories.servers.chat import (
     Call,
     Die,
@@ -68,6 +72,10 @@ WORDS = {
     ),
 }
 EN = WORDS["en"]
+QUOTED = Lesson(
+    "Annual leave", "Employees may take fifteen days of annual leave.",
+    "How many days of annual leave may employees take?", "fifteen days",
+)  # fmt: skip
 OTHERS = {f"other-{number}.txt": f"Shelf {number} holds maps." for number in range(18)}
 
 OpenPortal = Callable[..., LightPortal]
@@ -75,7 +83,7 @@ OpenPortal = Callable[..., LightPortal]
 
 @pytest.fixture(scope="module")
 def documents() -> Iterator[Library]:
-    texts = {f"{words.title}.md": words.text for words in WORDS.values()}
+    texts = {f"{words.title}.md": words.text for words in (*WORDS.values(), QUOTED)}
     with library(texts | OTHERS) as made:
         yield made
 
@@ -304,9 +312,11 @@ def slow_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowSearch]:
     slow.may_end.set()
 
 
-def stop_while_searching(chat: ChatPage, slow_search: SlowSearch) -> None:
+def stop_while_searching(
+    chat: ChatPage, slow_search: SlowSearch, question: str = EN.question
+) -> None:
     chat.page.goto("/chat")
-    chat.field.fill(EN.question)
+    chat.field.fill(question)
     chat.field.press("Enter")
     stop = chat.page.get_by_test_id("chat-stop")
     expect(stop).to_be_visible()
@@ -327,6 +337,80 @@ def test_stop_before_anything_came_shows_the_question_and_its_stopped_answer(
     expect(chat.answers.last).to_have_attribute("data-status", "stopped")
     expect(chat.answers.last).to_contain_text(EN.stopped)
     portal.expect_nothing_to_go_on()
+
+
+@pytest.fixture
+def quoting(running_portal: LightPortal) -> Iterator[None]:
+    """Have answers quote, without a language model."""
+    admin = accounts.find_user(running_portal.services, "admin")
+    writers.choose_quotations(running_portal.services, admin)
+    yield
+    writers.follow_settings(running_portal.services, admin)
+
+
+@pytest.fixture
+def slow_quoting(monkeypatch: pytest.MonkeyPatch, quoting: None) -> Iterator[threading.Event]:
+    """Yield the event for which quotations wait after their introduction."""
+    may_go_on, stream = threading.Event(), ExtractiveChatModel.stream
+
+    def pausing(model: ExtractiveChatModel, request: ChatRequest) -> Iterator[ChatEvent]:
+        for event in stream(model, request):
+            yield event
+            may_go_on.wait(20)
+
+    monkeypatch.setattr(ExtractiveChatModel, "stream", pausing)
+    yield may_go_on
+    may_go_on.set()
+
+
+def test_question_of_a_page_left_early_is_kept_and_answered(
+    portal_with: OpenPortal, slow_search: SlowSearch, quoting: None
+) -> None:
+    chat = ChatPage(portal_with().open_window().page)
+    chat.page.goto("/chat")
+    chat.field.fill(QUOTED.question)
+    chat.field.press("Enter")
+    assert slow_search.is_under_way.wait(20)
+    chat.page.reload()
+    expect(chat.field).to_have_value(QUOTED.question)
+    slow_search.may_end.set()
+    expect(chat.messages).to_have_count(2)
+    expect(chat.answers.last).to_have_attribute("data-status", "done")
+    expect(chat.answers.last).to_contain_text(QUOTED.fact)
+    expect(chat.field).to_have_value("")
+
+
+def test_quotations_of_a_page_left_meanwhile_are_finished(
+    portal_with: OpenPortal, slow_quoting: threading.Event
+) -> None:
+    chat = ChatPage(portal_with().open_window().page)
+    answer = chat.begin_without_waiting(QUOTED.question)
+    expect(answer.locator(".answer-text")).not_to_be_empty()
+    chat.page.reload()
+    slow_quoting.set()
+    expect(answer).to_have_attribute("data-status", "done")
+    expect(answer).to_contain_text(QUOTED.fact)
+
+
+def test_stopped_quotations_stay_stopped(
+    portal_with: OpenPortal, slow_quoting: threading.Event
+) -> None:
+    chat = ChatPage(portal_with().open_window().page)
+    answer = chat.begin_without_waiting(QUOTED.question)
+    with chat.page.expect_response("**/stop"):
+        chat.page.get_by_test_id("chat-stop").click()
+    slow_quoting.set()
+    expect(answer).to_have_attribute("data-status", "stopped")
+
+
+def test_quotations_stopped_before_anything_came_stay_stopped(
+    portal_with: OpenPortal, slow_search: SlowSearch, slow_quoting: threading.Event
+) -> None:
+    chat = ChatPage(portal_with().open_window().page)
+    with chat.page.expect_response("**/stop"):
+        stop_while_searching(chat, slow_search, QUOTED.question)
+    slow_quoting.set()
+    expect(chat.answers).to_have_attribute("data-status", "stopped")
 
 
 def test_text_typed_after_an_early_stop_is_not_lost(

@@ -1,16 +1,17 @@
 // A conversation: questions are sent, and answers shown while they are written.
 import { clearAbout } from "./completing.js";
 import { grow } from "./composing.js";
-import { forgetDraft } from "./drafts.js";
+import { forgetDraft, keepDraft } from "./drafts.js";
 import { readEvents } from "./event-stream.js";
 import { offersSignIn } from "./session.js";
 import { showToast } from "./toasts.js";
 
 const PENDING = "portal.question";
 const AT_END = "portal.at-end";
+const UNDER_WAY = "portal.under-way";
 const NEAR_END_PX = 160;
 const RETRY_MS = 600;
-const MAX_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 8;
 const HEADERS = { "HX-Request": "true" };
 const SEARCH_MS = 1500;
 let running = null;
@@ -39,6 +40,9 @@ export function watchChat() {
   if (document.getElementById("messages")) {
     keepToEnd();
     keepCurrent();
+    // The page was left before the server had answered: it stores the question all the same.
+    if (sessionStorage.getItem(UNDER_WAY) === location.pathname) showStored(typed());
+    sessionStorage.removeItem(UNDER_WAY);
   }
   askPending();
 }
@@ -119,8 +123,9 @@ function askPending() {
   const { address, question } = JSON.parse(kept);
   const isHere = new URL(address, location.href).pathname === location.pathname;
   if (!isHere || document.querySelector("#messages .message")) return;
-  form.elements.content.value = question;
   history.replaceState(null, "", location.pathname);
+  form.elements.content.value = question;
+  keepDraft();
   ask(form);
 }
 
@@ -129,7 +134,7 @@ async function ask(form) {
   const question = field?.value;
   if (field && !question.trim()) return;
   const controller = new AbortController();
-  running = { controller, answer: null, isDone: false };
+  running = { form, question, controller, answer: null, isDone: false, isStopped: false, typed: "" };
   const run = running;
   const data = new FormData(form);
   showRunning(true);
@@ -137,12 +142,14 @@ async function ask(form) {
   try {
     const headers = { ...HEADERS, Accept: "text/event-stream" };
     const options = { method: "POST", body: data, headers };
+    sessionStorage.setItem(UNDER_WAY, location.pathname);
     const response = await fetch(form.action, { ...options, signal: controller.signal });
+    sessionStorage.removeItem(UNDER_WAY);
     if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
       if (offersSignIn(response, () => form.requestSubmit())) return;
       return await showProblem(response);
     }
-    if (field && form.id === "ask-form") {
+    if (field && form.id === "ask-form" && !run.isStopped) {
       forgetDraft();
       clearAbout(form);
     }
@@ -151,9 +158,9 @@ async function ask(form) {
     if (error.name !== "AbortError") showToast("toast-unreachable");
   } finally {
     end(run);
-    if (!run.answer) hidePending(form, question);
+    if (!run.answer && !run.isStopped) hidePending(form, question);
     if (run.answer && !run.isDone) await settle(run).then(askWaiting);
-    if (!run.answer && run.controller.signal.aborted) showStored();
+    if (run.isStopped) showStored(run.typed);
     if (field && form.id === "ask-form") field.focus({ preventScroll: true });
   }
 }
@@ -182,6 +189,11 @@ function hidePending(form, question) {
 }
 
 function take(run, form, name, values) {
+  if (run.isStopped) {
+    const answer = parseAll(values.html ?? "").find((node) => node.dataset?.stopAddress);
+    if (answer) tellStopped(run, answer);
+    return;
+  }
   const wasAtEnd = isAtEnd();
   if (name === "begun") showBegun(run, form, values);
   else if (name === "searched") text(run)?.insertAdjacentHTML("beforebegin", values.html);
@@ -252,42 +264,57 @@ function rename(title) {
 }
 
 function stop() {
-  if (!running?.answer) return running?.controller.abort();
-  running.controller.abort();
+  const run = running;
+  if (!run) return;
   say("stopped");
+  if (run.answer) return tellStopped(run, run.answer);
+  // It has no name yet, by which the server could be told.
+  run.isStopped = true;
+  end(run);
+  hidePending(run.form, run.question);
+  run.typed = typed();
+}
+
+// Quotations are finished when nobody reads them, unless the server knows that they are not wanted.
+async function tellStopped(run, answer) {
+  const options = { method: "POST", body: new FormData(), headers: HEADERS, signal: AbortSignal.timeout(SEARCH_MS) };
+  options.body.append("csrf_token", document.querySelector("#ask-form [name=csrf_token]").value);
+  await fetch(answer.dataset.stopAddress, options).catch(() => {});
+  run.controller.abort();
 }
 
 // The stream ended before the answer did: show what the server kept of it. The server
 // notices within a second or so, so that it is asked again while it has less than we show.
 async function settle(run) {
-  const { stopAddress } = run.answer.dataset;
+  const address = run.answer.dataset.stopAddress.replace(/\/stop$/, "");
   const shown = run.answer.querySelector(".answer-text").textContent.trim().length;
-  const data = new FormData();
-  data.append("csrf_token", document.querySelector("#ask-form [name=csrf_token]").value);
   try {
-    let response = await fetch(stopAddress, { method: "POST", body: data, headers: HEADERS });
-    for (let attempts = 0; response.ok; attempts += 1) {
+    for (let attempts = 0; ; attempts += 1) {
+      const response = await fetch(address, { headers: HEADERS });
+      if (!response.ok) return await showProblem(response);
       const kept = parse(await response.text());
       const length = kept.querySelector(".answer-text").textContent.trim().length;
       if (length >= shown || attempts === MAX_ATTEMPTS) return show(run, kept);
-      await new Promise((later) => setTimeout(later, RETRY_MS));
-      response = await fetch(stopAddress.replace(/\/stop$/, ""), { headers: HEADERS });
+      await pause(RETRY_MS);
     }
-    await showProblem(response);
   } catch {
     showToast("toast-unreachable");
   }
 }
 
-// Stopped while it was still searching: the question is kept, and shown once it is stored, but not
-// at the cost of what is typed or asked meanwhile.
-function showStored() {
-  const field = document.getElementById("chat-input");
-  const before = field.value;
-  setTimeout(() => {
-    if (!running && field.value === before) location.reload();
-  }, SEARCH_MS);
+// Stopped or left while it was still searching: the question is kept, and shown once it is stored, but
+// not at the cost of what is typed or asked meanwhile.
+async function showStored(before) {
+  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
+    await pause(SEARCH_MS);
+    if (running || typed() !== before) return;
+    const page = await fetch(location.pathname).then((response) => response.text(), () => null);
+    if (page && messagesIn(parseAll(page)) !== messagesIn([document.body])) return location.reload();
+  }
 }
+
+const typed = () => document.getElementById("chat-input").value;
+const pause = (duration) => new Promise((later) => setTimeout(later, duration));
 
 function show(run, message) {
   run.answer.replaceWith(message);

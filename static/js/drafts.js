@@ -4,10 +4,18 @@ const KEY = "drafts";
 export function watchDrafts() {
   const field = draftField();
   if (!field) return;
-  if (!field.value) field.value = draftsOf(field)[location.pathname] ?? "";
+  const draft = draftsOf(field)[location.pathname] ?? "";
+  const asked = [...document.querySelectorAll("#messages .question-text")].at(-1)?.textContent;
+  // A question that was stored after its page had been left is no draft any more.
+  if (draft && draft.trim() === asked) forgetDraft();
+  else if (!field.value) field.value = draft;
   document.addEventListener("input", (event) => {
-    if (event.target === draftField()) keep(event.target);
+    if (event.target === draftField()) keepDraft();
   });
+}
+
+export function keepDraft() {
+  keep(draftField());
 }
 
 export function forgetDraft() {

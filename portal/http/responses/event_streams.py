@@ -30,7 +30,7 @@ def encode(name: str, values: Mapping[str, Any]) -> str:
 
 def respond(stream: AnswerStream, *, write: Write, fail: Fail) -> Response:
     """Return the events of an answer as they come, encoded by `write`. An error ends them, encoded
-    by `fail`. A reader who leaves stops the answer."""
+    by `fail`. A reader who leaves closes the stream."""
     lines = stream_with_context(_lines(stream, write, fail))
     response = Response(lines, mimetype="text/event-stream")
     # A reader who left before the first event never started what would close the stream.

@@ -64,9 +64,9 @@ class Answering:
 
 class AnswerStream(Iterator[AnswerEvent]):
     """The events while an answer is written: `AnswerBegun` first, `AnswerFinished` last. Closing
-    the stream stops the answer and keeps its text so far. A failure of the endpoint is no error:
-    the answer is then `unavailable`. Raises NotFound if the conversation is deleted meanwhile, and
-    DatabaseUnavailable."""
+    the stream stops a language model, and keeps its text so far; quotations are finished. A failure
+    of the endpoint is no error: the answer is then `unavailable`. Raises NotFound if the
+    conversation is deleted meanwhile, and DatabaseUnavailable."""
 
     def __init__(self, services: Services, answering: Answering, slot: Slot) -> None:
         self._services = services
@@ -86,10 +86,12 @@ class AnswerStream(Iterator[AnswerEvent]):
         return next(self._events)
 
     def close(self) -> None:
-        """Stop at any point, also before the start."""
+        """End the answer at any point, also before the start."""
         if self._events is None:
             # Closing a generator that never started runs no `finally`.
             next(self)
+        if self._services.chat.only_quotes and not self._draft.is_finished:
+            self._finish()
         if self._events is not None:
             self._events.close()
 
@@ -118,6 +120,15 @@ class AnswerStream(Iterator[AnswerEvent]):
             raise
         finally:
             self._slot.release()
+
+    def _finish(self) -> None:
+        """Write the rest for nobody, which takes no time, unless the answer was stopped."""
+        try:
+            if self._draft.keep():
+                for _event in self:
+                    pass
+        except PortalError as error:
+            log.warning("answer_not_finished", code=error.code)
 
     def _stop(self) -> None:
         """Store the text so far. Errors are only logged, because the reader has left."""

@@ -51,7 +51,7 @@ _UNFINISHED_TABLE = re.compile(rf"(?:(?<!\|\n)(?:^|(?<=\n)){_ROW}\n(?:{_ROW})?|(
 
 
 def respond(stream: AnswerStream) -> Response:
-    """Stream the events of an answer; a reader who disconnects stops it."""
+    """Stream the events of an answer, which is closed when its reader disconnects."""
     return event_streams.respond(stream, write=_Writer().written, fail=_error)
 
 

@@ -47,6 +47,33 @@ def test_closing_an_unread_stream_stops_the_answer(portal: Portal, talk) -> None
     assert services.answer_slots.taken == 0
 
 
+@pytest.mark.parametrize("read_count", range(4))
+def test_quotations_are_finished_when_their_reader_leaves(
+    portal: Portal, talk, read_count: int
+) -> None:
+    whole = ask(portal.services, portal.admin, talk, QUESTION)
+    stream = answering.ask(portal.services, portal.admin, talk, QUESTION)
+    for _ in range(read_count):
+        next(stream)
+    stream.close()
+    answer = conversations.messages(portal.services, portal.admin, talk)[-1]
+    assert "[1]" in whole.content
+    assert (answer.status, answer.content) == (MessageStatus.DONE, whole.content)
+    assert portal.services.answer_slots.taken == 0
+
+
+@pytest.mark.parametrize("read_count", [1, 2])
+def test_stopped_quotations_are_not_finished(portal: Portal, talk, read_count: int) -> None:
+    stream = answering.ask(portal.services, portal.admin, talk, QUESTION)
+    began, *_ = (next(stream) for _ in range(read_count))
+    assert isinstance(began, AnswerBegun)
+    answering.stop(portal.services, portal.admin, began.answer_id)
+    stream.close()
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STOPPED
+    assert "[1]" not in answer.content
+
+
 @pytest.mark.parametrize("is_left", [False, True])
 def test_answer_that_cannot_be_finished_ends_at_once(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, is_left: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -260,4 +261,6 @@ def test_refused_name_of_a_reader_leaves_the_conversation_open(portal: LightPort
     name.fill("eve")
     name.press("Enter")
     expect(page.get_by_test_id("notification")).to_contain_text("eve can now read this")
+    expect(page.get_by_test_id("readers")).to_contain_text("eve")
+    expect(page.get_by_test_id("share-link")).to_have_value(re.compile("/shared/"))
     assert page.url == conversation

@@ -51,7 +51,7 @@ class NotificationModel(ResponseModel):
     document_id: UUID | None = Field(description="null unless it is about a document")
     job_id: UUID | None = Field(description="null unless it is about a document")
     title: str | None = Field(
-        description="current title of the document; null unless it is about a document",
+        description="current title of the document or conversation; null if it is about none",
         examples=["Leave policy"],
     )
     device: NewDeviceModel | None = Field(

@@ -85,6 +85,12 @@ def list_shared(services: Services, user: User) -> tuple[SharedConversation, ...
         return reader_store.list_shared(session, user.id, limit=_MAX_LISTED)
 
 
+def require_shared(services: Services, user: User, conversation_id: UUID) -> None:
+    """Raise NotFound for a conversation that no other user shows to this one."""
+    with services.database.begin() as session:
+        existing(reader_store.find_shared(session, user.id, conversation_id))
+
+
 def read(
     services: Services, user: User, conversation_id: UUID
 ) -> tuple[SharedConversation, tuple[SharedMessage, ...]]:

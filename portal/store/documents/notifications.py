@@ -63,13 +63,16 @@ from portal.store.models import (
 
 # Users take turns, so any user with queued jobs has one among the next of all (store.queue).
 _MAX_JOBS_CHECKED = 500
+_CONVERSATION = cast(NotificationRow.payload["details", "conversation"].as_string(), Uuid)
 _COLUMNS = (
     *(NotificationRow.id, NotificationRow.kind, NotificationRow.document_id),
     NotificationRow.job_id,
-    select(DocumentRow.title)
-    .where(DocumentRow.id == NotificationRow.document_id)
-    .scalar_subquery()
-    .label("title"),
+    func.coalesce(
+        select(DocumentRow.title)
+        .where(DocumentRow.id == NotificationRow.document_id)
+        .scalar_subquery(),
+        select(ConversationRow.title).where(ConversationRow.id == _CONVERSATION).scalar_subquery(),
+    ).label("title"),
     NotificationRow.payload,
     *(NotificationRow.created_at, NotificationRow.read_at, NotificationRow.batch_id),
 )
@@ -385,12 +388,11 @@ def _is_shown(user: User) -> ColumnElement[bool]:
 def _is_still_shared() -> ColumnElement[bool]:
     """Hide notices of conversations that are no longer shared, or were deleted."""
     reader, conversation = ConversationReaderRow, ConversationRow
-    named = NotificationRow.payload["details", "conversation"].as_string()
     return and_(
         NotificationRow.kind == NotificationKind.SHARED.value,
         select(literal(1))
         .where(
-            conversation.id == cast(named, Uuid),
+            conversation.id == _CONVERSATION,
             conversation.deleted_at.is_(None),
             reader.conversation_id == conversation.id,
             reader.user_id == NotificationRow.user_id,

@@ -26,7 +26,7 @@ from portal.errors import InvalidInput, NotFound, NotSignedIn, PortalError, exis
 from portal.http import context
 from portal.http.messages import error_message
 from portal.http.responses.downloads import conversation_file
-from portal.services.answers import answering, conversations, writers
+from portal.services.answers import answering, conversations, sharing, writers
 from portal.services.answers.streaming import AnswerStream
 from portal.services.documents import library, selections
 from portal.web.answers import about
@@ -101,9 +101,15 @@ def find_about() -> str:
 @blueprint.get("/<uuid:conversation_id>")
 def show(conversation_id: UUID) -> Answer:
     """Show a conversation, and beside it what the address names: `source`, a citation of it;
-    `sources`, all of an answer; `documents`, its switches."""
+    `sources`, all of an answer; `documents`, its switches. One that others share has another
+    address."""
     if not wants_fragment("chat-side"):
-        return render_template("pages/answers/conversation.html", **page_values(conversation_id))
+        try:
+            values = page_values(conversation_id)
+        except NotFound:
+            sharing.require_shared(*context.caller(), conversation_id)
+            return see_other(url_for("sharing.read", conversation_id=conversation_id))
+        return render_template("pages/answers/conversation.html", **values)
     pane = _pane(conversation_id, conversations.messages(*context.caller(), conversation_id))
     if pane is None:
         raise NotFound

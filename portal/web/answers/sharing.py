@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from flask import Response, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
 
 from portal.errors import InvalidInput, NoSuchAccount
@@ -13,7 +13,7 @@ from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.services.answers import conversations, sharing
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, remember, see_other, wants_fragment
+from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
 
 blueprint = PageBlueprint("sharing", __name__)
 
@@ -34,11 +34,9 @@ def add(conversation_id: UUID) -> Answer:
         form = _form(conversation_id, error=_words(error, name), name=name)
         return form, InvalidInput.status, in_dialog
     message = gettext("%(name)s can now read this conversation.", name=name)
-    address = url_for("chat.show", conversation_id=conversation_id)
-    if not wants_fragment():
-        return see_other(address, message)
-    remember(message, kind="success")
-    return Response("", headers={"HX-Redirect": address})
+    if wants_fragment():
+        return _form(conversation_id) + fragments(toast(message, kind="success"))
+    return see_other(url_for("chat.show", conversation_id=conversation_id), message)
 
 
 @blueprint.post("/chat/<uuid:conversation_id>/share/<uuid:user_id>/remove")

@@ -222,8 +222,11 @@ def notification_words(item: Notification) -> str:
             left=item.details.get("left"),
         )
     elif item.kind is NotificationKind.SHARED:
-        owner = item.details.get("owner")
-        words = gettext("%(name)s shared a conversation with you.", name=owner)
+        words = gettext(
+            "%(name)s shared the conversation “%(title)s” with you.",
+            name=item.details.get("owner"),
+            title=title or gettext("New conversation"),
+        )
     elif item.kind is NotificationKind.READY:
         words = gettext("“%(title)s” is ready and can be searched.", title=title)
     elif item.beside is FailedUpdate.VERSION:

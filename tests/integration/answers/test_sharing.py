@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -65,11 +65,16 @@ def test_reader_reads_and_others_find_nothing(
     for stranger in (portal.user("eve"), portal.admin):
         with pytest.raises(NotFound):
             sharing.read(portal.services, stranger, talk)
-    # Reading is all that a reader may do.
     client, headers = create_app(portal.services).test_client(), portal.headers(reader)
+    # The owner's address of it leads readers on, and nobody else.
+    led = client.get(f"/chat/{talk}", headers=headers)
+    assert (led.status_code, led.location) == (303, f"/shared/{talk}")
+    others = portal.headers(portal.user("ida"))
+    for one in (talk, uuid4()):
+        assert client.get(f"/chat/{one}", headers=others).status_code == 404
+    # Reading is all that a reader may do.
     message = messages[1].message
     for path in (
-        f"/chat/{talk}",
         f"/chat/{talk}/share",
         f"/chat/{talk}/export",
         f"/chat/{talk}/messages/{message.id}/replay",
@@ -79,7 +84,8 @@ def test_reader_reads_and_others_find_nothing(
         assert client.get(path, headers=headers).status_code == 404, path
     assert client.get(f"/shared/{talk}", headers=headers).status_code == 200
     sharing.remove_reader(portal.services, portal.admin, talk, reader.id)
-    assert client.get(f"/shared/{talk}", headers=headers).status_code == 404
+    for path in (f"/chat/{talk}", f"/shared/{talk}"):
+        assert client.get(path, headers=headers).status_code == 404, path
     assert sharing.list_shared(portal.services, reader) == ()
 
 
@@ -219,7 +225,7 @@ def test_reader_is_reported_once_and_no_longer_when_it_is_not_shared(
     [told] = client.get("/api/notifications", headers=mine).json["notifications"]
     assert (told["kind"], told["conversation_id"]) == ("shared", str(talk))
     page = client.get("/notifications", headers=mine).text
-    assert "admin shared a conversation with you." in page
+    assert f"admin shared the conversation “{QUESTION}” with you." in page
     opened = client.post(f"/notifications/{told['id']}/open", headers=mine)
     assert opened.location == f"/shared/{talk}"
     [listed] = client.get("/api/shared-conversations", headers=mine).json["conversations"]

@@ -154,6 +154,17 @@ def test_answer_is_read_while_it_is_written_and_its_markers_become_links(
     expect(chat.follow(source)).to_contain_text(words.begins)
 
 
+def test_list_counts_the_messages_of_a_follow_up(portal_with: OpenPortal) -> None:
+    chat = ChatPage(portal_with([EN.begins]).open_window().page)
+    row = chat.page.get_by_test_id("conversation-row").filter(
+        has=chat.page.locator("[aria-current]")
+    )
+    chat.begin(EN.question)
+    expect(row).to_contain_text("2 messages")
+    chat.ask(EN.question)
+    expect(row).to_contain_text("4 messages")
+
+
 def test_model_that_searches_again_shows_it_on_the_page(portal_with: OpenPortal) -> None:
     rest = Until()
     portal = portal_with([Call("visitors front desk")], [f"{EN.goes_on} [1]. ", rest, "So it is."])

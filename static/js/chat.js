@@ -223,6 +223,7 @@ function showBegun(run, form, values) {
   run.answer = document.getElementById(`message-${values.answer}`);
   document.querySelector(".chat-start")?.setAttribute("hidden", "");
   rename(values.title);
+  document.querySelector(".conversation-row:has([aria-current]) .hint")?.replaceWith(parse(values.use));
   say("writing");
   toEnd();
 }

@@ -2,7 +2,7 @@
 
 ==========  ======================================================================
 `begun`     `html` of the question and of the empty answer, `answer` its id, `title`
-            of the conversation
+            of the conversation, `use`: its time and count of messages
 `searched`  `html`: a line for another search that the model asked for
 `html`      `html` of the text so far
 `text`      `text` to put after it, until the next rendering
@@ -27,6 +27,7 @@ from portal.domain.conversations import (
     AnswerEvent,
     AnswerFinished,
     AnswerPending,
+    ConversationSummary,
     Message,
     SearchedAgain,
     TextWritten,
@@ -81,8 +82,10 @@ class _Writer:
         content = event.question.content.strip()
         query = event.search_query if event.search_query.strip() != content else None
         values = {"message": begun(event), "question": event.question, "query": query}
-        html, title = _fragment("_begun", **values), _title(event.question)
-        return _event("begun", html=html, answer=str(event.answer_id), title=title)
+        html, conversation = _fragment("_begun", **values), _conversation(event.question)
+        use = render_template("fragments/conversations/_row_use.html", conversation=conversation)
+        title = conversation.title
+        return _event("begun", html=html, answer=str(event.answer_id), title=title, use=use)
 
     def _wrote(self, pieces: tuple[MarkedText, ...]) -> str:
         text = "".join(piece.text for piece in pieces)
@@ -102,12 +105,12 @@ class _Writer:
     def _render_finished(self, event: AnswerFinished) -> str:
         question = self._question.content if self._question else None
         html = _fragment("_answer", message=event.answer, question_text=question)
-        return _event("done", html=html, title=_title(event.answer))
+        return _event("done", html=html, title=_conversation(event.answer).title)
 
 
-def _title(message: Message) -> str:
-    """Return the conversation's title, which its first question sets."""
-    return conversations.get(*context.caller(), message.conversation_id).title
+def _conversation(message: Message) -> ConversationSummary:
+    """Return the message's conversation, whose title its first question sets."""
+    return conversations.get(*context.caller(), message.conversation_id)
 
 
 def _pending_marker(number: int) -> Markup:

@@ -122,7 +122,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             self._slot.release()
 
     def _finish(self) -> None:
-        """Write the rest for nobody, which takes no time, unless the answer was stopped."""
+        """Write the rest without a reader, which takes no time, unless the answer was stopped."""
         try:
             if self._draft.keep():
                 for _event in self:

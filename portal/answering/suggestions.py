@@ -1,31 +1,27 @@
-"""Questions that a document itself suggests: those it asks, and those that its tables, glossary and
-sections answer."""
+"""Questions that a document suggests: those it asks, and those after its terms and headings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import chain
 
 from portal.domain.documents import Heading
-from portal.domain.documents.structure import Block
 from portal.text.language import detect_language
-from portal.text.layout.tables import table_rows
 
 MAX_CHARACTERS = 80
-_MAX_OF_A_DOCUMENT = 3
-_MAX_ROWS = 3
+_MAX_OF_A_DOCUMENT = 5
 # A question on its own line, as in lists of frequent questions.
 _ASKED = re.compile(
     rf"^(?:(?:Q|问|question)\s*\d*\s*[:：.、]\s*|#+\s*|\d+[.、)]\s*)?([^\n?？|]{{5,{MAX_CHARACTERS}}}[?？])\s*$",
     re.MULTILINE | re.IGNORECASE,
 )
 _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")
-# Rows whose name has a number, a date or a time in it, or is a sentence, make odd questions.
-_NUMBERED = re.compile(r"[-+]?[¥$€£￥]?\s?\d")
-_DIGIT = re.compile(r"\d")
-_MAX_ROW_WORDS = 3
-# Terms of a glossary, each on a line: "Chunk: a part of a text", "分块：指……".
+# Terms of a glossary, each on a line: "Chunk: a part of a text", "分块：指……". Elsewhere such lines
+# are often no definitions.
+_GLOSSARY = re.compile(
+    "glossary|terms|terminology|definition|vocabulary|术语|词汇|名词|定义", re.IGNORECASE
+)
 _DEFINED = re.compile(
     r"^[ \t*•-]*([^\W\d_][^:：*\n。，,;；]{1,40})\**[:：]\**\s*(?:(?:an?|the)\s|是?指|即)",
     re.MULTILINE | re.IGNORECASE,
@@ -44,67 +40,39 @@ _GENERAL = re.compile(
     "|术语表?|目录|目的|说明|简介|概述|背景|(适用)?范围|[前引]言|摘要|结论|总则|附则|附录|要求|参考文献",
     re.IGNORECASE,
 )
-# Columns of people, in English; in Chinese their names end in 人, 员 or 者.
-_PERSON = re.compile(
-    r"(?:contact |responsible )?person|contact|owner|lead|manager|approver|reviewer|author|assignee"
-    r"|instructor|teacher|speaker|chair",
+# "What is not reimbursed" and "如何请假" only lack their question mark.
+_QUESTION = re.compile(
+    r"(?:what|which|who|when|where|how)\s+(?:is|are|do|does|can|may|must|should|will)\s"
+    "|如何|怎[么样]|什么是|为什么|哪些",
     re.IGNORECASE,
 )
-# What is counted, such as days, in the plural.
-_COUNTED = re.compile(r"(?!\w*(?:ss|us|is)\b)\w{2,}s\b", re.IGNORECASE)
+# "Other leave" is understood only below the headings before it, "For programs" is no subject.
+_INCOMPLETE = re.compile(
+    r"(?:other|more|further|for|in|on|at|with|without|before|after|behind|if|to|from|by)\b|其[他它余]",
+    re.IGNORECASE,
+)
+_PUNCTUATION = re.compile(r"[^\w\s&'’、-]")
+_MAX_HEADING_WORDS = 6
+# Names of files, which nobody says: "lab_v2", "faq".
+_FILE_NAME = re.compile(r"[a-z\d.-]+|[\W\d]+|.*_.*")
+# Titles of texts that rule something; what others contain is not called a rule.
+_RULES = re.compile(
+    "手册|制度|规[定范则程章]|办法|须知|守则|条例|章程|细则|政策|准则|标准|指[南引]"
+)
 
 
-def suggest(
-    title: str, body: str, headings: Sequence[Heading], tables: Sequence[Block]
-) -> list[str]:
-    """Return questions that the text seems to answer, the best first. Whether it does is not
-    checked."""
-    # A document's own title reads better than the name of its file.
-    title = next((one.title.strip() for one in headings if one.level == 1), "") or title
-    asked = dict.fromkeys(match[1].strip() for match in _ASKED.finditer(body))
-    of_tables = chain.from_iterable(_of_table(body, table, headings) for table in tables)
-    named = (_of_heading(title, heading) for heading in headings if heading.level > 1)
-    mixed = chain.from_iterable(zip_longest(asked, of_tables, _of_terms(body)))
-    found = dict.fromkeys(one for one in chain(mixed, named) if one)
+def suggest(title: str, body: str, headings: Sequence[Heading]) -> list[str]:
+    """Return questions that the text seems to answer, the best first: those it asks, those after
+    terms, those after headings. Whether it answers them is not checked."""
+    first = next((one for one in headings if one.level == 1), None)
+    if first and _FILE_NAME.fullmatch(title):
+        title = first.title.strip()
+    asked = (match[1].strip() for match in _ASKED.finditer(body))
+    is_glossary = any(_GLOSSARY.search(one) for one in (title, *(head.title for head in headings)))
+    terms = _of_terms(body) if is_glossary else ()
+    named = (_of_heading(title, one, body) for one in headings if one is not first)
+    found = dict.fromkeys(one for one in chain(asked, terms, named) if one)
     return [one for one in found if len(one) <= MAX_CHARACTERS][:_MAX_OF_A_DOCUMENT]
-
-
-def _of_table(body: str, table: Block, headings: Sequence[Heading]) -> Iterator[str]:
-    """Yield questions after cells: by row and column."""
-    rows = [row.texts(body) for row in table_rows(body, table) if not row.is_header]
-    header = [_UNIT.sub("", name).strip() for name in table.header]
-    if len(header) < 2 or not all(header[:2]):  # noqa: PLR2004 - a name and a value
-        return
-    is_chinese = detect_language(" ".join(header)) == "zh"
-    above = [one.title for one in headings if one.start <= table.start]
-    subject = _COUNTED_HEADING.sub("", above[-1].strip()) if above else ""
-    for number, cells in enumerate(rows[:_MAX_ROWS]):
-        # Another column for each row, so that the questions differ.
-        column = 1 + number % (len(header) - 1)
-        if len(cells) != len(header) or not cells[0].strip() or not cells[column].strip():
-            continue
-        row, name = cells[0].strip(), header[column]
-        if _DIGIT.search(row) or len(row.split()) > _MAX_ROW_WORDS or not name:
-            continue
-        is_figure = bool(_NUMBERED.match(cells[column].strip()))
-        if is_chinese and is_figure and subject and header[column] != table.header[column].strip():
-            # A column with a unit may be called by those it is for: what it has is said above it.
-            yield f"{row}{name}的{subject}是多少？"
-        else:
-            yield _chinese(row, name, is_figure) if is_chinese else _english(row, name, is_figure)
-
-
-def _chinese(row: str, name: str, is_figure: bool) -> str:
-    asked = "多少" if is_figure else "谁" if name.endswith(("人", "员", "者")) else "什么"
-    return f"{row}的{name}是{asked}？"
-
-
-def _english(row: str, name: str, is_figure: bool) -> str:
-    if is_figure and _COUNTED.match(name):
-        return f"How many {_lowered(name)} for {_lowered(row)}?"
-    if _PERSON.fullmatch(name) and not is_figure:
-        return f"Who is the {_lowered(name)} for {row}?"
-    return f"What is the {_lowered(name)} of {row}?"
 
 
 def _of_terms(body: str) -> Iterator[str]:
@@ -117,18 +85,29 @@ def _of_terms(body: str) -> Iterator[str]:
         yield f"“{term}”是什么意思？" if is_chinese else f"What does “{term}” mean?"
 
 
-def _of_heading(title: str, heading: Heading) -> str | None:
+def _of_heading(title: str, heading: Heading, body: str) -> str | None:
     name = _COUNTED_HEADING.sub("", heading.title.strip())
-    if not name or name.endswith(("?", "？")) or name == title:
+    if not name or name == title or len(name.split()) > _MAX_HEADING_WORDS:
         return None
-    if _GENERAL.fullmatch(name) or _GENERAL.fullmatch(title):
+    if _GENERAL.fullmatch(name) or _INCOMPLETE.match(name) or _PUNCTUATION.search(name):
         return None
-    if detect_language(name) == "zh":
-        return f"《{title}》对{name}有什么规定？"
-    return f"What does “{title}” say about “{name}”?"
+    is_chinese = detect_language(name) == "zh"
+    if _QUESTION.match(name):
+        return f"{name}？" if is_chinese else f"{name}?"
+    if is_chinese:
+        has_rules = _RULES.search(title)
+        return (
+            f"《{title}》对{name}有什么规定？"
+            if has_rules
+            else f"《{title}》里关于{name}是怎么说的？"
+        )
+    return f"What does “{title}” say about {_lowered(name, body)}?"
 
 
-def _lowered(words: str) -> str:
-    """Return words as they stand inside a sentence; abbreviations and names stay as they are."""
+def _lowered(words: str, body: str) -> str:
+    """Return words as they stand inside a sentence. What has its capital there too is a name."""
     first, _, rest = words.partition(" ")
-    return f"{first.lower()} {rest}".strip() if first.istitle() else words
+    is_name = rest.istitle() or not re.fullmatch(r"[A-Z][a-z'’-]*", first)
+    if is_name or re.search(rf"[a-z,] {re.escape(first)}\b", body):
+        return words
+    return f"{first.lower()} {rest}".strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
 from threading import Lock
 from time import monotonic
 
@@ -89,9 +88,20 @@ def _try(
 
 
 def _candidates(services: Services, user: User, language: str) -> list[str]:
-    """Return questions, one of each document in turn."""
+    """Return questions: those in `language` first, two of each document, and of these first what
+    documents ask themselves."""
     with services.database.begin() as session:
         texts = question_texts.read_newest(session, user, limit=_MAX_DOCUMENTS)
-    texts.sort(key=lambda one: detect_language(one.body) != language)
-    of_each = [suggestions.suggest(t.title, t.body, t.headings, t.tables) for t in texts]
-    return list(dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*of_each)))))
+    ranked = [
+        (
+            detect_language(question) != language,
+            rank // 2,
+            question not in text.body,
+            rank,
+            question,
+        )
+        for text in texts
+        for rank, question in enumerate(suggestions.suggest(text.title, text.body, text.headings))
+    ]
+    ranked.sort(key=lambda one: one[:-1])
+    return list(dict.fromkeys(question for *_, question in ranked))

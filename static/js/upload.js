@@ -295,7 +295,7 @@ class Uploads {
     const isDone = !active && this.bytes > 0;
     if (!isDone && (!active || Date.now() - (this.announcedAt ?? 0) < ANNOUNCE_EVERY_MS)) return;
     this.announcedAt = Date.now();
-    const text = isDone ? `${words} ${this.words("finished")}` : words;
+    const text = isDone && !this.rows("failed").length ? `${words} ${this.words("finished")}` : words;
     if (spoken.textContent !== text) spoken.textContent = text;
   }
 

@@ -114,22 +114,30 @@ def _rows(files: list[uploads.Upload]) -> str:
 
     values = ("page", domain, visibility.value, str(place.folder_id), place.path)
     answer = store_once(store, files, *values)
-    parts = [part for one in answer["documents"] for part in _show_stored(one, visibility)]
+    names = [uploads.clean_file_name(file.file_name) for file in files]
+    parts = [
+        part
+        for one, name in zip(answer["documents"], names, strict=True)
+        for part in _show_stored(one, name, visibility)
+    ]
     return fragments(*parts, total())
 
 
-def _show_stored(stored: dict[str, Any], requested: Visibility) -> list[Fragment]:
+def _show_stored(stored: dict[str, Any], file_name: str, requested: Visibility) -> list[Fragment]:
     document = library.get_summary(*context.caller(), UUID(stored["id"]))
-    note = _describe_known(document, requested) if stored["is_duplicate"] else ""
+    note = _describe_known(document, file_name, requested) if stored["is_duplicate"] else ""
     active = [progress_line()] if document.status in ACTIVE else []
     return [removal_fragment(f"document-{document.id}"), row(document, note=note), *active]
 
 
-def _describe_known(document: DocumentSummary, requested: Visibility) -> str:
+def _describe_known(document: DocumentSummary, file_name: str, requested: Visibility) -> str:
     if requested is Visibility.PRIVATE and document.visibility is Visibility.SHARED:
         if document.is_for_members:
             return str(gettext("Already uploaded, and visible to the members of its folder."))
         return str(gettext("Already uploaded, and visible to everyone."))
+    if file_name != document.file_name:
+        words = gettext("“%(name)s” has the same content and was not added again.", name=file_name)
+        return str(words)
     return str(gettext("Already uploaded."))
 
 

@@ -63,6 +63,8 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
     assert other.status_code == 409
     known = send(client, headers | {"Idempotency-Key": "key-2"}, (b"good", "good.txt"))
     assert "Already uploaded." in known.text
+    known = send(client, headers | {"Idempotency-Key": "key-3"}, (b"good", "copy.txt"))
+    assert "“copy.txt” has the same content" in known.text
     library.delete_document(portal.services, portal.admin, UUID(found[0]))
     repeated = send(client, headers, (b"good", "good.txt"))
     assert repeated.status_code == 404

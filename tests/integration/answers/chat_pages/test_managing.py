@@ -77,7 +77,9 @@ def test_reason_of_bad_feedback_is_one_click(chat: Chat) -> None:
     assert "feedback-reasons" not in chat.get(address).text
     assert "Outdated" in chat.post(path, FRAGMENT, feedback="not_useful").text
     for reason, kept in (("outdated", "outdated"), ("wrong", "wrong"), ("wrong", None)):
-        assert chat.post(path, FRAGMENT, reason=reason).status_code == 200
+        shown = chat.post(path, FRAGMENT, reason=reason)
+        assert shown.status_code == 200
+        assert ("Thanks for your feedback." in shown.text) == (kept is not None)
         message = chat.messages(address)[1]
         assert (message.feedback, message.feedback_reason) == ("not_useful", kept)
     assert chat.post(path, reason="boring").status_code == 400

@@ -37,5 +37,16 @@ def test_own_conversations_that_cite_a_document_are_listed(portal: Portal) -> No
     assert f"/chat/{answers[ada.id].conversation_id}?source={cited.id}" in passage
     assert "Cited by" not in shown(f"/documents/{other.id}")
 
+    # Several of one title are one line, and a link.
+    for _ in range(2):
+        begun = conversations.create(portal.services, ada, "Harbour of Ada")
+        ask(portal.services, ada, begun.id, "What is the fee of rule 5?")
+    page = shown(f"/documents/{rules.id}")
+    (passage,) = re.findall(r'data-testid="passage-cited">(.*?)</details>', page, re.DOTALL)
+    assert "Cited in 3 conversations" in passage
+    assert passage.count("Harbour of Ada") == 1
+    for one in conversations.list_conversations(portal.services, ada).items[:2]:
+        conversations.delete(portal.services, ada, one.id)
+
     conversations.delete(portal.services, ada, answers[ada.id].conversation_id)
     assert "Cited by" not in shown(f"/documents/{rules.id}")

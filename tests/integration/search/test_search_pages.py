@@ -91,6 +91,7 @@ def test_query_of_filters_alone_asks_for_a_word(
         assert "Add a word" in words
         assert "No results" not in words
         assert "Try other words" not in words
+        assert "Only ready documents" not in words
     asked = client.get("/search/why?q=type:md&title=handbook", headers=headers(portal))
     assert "Add a word" in text_of(asked)
 

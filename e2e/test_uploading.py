@@ -45,7 +45,7 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
 ) -> None:
     portal = open_portal(viewport={"width": 360, "height": 800})
-    page, summary = portal.page, "37 of 40 stored, 3 failed"
+    page, summary = portal.page, "37 of 40 uploaded, 3 failed"
     portal.sign_in("admin", PASSWORD)
     trouble = _trouble(page)
     choose(portal, write_files(tmp_path))
@@ -121,7 +121,7 @@ def test_outcome_of_each_file_is_shown_without_scripts(
     good.write_text("A text that goes without a script.", encoding="utf-8")
     portal.upload(good, files.png_image(tmp_path / "picture.pdf"))
     summary = portal.page.get_by_test_id("upload-summary").first
-    expect(summary).to_contain_text("1 of 2 stored, 1 failed")
+    expect(summary).to_contain_text("1 of 2 uploaded, 1 failed")
     refused = portal.page.get_by_test_id("upload-error")
     expect(refused).to_contain_text("PNG")
     expect(portal.row(good.stem)).to_be_visible()
@@ -283,7 +283,7 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
         away.click(no_wait_after=True)
     assert asked.value.type == "beforeunload"
     page.unroute("**/documents")
-    expect(page.locator("#upload-spoken")).to_contain_text("105 of 105 stored", timeout=60_000)
+    expect(page.locator("#upload-spoken")).to_contain_text("105 of 105 uploaded", timeout=60_000)
     # With all uploads finished, leaving the page needs no confirmation.
     away.click()
     expect(page).to_have_url(re.compile("/search"))

@@ -52,6 +52,7 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     words = page.get_by_test_id("upload-summary").locator("p")
     expect(words).to_have_text(summary, timeout=60_000)
     expect(page.locator("#upload-spoken")).to_contain_text(summary)
+    expect(page.locator("#upload-spoken")).not_to_contain_text("All files")
     # One response was lost and one was 429: both uploads were repeated with the same key, and each
     # file is stored once.
     assert trouble == ["lost", "busy"]

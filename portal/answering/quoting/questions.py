@@ -72,7 +72,7 @@ _SAYS_LITTLE = frozenset({
     "怎", "么", "样", "公司", "我们", "咱们", "时间", "号码", "或者", "如果", "的话", "情况",
     "进行", "方面", "关于", "一年", "一天", "一晚", "一个月", "一分钟", "每天", "每年", "每月",
     "still", "new", "exactly", "currently", "about", "per", "one", "each", "most", "least",
-    "minimum", "maximum", "name", "called", "use", "used", "company", "ahead", "allowed",
+    "minimum", "maximum", "say", "says", "name", "called", "use", "used", "company", "ahead", "allowed",
 })  # fmt: skip
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DATE = re.compile(

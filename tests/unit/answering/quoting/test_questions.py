@@ -284,6 +284,7 @@ def test_part_gets_the_subject_of_the_first_where_it_has_none(question: str, sea
     [
         ("年会什么时候开", ["年会", "开"]),
         ("组会是哪天几点", ["组会"]),
+        ("What does the guide say about first aid?", ["guide", "first", "aid"]),
         ("为啥打印机总卡纸", ["打印机", "总", "卡纸"]),
         ("打印机坏了咋办", ["打印机", "坏"]),
     ],

@@ -36,12 +36,15 @@ def _heads_what_follows(text: str, before: int, line: int, end: int) -> bool:
     if CELL_BORDER in last:
         above = text[text.rfind("\n", 0, before) + 1 : line - 1]
         return "|" in below.partition("\n")[0] and "|" not in above
+    above = text[text.rfind("\n", 0, before) + 1 : before]
+    # "5. Gifts" is no heading below "4. Meals", which is an item.
+    is_item = LIST_ITEM.match(last) and (not last[0].isdigit() or LIST_ITEM.match(above))
     is_alone = text.count("\n", before, line) > 1 and _BLANK_LINE.match(text, end)
     return (
         bool(is_alone)
         and len(last) <= _MAX_HEADING_LENGTH
         and not last.rstrip(_CLOSERS).endswith(_NEVER_LAST_IN_HEADING)
-        and not LIST_ITEM.match(last)
+        and not is_item
         # A colon introduces something else, such as a command.
         and text[before - 1] not in ":："
     )

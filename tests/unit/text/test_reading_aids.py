@@ -71,6 +71,7 @@ TABLE = "Topic | Person | Channel\nPayroll | Irene Okafor | #pay, which is read 
             "谁来负责\n\n工资问题由财务部的同事在工作日内负责解答，其他问题请联系人力资源部的同事。",
             "",
         ),
+        ("5. Who to ask\n\nPayroll is answered by Irene Okafor, on all working days.", ""),
         # The heading repeats a word of the query.
         ("Period of trial\n\nIt is six months, in which it is two weeks.", ""),
         # A row below its header, an item, what a colon introduces, a sentence.

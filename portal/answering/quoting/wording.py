@@ -23,6 +23,11 @@ _WORDS = {
         "zh": "在选用的文档中没有找到与此相关的内容。",
         "en": "Nothing about this was found in the documents in use.",
     },
+    "nearest": {
+        "zh": "没有找到与此相关的内容。下面是最接近的段落，可能与问题无关。",
+        "en": "Nothing about this was found. The passages below are the nearest, and may be about "
+        "something else.",
+    },
     "part_on_topic": {
         "zh": "文档中没有写明：{part}",
         "en": "The documents do not say: {part}",

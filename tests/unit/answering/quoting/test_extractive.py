@@ -17,7 +17,14 @@ from portal.answering.quoting.kinds import Wanted, can_hold
 from portal.answering.quoting.relevance import judge
 from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import Statement, statements
-from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
+from portal.domain.answering import (
+    Abstained,
+    ChatModel,
+    ChatRequest,
+    Outcome,
+    TextDelta,
+    Turn,
+)
 from portal.settings import ChatSettings
 from tests.unit.answering.sources import source
 
@@ -430,6 +437,23 @@ class OddsReader:
     def read_answers(self, question, statements, *_):
         odds = self.of_question.get(question.strip("?？"), self.odds)
         return np.array([odds.get(text, -9.0) for _, text in statements])
+
+
+@pytest.mark.parametrize(
+    ("confidence", "outcome", "words"),
+    [(0.3, Outcome.ON_TOPIC, "mention this"), (0.01, Outcome.NOTHING, "are the nearest")],
+)
+def test_what_the_search_holds_for_unrelated_is_not_said_to_be_mentioned(
+    confidence, outcome, words
+):
+    said = "Braise the pork for an hour."
+    found = source(1, said, confidence=confidence)
+    (event,) = ExtractiveChatModel(OddsReader({said: -1.0})).stream(
+        request("How long must lentils cook?", [found])
+    )
+    assert event.outcome is outcome
+    assert words in event.text
+    assert [one.source.chunk_id for one in event.about] == [found.chunk_id]
 
 
 def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words():

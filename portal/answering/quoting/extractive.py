@@ -51,9 +51,9 @@ _MAX_SOURCES = 2
 # Statements that are shown where none answers: the likeliest, or those on the subject.
 _MAX_ABOUT = 3
 _MIN_NEAR_CHANCE = 0.2
-# The search confidence below which sources are hardly about the question. Of 74 questions on other
-# subjects, 16 of 19 that share words with a source are below it.
-_MIN_ABOUT = 0.06
+# The search confidence below which no source is about the question, whatever words they share, and
+# without such words.
+_MIN_ABOUT, _MIN_ABOUT_BY_SEARCH = 0.02, 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +175,12 @@ class ExtractiveChatModel:
             return _Part(asked, Outcome.QUOTED, tuple(quotations))
         # What was close to an answer may well be it, in words that the question does not share.
         ranked = sorted(judged, key=lambda one: (one.chance, one.on_topic), reverse=True)
-        is_about = any(one.source.confidence >= _MIN_ABOUT for one in judged)
-        about = [
-            _nearest(one)
-            for one in ranked
-            if one.chance >= _MIN_NEAR_CHANCE or (is_about and one.on_topic >= MIN_ON_TOPIC)
-        ][:_MAX_ABOUT]
-        outcome = Outcome.ON_TOPIC if about and is_about else Outcome.NOTHING
-        return _Part(asked, outcome, about=tuple(about))
+        related = max((one.source.confidence for one in judged), default=0.0)
+        shared = [one for one in ranked if related >= _MIN_ABOUT and one.on_topic >= MIN_ON_TOPIC]
+        near = [one for one in ranked if one.chance >= _MIN_NEAR_CHANCE or one in shared]
+        about = tuple(_nearest(one) for one in near[:_MAX_ABOUT])
+        is_on_topic = shared or (about and related >= _MIN_ABOUT_BY_SEARCH)
+        return _Part(asked, Outcome.ON_TOPIC if is_on_topic else Outcome.NOTHING, about=about)
 
 
 def _has_words(parts: Sequence[_Part], words: Sequence[Word]) -> bool:

@@ -29,11 +29,14 @@ _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
 # "哪些不能退" and "what can't be returned" ask for what is denied, which says so, or stands below
 # what does: 无理由退货 does not.
 _ASKS_DENIED = re.compile(
-    r"(?:哪[些种类]|什么|谁)[^,，]{0,6}?(?:不[能可予得许让给支包算用]|无法|禁止)"
-    r"|\b(?:what|which|who)\b[^,]{0,24}?(?:\b(?:cannot|not|never)\b|n't\b)"
+    r"(?:哪[些种类]|(?<!为)什么(?!原因|情况|时候|条件|后果|影响)|谁)[^,，]{0,6}?"
+    r"(?:不[能可予得许让给支包算用]|无法|禁止)"
+    # "What happens if I do not reply" does not.
+    r"|\b(?:what|which|who)\b(?:(?!\b(?:if|when|unless|happens?)\b)[^,]){0,24}?"
+    r"(?:\b(?:cannot|not|never)\b|n't\b)"
 )
 _SAYS_DENIED = re.compile(
-    r"[不未没勿非禁拒忌避除仅只]|无(?!理由|线)|分开|分别|隔离"
+    r"[不未没勿非禁拒忌避除仅只免]|无(?!理由|线)|分开|分别|隔离"
     r"|separat\w*|\b(?:un\w+|ineligible|invalid|non|only|outside|ban(?:s|ned)?|avoid\w*|prohibit\w*)\b|"
     + _ENGLISH_EXCEPTIONS
 )

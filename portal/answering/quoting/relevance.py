@@ -280,9 +280,13 @@ class _ReadSource:
         return bool(said) and not said & asked
 
     def _is_below_another_date(self, place: int, asked: set[str]) -> bool:
-        """Return whether the headings of a statement name one date, which is none in question."""
-        named = {one.term for one in find_dates(self.contexts[place])}
-        return len(named) == 1 and not named & asked
+        """Return whether the headings of a statement name one date, and neither they nor it one in
+        question."""
+        above, said = (
+            {one.term for one in find_dates(text)}
+            for text in (self.contexts[place], self.texts[place])
+        )
+        return len(above) == 1 and not (above | said) & asked
 
     def _is_of_another_event(self, place: int, question: str, wanted: Wanted) -> bool:
         # In the question's language the model tells birth from death; across languages it does not.

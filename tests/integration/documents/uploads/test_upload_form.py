@@ -36,7 +36,7 @@ def test_form_stores_valid_files_and_reports_the_outcome_of_each(small: Portal) 
     queue = answer.text.partition('data-testid="upload-summary"')[2].partition("</ul>")[0]
     states = re.findall(r'data-testid="upload-item"\s+data-state="(\w+)"', queue)
     assert states == ["failed", "failed", "known"]
-    assert "3 of 5 stored, 2 failed" in " ".join(answer.text.split())
+    assert "3 of 5 uploaded, 2 failed" in " ".join(answer.text.split())
     assert all(word in answer.text for word in ("picture.pdf", "PNG", "larger than the limit"))
     titles = {item["title"] for item in client.get(DOCUMENTS, headers=headers).json["documents"]}
     assert titles == {"good", "known", "mine", "foreign"}

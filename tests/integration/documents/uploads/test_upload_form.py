@@ -42,7 +42,7 @@ def test_form_stores_valid_files_and_reports_the_outcome_of_each(small: Portal) 
     assert titles == {"good", "known", "mine", "foreign"}
     all_bad = send(client, headers, (PNG, "picture.pdf"), (b"", "empty.txt"))
     assert all_bad.status_code == 415
-    assert "0 of 2 stored, 2 failed" in " ".join(all_bad.text.split())
+    assert "0 of 2 uploaded, 2 failed" in " ".join(all_bad.text.split())
     # The domain in the upload form does not filter the document list.
     wished = {"file": (io.BytesIO(PNG), "picture.pdf"), "domain": "law"}
     assert 'class="document-row"' in client.post("/documents", headers=headers, data=wished).text
@@ -82,7 +82,7 @@ def test_form_stops_at_a_full_disk_and_says_what_was_stored(
     files = [(b"%d" % number, f"{number}.txt") for number in range(4)]
     answer = send(client, portal.headers(), *files)
     assert answer.status_code == 200
-    assert "1 of 4 stored, 3 failed" in " ".join(answer.text.split())
+    assert "1 of 4 uploaded, 3 failed" in " ".join(answer.text.split())
     assert tried == ["0.txt", "1.txt"]
 
 

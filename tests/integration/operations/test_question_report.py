@@ -121,7 +121,8 @@ def test_page_shows_what_to_do_and_not_who_asked(
     judge(portal, message, FeedbackReason.OUTDATED)
     page = get(client, portal)
     assert QUESTION in page
-    assert "Not helpful · Outdated" in " ".join(page.split())
+    for fact in ("Not helpful", "Outdated"):
+        assert f'<span class="fact">{fact}</span>' in page
     assert f"/documents/{document.id}/revisions" in page
     assert "New version of “leave”" in page
     assert "reader" not in page

@@ -53,7 +53,7 @@ _INCOMPLETE = re.compile(
 )
 _PUNCTUATION = re.compile(r"[^\w\s&'’、-]")
 _MAX_HEADING_WORDS = 6
-# Names of files, which nobody says: "lab_v2", "faq".
+# Names of files, which people do not say: "lab_v2", "faq".
 _FILE_NAME = re.compile(r"[a-z\d.-]+|[\W\d]+|.*_.*")
 # Titles of texts that rule something; what others contain is not called a rule.
 _RULES = re.compile(

@@ -276,7 +276,7 @@ function stop() {
   run.typed = typed();
 }
 
-// Quotations are finished when nobody reads them, unless the server knows that they are not wanted.
+// Quotations are finished without a reader, unless the server knows that they are not wanted.
 async function tellStopped(run, answer) {
   const options = { method: "POST", body: new FormData(), headers: HEADERS, signal: AbortSignal.timeout(SEARCH_MS) };
   options.body.append("csrf_token", document.querySelector("#ask-form [name=csrf_token]").value);

@@ -66,7 +66,7 @@ def test_reader_reads_and_others_find_nothing(
         with pytest.raises(NotFound):
             sharing.read(portal.services, stranger, talk)
     client, headers = create_app(portal.services).test_client(), portal.headers(reader)
-    # The owner's address of it leads readers on, and nobody else.
+    # The owner's address of it leads its readers on, and no others.
     led = client.get(f"/chat/{talk}", headers=headers)
     assert (led.status_code, led.location) == (303, f"/shared/{talk}")
     others = portal.headers(portal.user("ida"))

@@ -34,7 +34,7 @@ def test_headings_stand_in_a_sentence() -> None:
     assert suggest("Guide", "", headings) == ["What is not reimbursed?"]
     assert suggest("lab_v2", "", [Heading(1, "Lab", 0), Heading(2, "Gloves", 5)]) == [
         "What does “Lab” say about gloves?"
-    ], "nobody says the name of a file"
+    ], "people do not say the name of a file"
 
 
 def test_only_rules_are_asked_what_they_rule() -> None:

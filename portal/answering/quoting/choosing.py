@@ -107,7 +107,11 @@ def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> 
 
     def is_named(place: int) -> bool:
         return any(
-            _is_name(cell) and (cell.lower() in question.lower() or index_terms(cell) in translated)
+            _is_name(cell)
+            and (
+                cell.lower() in question.lower()
+                or (judged.is_foreign and index_terms(cell) in translated)
+            )
             for cell in judged.candidates[place].statement.cells
         )
 

@@ -51,8 +51,8 @@ _MAX_SOURCES = 2
 # Statements that are shown where none answers: the likeliest, or those on the subject.
 _MAX_ABOUT = 3
 _MIN_NEAR_CHANCE = 0.2
-# The search confidence below which no source is about the question, whatever words they share, and
-# without such words.
+# The search confidence below which no source is about the question: of those that share words with
+# it, and of others.
 _MIN_ABOUT, _MIN_ABOUT_BY_SEARCH = 0.02, 0.06
 
 
@@ -176,10 +176,13 @@ class ExtractiveChatModel:
         # What was close to an answer may well be it, in words that the question does not share.
         ranked = sorted(judged, key=lambda one: (one.chance, one.on_topic), reverse=True)
         related = max((one.source.confidence for one in judged), default=0.0)
-        shared = [one for one in ranked if related >= _MIN_ABOUT and one.on_topic >= MIN_ON_TOPIC]
-        near = [one for one in ranked if one.chance >= _MIN_NEAR_CHANCE or one in shared]
+
+        def is_about(one: Judged) -> bool:
+            return related >= _MIN_ABOUT and one.on_topic >= MIN_ON_TOPIC
+
+        near = [one for one in ranked if one.chance >= _MIN_NEAR_CHANCE or is_about(one)]
         about = tuple(_nearest(one) for one in near[:_MAX_ABOUT])
-        is_on_topic = shared or (about and related >= _MIN_ABOUT_BY_SEARCH)
+        is_on_topic = any(map(is_about, near)) or (about and related >= _MIN_ABOUT_BY_SEARCH)
         return _Part(asked, Outcome.ON_TOPIC if is_on_topic else Outcome.NOTHING, about=about)
 
 

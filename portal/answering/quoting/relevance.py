@@ -129,24 +129,25 @@ def judge(
     words, wanted = telling_words(question), find_wanted(question)
     conditions = find_conditions(question)
 
-    def read(sources: Sequence[Source], *, is_foreign: bool) -> list[_ReadSource]:
+    def read(
+        sources: Sequence[Source], *, beside: Sequence[_ReadSource] = (), is_foreign: bool = False
+    ) -> list[_ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
         found = [_ReadSource(one, question, words, wanted, is_foreign) for one in chosen]
         if is_foreign and (names := find_names(question)):
-            _keep_named(names, found, own)
+            _keep_named(names, found, beside)
         asked = without(question, _apply(conditions, found) if conditions else ())
         _read_together(found, asked, reader, _ACROSS if is_foreign else _OWN)
         return found
 
-    own: Sequence[_ReadSource] = ()
-    own = read(sources, is_foreign=False)
+    own = read(sources)
     best = max((one.best for one in own), default=NO_STATEMENT)
     if chance_of(best) >= MIN_CHANCE:
         return [one.judged(best) for one in own]
     further = search_across() if search_across else ()
     known = {one.chunk_id for one in sources}
     new = (one for one in further if one.chunk_id not in known)
-    foreign = read([*sources, *new], is_foreign=True)
+    foreign = read([*sources, *new], beside=own, is_foreign=True)
     return [one.judged(best) for one in (*own, *foreign)]
 
 
@@ -172,7 +173,7 @@ def _keep_named(
     names: Sequence[str], foreign: Sequence[_ReadSource], own: Sequence[_ReadSource]
 ) -> None:
     """Exclude statements in another language without the names of the question, if any source has
-    them: others are of somebody else."""
+    them: others are about other people."""
     if any(one.has_any(names, place) for one in (*own, *foreign) for place in one.open):
         for one in foreign:
             one.open = [place for place in one.open if one.has_any(names, place)]

@@ -33,10 +33,9 @@ def _heads_what_follows(text: str, before: int, line: int, end: int) -> bool:
     """Return whether the line at `line` heads what follows `end`; `before` is where the text above
     it ends."""
     last, _, below = text[line:].partition("\n")
-    if CELL_BORDER in last:
-        above = text[text.rfind("\n", 0, before) + 1 : line - 1]
-        return "|" in below.partition("\n")[0] and "|" not in above
     above = text[text.rfind("\n", 0, before) + 1 : before]
+    if CELL_BORDER in last:
+        return "|" in below.partition("\n")[0] and "|" not in above
     # "5. Gifts" is no heading below "4. Meals", which is an item.
     is_item = LIST_ITEM.match(last) and (not last[0].isdigit() or LIST_ITEM.match(above))
     is_alone = text.count("\n", before, line) > 1 and _BLANK_LINE.match(text, end)

@@ -159,9 +159,13 @@ class _ChatHandler(BaseHTTPRequestHandler):
         pass
 
 
+class _ChatServer(ThreadingHTTPServer):
+    request_queue_size = 256  # Of a load test's people, many ask at once.
+
+
 @contextmanager
 def slow_chat_model() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _ChatHandler) as server:
+    with _ChatServer(("127.0.0.1", 0), _ChatHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()

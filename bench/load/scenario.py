@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from locust import HttpUser, LoadTestShape, events, task
@@ -52,7 +53,8 @@ def _record(
     status = getattr(response, "status_code", 0)
     is_refused = status in _REFUSALS and "Retry-After" in response.headers
     outcome = "refused" if is_refused else "failed" if exception or status >= 400 else "ok"
-    _write({"name": name, "ms": round(response_time, 1), "outcome": outcome, "status": status})
+    event = {"name": name, "ms": round(response_time, 1), "outcome": outcome, "status": status}
+    _write(event | ({"error": str(exception)} if exception else {}))
 
 
 def _write(event: dict[str, Any]) -> None:
@@ -79,11 +81,19 @@ class Person(HttpUser):
     @task(5)
     def search_as_typed(self) -> None:
         words = random.choice(_PLAN["questions"])
+        self.client.get("/search", name="open a page")
         # As the page sends them: what stands there after each pause of a quarter of a second.
+        before = "/search"
         for typed in (words[: len(words) // 3], words[: 2 * len(words) // 3], words):
             if not typed.strip():
                 continue
-            self._get(f"/search?q={typed}", "search")
+            headers = {
+                "HX-Request": "true",
+                "HX-Target": "search-results",
+                "HX-Current-URL": f"{self.host}{before}",
+            }
+            before = f"/search?{urlencode({'q': typed, 'typed': '1'})}"
+            self.client.get(before, name="search", headers=headers)
         answer = self.client.post("/api/knowledge/search", json={"query": words}, name="search")
         if answer.ok:
             self.seen = [hit["document_id"] for hit in answer.json()["results"]] or self.seen
@@ -91,9 +101,9 @@ class Person(HttpUser):
     @task(4)
     def read(self) -> None:
         if self.seen:
-            self._get(f"/documents/{random.choice(self.seen)}", "read a document")
+            self.client.get(f"/documents/{random.choice(self.seen)}", name="read a document")
         else:
-            self._get("/documents", "list documents")
+            self.client.get("/documents", name="open a page")
 
     @task(1)
     def ask(self) -> None:
@@ -110,7 +120,9 @@ class Person(HttpUser):
             )
             text = b"".join(answer.iter_content(None))
             if answer.ok and b"event: done" not in text:
-                raise RuntimeError("the answer did not end")
+                raise RuntimeError(
+                    f"the answer ended: {text.partition(b'event: error')[2][:300]!r}"
+                )
 
     @task(1)
     def toggle(self) -> None:
@@ -124,9 +136,6 @@ class Person(HttpUser):
         text = f"{uuid4()}: {random.choice(_PLAN['questions'])}\n" * 20
         files = {"file": (f"{uuid4().hex}.txt", text.encode())}
         self.client.post("/api/knowledge/documents", files=files, name="upload")
-
-    def _get(self, path: str, name: str) -> None:
-        self.client.get(path, name=name, headers={"HX-Request": "true"})
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

@@ -37,7 +37,7 @@ from portal.domain.conversations import (
     SearchedAgain,
     TextWritten,
 )
-from portal.errors import ChatUnavailable, PortalError
+from portal.errors import ChatUnavailable, DatabaseUnavailable, PortalError
 from portal.observability import tracing
 from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 MAX_SEARCHES = 2
 HISTORY_TOKENS = 1500
 SAVE_EVERY_S = 1.0
+_STORE_PAUSES_S = (0.5, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class AnswerStream(Iterator[AnswerEvent]):
     """The events while an answer is written: `AnswerBegun` first, `AnswerFinished` last. Closing
     the stream stops a language model, and keeps its text so far; quotations are finished. A failure
     of the endpoint is no error: the answer is then `unavailable`. Raises NotFound if the
-    conversation is deleted meanwhile, and DatabaseUnavailable."""
+    conversation is deleted meanwhile, and DatabaseUnavailable if it cannot be stored at the end."""
 
     def __init__(self, services: Services, answering: Answering, slot: Slot) -> None:
         self._services = services
@@ -108,7 +109,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             if rest := self._draft.close(status):
                 yield TextWritten(rest)
             with tracing.span("answer.cite"):
-                finished = AnswerFinished(self._draft.finish(status))
+                finished = AnswerFinished(self._store(status))
             # A reader that has the last event may not ask for the end of the stream.
             self._slot.release()
             yield finished
@@ -120,6 +121,16 @@ class AnswerStream(Iterator[AnswerEvent]):
             raise
         finally:
             self._slot.release()
+
+    def _store(self, status: MessageStatus) -> Message:
+        """Store the final answer: a database that is busy for a moment is waited for, so that what
+        the reader has seen is not lost."""
+        for pause_s in _STORE_PAUSES_S:
+            try:
+                return self._draft.finish(status)
+            except DatabaseUnavailable:
+                time.sleep(pause_s)
+        return self._draft.finish(status)
 
     def _finish(self) -> None:
         """Write the rest without a reader, which takes no time, unless the answer was stopped."""
@@ -261,7 +272,12 @@ class AnswerStream(Iterator[AnswerEvent]):
         if time.monotonic() - self._saved_at < SAVE_EVERY_S:
             return True
         self._saved_at = time.monotonic()
-        return self._draft.keep()
+        try:
+            return self._draft.keep()
+        except DatabaseUnavailable as error:
+            # The next attempt, or the last, stores this text as well.
+            log.warning("answer_not_kept", code=error.code)
+            return True
 
     def _first_request(self) -> ChatRequest:
         answering = self._answering

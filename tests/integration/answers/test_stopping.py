@@ -15,10 +15,11 @@ from portal.domain.answering import (
 )
 from portal.domain.conversations import (
     AnswerBegun,
+    Message,
     MessageStatus,
     TextWritten,
 )
-from portal.errors import NotFound, TooManyAnswers
+from portal.errors import DatabaseUnavailable, NotFound, TooManyAnswers
 from portal.services.answers import answering, conversations, drafts, streaming
 from portal.services.documents import library
 from tests.conftest import Portal
@@ -96,6 +97,32 @@ def test_answer_that_cannot_be_finished_ends_at_once(
     assert answer.status is MessageStatus.STOPPED
     assert answer.content.startswith("Fifteen days [1].")
     assert [one.was_cited for one in answer.citations][:1] == [True]
+    assert services.answer_slots.taken == services.chat.open_streams == 0
+
+
+@pytest.mark.parametrize(("failures", "is_stored"), [(2, True), (3, False)])
+def test_answer_survives_a_database_that_is_busy_for_a_moment(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, failures: int, is_stored: bool
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(streaming, "_STORE_PAUSES_S", (0.0, 0.0))
+    finish, left = drafts.AnswerDraft.finish, iter(range(failures))
+
+    def busy(*_arguments: object) -> bool:
+        raise DatabaseUnavailable
+
+    def busy_at_first(draft: drafts.AnswerDraft, status: MessageStatus) -> Message:
+        return busy() if next(left, None) is not None else finish(draft, status)
+
+    monkeypatch.setattr(drafts.AnswerDraft, "keep", busy)
+    monkeypatch.setattr(drafts.AnswerDraft, "finish", busy_at_first)
+    services = saying(portal.services, ["Fifteen days [1]. ", "More."])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    if is_stored:
+        assert answer_of(stream).content == "Fifteen days [1]. More."
+    else:
+        with pytest.raises(DatabaseUnavailable):
+            list(stream)
     assert services.answer_slots.taken == services.chat.open_streams == 0
 
 

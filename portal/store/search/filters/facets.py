@@ -15,9 +15,10 @@ from portal.store.documents.selection import (
     SELECTION_WHERE,
     selection_binds,
 )
-from portal.store.search.filters.narrowing import facet_conditions
+from portal.store.search.filters.narrowing import days_ago, facet_conditions
 
 MAX_VALUES = 50
+_SPANS = (365, 30, 7)
 
 # The value and its label of each facet, and what is joined for it.
 _COUNTED = {
@@ -29,10 +30,11 @@ _COUNTED = {
     "days": (
         "v.days",
         "''",
-        """JOIN (VALUES (7), (30), (365)) AS v(days)
-        ON s.created_at >= date_trunc('day', now(), 'UTC') - make_interval(days => v.days)""",
+        "JOIN unnest(CAST(:spans AS int[])) WITH ORDINALITY AS v(days, age) ON s.age >= v.age",
     ),
 }
+# How many of the spans of days a document is within.
+_AGE = "width_bucket(d.created_at, CAST(:starts AS timestamptz[]))"
 
 
 def count_facets(session: Session, user: User, chosen: Facets) -> list[FacetCount]:
@@ -41,23 +43,30 @@ def count_facets(session: Session, user: User, chosen: Facets) -> list[FacetCoun
 
     The values of a facet are counted under what is chosen of the others, so that another value can
     be chosen instead. Folders count the documents directly in them.
+
+    Documents that do not differ in a facet are counted once for all facets: there are far fewer
+    kinds of them than documents.
     """
     binds: dict[str, Any] = {}
     conditions = facet_conditions(chosen, binds)
     fits = "".join(f", ({sql}) AS fits_{name}" for name, sql in conditions.items())
+    columns = f"d.folder_id, d.tags, d.media_type, d.owner_id, d.domain, {_AGE} AS age {fits}"
+    places = ", ".join(str(place + 1) for place in range(len(_COUNTED) + len(conditions)))
     counts = " UNION ALL ".join(_count(facet, set(conditions) - {facet}) for facet in _COUNTED)
     statement = text(
         f"""
         WITH s AS MATERIALIZED (
-            SELECT d.folder_id, d.tags, d.media_type, d.owner_id, d.domain, d.created_at {fits}
+            SELECT {columns}, count(*) AS n
             FROM documents d {SELECTION_JOINS}
             WHERE d.collection_id = (SELECT id FROM collections WHERE name = :collection)
               AND d.current_job_id IS NOT NULL AND {SELECTION_WHERE}
+            GROUP BY {places}
         )
         {counts}
         """
     )
     binds |= selection_binds(user, None) | {"collection": PORTAL_COLLECTION}
+    binds |= {"spans": list(_SPANS), "starts": [days_ago(days) for days in _SPANS]}
     return [FacetCount(*row) for row in session.execute(statement, binds)]
 
 
@@ -68,5 +77,5 @@ def _count(facet: str, others: set[str]) -> str:
     groups = value if label in {"''", "min(s.domain)"} or label == value else f"{value}, {label}"
     order = value if facet == "days" else "n DESC, 2"
     return f"""(
-        SELECT '{facet}', CAST({value} AS text), {label}, count(*) AS n FROM s {joined}
+        SELECT '{facet}', CAST({value} AS text), {label}, CAST(sum(s.n) AS int) AS n FROM s {joined}
         WHERE {where} GROUP BY {groups} ORDER BY {order} LIMIT {MAX_VALUES})"""

@@ -116,11 +116,12 @@ def facet_conditions(facets: Facets, binds: dict[str, Any]) -> dict[str, str]:
         if (value := getattr(facets, name)) is not None:
             conditions[name] = column
             # Whole days: what is cached under these values stays right until the next.
-            binds[f"f_{name}"] = _days_ago(value) if name == "days" else value
+            binds[f"f_{name}"] = days_ago(value) if name == "days" else value
     return conditions
 
 
-def _days_ago(days: int) -> datetime:
+def days_ago(days: int) -> datetime:
+    """Return the beginning of the day so many days ago, in UTC."""
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days)
 
 

@@ -144,14 +144,16 @@ def _ask(
 
 
 class _ChatHandler(BaseHTTPRequestHandler):
-    """Speak OpenAI's protocol, sending the whole answer after MODEL_LATENCY_S."""
+    """Speak OpenAI's protocol, sending the whole answer after the server's latency."""
+
+    server: _ChatServer
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        time.sleep(MODEL_LATENCY_S)
+        time.sleep(self.server.latency_s)
         delta = {"choices": [{"index": 0, "delta": {"content": _ANSWER}, "finish_reason": "stop"}]}
         self.wfile.write(f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode())
 
@@ -161,11 +163,14 @@ class _ChatHandler(BaseHTTPRequestHandler):
 
 class _ChatServer(ThreadingHTTPServer):
     request_queue_size = 256  # Of a load test's people, many ask at once.
+    latency_s = MODEL_LATENCY_S
 
 
 @contextmanager
-def slow_chat_model() -> Iterator[str]:
+def slow_chat_model(latency_s: float = MODEL_LATENCY_S) -> Iterator[str]:
+    """Yield the address of a model that answers after so many seconds."""
     with _ChatServer(("127.0.0.1", 0), _ChatHandler) as server:
+        server.latency_s = latency_s
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()

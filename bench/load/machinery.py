@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 NAMES = "load"
 PASSWORD = "correct horse battery"
+# Below what the portal waits for a first word, also on a busy machine.
+MODEL_LATENCY_S = 1.5
 _START_TIMEOUT_S = 120.0
 # One hash for all of them: it costs a tenth of a second, and is verified at each sign-in.
 _COPIES = """
@@ -66,7 +68,7 @@ def served(
             "PORTAL_DATA_DIR": str(folder),
             "PORTAL_SECRET_KEY": "kept nowhere: only a load test signs in to this",
             "PORTAL_CHAT__PROVIDER": "openai",
-            "PORTAL_CHAT__API_BASE": stack.enter_context(slow_chat_model()),
+            "PORTAL_CHAT__API_BASE": stack.enter_context(slow_chat_model(MODEL_LATENCY_S)),
             # All people of the test have one address.
             "PORTAL_WEB__CONNECTIONS_PER_ADDRESS": "0",
             **environment,

@@ -1,4 +1,4 @@
-"""Fit the weights of `portal.answering.quoting.evidence`: `python -m eval.fitting.answers`.
+"""Fit the weights of `portal.answering.quoting.judging.evidence`: `python -m eval.fitting.answers`.
 
 Logistic regressions over the best statement for each question of the tune half and of the
 colloquial set: with the model that reads statements, the same in the other language where the
@@ -19,8 +19,9 @@ from eval.answers.sets import AnswerQuestion, Expected
 from eval.fitting import logistic
 from eval.measures import calibration_error
 from eval.reference import Floats
-from portal.answering.quoting.evidence import NO_STATEMENT, Evidence
-from portal.answering.quoting.relevance import Candidate, Judged, judge
+from portal.answering.quoting.judging.evidence import NO_STATEMENT, Evidence
+from portal.answering.quoting.judging.judged import Candidate, Judged
+from portal.answering.quoting.judging.relevance import judge
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.embeddings import create_embedder

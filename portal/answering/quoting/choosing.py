@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from portal.answering.quoting.matching import meanings
+from portal.answering.quoting.judging.judged import Candidate, Judged
+from portal.answering.quoting.judging.matching import meanings
 from portal.answering.quoting.questions import asks_for_list, telling_words
-from portal.answering.quoting.relevance import Candidate, Judged
 from portal.answering.quoting.statements import INTRODUCES, Statement
 from portal.domain.answering import Source
 from portal.text.terms.analyser import index_terms

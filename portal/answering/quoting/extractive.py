@@ -14,7 +14,14 @@ from itertools import chain, groupby
 from portal.answering.follow_up import asked_alone
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose
-from portal.answering.quoting.matching import shares_of_words
+from portal.answering.quoting.judging.judged import Judged
+from portal.answering.quoting.judging.matching import shares_of_words
+from portal.answering.quoting.judging.relevance import (
+    MIN_CHANCE,
+    MIN_ON_TOPIC,
+    judge,
+    without_other_figures,
+)
 from portal.answering.quoting.phrasing import context_of
 from portal.answering.quoting.questions import (
     Word,
@@ -23,13 +30,6 @@ from portal.answering.quoting.questions import (
     beside_first,
     standalone_parts,
     telling_words,
-)
-from portal.answering.quoting.relevance import (
-    MIN_CHANCE,
-    MIN_ON_TOPIC,
-    Judged,
-    judge,
-    without_other_figures,
 )
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
 from portal.answering.quoting.statements import Statement

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from portal.answering.quoting.rules.weekdays import with_long_weekdays
 from portal.answering.quoting.statements import Statement
-from portal.answering.quoting.weekdays import with_long_weekdays
 from portal.domain.answering import Source
 
 # The address of a link beside its text, whose words say nothing that the text does not.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.quoting.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.questions import (
     as_question,
     find_parts,
@@ -12,6 +11,7 @@ from portal.answering.quoting.questions import (
     telling_words,
     without_number_words,
 )
+from portal.answering.quoting.rules.kinds import Wanted, can_hold, find_wanted
 from portal.answering.quoting.statements import statements
 from portal.domain.documents.structure import Block, BlockKind
 from tests.unit.answering.sources import source

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from portal.answering.quoting.kinds.patterns import (
+from portal.answering.quoting.rules.kinds.patterns import (
     COUNTERS,
     HAN_MONEY_NOUN,
     MONEY_NOUN,
     TIME_UNIT,
     any_of,
 )
-from portal.answering.quoting.kinds.wanted import Wanted
+from portal.answering.quoting.rules.kinds.wanted import Wanted
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import rjieba
 
-from portal.answering.quoting.kinds.patterns import (
+from portal.answering.quoting.rules.kinds.patterns import (
     COUNTERS,
     CURRENCY,
     HAN_MONEY_NOUN,
@@ -21,7 +21,7 @@ from portal.answering.quoting.kinds.patterns import (
     TIME_UNIT,
     any_of,
 )
-from portal.answering.quoting.kinds.wanted import ANY_TEXT, Wanted
+from portal.answering.quoting.rules.kinds.wanted import ANY_TEXT, Wanted
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import index_terms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.quoting.events import has_another_event, lacks_event
+from portal.answering.quoting.rules.events import has_another_event, lacks_event
 
 
 @pytest.mark.parametrize(

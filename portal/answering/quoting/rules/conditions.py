@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from portal.answering.quoting.kinds import is_word
 from portal.answering.quoting.questions import find_dates
+from portal.answering.quoting.rules.kinds import is_word
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.language import detect_language

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.quoting.ranges import rows_in_range
+from portal.answering.quoting.rules.ranges import rows_in_range
 from portal.answering.quoting.statements import Statement
 
 ROWS = ("不满 1 年", "1–3 年", "4–9 年", "满 10 年不满 20 年", "20 年及以上")

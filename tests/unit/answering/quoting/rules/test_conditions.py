@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.answering.quoting.conditions import find_conditions, met_by, without
+from portal.answering.quoting.rules.conditions import find_conditions, met_by, without
 
 
 @pytest.mark.parametrize(

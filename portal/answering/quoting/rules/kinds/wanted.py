@@ -40,3 +40,5 @@ WITH_SIGNS = (
     Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.COLOUR,
     Wanted.UNIT, Wanted.DAY,
 )  # fmt: skip
+# What happens to someone or something.
+OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)

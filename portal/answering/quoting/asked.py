@@ -1,0 +1,79 @@
+"""What a question asks for: found once, and compared with every statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from portal.answering.quoting.questions import (
+    Word,
+    find_dates,
+    telling_words,
+    without_number_words,
+)
+from portal.answering.quoting.rules.conditions import (
+    Condition,
+    find_conditions,
+    find_names,
+    find_quarters,
+)
+from portal.answering.quoting.rules.kinds import Wanted, find_wanted
+from portal.answering.quoting.rules.negation import asks_denied, is_open
+from portal.answering.quoting.rules.weekdays import find_weekdays
+from portal.text.characters.folding import fold
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, with its content words, the kind of answer that it wants and its conditions."""
+
+    question: str
+
+    @classmethod
+    def of(cls, question: str) -> Asked:
+        return cls(without_number_words(question))
+
+    @cached_property
+    def folded(self) -> str:
+        return fold(self.question).text
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        return telling_words(self.question)
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        return find_wanted(self.question)
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        return find_conditions(self.question)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return find_names(self.question)
+
+    @cached_property
+    def weekdays(self) -> frozenset[int]:
+        """Return the weekdays that an answer has to be about: "is it open on Saturday?" is answered
+        by other days as well, "until when?" is not."""
+        is_any = self.wanted is Wanted.ANYTHING
+        return frozenset() if is_any else find_weekdays(self.question)
+
+    @cached_property
+    def quarters(self) -> frozenset[int]:
+        return find_quarters(self.question)
+
+    @cached_property
+    def dates(self) -> frozenset[str]:
+        return frozenset(one.term for one in find_dates(self.question))
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Return whether it asks what or how, and for no exceptions."""
+        return is_open(self.folded)
+
+    @cached_property
+    def is_of_denied(self) -> bool:
+        """Return whether it asks for what is not so."""
+        return asks_denied(self.folded)

@@ -1,0 +1,1 @@
+"""The chance that a statement answers: what the model reads in it, shared words, and rules."""

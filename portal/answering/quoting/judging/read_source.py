@@ -1,0 +1,145 @@
+"""A source as the statements that the model reads, with what speaks for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from portal.answering.quoting.asked import Asked
+from portal.answering.quoting.judging.evidence import NO_STATEMENT, Evidence, chance_of, odds_of
+from portal.answering.quoting.judging.exclusions import find_denials, is_excluded
+from portal.answering.quoting.judging.judged import Candidate, Judged
+from portal.answering.quoting.judging.matching import meanings, shares_of_words, weighted_means
+from portal.answering.quoting.phrasing import (
+    as_read,
+    context_of,
+    spelled_out,
+    with_units,
+    without_addresses,
+)
+from portal.answering.quoting.rules.events import lacks_event
+from portal.answering.quoting.rules.kinds import OF_EVENTS, WITH_SIGNS, Wanted, can_hold
+from portal.answering.quoting.rules.ranges import has_figure, rows_in_range
+from portal.answering.quoting.statements import Statement, statements
+from portal.domain.answering import Source
+from portal.text.characters.folding import fold
+
+# Words in a statement's headings, table header or introduction count as well, but less; those of
+# the document's title less still.
+_IN_CONTEXT, _IN_TITLE = 0.9, 0.75
+# What shared words, the rank of the source and the wanted kind add to the nearness of a statement.
+_WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
+# How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
+_WITHOUT_SIGNS = -2.0
+
+
+class ReadSource:
+    """A source's statements, with the words that each shares with the question."""
+
+    def __init__(self, source: Source, asked: Asked, *, is_foreign: bool) -> None:
+        self.source = source
+        self.is_foreign = is_foreign
+        self.statements = statements(source)
+        said = [spelled_out(one, source.text) for one in self.statements]
+        self.texts = [as_read(one) for one in said]
+        self.contexts = [without_addresses(context_of(source, one)) for one in self.statements]
+        # What the model said by place, and for the other places.
+        self.read: dict[int, float] = {}
+        self.otherwise: float | None = None
+        words = asked.words
+        weights = np.array([word.weight for word in words], np.float32)
+        # What each word means in the other language.
+        means = meanings(words) if is_foreign else None
+        own = shares_of_words(words, self.texts, means)
+        in_range = rows_in_range(asked.question, self.statements)
+        for place, figure in in_range.items():
+            # A number of the question is in the row's range.
+            own[place, [has_figure(word.text) for word in words]] = 1
+            row = self.statements[place]
+            row = replace(row, cells=(f"{figure} ({row.cells[0]})", *row.cells[1:]))
+            self.texts[place] = as_read(spelled_out(row, source.text))
+        above = shares_of_words(words, self.contexts, means) * _IN_CONTEXT
+        title = shares_of_words(words, [source.title], means) * _IN_TITLE
+        self.own = weighted_means(own, weights)
+        self.met = weighted_means(np.maximum(own, np.where(title > 0, title, above)), weights)
+        self.holding = _holding(asked, self.statements, said, self.contexts)
+        denials = find_denials(
+            asked, {one.context for one in self.statements}, is_foreign=is_foreign
+        )
+        self.open = [
+            place
+            for place, one in enumerate(self.statements)
+            if (not in_range or one.group is None or place in in_range)
+            # What an item in another language denies it need not deny of what it names itself.
+            and not (one.context in denials and not (is_foreign and own[place].any()))
+            and not is_excluded(
+                asked, self.contexts[place], self.texts[place], is_foreign=is_foreign
+            )
+        ]
+
+    def has_any(self, names: Sequence[str], place: int) -> bool:
+        said = f"{self.source.title} {self.contexts[place]} {self.texts[place]}"
+        return any(name in said for name in names)
+
+    def reading_priority(self, place: int) -> float:
+        """Return how early the model should read a statement."""
+        by_words = float(self.met[place] + self.own[place])
+        return (
+            _WORDS_WEIGHT * by_words
+            + _SEARCH_WEIGHT * self.source.confidence
+            + _KIND_WEIGHT * self.holding[place]
+        )
+
+    @property
+    def best(self) -> float:
+        """Return the log odds of the best statement."""
+        found = [one.log_odds() for _, one in self._open()]
+        return max(found, default=NO_STATEMENT)
+
+    def judged(self, best: float) -> Judged:
+        """Return the statements with their chances; `best` are the log odds of the best one in the
+        question's language."""
+        chances = dict.fromkeys(range(len(self.statements)), 0.0)
+        for place, one in self._open():
+            total = one.log_odds_across(best) if self.is_foreign else one.log_odds()
+            chances[place] = chance_of(total)
+        candidates = tuple(
+            Candidate(statement, self._evidence(place), chances[place])
+            for place, statement in enumerate(self.statements)
+        )
+        return Judged(self.source, candidates, self.is_foreign)
+
+    def _open(self) -> Iterator[tuple[int, Evidence]]:
+        """Yield the statements that may answer."""
+        for place in self.open:
+            one = self._evidence(place)
+            if not one.was_left_out and (one.holds > 0 or one.read is not None):
+                yield place, one
+
+    def _evidence(self, place: int) -> Evidence:
+        return Evidence(
+            odds_of(self.source.confidence),
+            float(self.met[place]),
+            float(self.own[place]),
+            self.read.get(place, self.otherwise),
+            self.holding[place],
+        )
+
+
+def _holding(
+    asked: Asked, found: Sequence[Statement], texts: Sequence[str], contexts: Sequence[str]
+) -> list[float]:
+    """Return for each statement 1 if it has the wanted kind of answer, about the event in question,
+    and less if not. Addresses of links are part of the `texts`."""
+    wanted = asked.wanted
+    lacking = _WITHOUT_SIGNS if wanted in WITH_SIGNS else 0.0
+
+    def holds(one: Statement, text: str, context: str) -> bool:
+        if not can_hold(wanted, with_units(one) or text, asked.question):
+            return False
+        said = fold(f"{context} {text}").text if wanted in OF_EVENTS else ""
+        return not (said and lacks_event(asked.folded, said, is_when=wanted is Wanted.TIME))
+
+    return [1.0 if holds(*one) else lacking for one in zip(found, texts, contexts, strict=True)]

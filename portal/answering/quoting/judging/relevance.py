@@ -1,0 +1,164 @@
+"""The probability that a statement answers a question.
+
+The embedding model reads question and statement together (`portal.embeddings.e5.reading`); its log
+odds are combined with the words that both share and with whether the statement has the wanted kind
+of answer. Another year, code or range than the question's excludes it. Without such a model shared
+words decide, and a statement without the wanted kind of answer is excluded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+
+from portal.answering.quoting.asked import Asked
+from portal.answering.quoting.judging.evidence import NO_STATEMENT, chance_of
+from portal.answering.quoting.judging.judged import Judged
+from portal.answering.quoting.judging.matching import shares_of_words
+from portal.answering.quoting.judging.read_source import ReadSource
+from portal.answering.quoting.questions import telling_words, without_name
+from portal.answering.quoting.rules.conditions import Condition, met_by, without
+from portal.answering.quoting.rules.ranges import has_other_figure
+from portal.answering.quoting.statements import is_label
+from portal.domain.answering import Source
+from portal.domain.embedding import StatementReader
+from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.text.language import detect_language
+
+# The max numbers of statements that are compared with the question, since a table of short rows has
+# hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
+# the other, where words help less to choose, two. There nearness adds to what the model reads.
+_OWN, _ACROSS = (40, 10, 0.0), (64, 16, 7.0)
+# The chance from which a statement is quoted, and the share of the question's words in a source on
+# its subject.
+MIN_CHANCE = 0.5
+MIN_ON_TOPIC = 0.28
+
+
+def judge(
+    question: str,
+    language: str,
+    sources: Sequence[Source],
+    reader: StatementReader | None = None,
+    search_across: Callable[[], Sequence[Source]] | None = None,
+) -> list[Judged]:
+    """Judge the sources in the question's language. If none of them answers, judge the others and
+    what `search_across` finds in the other language."""
+    asked = Asked.of(question)
+
+    def read(
+        sources: Sequence[Source], *, beside: Sequence[ReadSource] = (), is_foreign: bool = False
+    ) -> list[ReadSource]:
+        chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
+        found = [ReadSource(one, asked, is_foreign=is_foreign) for one in chosen]
+        if is_foreign and asked.names:
+            _keep_named(asked.names, found, beside)
+        met_above = _apply(asked.conditions, found) if asked.conditions else ()
+        short = without(asked.question, met_above)
+        _read_together(found, short, reader, _ACROSS if is_foreign else _OWN)
+        return found
+
+    own = read(sources)
+    best = max((one.best for one in own), default=NO_STATEMENT)
+    if chance_of(best) >= MIN_CHANCE:
+        return [one.judged(best) for one in own]
+    further = search_across() if search_across else ()
+    known = {one.chunk_id for one in sources}
+    new = (one for one in further if one.chunk_id not in known)
+    foreign = read([*sources, *new], beside=own, is_foreign=True)
+    return [one.judged(best) for one in (*own, *foreign)]
+
+
+def _apply(conditions: Sequence[Condition], sources: Sequence[ReadSource]) -> set[Condition]:
+    """Exclude statements that do not meet the conditions, nor the ones before. Return those that
+    titles and headings meet: what is below need not repeat them."""
+    above = [met_by(conditions, one.contexts) for one in sources]
+    named: set[Condition] = set().union(*chain.from_iterable(above))
+    dates = {one for one in named if one.is_date}
+    codes = {one for one in conditions if not one.is_date}
+    for one, met_above in zip(sources, above, strict=True):
+        met = list(map(set.union, met_above, met_by(conditions, one.texts)))
+        near = [before | here for before, here in pairwise([set(), *met])]
+        one.open = [
+            place
+            for place in one.open
+            if all(not any_of or any_of & near[place] for any_of in (dates, codes))
+        ]
+    return named
+
+
+def _keep_named(
+    names: Sequence[str], foreign: Sequence[ReadSource], own: Sequence[ReadSource]
+) -> None:
+    """Exclude statements in another language without the names of the question, if any source has
+    them: others are about other people."""
+    if any(one.has_any(names, place) for one in (*own, *foreign) for place in one.open):
+        for one in foreign:
+            one.open = [place for place in one.open if one.has_any(names, place)]
+
+
+def _is_foreign(source: Source, language: str) -> bool:
+    return (source.language or detect_language(source.text)) != language
+
+
+def without_other_figures(question: str, ranked: Sequence[Judged]) -> list[Judged]:
+    """Exclude statements with other numbers than the best one, which has one of the question's;
+    `ranked` is best first, with an answer."""
+    answer = ranked[0].said(ranked[0].best)
+    return [
+        replace(
+            one,
+            candidates=tuple(
+                replace(each, chance=0.0)
+                if has_other_figure(question, answer, one.said(each))
+                else each
+                for each in one.candidates
+            ),
+        )
+        for one in ranked
+    ]
+
+
+def _read_together(
+    sources: Sequence[ReadSource],
+    question: str,
+    reader: StatementReader | None,
+    limits: tuple[int, int, float],
+) -> None:
+    """Have the model read the statements of the highest priority."""
+    places = [(one, place) for one in sources for place in one.open]
+    if reader is None or not places:
+        return
+    places.sort(key=lambda pair: -pair[0].reading_priority(pair[1]))
+    max_compared, max_read, by_nearness = limits
+    places = places[:max_compared]
+    texts = [(one.contexts[place], one.texts[place]) for one, place in places]
+    priorities = [one.reading_priority(place) for one, place in places]
+    try:
+        found = reader.read_answers(question, texts, priorities, max_read, by_nearness)
+        for one in sources:
+            one.otherwise = math.nan
+        for (one, place), value in zip(places, found, strict=True):
+            one.read[place] = float(value)
+        for one in sources:
+            _read_labels(one, question, reader, by_nearness)
+    except (EmbedderUnavailable, InvalidEmbedding):
+        return
+
+
+def _read_labels(
+    source: ReadSource, question: str, reader: StatementReader, by_nearness: float
+) -> None:
+    """Have the model read "Author: …" also without what names the document in the question: such a
+    line does not repeat it."""
+    for place, before in source.read.items():
+        context, text = source.contexts[place], source.texts[place]
+        if math.isnan(before) or not is_label(text):
+            continue
+        words = telling_words(question)
+        short = without_name(question, words, shares_of_words(words, source.contexts[:1])[0] > 0)
+        if short != question:
+            (value,) = reader.read_answers(short, [(context, text)], [0.0], 1, by_nearness)
+            source.read[place] = max(before, float(value))

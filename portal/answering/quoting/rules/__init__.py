@@ -1,0 +1,1 @@
+"""Rules that compare a question with a statement: kinds of answers, dates, ranges, events."""

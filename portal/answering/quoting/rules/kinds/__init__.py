@@ -1,0 +1,11 @@
+"""The kind of answer that a question wants, and which texts can contain one.
+
+A statement without an amount of money does not answer "how much does it cost", however many words
+of the question it has.
+"""
+
+from portal.answering.quoting.rules.kinds.asking import find_wanted
+from portal.answering.quoting.rules.kinds.holding import can_hold, is_word
+from portal.answering.quoting.rules.kinds.wanted import OF_EVENTS, WITH_SIGNS, Wanted
+
+__all__ = ["OF_EVENTS", "WITH_SIGNS", "Wanted", "can_hold", "find_wanted", "is_word"]

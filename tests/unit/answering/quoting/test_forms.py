@@ -1,0 +1,226 @@
+"""The form of quotations: sentences, lists with what introduces them, rows of tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.answering.quoting.rendering import render
+from portal.answering.quoting.statements import statements
+from portal.domain.answering import (
+    ChatRequest,
+    Turn,
+)
+from tests.unit.answering.quoting.answers import (
+    OddsReader,
+    Reader,
+    ask,
+    content_of,
+    request,
+)
+from tests.unit.answering.sources import source
+
+
+def test_first_row_of_a_drawn_table_is_its_header_and_not_quoted_alone():
+    table = source(1, "| Van | Summer |\n|-----|--------|\n| Wren | £98 |\n| Otter | £129 |")
+    chat = ExtractiveChatModel(Reader("Van: Otter; Summer: £129"))
+    asked = request("How much is the Otter in summer?", [table])
+    content, _ = content_of(list(chat.stream(asked)), [table])
+    assert "| Van | Summer |\n> | --- | --- |\n> | Otter | £129 |" in content
+    assert "Wren" not in content
+
+
+def test_row_is_read_with_the_figure_that_is_in_its_range():
+    table = source(1, "| Amount | Who |\n|--|--|\n| up to $1,000 | lead |\n| over $1,000 | board |")
+    chat = ExtractiveChatModel(Reader("Amount: $5k (over $1,000); Who: board"))
+    asked = request("Who approves $5k?", [table])
+    content, _ = content_of(list(chat.stream(asked)), [table])
+    assert "| over \\$1,000 | board |" in content
+    assert "lead" not in content
+
+
+def test_long_sentence_is_quoted_whole():
+    words = " ".join(f"filler{n}" for n in range(300))
+    one = source(1, f"{words} the annual leave of employees is 25 days {words}.")
+    content, _ = content_of(ask("annual leave of employees", [one]), [one])
+    assert one.text in content
+
+
+def test_list_answers_by_what_its_introduction_says():
+    text = (
+        "The gateway has two serial ports.\n\nSupported protocols of the gateway:\n"
+        "- Modbus RTU\n- OPC UA\n- PROFINET"
+    )
+    content, _ = content_of(ask("Which protocols does the gateway support?", [source(1, text)]), [])
+    assert "Modbus RTU" in content
+    assert "PROFINET" in content
+    assert "serial ports" not in content
+
+
+def test_introduction_that_wraps_is_shown_whole():
+    text = (
+        "If you also clicked on a link in a phishing message, follow these steps to report\n"
+        "to the response team:\n\n- Write to the desk\n- Name the link\n- Wait for an answer"
+    )
+    question = "What are the steps to report a phishing message?"
+    content, _ = content_of(ask(question, [source(1, text)]), [])
+    assert "steps to report to the response team:\n>\n> - Write to the desk\n" in content
+    contexts = {one.context for one in statements(source(1, text))}
+    assert all(one.endswith("steps to report to the response team:") for one in contexts)
+
+
+def test_nested_item_is_read_and_quoted_below_the_item_that_it_is_in():
+    text = (
+        "植物\n\n1. 吊兰\n   - 养护难度：极低\n2. 虎尾兰\n   - 养护难度：中等\n     - 夏天每周浇水"
+    )
+    found = {text[one.start : one.end]: one.context for one in statements(source(1, text))}
+    assert found["- 养护难度：极低"] == "植物\n吊兰"
+    assert found["- 夏天每周浇水"] == "植物\n虎尾兰\n养护难度：中等"
+    assert found["2. 虎尾兰"] == "植物"
+
+
+@pytest.mark.parametrize("first", ["(1)", "（一）", "①"])
+def test_item_that_introduces_others_is_quoted_with_them_alone(first):
+    text = (
+        "4.3 每车至少装三个探头。\n4.4 有下列情形之一的，甲方有权拒收：\n"
+        f"{first}外包装破损或受潮；\n"
+        f"{first.translate(str.maketrans('1一①', '2二②'))}铅封缺失。\n4.5 争议另行协商。"
+    )
+    found = {text[one.start : one.end]: one for one in statements(source(1, text))}
+    assert found[f"{first}外包装破损或受潮；"].context == "有下列情形之一的，甲方有权拒收："
+    assert [one.depth for one in found.values()] == [0, 0, 1, 1, 0]
+    for question in ("什么情况下甲方有权拒收？", "甲方有权拒收吗？"):
+        content, _ = content_of(ask(question, [source(1, text)], "zh"), [source(1, text)])
+        assert "拒收：" in content
+        assert "外包装破损或受潮" in content
+        assert "铅封缺失" in content
+        assert "探头" not in content
+        assert "另行协商" not in content
+
+
+def test_question_of_two_sentences_above_its_answer_is_a_heading():
+    text = "My internet is down. What now?\nUse a mobile hotspot. Tell your lead."
+    found = statements(source(1, text))
+    assert [text[one.start : one.end] for one in found] == [
+        *("Use a mobile hotspot.", "Tell your lead.")
+    ]
+    assert {one.context for one in found} == {"My internet is down. What now?"}
+
+
+def test_paragraphs_that_are_quoted_together_stay_apart():
+    text = "The permit of the lab is 47-A.\n\nThat of the yard is 12-C. Both end in May."
+    shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))))
+    assert shown == (
+        "> The permit of the lab is 47-A.\n>\n> That of the yard is 12-C. Both end in May."
+    )
+
+
+def test_line_at_the_margin_below_a_list_is_no_part_of_its_last_item():
+    text = "Trips\n\n- Taxi: up to 40 pounds.\n- Meals: 35 pounds a day.\nMarta repays trips."
+    found = [text[one.start : one.end] for one in statements(source(1, text))]
+    assert found[-2:] == ["- Meals: 35 pounds a day.", "Marta repays trips."]
+
+
+def test_text_without_words_has_no_statements():
+    assert statements(source(1, " \n ")) == []
+
+
+def test_line_that_only_introduces_is_no_statement():
+    text = "On Wed, 7 Jan at 10:00, Bob wrote:\n\nWe meet in room Kade."
+    found = [text[one.start : one.end] for one in statements(source(1, text))]
+    assert found == ["We meet in room Kade."]
+
+
+def test_items_are_a_list_and_what_follows_their_sign_is_no_markup():
+    text = "Steps:\n\n1. Open the lid\n2. - Press *both* buttons\n3. Close the lid"
+    content, _ = content_of(ask("Which steps are there?", [source(1, text)]), [])
+    assert (
+        "> Steps:\n>\n> 1. Open the lid\n> 2. \\- Press \\*both\\* buttons\n> 3. Close the lid [1]"
+        in content
+    )
+
+
+def test_numbers_that_a_list_would_change_are_quoted_as_lines():
+    text = "1. Open the lid\n   1. Lift the lock\n   2. Pull\n2. Close the lid"
+    shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))))
+    assert shown == ("> 1\\. Open the lid\n> 1\\. Lift the lock\n> 2\\. Pull\n> 2\\. Close the lid")
+
+
+def test_item_is_quoted_below_what_gives_it_its_meaning():
+    text = (
+        "Not reimbursed\n\n- Laundry and the minibar\n- Fees for changed tickets\n- Parking fines"
+    )
+    starts = frozenset({0})
+    content, _ = content_of(
+        ask("Is the minibar reimbursed?", [source(1, text, heading_starts=starts)]), []
+    )
+    assert "> **Not reimbursed**\n>\n> - Laundry and the minibar [1]" in content
+    assert "Fines" not in content
+    sentence = source(1, "Travel\n\nTrains are booked by the office.", heading_starts=starts)
+    content, _ = content_of(ask("Who books trains?", [sentence]), [])
+    assert "**Travel**" not in content
+
+
+def test_question_that_names_a_row_gets_no_other():
+    text = "City | Staff | Manager\nBerlin | 140 | 180\nLeipzig | 90 | 120\nAll other | 70 | 95"
+    content, _ = content_of(
+        ask("What may a manager spend a night in Berlin?", [source(1, text)]), []
+    )
+    assert "| Berlin | 140 | 180 |" in content
+    assert "Leipzig" not in content
+
+
+def test_question_that_names_a_row_in_another_language_gets_no_other():
+    rows = ["London | $260", "New York | $320", "Elsewhere | $150"]
+    table = "\n".join(["City | Hotel limit", *rows])
+    hotels = replace(source(1, table, title="Travel"), language="en")
+    cells = (row.split(" | ") for row in rows)
+    reader = OddsReader({f"City: {city}; Hotel limit: {limit}": 9.0 for city, limit in cells})
+    content, _ = content_of(
+        ExtractiveChatModel(reader).stream(request("住酒店在纽约最多多少钱？", [hotels], "zh")),
+        [hotels],
+    )
+    assert "New York" in content
+    assert "London" not in content
+
+
+@pytest.mark.parametrize(
+    ("odds", "is_whole"), [((4.0, 4.0, -4.0), True), ((4.0, -4.0, -4.0), False)]
+)
+def test_most_of_a_table_is_quoted_as_all_of_it(odds, is_whole):
+    text = "City | Hotel a night\nBerlin | 140\nLeipzig | 90\nAll other | 70"
+
+    class Reader:
+        def read_answers(self, question, statements, *_):
+            return np.array(odds)
+
+    request = ChatRequest(
+        "", (Turn("user", "?"),), "What does a hotel cost?", "en", [source(1, text)]
+    )
+    content, _ = content_of(ExtractiveChatModel(Reader()).stream(request), request.sources)
+    assert "| Berlin | 140 |" in content
+    assert ("| All other | 70 |" in content) is is_whole
+
+
+def test_clauses_that_semicolons_divide_are_quoted_together():
+    late = source(1, "店长每天点名。迟到十分钟以内不扣钱；迟到更久的，每次扣 20 元。按月结算。")
+    reader = OddsReader({"迟到十分钟以内不扣钱；": 7.0})
+    content, _ = content_of(
+        ExtractiveChatModel(reader).stream(request("迟到怎么扣钱？", [late], "zh")), [late]
+    )
+    assert "> 迟到十分钟以内不扣钱；迟到更久的，每次扣 20 元。 [1]" in content
+
+
+def test_how_wants_the_steps_of_a_numbered_list_and_one_item_of_another():
+    leave = source(1, "Leave:\n- sick leave is paid at 80 percent\n- wedding leave is ten days")
+    content, _ = content_of(ask("How do they pay sick leave?", [leave]), [leave])
+    assert "80 percent" in content
+    assert "wedding" not in content
+    steps = source(1, "Sick leave:\n1. call your lead\n2. send the sick note for the leave")
+    content, _ = content_of(ask("How do I take sick leave?", [steps]), [steps])
+    assert "call your lead" in content
+    assert "send the sick note" in content

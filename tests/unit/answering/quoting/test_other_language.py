@@ -1,0 +1,105 @@
+"""Answers in another language than the question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.answering.quoting.judging.evidence import Evidence
+from portal.answering.quoting.judging.relevance import judge
+from portal.domain.answering import (
+    Abstained,
+    TextDelta,
+)
+from tests.unit.answering.quoting.answers import (
+    CATS,
+    LEAVE,
+    ZH,
+    Reader,
+    ask,
+    content_of,
+    request,
+)
+from tests.unit.answering.sources import source
+
+
+def test_other_language_uses_the_confidence_of_search():
+    sure = source(1, ZH.text, confidence=0.8)
+    assert isinstance(ask("How many days of annual leave?", [sure])[0], TextDelta)
+    unsure = source(1, ZH.text, confidence=0.4)
+    assert isinstance(ask("How many days of annual leave?", [unsure])[0], Abstained)
+
+
+def test_other_language_answers_where_the_own_does_not():
+    chat = ExtractiveChatModel(Reader("二十五天"))
+    sources = [LEAVE, ZH]
+    content, order = content_of(
+        list(chat.stream(request("How many days of leave?", sources))), sources
+    )
+    assert "年假每年为二十五天。" in content
+    assert order == (3,)
+
+
+def test_other_language_is_not_read_where_the_own_answers():
+    reader = Reader("leave")
+    ask_with = ExtractiveChatModel(reader).stream
+    own = request("How many days of annual leave?", [LEAVE])
+    list(ask_with(own))
+    alone = reader.compared
+    list(ask_with(request("How many days of annual leave?", [LEAVE, replace(ZH, language="zh")])))
+    assert reader.compared == 2 * alone
+
+
+class Across:
+    """A search of the other language that counts its calls."""
+
+    def __init__(self, *found):
+        self.found, self.calls = found, 0
+
+    def __call__(self):
+        self.calls += 1
+        return self.found
+
+
+def test_other_language_is_searched_only_when_the_own_does_not_answer():
+    across = Across(replace(ZH, number=2, language="zh", confidence=0.9))
+    asked = request("How many days of annual leave?", [replace(LEAVE, language="en")])
+    content, _ = content_of(
+        ExtractiveChatModel().stream(replace(asked, search_across=across)), asked.sources
+    )
+    assert "25 days" in content
+    assert across.calls == 0
+
+    asked = request("How many days of annual leave?", [replace(CATS, language="en", number=1)])
+    events = list(ExtractiveChatModel().stream(replace(asked, search_across=across)))
+    assert across.calls == 1
+    assert [one.quoted.source.chunk_id for one in events if getattr(one, "quoted", None)] == [
+        across.found[0].chunk_id
+    ]
+
+
+def test_words_count_in_translation_in_the_other_language():
+    english = source(
+        1, "Pets are not allowed. The deposit is returned after a month.", title="Lease"
+    )
+    english = replace(english, language="en")
+    pets, deposit = judge("押金什么时候退还？", "zh", [english])[0].candidates
+    assert deposit.evidence.met > pets.evidence.met
+
+
+def test_the_more_words_are_translated_the_likelier_a_statement_answers():
+    few, many = (Evidence(0.0, met, met, read=2.0) for met in (0.1, 0.6))
+    assert many.log_odds_across(-2.0) > few.log_odds_across(-2.0)
+
+
+def test_several_parts_search_the_other_language_once():
+    across = Across()
+    asked = request("Who paints the fence? How long does the oven bake?", [CATS])
+    assert len(list(ExtractiveChatModel().stream(replace(asked, search_across=across)))) == 1
+    assert across.calls == 1
+    # Each part without an answer asks; the first call is remembered.
+    found = replace(ZH, number=1, language="zh")
+    across = Across(found)
+    asked = request("Who paints the fence? How long does the oven bake?", [found])
+    list(ExtractiveChatModel().stream(replace(asked, search_across=across)))
+    assert across.calls == 1

@@ -1,0 +1,64 @@
+"""The wanted kind of answer in what is quoted."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.answering.quoting.rules.kinds import Wanted, can_hold
+from portal.domain.answering import (
+    Abstained,
+)
+from tests.unit.answering.quoting.answers import (
+    OddsReader,
+    content_of,
+    request,
+)
+from tests.unit.answering.sources import source
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "without", "answer"),
+    [
+        ("What time do you close?", "en", "We close over Christmas.", "We close at 18:00."),
+        ("早班几点开门？", "zh", "早班由店长开门。", "早班上午九点开门。"),
+        ("How long do locks last?", "en", "Locks last as set.", "Locks last 45 s."),
+        ("滤网多久换一回？", "zh", "滤网自己换。", "滤网每月换。"),
+    ],
+)
+def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
+    question, language, without, answer
+):
+    reader = OddsReader({without: 1.0, answer: 1.0})
+    events = ExtractiveChatModel(reader).stream(request(question, [source(1, without)], language))
+    assert [type(event) for event in events] == [Abstained]
+    sources = [source(1, without), source(2, answer)]
+    events = ExtractiveChatModel(reader).stream(request(question, sources, language))
+    content, _ = content_of(events, sources)
+    assert answer in content
+    assert without not in content
+
+
+def test_name_that_begins_a_sentence_is_a_person():
+    said = ("Amina asks the choir.", "Visits need no guide.", "- Tariq checks the tax.")
+    held = [can_hold(Wanted.PERSON, one, "Who does it?") for one in said]
+    assert held == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("question", "by_department", "unsaid"),
+    [
+        ("Who pays?", "Finance pays every Wednesday.", "Receipts are paid every Wednesday."),
+        ("谁付款？", "财务每周三付款。", "财务制度规定每周三付款。"),
+    ],
+)
+def test_department_pays(question, by_department, unsaid):
+    said = (by_department, unsaid)
+    assert [can_hold(Wanted.PERSON, one, question) for one in said] == [True, False]
+
+
+def test_setting_for_those_who_is_asked_for_no_person():
+    row = "FALLBACK_LANG is the language of those without one."
+    question = "Which variable sets the language of those who have none?"
+    events = ExtractiveChatModel(OddsReader({row: 1.0})).stream(request(question, [source(1, row)]))
+    assert row in content_of(events, [source(1, row)])[0].replace("\\", "")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from portal.domain.answering import Source
 from portal.domain.documents.structure import Block, BlockKind
 from portal.text.characters.scripts import HAN
+from portal.text.layout.headings import without_frame
 from portal.text.layout.outlines import SEPARATOR
 from portal.text.layout.sentences import LIST_ITEM, each_sentence
 from portal.text.layout.tables import table_rows
@@ -124,14 +125,14 @@ class _Reader:
 
     def _enter(self, line: _Line) -> None:
         """Go on below a heading, and leave those of its level and deeper."""
-        self._heading, self._introduction = line.text, None
+        self._heading, self._introduction = without_frame(line.text), None
         block = self._block_at(line)
         if block is None or block.kind is not BlockKind.HEADING:
             return
-        if line.text == self._path[-1]:
+        if self._heading == self._path[-1]:
             self._skipped = block.level - len(self._path)
         else:
-            self._path[max(0, block.level - self._skipped - 1) :] = [line.text]
+            self._path[max(0, block.level - self._skipped - 1) :] = [self._heading]
 
     def _context(self, *more: str) -> str:
         """Return the lines that a statement is read under; those that wrap are one each."""

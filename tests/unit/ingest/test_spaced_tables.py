@@ -47,10 +47,53 @@ def test_tabs_and_a_rule_below_the_header_make_a_table() -> None:
 def test_other_text_stays_as_it_is() -> None:
     text = (
         "First.  Second sentence.\nAnother.  And so on it goes.\nOne more.  The end.\n\n"
-        "| Room   | Beds |\n| Single | 1    |\n| Double | 2    |\n\n"
+        "cat a.txt | sort | uniq -c;\nls | wc -l;\n\nA|B\nC|D\nE|F\n\n"
         "a   b   c\nd   e   f\n"
     )
     assert with_tables(text) == (text, ())
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        "Room | Beds | Note\nSingle | 1 |\nDouble | 2 | sea",
+        "| Room | Beds | Note |\n|---|---|---|\n| Single | 1 | |\n| Double | 2 | sea |",
+        "+-+-+-+\n|Room|Beds|Note|\n+=+=+=+\n|Single|1||\n+-+-+-+\n|Double|2|sea|\n+-+-+-+",
+        "┌─┬─┬─┐\n│Room│Beds│Note│\n├─┼─┼─┤\n│Single│1│ │\n│Double│2│sea│\n└─┴─┴─┘",
+    ],
+    ids=["bars alone", "markdown", "plus signs", "lines"],
+)
+def test_table_drawn_with_bars_is_rows_and_cells(drawn: str) -> None:
+    text, (table,) = with_tables(f"Rooms:\n\n{drawn}\n\nAsk first.\n")
+    assert cells(text, table) == [
+        ("Room", "Beds", "Note"),
+        ("Single", "1", ""),
+        ("Double", "2", "sea"),
+    ]
+    assert table.header == ("Room", "Beds", "Note")
+    assert text.startswith("Rooms:\n\nRoom | Beds")
+    assert text.endswith("Double | 2 | sea\n\nAsk first.\n")
+
+
+def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
+    drawn = (
+        "  单笔金额               审批人                      办理时限\n"
+        "  500 元以下             班长                        当班\n"
+        "  500–5,000 元           库主管(北仑 蒋小满)       1 个工作日\n"
+        "  C 类                   经理 1 人 3 个工作日\n"
+        "以上自六月起。"
+    )
+    text, (table,) = with_tables(drawn)
+    assert cells(text, table)[2] == ("500–5,000 元", "库主管(北仑 蒋小满)", "1 个工作日")
+    assert text.endswith("\nC 类 | 经理 1 人 3 个工作日 | \n以上自六月起。")
+
+
+def test_cells_that_one_space_divides_are_divided_where_a_column_begins() -> None:
+    text, _ = with_tables(
+        "A 基础      650 元   全员，公司付\nB 加强      980 元   司龄满五年\n"
+        "C 女性专项  1,080 元 差额公司付"
+    )
+    assert text.endswith("C 女性专项 | 1,080 元 | 差额公司付")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +141,10 @@ def test_empty_cells_between_tabs_keep_their_column() -> None:
     assert aligned == "Name | Desk | Phone\nAnn | 2 | 4711\nBenedicta | 3 | 4712"
 
 
-@pytest.mark.parametrize("unit", ["--  --\n", "a  b\n---\n", "a  ", "a\t", "a b  c", "\n  a  b"])
+@pytest.mark.parametrize(
+    "unit",
+    ["--  --\n", "a  b\n---\n", "a  ", "a\t", "a b  c", "\n  a  b", "|--|\n", "a | b\n", "|"],
+)
 def test_time_is_linear_for_any_text(unit: str) -> None:
     started = time.process_time()
     with_tables(unit * (500_000 // len(unit)))

@@ -1,7 +1,8 @@
-"""Tables that plain text draws with spaces or tabs."""
+"""Tables that plain text draws with spaces, tabs or bars."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -15,6 +16,10 @@ _CELL = re.compile(r"\S+(?: \S+)*")
 _WIDE = re.compile(f"[{WIDE}]")
 _RULE = re.compile(r"[-=─━\s]{3,}")
 _BAR = re.compile(r"[|│┃]")
+# Bars between cells have a space beside them; "a|b" is no border, unless bars enclose the line.
+_BORDER = re.compile(r"\s[|│┃]\s?|[|│┃]\s")
+_TOP_RULE = re.compile(r"\s*[+┌╒][+┬╤\-─=═]+[+┐╕]\s*")
+_BARRED_RULE = re.compile(r"[\s|│┃+:=\-─━═┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
 _OF_PROGRAMS = re.compile(r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 # Labels of clauses and items, behind which a text may leave two spaces.
@@ -24,6 +29,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _MIN_ROWS = 3
+_MIN_BARRED = 2  # Rows and columns of a table with bars and a rule.
 _MIN_COLUMNS = 3  # Two columns are a table only below a header.
 _MAX_COLUMNS = 50  # Each cell of a row is compared with each column.
 _MAX_MEAN_CELL = 30  # Characters; longer ones are text set in columns.
@@ -55,6 +61,12 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
     """Yield the first line of each table, the line behind it, and its rows."""
     place = 0
     while place < len(lines):
+        if _BAR.search(lines[place]) or _TOP_RULE.fullmatch(lines[place]):
+            first = place
+            place, rows = _barred(lines, first)
+            if rows:
+                yield first, place, rows
+            continue
         columns = [[start for start, _ in cells] for cells in _cells(lines[place])]
         end, rows = place, list[list[str]]()
         while len(columns[0]) > 1 and end < len(lines):
@@ -67,6 +79,37 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
         if len(rows) >= _MIN_ROWS and _are_cells(rows):
             yield place, end, rows
         place = end if len(rows) >= _MIN_ROWS else place + 1
+
+
+def _barred(lines: Sequence[str], first: int) -> tuple[int, list[list[str]]]:
+    """Return the rows of a table that is drawn with bars, none if it is no table, and the first
+    line behind them."""
+    rows = list[list[str]]()
+    end, has_rule = first, False
+    while end < len(lines):
+        line = lines[end]
+        if _BARRED_RULE.fullmatch(line):
+            has_rule = True
+        else:
+            row = _between_bars(line)
+            if len(row) < _MIN_BARRED or (rows and len(row) != len(rows[0])):
+                break
+            rows.append(row)
+        end += 1
+    # With a rule above its header or below, one row is enough.
+    is_ruled = has_rule and len(rows) >= _MIN_BARRED
+    is_table = is_ruled or (len(rows) >= _MIN_ROWS and _has_columns(rows))
+    return max(end, first + 1), rows if is_table and not _is_of_programs(rows) else []
+
+
+def _between_bars(line: str) -> list[str]:
+    bare = line.strip()
+    if not _BAR.search(bare):
+        return []
+    is_enclosed = bool(_BAR.match(bare))
+    inner = bare[1:-1] if is_enclosed and _BAR.match(bare[-1]) else bare[is_enclosed:]
+    cells = (_BAR if is_enclosed else _BORDER).split(inner)
+    return [cell.strip() for cell in cells] if len(cells) <= _MAX_COLUMNS else []
 
 
 def _cells(line: str) -> tuple[_Cells, _Cells]:
@@ -97,19 +140,50 @@ def _row(line: str, columns: Sequence[Sequence[int]]) -> list[str] | None:
 
 
 def _fit(cells: _Cells, columns: Sequence[int]) -> list[str] | None:
+    """Return the cells by column: each begins where its column does or, in a row with a cell for
+    each, between the columns beside it."""
+    if 1 < len(cells) < len(columns):
+        cells = _split_at(cells, columns)
+    if not 1 < len(cells) <= len(columns):
+        return None
+    if len(cells) == len(columns) >= _MIN_COLUMNS:
+        ends = (-1, *columns[:-1]), (*columns[1:], math.inf)
+        if all(low < start < high for (start, _), low, high in zip(cells, *ends, strict=True)):
+            return [text for _, text in cells]
     row = [""] * len(columns)
     for start, text in cells:
         fitting = [place for place, column in enumerate(columns) if abs(column - start) <= 1]
         if not fitting or row[fitting[0]]:
             return None
         row[fitting[0]] = text
-    return row if len(cells) > 1 and row[0] else None
+    return row if row[0] else None
+
+
+def _split_at(cells: _Cells, columns: Sequence[int]) -> _Cells:
+    """Split cells that only one space separates where a column begins."""
+    found: _Cells = []
+    for first, text in cells:
+        start, column, done = first, first, 0
+        for place, character in enumerate(text):
+            if place and text[place - 1] == " " and column in columns:
+                found.append((start, text[done : place - 1]))
+                start, done = column, place
+            column += 2 if _WIDE.match(character) else 1
+        found.append((start, text[done:]))
+    return found
+
+
+def _has_columns(rows: Sequence[Sequence[str]]) -> bool:
+    return len(rows[0]) >= _MIN_COLUMNS or bool(header_count(rows))
+
+
+def _is_of_programs(rows: Sequence[Sequence[str]]) -> bool:
+    return any(_OF_PROGRAMS.fullmatch(cell) for row in rows for cell in row)
 
 
 def _are_cells(rows: Sequence[Sequence[str]]) -> bool:
     cells = [cell for row in rows for cell in row]
-    has_columns = len(rows[0]) >= _MIN_COLUMNS or bool(header_count(rows))
     is_short = fmean(map(len, cells)) <= _MAX_MEAN_CELL
     is_labelled = len(rows[0]) < _MIN_COLUMNS and all(_LABEL.fullmatch(row[0]) for row in rows)
-    is_text = is_labelled or any(map(_OF_PROGRAMS.fullmatch, cells))
-    return has_columns and is_short and not is_text
+    is_text = is_labelled or _is_of_programs(rows)
+    return _has_columns(rows) and is_short and not is_text

@@ -1,5 +1,5 @@
-"""Headings of plain text: underlined, marked with "#", numbered as in 第一章, 一、 and 1.1, or as
-"1. Fees" and "FEES" below an empty line."""
+"""Headings of plain text: underlined, framed as in "== Fees ==" and 【费用】, marked with "#",
+numbered as in 第一章, 一、 and 1.1, or as "1. Fees" and "FEES" below an empty line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from portal.domain.documents import Heading
+from portal.text.layout.headings import without_frame
 
 _HAN_DIGITS = "〇零一二三四五六七八九十百"
 _CANDIDATE = re.compile(
@@ -20,6 +21,9 @@ _CANDIDATE = re.compile(
     |(?P<number>\d{{1,2}}\.)(?=[ \t]+\w)
     |(?P<capitals>[A-ZÀ-Þ])(?=[A-ZÀ-Þ\ ,&'’()/:-]{{3,59}}(?:\ \d{{1,2}})?$)
     |(?P<hashes>\#{{1,6}})[ \t]+(?=\S)
+    |(?P<framed>(?P<frame>[=\-~*#─━—])(?P=frame){{1,9}})[ \t]*
+        (?=[^\n]*?\w[^\n]*(?P=frame){{2}}[ \t]*$)
+    |(?P<lenticular>【)(?=[^】\n]{{1,30}}】[ \t]*$)
     |(?P<line>(?P<stroke>[=\-~^*+])(?P=stroke){{2,}})[ \t]*$
     )""",
     re.MULTILINE | re.VERBOSE,
@@ -27,12 +31,12 @@ _CANDIDATE = re.compile(
 # Longer lines are sentences. Full words of Latin text take more characters.
 _MAX_LENGTHS = {
     "chapter": 30, "list": 20, "bracket": 20, "dotted": 40, "number": 30, "capitals": 60,
-    "hashes": 80, "line": 80,
+    "hashes": 80, "framed": 80, "lenticular": 32, "line": 80,
 }  # fmt: skip
+_MARKED = ("hashes", "framed", "lenticular")
 _LATIN_LENGTH = 80
 _ENDS_SENTENCE = re.compile(r"[。！？；，、,;.!?…：:][”’」』）)\"']*$")
 _COLUMNS = re.compile(r"[.．·…]{3,}[ \t]*\d{1,4}$|\S(?:\t| {3,})\S")  # Of contents or a table.
-_HASHES = re.compile(r"^#+[ \t]+|[ \t]+#+$")
 _MAX_HEADING_LINE = 200
 _MIN_OVERLINE = 20
 _SHORT_LINE = 30  # Shorter lines were not broken by the layout.
@@ -91,22 +95,22 @@ def _line(text: str, match: re.Match[str]) -> _Line | None:
     if end - start > _MAX_HEADING_LINE:
         return None
     title = text[start:end].strip()
-    if kind == "hashes":
-        title = _HASHES.sub("", title)
+    if kind in _MARKED:
+        title = without_frame(title)
     if kind == "number" and title.isupper():
         kind = "capitals"
     is_latin = kind in {"dotted", "number"} and title.isascii()
     if is_latin and _is_broken(text, title, end):
         return None
     if len(title) > (_LATIN_LENGTH if is_latin else _MAX_LENGTHS[kind]) or (
-        kind != "hashes" and (_ENDS_SENTENCE.search(title) or _COLUMNS.search(title))
+        kind not in _MARKED and (_ENDS_SENTENCE.search(title) or _COLUMNS.search(title))
     ):
         return None
     if kind in {"number", "capitals"}:
         return _Line(start, end, title, kind)
-    subkind = {"chapter": match["unit"], "dotted": str(match[kind].count("."))}.get(
-        kind, match[kind]
-    )
+    subkind = {
+        "chapter": match["unit"], "dotted": str(match[kind].count(".")), "framed": match["frame"],
+    }.get(kind, match[kind])  # fmt: skip
     return _Line(start, end, title, kind if kind in {"list", "bracket"} else kind + (subkind or ""))
 
 

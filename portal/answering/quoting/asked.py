@@ -9,6 +9,7 @@ from portal.answering.quoting.questions import (
     Word,
     find_dates,
     telling_words,
+    without_greeting,
     without_number_words,
 )
 from portal.answering.quoting.rules.conditions import (
@@ -31,7 +32,7 @@ class Asked:
 
     @classmethod
     def of(cls, question: str) -> Asked:
-        return cls(without_number_words(question))
+        return cls(without_number_words(without_greeting(question)))
 
     @cached_property
     def folded(self) -> str:

@@ -94,6 +94,12 @@ _EACH = re.compile(
 _BEFORE_NAME = re.compile(
     r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )
+# "Hi, …" and 请问 before a question, on which the model that reads statements was not trained.
+_GREETING = re.compile(
+    r"\A(?:(?:hi|hey|hello|sorry|excuse me|quick question)(?: (?:all|there|team|everyone|folks))?\b"
+    r"|[你您]好|嗨|(?:麻烦|想)?(?:请问|问)一?下?|请教一?下?|打扰(?:一下|了)|那个(?=\W))[\s,，。.…!！:：~、—-]*",
+    re.IGNORECASE,
+)
 _WRITTEN = {"啥": "什么", "咋": "怎么"}
 # What connects a part of a question with the answer to the one before.
 _IF_SO = re.compile(
@@ -298,6 +304,14 @@ def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool])
     if _is_han(words[run[0]].text):
         return before + after.removeprefix("的")
     return f"{_BEFORE_NAME.sub('', before)} it{after}"
+
+
+def without_greeting(question: str) -> str:
+    """Return a question without what greets before it."""
+    bare = question
+    while greeting := _GREETING.match(bare):
+        bare = bare[greeting.end() :]
+    return bare if telling_words(bare) else question
 
 
 def without_number_words(question: str) -> str:

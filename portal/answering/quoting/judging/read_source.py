@@ -31,6 +31,7 @@ from portal.text.characters.folding import fold
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # What shared words, the rank of the source and the wanted kind add to the nearness of a statement.
 _WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
+_MIN_WIDE = 7  # Cells.
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
 
@@ -125,6 +126,7 @@ class ReadSource:
             float(self.own[place]),
             self.read.get(place, self.otherwise),
             self.holding[place],
+            len(self.statements[place].cells) >= _MIN_WIDE,
         )
 
 

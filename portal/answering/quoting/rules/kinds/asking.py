@@ -54,7 +54,8 @@ _ASKED = (
             r"how much (?:money|does|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
             r"(?!.*\b(?:weigh|storage|space|memory|time)\b)",
             r"how (?:expensive|costly)",
-            rf"(?:what|which)(?: is| are| was| were|'s)? .*\b{MONEY_NOUN}\b",
+            # "Which customer's prices are fixed" asks for a customer.
+            rf"(?:what|which)(?! \w+(?: \w+)?['’]s?\b)(?: is| are| was| were|'s)? .*\b{MONEY_NOUN}\b",
         ),
     ),
     (
@@ -68,7 +69,7 @@ _ASKED = (
         any_of(
             r"多久|多长时间|几天|几个?(?:小时|周|星期|月|年|工作日|分钟)|多长$|期(?:限)?(?:是|有|为)?多长",
             r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)|多长的?(?:有效|保质|保修|试用)?期|几秒",
-            r"\b(?:within|in|after) (?:what|which|how much) time\b|how (?:soon|quickly|fast) (?!is|are)",
+            r"\b(?:within|in|after) (?:what|which|how much) time\b|how (?:soon|quickly|fast) (?!is|are|.*\b(?:go|drive|run|travel|move|spin)\b)",
             rf"how many (?:[a-z]+ )?{TIME_UNIT}|how much (?:[a-z]+ )?(?:time|notice|leave|holiday|vacation)",
             r"how early|how (?:far|long) (?:in advance|ahead|beforehand)",
             r"how long (?!(?:must|should|can|may|does|do) (?:a |an |the |my )?"
@@ -201,8 +202,8 @@ _ASKED = (
         ),
     ),
 )
-# 好几次 and 才几天 ask for no number.
-_SOME = re.compile(r"[好才没]几")
+# 好几次 and 那几天 ask for no number.
+_SOME = re.compile(r"(?:[好才没那这头]|(?<!提)前)几(?=[个天次年月周位名])")
 
 
 def find_wanted(question: str) -> Wanted:

@@ -29,14 +29,14 @@ from portal.text.terms.lexicon import translations
 from portal.text.terms.stopwords import STOP_WORDS
 
 _MONEY = (
-    rf"\d[\d,.]*\s*(?:{CURRENCY}|pence\b|p\b(?!\.?m)|[万亿k]\b|[mb]illion)|[$¥€£₩₹]\s*\d|{HAN_NUMERAL}+{CURRENCY}"
+    rf"\d[\d,.]*\s*(?:{CURRENCY}|pence\b|p\b(?!\.?m)|[万亿](?![{COUNTERS}次])|k\b|[mb]illion)|[$¥€£₩₹]\s*\d|{HAN_NUMERAL}+{CURRENCY}"
     r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
     rf"|{NUMERAL}\s*个?(?:月|周|年)的?(?:租|房租|工资|薪)"
     rf"|{NUMERAL} (?:months?|weeks?|years?)['’]? (?:of )?(?:rent|pay|salary|wages)\b"
 )
 _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
 _DURATION = (
-    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{NUMERAL}\s*[多余个-]?\s*-?(?:full |whole |clear )?{TIME_UNIT}"
+    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{NUMERAL}[)）]?\s*[多余个-]?\s*-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
     rf"|\d(?:st|nd|rd|th) {TIME_UNIT}|第\s*{NUMERAL}\s*个?(?:[天日周]|工作日)"
 )
@@ -120,15 +120,15 @@ _HELD = {
     # The office itself is no answer.
     Wanted.HOLDER: any_of(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
     Wanted.PERSON: any_of(
-        r"[甲乙丙双]方|个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|单位|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
-        r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
+        r"[甲乙丙双]方|个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|单位|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会班库场厂站室]长|[小题]组|学[校院]|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"|(?<![理自缘事])由(?![于此来])[一-龥]{2}|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
         r"(?:\A|[，。；、\s]|[由找向给经请]|联系|通知)(?:财务|人事|行政|法务|采购|客服|运维|后勤)(?=[每会将在按审付办核给收应需统]|负责|[，。；、]|\Z)",
         _NICKNAME,
         _in_column("找?谁|(?:负责|联系|责任|经办)人|who|person|owner|contact"),
         r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
         r"|tenant|landlord|employee|employer|customer|client|supplier|contractor|company|nurse|technician"
-        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|group|lab|university|institute|college|insurer|driver|guard|agency|visitor|guest|person|people|child|children|minor|student|member|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
         r"\b(?:finance|accounts|accounting|payroll|treasury|procurement|purchasing|facilities|logistics"
         r"|compliance|human resources|help ?desk|receptionists?)\b",
     ),
@@ -142,6 +142,8 @@ _NOT_COUNTS = any_of(
     r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|\broom|#)\s*[:：]?\s*[\d-]+"
     r"|\d[\d ]*(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
+# 412 块塑料托 are no money.
+_PIECES = re.compile(r"(?<=\d)\s*块(?=[一-龥])(?!钱)")
 _HELD[Wanted.NUMBER] = any_of(NUMERAL)
 _COUNT = any_of(rf"\d|{HAN_NUMERAL}+(?=[{COUNTERS}次倍])|{NUMBER_WORD}|\bno\b|不限")
 # rjieba's tags of Chinese names: people, organisations, places, other proper names.
@@ -185,7 +187,7 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     if wanted in ANY_TEXT:
         return True
     if wanted is Wanted.COUNT:
-        return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
+        return _COUNT.search(_NOT_COUNTS.sub(" ", _PIECES.sub("个", folded))) is not None
     if wanted is Wanted.UNIT:
         return _has_unit(folded, asked)
     if wanted is Wanted.PERSON and _tells_to_call(folded, asked):

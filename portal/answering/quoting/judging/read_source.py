@@ -139,7 +139,8 @@ def _holding(
     lacking = _WITHOUT_SIGNS if wanted in WITH_SIGNS else 0.0
 
     def holds(one: Statement, text: str, context: str) -> bool:
-        if not can_hold(wanted, with_units(one) or text, asked.question):
+        is_of_list = wanted is Wanted.LIST and one.group is not None
+        if not (is_of_list or can_hold(wanted, with_units(one) or text, asked.question)):
             return False
         said = fold(f"{context} {text}").text if wanted in OF_EVENTS else ""
         return not (said and lacks_event(asked.folded, said, is_when=wanted is Wanted.TIME))

@@ -201,6 +201,14 @@ _ASKED = (
             r"what(?: is|'s| was) the name of|what(?: is|'s| are) .{1,30} called|who (?:makes|supplies)",
         ),
     ),
+    (
+        Wanted.LIST,
+        any_of(
+            r"哪些|哪几[个条种项样点步类]|有哪|包括什么|什么和什么",
+            r"\b(?:which|what) (?!about\b)(?:[a-z]+ )?[a-z]{2,}[^s\W]s"
+            r" (?:are|were|do|did|can|could|may|must|should|will|have|am|go|need|count|come|belong|apply)\b",
+        ),
+    ),
 )
 # 好几次 and 那几天 ask for no number.
 _SOME = re.compile(r"(?:[好才没那这头]|(?<!提)前)几(?=[个天次年月周位名])")

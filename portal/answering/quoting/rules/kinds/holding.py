@@ -133,6 +133,7 @@ _HELD = {
         r"|compliance|human resources|help ?desk|receptionists?)\b",
     ),
     Wanted.NAME: any_of(r"公司|银行|医院|大学|集团|[「“《]|[一-龥]\s?[a-z]{2,}"),
+    Wanted.LIST: any_of(r"、|[,;，；][^,;，；]+[,;，；]|\band\b|[和及与或]|\bor\b"),
     Wanted.CODE: any_of(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|(?<![\d:])\d{2,}(?!:)|\d+\.\d+|[a-z]\d"),
 }  # fmt: skip
 # A number counts as a count unless it is something else, such as a date.

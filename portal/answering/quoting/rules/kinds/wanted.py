@@ -30,6 +30,7 @@ class Wanted(StrEnum):
     REASON = "reason"
     NAME = "name"
     CODE = "code"
+    LIST = "list"
 
 
 # Nothing marks what answers these; 因为 and "because" are often left out.

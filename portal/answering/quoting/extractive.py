@@ -158,9 +158,10 @@ class ExtractiveChatModel:
         judged = judge(
             question, request.language, request.sources, self._reader, request.search_across
         )
-        # Another language answers where the question's own does not.
-        near = [one for one in judged if not one.is_foreign and one.chance >= MIN_CHANCE]
-        ranked = sorted(near or judged, key=lambda one: -one.chance)
+        # Another language answers where the question's own does not, or less likely.
+        ranked = sorted(judged, key=lambda one: -one.chance)
+        if ranked and not ranked[0].is_foreign and ranked[0].chance >= MIN_CHANCE:
+            ranked = [one for one in ranked if not one.is_foreign]
         best = ranked[0].chance if ranked else 0.0
         if best >= MIN_CHANCE:
             min_chance = max(_MIN_FURTHER_CHANCE, best / (best + _FURTHER_ODDS * (1 - best)))

@@ -35,6 +35,8 @@ _OWN, _ACROSS = (40, 10, 0.0), (64, 16, 7.0)
 # its subject.
 MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
+# From this chance on an answer in the question's language is not compared with the other's.
+_SURE = 0.8
 
 
 def judge(
@@ -44,7 +46,7 @@ def judge(
     reader: StatementReader | None = None,
     search_across: Callable[[], Sequence[Source]] | None = None,
 ) -> list[Judged]:
-    """Judge the sources in the question's language. If none of them answers, judge the others and
+    """Judge the sources in the question's language. If none of them surely answers, judge the others and
     what `search_across` finds in the other language."""
     asked = Asked.of(question)
 
@@ -62,7 +64,7 @@ def judge(
 
     own = read(sources)
     best = max((one.best for one in own), default=NO_STATEMENT)
-    if chance_of(best) >= MIN_CHANCE:
+    if chance_of(best) >= _SURE:
         return [one.judged(best) for one in own]
     further = search_across() if search_across else ()
     known = {one.chunk_id for one in sources}

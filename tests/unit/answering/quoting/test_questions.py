@@ -9,6 +9,7 @@ from portal.answering.quoting.questions import (
     find_parts,
     standalone_parts,
     telling_words,
+    without_greeting,
     without_number_words,
 )
 from portal.answering.quoting.rules.kinds import Wanted, can_hold, find_wanted
@@ -68,6 +69,10 @@ HANDBOOK = """第一章 休假
         ("deadline for handing in expenses", Wanted.TIME),
         ("什么是年假？", Wanted.ANYTHING),
         ("What happens when the alarm rings?", Wanted.ANYTHING),
+        ("Which customer's prices stay fixed?", Wanted.ANYTHING),
+        ("Which papers go with the form?", Wanted.LIST),
+        ("发现隐患报到哪几个部门？", Wanted.LIST),
+        ("How fast can I get a badge?", Wanted.DURATION),
     ],
 )
 def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) -> None:
@@ -254,6 +259,27 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("工资几号发？", "工资于每月十日发放。", True),
         ("电脑坏了找谁？", "电脑故障请拨打分机 8086。", True),
         ("密码多久更换？", "密码每季度更换一次。", True),
+        ("先付多少押金才派车？", "押金 15 万没到账不接单。", True),
+        ("先付多少押金才派车？", "押金 15 万人都交过。", False),
+        ("How long is the first term?", "It runs for thirty-six (36) months.", True),
+        ("到第几天要病假条？", "A note is needed from the fourth day.", True),
+        ("How many days may I add?", "Add up to four private days.", True),
+        ("How many pallets were lost?", "一季度少了 412 块塑料托。", True),
+        ("How many pallets were lost?", "一季度赔了 412 块。", False),
+        ("报销单找谁签？", "出差时由陆景川代签。", True),
+        ("报销单找谁签？", "由于出差，签字顺延。", False),
+        ("先打给谁？", "黄色报警 | 班长", True),
+        ("Who bears the costs?", "The group pays.", True),
+        ("哪些人不让进？", "Visitors under 16 may not enter.", True),
+        ("哪些东西要带？", "带身份证、照片。", True),
+        ("哪些东西要带？", "带身份证。", False),
+        (
+            "Which papers are due?",
+            "Form TR-3 with boarding passes, invoices, the card statement.",
+            True,
+        ),
+        ("How fast may trucks go?", "Trucks keep to 8 公里 an hour.", True),
+        ("国庆那几天是谁值班？", "值班：王小明", True),
     ],
 )
 def test_statement_holds_the_kind_that_is_asked_for(
@@ -312,3 +338,20 @@ def test_number_of_a_telephone_or_room_is_asked_for_as_documents_write_it(
     question: str, asked: str
 ) -> None:
     assert without_number_words(question) == asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "question"),
+    [
+        ("hi, when does the list close", "when does the list close"),
+        ("Hello team! Who has the key?", "Who has the key?"),
+        ("那个…报废的货谁来拉", "报废的货谁来拉"),
+        ("您好，请问一下年假几天", "年假几天"),
+        ("那个会几点开", "那个会几点开"),
+        ("问卷交给谁", "问卷交给谁"),
+        ("你好", "你好"),
+        ("High temperatures?", "High temperatures?"),
+    ],
+)
+def test_greeting_is_no_part_of_a_question(asked: str, question: str) -> None:
+    assert without_greeting(asked) == question

@@ -46,8 +46,8 @@ def judge(
     reader: StatementReader | None = None,
     search_across: Callable[[], Sequence[Source]] | None = None,
 ) -> list[Judged]:
-    """Judge the sources in the question's language. If none of them surely answers, judge the others and
-    what `search_across` finds in the other language."""
+    """Judge the sources in the question's language. If none of them surely answers, judge the
+    others and what `search_across` finds in the other language."""
     asked = Asked.of(question)
 
     def read(

@@ -128,7 +128,7 @@ _HELD = {
         r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
         r"|tenant|landlord|employee|employer|customer|client|supplier|contractor|company|nurse|technician"
-        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|group|lab|university|institute|college|insurer|driver|guard|agency|visitor|guest|person|people|child|children|minor|student|member|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|group|lab|university|institute|college|insurer|driver|guard|agency|member|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
         r"\b(?:finance|accounts|accounting|payroll|treasury|procurement|purchasing|facilities|logistics"
         r"|compliance|human resources|help ?desk|receptionists?)\b",
     ),
@@ -181,6 +181,12 @@ _CALLS = re.compile(
 # "Who do I turn to?" is, where the statement tells to call.
 _TURNS_TO = re.compile(r"找谁|找哪|\bwho(?:m)? (?:do|should|can) (?:i|we)\b")
 
+# "Which people may not enter?" is answered by those who do nothing else.
+_ASKS_PEOPLE = re.compile(r"[哪什][些么]人|\b(?:which|what) (?:people|persons)\b")
+_PEOPLE = re.compile(
+    r"\b(?:visitor|guest|person|people|child|children|minor|student|patient|participant)s?\b|[者人童]"
+)
+
 
 def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     """Return whether a statement has something of the wanted kind that is not in the question."""
@@ -191,7 +197,7 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
         return _COUNT.search(_NOT_COUNTS.sub(" ", _PIECES.sub("个", folded))) is not None
     if wanted is Wanted.UNIT:
         return _has_unit(folded, asked)
-    if wanted is Wanted.PERSON and _tells_to_call(folded, asked):
+    if wanted is Wanted.PERSON and (_tells_to_call(folded, asked) or _is_of_people(folded, asked)):
         return True
     if wanted not in (*_NAMING_TAGS, Wanted.CODE):
         return _HELD[wanted].search(folded) is not None
@@ -208,6 +214,10 @@ def _tells_to_call(folded: str, asked: str) -> bool:
     if not _HELD[Wanted.CONTACT].search(folded):
         return False
     return bool(_CALLS.search(asked) or (_TURNS_TO.search(asked) and _CALLS.search(folded)))
+
+
+def _is_of_people(folded: str, asked: str) -> bool:
+    return bool(_ASKS_PEOPLE.search(asked) and _PEOPLE.search(folded))
 
 
 def _has_name(wanted: Wanted, statement: str, folded: str, question: str, asked: str) -> bool:

@@ -46,7 +46,7 @@ from portal.domain.embedding import Embedder, StatementReader
 
 # Another source is quoted as well when its odds are at least a sixth of the best ones.
 _FURTHER_ODDS = 6
-_MIN_FURTHER_CHANCE = 0.3
+_MIN_FURTHER_CHANCE = 0.4
 _MAX_SOURCES = 2
 # Statements that are shown where none answers: the likeliest, or those on the subject.
 _MAX_ABOUT = 3

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.quoting.judging.evidence import Evidence
 from portal.answering.quoting.judging.relevance import judge
@@ -15,6 +17,7 @@ from tests.unit.answering.quoting.answers import (
     CATS,
     LEAVE,
     ZH,
+    OddsReader,
     Reader,
     ask,
     content_of,
@@ -76,6 +79,21 @@ def test_other_language_is_searched_only_when_the_own_does_not_answer():
     assert [one.quoted.source.chunk_id for one in events if getattr(one, "quoted", None)] == [
         across.found[0].chunk_id
     ]
+
+
+@pytest.mark.parametrize(("odds", "is_asked"), [(-2.0, True), (9.0, False)])
+def test_unsure_answer_gives_way_to_a_likelier_one_in_the_other_language(odds, is_asked):
+    own, other = "Leave of 25 days is usual.", "年假每年为二十五天。"
+    across = Across(replace(source(2, other), language="zh", confidence=0.9))
+    asked = request("How many days of leave?", [replace(source(1, own), language="en")])
+    reader = OddsReader({own: odds, other: 12.0})
+    content, _ = content_of(
+        ExtractiveChatModel(reader).stream(replace(asked, search_across=across)),
+        [*asked.sources, *across.found],
+    )
+    assert across.calls == is_asked
+    assert (other in content) is is_asked
+    assert own in content.partition(other)[2 * is_asked]
 
 
 def test_words_count_in_translation_in_the_other_language():

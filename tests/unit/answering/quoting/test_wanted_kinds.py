@@ -12,6 +12,7 @@ from portal.domain.answering import (
 from tests.unit.answering.quoting.answers import (
     OddsReader,
     content_of,
+    is_quoted,
     request,
 )
 from tests.unit.answering.sources import source
@@ -62,3 +63,27 @@ def test_setting_for_those_who_is_asked_for_no_person():
     question = "Which variable sets the language of those who have none?"
     events = ExtractiveChatModel(OddsReader({row: 1.0})).stream(request(question, [source(1, row)]))
     assert row in content_of(events, [source(1, row)])[0].replace("\\", "")
+
+
+@pytest.mark.parametrize(("columns", "is_answered"), [(6, True), (7, False)])
+def test_row_of_many_cells_needs_more_evidence(columns, is_answered):
+    names = ["Item", "Price", *(f"Column {n}" for n in range(columns - 2))]
+    cells = ["Otter", "£129", *(["x"] * (columns - 2))]
+    table = source(1, " | ".join(names) + "\n" + " | ".join(cells) + "\n" + " | ".join(cells))
+    row = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
+    asked = request("How much is the van called Otter?", [table])
+    assert is_quoted(OddsReader({row: 0.0}), asked) is is_answered
+
+
+def test_which_papers_is_answered_by_what_lists():
+    said = [
+        "Form TR-3 is the claim form.",
+        "Claims come with boarding passes, invoices, a statement.",
+    ]
+    sources = [source(number, text) for number, text in enumerate(said, 1)]
+    reader = OddsReader(dict.fromkeys(said, 2.0))
+    content, _ = content_of(
+        ExtractiveChatModel(reader).stream(request("Which papers go with a claim?", sources)),
+        sources,
+    )
+    assert content.index("boarding passes") < (content + "TR-3").index("TR-3")

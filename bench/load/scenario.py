@@ -68,15 +68,25 @@ class Person(HttpUser):
         return 0.0 if Stages.now == "overload" else random.uniform(*_PLAN["pause_s"])
 
     def on_start(self) -> None:
-        name = f"{_PLAN['names']}{next(_NUMBERS) % _PLAN['accounts'] + 1}"
-        body = {"username": name, "password": _PLAN["password"]}
+        self._name = f"{_PLAN['names']}{next(_NUMBERS) % _PLAN['accounts'] + 1}"
+        self.seen: list[str] = []
+        self._sign_in()
+
+    def _sign_in(self) -> None:
+        body = {"username": self._name, "password": _PLAN["password"]}
         while True:
             answer = self.client.post("/api/auth/token", json=body, name="sign in")
             if answer.ok:
                 break
             time.sleep(_SIGN_IN_AGAIN_S)
-        self.client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
-        self.seen: list[str] = []
+        token = answer.json()
+        self.client.headers["Authorization"] = f"Bearer {token['access_token']}"
+        self._signs_in_at = time.monotonic() + token["expires_in"] - _TIMEOUT_S
+
+    def wait(self) -> None:
+        super().wait()
+        if time.monotonic() >= self._signs_in_at:
+            self._sign_in()
 
     @task(5)
     def search_as_typed(self) -> None:

@@ -3,6 +3,7 @@ for them."""
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import structlog
@@ -34,6 +35,9 @@ def _load(services: Services) -> None:
     _load_model(services)
     lexicon.load()
     spellings("a")  # The first correction of a word would wait a third of a second for all.
+    # All of it stays: looking through it for garbage would stop all threads, .2 s at a time.
+    gc.collect()
+    gc.freeze()
 
 
 def _load_model(services: Services) -> None:

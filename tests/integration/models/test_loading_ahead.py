@@ -3,6 +3,7 @@ than the setting."""
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -56,6 +57,9 @@ def test_first_search_after_a_switch_is_answered_by_words_while_the_model_loads(
     gate.clear()
     serving = make_services(embedding={"provider": "hashing", "timeout_s": 0.3})
     load_ahead(serving).join(20)
+    # What stays is no longer looked through for garbage.
+    assert gc.get_freeze_count()
+    gc.unfreeze()
     switching.switch(elsewhere, bundled.USE)
     started = time.monotonic()
     found = engine.search(serving, portal.admin, SearchRequest("touch the coral"))

@@ -79,7 +79,22 @@ def test_underline_belongs_to_its_heading() -> None:
     assert not any(chunk.content.startswith(("=", "Desk")) for chunk in chunks)
 
 
-@pytest.mark.parametrize("unit", ["1.1 x\n", "---\n", "一、甲\n", "第一章 甲\n", "\n", "# a\n\n"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "1.1 x\n",
+        "---\n",
+        "一、甲\n",
+        "第一章 甲\n",
+        "\n",
+        "# a\n\n",
+        "== a ==\n",
+        "==a",
+        "== ",
+        "【甲】\n",
+        "【甲",
+    ],
+)
 def test_time_is_linear_for_any_text(unit: str) -> None:
     started = time.process_time()
     text_headings(unit * (500_000 // len(unit)))

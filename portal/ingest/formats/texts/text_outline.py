@@ -22,7 +22,7 @@ _CANDIDATE = re.compile(
     |(?P<capitals>[A-ZÀ-Þ])(?=[A-ZÀ-Þ\ ,&'’()/:-]{{3,59}}(?:\ \d{{1,2}})?$)
     |(?P<hashes>\#{{1,6}})[ \t]+(?=\S)
     |(?P<framed>(?P<frame>[=\-~*#─━—])(?P=frame){{1,9}})[ \t]*
-        (?=[^\n]*?\w[^\n]*(?P=frame){{2}}[ \t]*$)
+        (?!(?P=frame))(?=[^\n]{{1,90}}(?P=frame){{2}}[ \t]*$)
     |(?P<lenticular>【)(?=[^】\n]{{1,30}}】[ \t]*$)
     |(?P<line>(?P<stroke>[=\-~^*+])(?P=stroke){{2,}})[ \t]*$
     )""",
@@ -102,8 +102,12 @@ def _line(text: str, match: re.Match[str]) -> _Line | None:
     is_latin = kind in {"dotted", "number"} and title.isascii()
     if is_latin and _is_broken(text, title, end):
         return None
-    if len(title) > (_LATIN_LENGTH if is_latin else _MAX_LENGTHS[kind]) or (
-        kind not in _MARKED and (_ENDS_SENTENCE.search(title) or _COLUMNS.search(title))
+    is_long = len(title) > (_LATIN_LENGTH if is_latin else _MAX_LENGTHS[kind])
+    is_wordless = not any(map(str.isalnum, title))
+    if (
+        is_long
+        or is_wordless
+        or (kind not in _MARKED and (_ENDS_SENTENCE.search(title) or _COLUMNS.search(title)))
     ):
         return None
     if kind in {"number", "capitals"}:

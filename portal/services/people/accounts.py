@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import unicodedata
 from datetime import UTC, datetime
 from functools import cache
+from threading import BoundedSemaphore
 from uuid import UUID
 
 import structlog
@@ -40,6 +42,9 @@ FIRST_ADMINISTRATOR = "admin"
 _LANGUAGES = {"zh-CN", "en"}
 
 _hasher = PasswordHasher()
+# A hash takes several threads for a tenth of a second. With more at once than half of the cores,
+# a team that signs in together leaves the requests of all others nothing.
+_hashing = BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
 log = structlog.get_logger(__name__)
 
 
@@ -82,7 +87,8 @@ def hash_new_password(services: Services, password: str, *, name: str) -> str:
     """Check the new password of the user called `name`, and hash it. Raises WeakPassword,
     InvalidInput, BreachedListUnavailable."""
     passwords.check_password(services.settings, password, name=name)
-    return _hasher.hash(password)
+    with _hashing:
+        return _hasher.hash(password)
 
 
 def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
@@ -212,7 +218,8 @@ def _matches(password_hash: str, password: str) -> bool:
     if len(password) > passwords.MAX_CHARACTERS:
         return False
     try:
-        return _hasher.verify(password_hash, password)
+        with _hashing:
+            return _hasher.verify(password_hash, password)
     except (VerificationError, InvalidHashError):
         return False
 

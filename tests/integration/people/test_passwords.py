@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -190,3 +192,27 @@ def test_storage_is_limited_by_default_and_the_account_page_reports_it(
     assert Settings.model_fields["quota_mb"].default == 10 * 1024
     page = client.get("/account", headers=portal.headers()).text
     assert "of 10.0 GB" in page or "of 10 GB" in page
+
+
+def test_passwords_checked_at_once_leave_half_of_the_cores(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, most = 0, 0
+
+    class SlowHasher:
+        def verify(self, _hash: str, _password: str) -> bool:
+            nonlocal at_once, most
+            at_once += 1
+            most = max(most, at_once)
+            time.sleep(0.02)
+            at_once -= 1
+            return True
+
+    monkeypatch.setattr(accounts, "_hasher", SlowHasher())
+    monkeypatch.setattr(accounts, "_dummy_hash", lambda: "")
+    name = portal.admin.name
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(lambda _: accounts.verify_password(portal.services, name, PASSWORD), range(8))
+        )
+    assert most == max(1, (os.cpu_count() or 1) // 2)

@@ -73,6 +73,8 @@ HANDBOOK = """第一章 休假
         ("Which papers go with the form?", Wanted.LIST),
         ("发现隐患报到哪几个部门？", Wanted.LIST),
         ("How fast can I get a badge?", Wanted.DURATION),
+        ("年假可以结转到什么时候？", Wanted.UNTIL),
+        ("Until when is the desk open?", Wanted.UNTIL),
     ],
 )
 def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) -> None:
@@ -280,6 +282,9 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ),
         ("How fast may trucks go?", "Trucks keep to 8 公里 an hour.", True),
         ("国庆那几天是谁值班？", "值班：王小明", True),
+        ("年假可以结转到什么时候？", "结转的年假须在次年 4 月 30 日前用完。", True),
+        ("年假可以结转到什么时候？", "满 1 年 | 4 天", False),
+        ("Until when is the desk open?", "It is open from 8:00 to 18:30.", True),
     ],
 )
 def test_statement_holds_the_kind_that_is_asked_for(

@@ -155,6 +155,13 @@ _ASKED = (
         ),
     ),
     (
+        Wanted.UNTIL,
+        any_of(
+            r"到什么时候|到何时|到哪一?[天年月]|什么时候(?:到期|过期|失效|作废|截止)",
+            r"\b(?:until|till) when\b|\bwhen (?:do|does|did|will|is|are) .*\b(?:expires?|lapses?|runs? out)\b",
+        ),
+    ),
+    (
         Wanted.TIME,
         any_of(
             r"什么时候|何时|什么时间|哪一?[年天]|几月|哪个?月|星期几|周几|截止(?:日期|时间)",

@@ -88,6 +88,11 @@ _HELD = {
         _DATE, ORDINAL, rf"\d(?:st|nd|rd|th)\b|{HAN_NUMERAL}[日号]", r"(?:周|星期|礼拜)[一二三四五六日天末]|[月周季年][初中末底]|[当次同]一?[天日]|前一[天日]|节日",
         r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)(?:day)?s?\b|\b(?:day (?:before|after)|same day|end of|start of|beginning of|weekend)",
     ),
+    Wanted.UNTIL: any_of(
+        _CLOCK_TIME, _DATE, ORDINAL,
+        r"(?:周|星期|礼拜)[一二三四五六日天末]|[年月季周][初末底]|期满|届满|为止|截止|长期|永久",
+        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:until|till|through|end of|forever|indefinitely)\b",
+    ),
     Wanted.TIME: any_of(
         _CLOCK_TIME, _DATE, _DURATION, ORDINAL,
         # A condition says when as well: "repeat it if …".

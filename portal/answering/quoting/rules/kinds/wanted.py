@@ -23,6 +23,7 @@ class Wanted(StrEnum):
     CLOCK = "clock"
     DAY = "day"
     TIME = "time"
+    UNTIL = "until"  # A time, but no duration.
     CONTACT = "contact"
     PLACE = "place"
     HOLDER = "holder"  # Of an office, by name.

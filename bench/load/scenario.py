@@ -102,7 +102,7 @@ class Person(HttpUser):
                 "HX-Target": "search-results",
                 "HX-Current-URL": f"{self.host}{before}",
             }
-            before = f"/search?{urlencode({'q': typed, 'typed': '1'})}"
+            before = f"/search?{urlencode({'q': typed})}"
             self.client.get(before, name="search", headers=headers)
         answer = self.client.post("/api/knowledge/search", json={"query": words}, name="search")
         if answer.ok:
@@ -130,9 +130,8 @@ class Person(HttpUser):
             )
             text = b"".join(answer.iter_content(None))
             if answer.ok and b"event: done" not in text:
-                raise RuntimeError(
-                    f"the answer ended: {text.partition(b'event: error')[2][:300]!r}"
-                )
+                failure = text.partition(b"event: error")[2][:300]
+                raise RuntimeError(f"the answer did not end: {failure!r}")
 
     @task(1)
     def toggle(self) -> None:

@@ -109,8 +109,7 @@ def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> 
         return any(
             _is_name(cell)
             and (
-                cell.lower() in question.lower()
-                or (judged.is_foreign and index_terms(cell) in translated)
+                cell.lower() in question.lower() or (translated and index_terms(cell) in translated)
             )
             for cell in judged.candidates[place].statement.cells
         )

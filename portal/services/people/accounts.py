@@ -42,8 +42,8 @@ FIRST_ADMINISTRATOR = "admin"
 _LANGUAGES = {"zh-CN", "en"}
 
 _hasher = PasswordHasher()
-# A hash takes several threads for a tenth of a second. With more at once than half of the cores,
-# a team that signs in together leaves the requests of all others nothing.
+# A hash takes four threads for a tenth of a second. With four at once on two cores the requests of
+# all others get two fifths of a core, with one a whole one.
 _hashing = BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
 log = structlog.get_logger(__name__)
 

@@ -6,11 +6,7 @@ import numpy as np
 
 from portal.answering.markers import MarkerStream
 from portal.answering.quoting.extractive import ExtractiveChatModel
-from portal.domain.answering import (
-    ChatRequest,
-    TextDelta,
-    Turn,
-)
+from portal.domain.answering import ChatRequest, TextDelta, Turn
 from tests.unit.answering.sources import source
 
 LEAVE = source(

@@ -10,13 +10,7 @@ from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.extractive import ExtractiveChatModel, _Quoter
 from portal.answering.quoting.judging.relevance import judge
 from portal.answering.quoting.statements import Statement, statements
-from portal.domain.answering import (
-    Abstained,
-    ChatModel,
-    ChatRequest,
-    Outcome,
-    Turn,
-)
+from portal.domain.answering import Abstained, ChatModel, ChatRequest, Outcome, Turn
 from portal.settings import ChatSettings
 from tests.unit.answering.quoting.answers import (
     CATS,

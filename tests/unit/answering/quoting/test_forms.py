@@ -11,17 +11,8 @@ from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import statements
-from portal.domain.answering import (
-    ChatRequest,
-    Turn,
-)
-from tests.unit.answering.quoting.answers import (
-    OddsReader,
-    Reader,
-    ask,
-    content_of,
-    request,
-)
+from portal.domain.answering import ChatRequest, Turn
+from tests.unit.answering.quoting.answers import OddsReader, Reader, ask, content_of, request
 from tests.unit.answering.sources import source
 
 

@@ -9,10 +9,7 @@ import pytest
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.quoting.judging.evidence import Evidence
 from portal.answering.quoting.judging.relevance import judge
-from portal.domain.answering import (
-    Abstained,
-    TextDelta,
-)
+from portal.domain.answering import Abstained, TextDelta
 from tests.unit.answering.quoting.answers import (
     CATS,
     LEAVE,

@@ -6,15 +6,8 @@ import pytest
 
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.quoting.rules.kinds import Wanted, can_hold
-from portal.domain.answering import (
-    Abstained,
-)
-from tests.unit.answering.quoting.answers import (
-    OddsReader,
-    content_of,
-    is_quoted,
-    request,
-)
+from portal.domain.answering import Abstained
+from tests.unit.answering.quoting.answers import OddsReader, content_of, is_quoted, request
 from tests.unit.answering.sources import source
 
 

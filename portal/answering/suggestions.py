@@ -12,8 +12,9 @@ from portal.text.language import detect_language
 MAX_CHARACTERS = 80
 _MAX_OF_A_DOCUMENT = 5
 # A question on its own line, as in lists of frequent questions.
+_GAP = r"[^\S\n]{0,3}"
 _ASKED = re.compile(
-    rf"^(?:(?:Q|问|question)\s*\d*\s*[:：.、]\s*|#+\s*|\d+[.、)]\s*)?([^\n?？|]{{5,{MAX_CHARACTERS}}}[?？])\s*$",
+    rf"^(?:(?:Q|问|question){_GAP}\d{{0,4}}{_GAP}[:：.、]{_GAP}|#+{_GAP}|\d{{1,4}}[.、)]{_GAP})?([^\n?？|]{{5,{MAX_CHARACTERS}}}[?？])[^\S\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")

@@ -14,7 +14,7 @@ from portal.text.language import detect_language
 
 # A year or a code in the question has to match: another year's figure is not an answer.
 _FIGURE = re.compile(
-    r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|(?<![a-z])(?!q[1-4](?![\da-z-]))[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
+    r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|(?<![a-z])(?!q[1-4](?![\da-z-]))[a-z]+[-_]?\d[a-z\d_-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
     r"|(?<=\broom )\d{3,4}\b|(?<![\d.])\d{3,4}(?=\s?(?:会议室|教室|房间?|室|有没有|能坐))"
 )
 # Joel Fairbrother; in an English question Chinese words are names as well.
@@ -65,11 +65,26 @@ def find_conditions(question: str) -> tuple[Condition, ...]:
 
 def met_by(conditions: Sequence[Condition], texts: Sequence[str]) -> list[set[Condition]]:
     """Return the conditions that each text meets."""
+    spelled = {one: _spelled(one.term) for one in conditions if not one.is_date}
     found = []
     for text in texts:
         folded, dates = _COMPARED.sub("", fold(text).text), {one.term for one in find_dates(text)}
-        found.append({one for one in conditions if one.term in (dates if one.is_date else folded)})
+        found.append(
+            {
+                one
+                for one in conditions
+                if (one.term in dates if one.is_date else spelled[one].search(folded))
+            }
+        )
     return found
+
+
+def _spelled(figure: str) -> re.Pattern[str]:
+    """Return a pattern of a figure: P12 also as P-12, and not within P120, P12S or SP12."""
+    if figure[0].isdigit():
+        return re.compile(rf"(?<!\d){re.escape(figure)}(?!\d)")
+    with_separator = re.sub(r"(?<=[a-z])[-_]?(?=\d)", "[-_ ]?", figure, count=1)
+    return re.compile(rf"(?<![a-z]){with_separator}(?![a-z\d])")
 
 
 def find_names(question: str) -> tuple[str, ...]:

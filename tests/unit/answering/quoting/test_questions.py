@@ -106,6 +106,7 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("可以养几条狗？", "每户最多饲养两只犬。", "遛犬须牵绳。"),
         ("空调坏了找谁？", "空调 事情; 物业 老周 找谁", "空调 事情; 6000 分机"),
         ("支持电话是多少？", "支持：分机 6620", "支持：25 人，500 GB，e-mail and phone"),
+        ("行李限重多少？", "行李限20kg以内", "行李须在前台登记"),
     ],
 )
 def test_statement_without_the_kind_that_is_wanted_is_no_answer(
@@ -114,6 +115,13 @@ def test_statement_without_the_kind_that_is_wanted_is_no_answer(
     wanted = find_wanted(question)
     assert can_hold(wanted, answers, question)
     assert not can_hold(wanted, does_not, question)
+
+
+@pytest.mark.parametrize("wanted", Wanted)
+@pytest.mark.parametrize("numerals", ["4", "一", "4 ", "4,", "4一"])
+def test_thousands_of_numerals_are_soon_read(wanted: Wanted, numerals: str) -> None:
+    """Not in exponential time, which would stop the process."""
+    assert can_hold(wanted, numerals * 2000, "") in {True, False}
 
 
 @pytest.mark.parametrize(

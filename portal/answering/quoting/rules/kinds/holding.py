@@ -10,8 +10,10 @@ import rjieba
 from portal.answering.quoting.rules.kinds.patterns import (
     COUNTERS,
     CURRENCY,
+    FIGURE,
     HAN_MONEY_NOUN,
     HAN_NUMERAL,
+    HAN_NUMERALS,
     MEASURE_UNIT,
     MONEY_NOUN,
     MONTH,
@@ -29,23 +31,23 @@ from portal.text.terms.lexicon import translations
 from portal.text.terms.stopwords import STOP_WORDS
 
 _MONEY = (
-    rf"\d[\d,.]*\s*(?:{CURRENCY}|pence\b|p\b(?!\.?m)|[万亿](?![{COUNTERS}次])|k\b|[mb]illion)|[$¥€£₩₹]\s*\d|{HAN_NUMERAL}+{CURRENCY}"
+    rf"{FIGURE}\s*(?:{CURRENCY}|pence\b|p\b(?!\.?m)|[万亿](?![{COUNTERS}次])|k\b|[mb]illion)|[$¥€£₩₹]\s*\d|{HAN_NUMERALS}{CURRENCY}"
     r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
     rf"|{NUMERAL}\s*个?(?:月|周|年)的?(?:租|房租|工资|薪)"
     rf"|{NUMERAL} (?:months?|weeks?|years?)['’]? (?:of )?(?:rent|pay|salary|wages)\b"
 )
 _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
 _DURATION = (
-    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{NUMERAL}[)）]?\s*[多余个-]?\s*-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
+    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{NUMERAL}[)）]?\s?[多余个-]?\s?-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
     rf"|\d(?:st|nd|rd|th) {TIME_UNIT}|第\s*{NUMERAL}\s*个?(?:[天日周]|工作日)"
 )
 _CLOCK_TIME = rf"\d{{1,2}}\s*[:：]\s*\d\d|(?:\d\s*|{HAN_NUMERAL})[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
 _DATE = (
     rf"(?:1[5-9]|20)\d\d|\d{{1,2}}\s*[月日号](?!元)|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of )?{MONTH}"
-    rf"|{MONTH}\.?\s*\d|{HAN_NUMERAL}+月"
+    rf"|{MONTH}\.?\s*\d|{HAN_NUMERALS}月"
 )
-_MEASURE = rf"\d[\d,.]*\s*{MEASURE_UNIT}|{NUMERAL}+个?{MEASURE_UNIT}|unlimited|不限|无限"
+_MEASURE = rf"{FIGURE}\s*{MEASURE_UNIT}|{NUMERAL}个?{MEASURE_UNIT}|unlimited|不限|无限"
 
 _ROOM = (
     r"(?:buildings?|rooms?|floors?|offices?|lobby|reception|desk|hall|garage|car park|yard|shed|gate|entrance"
@@ -65,7 +67,7 @@ _NICKNAME = r"(?:\A|[^一-龥])[老小阿][一-龥](?:[^一-龥]|$)"
 # Patterns of answers by kind.
 _HELD = {
     # A bare number in a table's column of prices has no unit.
-    Wanted.MONEY: any_of(rf"(?:\A|; )\d[\d,.]*\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|价|费|{MONEY_NOUN}\b)", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
+    Wanted.MONEY: any_of(rf"(?:\A|; ){FIGURE}\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|价|费|{MONEY_NOUN}\b)", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
     Wanted.PERCENT: any_of(_PERCENT, _MONEY),
     Wanted.FREQUENCY: any_of(
         rf"每|{NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
@@ -105,7 +107,7 @@ _HELD = {
         r"\b(?:morning|afternoon|evening|tonight|dai?ly|weekly|monthly|annually|quarter|spring|summer"
         r"|autumn|winter|before|after|until|within|by the end|every|once|always|never|immediately)\b",
     ),
-    Wanted.CONTACT: any_of(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,}\d"
+    Wanted.CONTACT: any_of(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,24}\d"
         rf"|(?<![\d.,$¥€£])\d{{3,8}}(?![\d.,]*\s*(?:[元%]|[天日年月]|{MEASURE_UNIT}|{CURRENCY}))"),
     Wanted.PLACE: any_of(
         rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交]在|[交寄送提]到|[在于到至](?!\d)[^,，。;；]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台)"
@@ -139,19 +141,19 @@ _HELD = {
     ),
     Wanted.NAME: any_of(r"公司|银行|医院|大学|集团|[「“《]|[一-龥]\s?[a-z]{2,}"),
     Wanted.LIST: any_of(r"、|[,;，；][^,;，；]+[,;，；]|\band\b|[和及与或]|\bor\b"),
-    Wanted.CODE: any_of(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|(?<![\d:])\d{2,}(?!:)|\d+\.\d+|[a-z]\d"),
+    Wanted.CODE: any_of(r"[a-z]\d|[a-z][-_.]\d|\d[\w.-]{0,40}[a-z]|(?<![\d:])\d{2,}(?!:)|\d\.\d"),
 }  # fmt: skip
 # A number counts as a count unless it is something else, such as a date.
 _NOT_COUNTS = any_of(
-    _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,}\d",
-    r"\d+\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|[a-z]+[-_]?\d[\w-]*"
+    _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,24}\d",
+    r"\d{1,12}\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|(?<![a-z])[a-z]+[-_]?\d[\w-]*"
     r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|\broom|#)\s*[:：]?\s*[\d-]+"
-    r"|\d[\d ]*(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
+    r"|\d[\d ]{0,12}(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
 # 412 块塑料托 are no money.
 _PIECES = re.compile(r"(?<=\d)\s*块(?=[一-龥])(?!钱)")
 _HELD[Wanted.NUMBER] = any_of(NUMERAL)
-_COUNT = any_of(rf"\d|{HAN_NUMERAL}+(?=[{COUNTERS}次倍])|{NUMBER_WORD}|\bno\b|不限")
+_COUNT = any_of(rf"\d|{HAN_NUMERALS}(?=[{COUNTERS}次倍])|{NUMBER_WORD}|\bno\b|不限")
 # rjieba's tags of Chinese names: people, organisations, places, other proper names.
 _NAMING_TAGS = {
     Wanted.HOLDER: ("nr",),

@@ -6,7 +6,8 @@ import re
 
 
 def any_of(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns))
+    # With ASCII a Latin word ends where Chinese begins: 5kg以内.
+    return re.compile("|".join(patterns), re.ASCII)
 
 
 NUMBER_WORD = (
@@ -14,7 +15,9 @@ NUMBER_WORD = (
     r"|forty|fifty|sixty|ninety|hundred|thousand|half|none|unlimited)\b"
 )
 HAN_NUMERAL = r"[零〇一二两三四五六七八九十百千万半]"
-NUMERAL = rf"(?:\d[\d,.]*|{HAN_NUMERAL}+|{NUMBER_WORD})"
+# Bounded: without that a row of thousands of digits takes the square of its length.
+FIGURE, HAN_NUMERALS = r"\d[\d,.]{0,20}", rf"{HAN_NUMERAL}{{1,12}}"
+NUMERAL = rf"(?:{FIGURE}|{HAN_NUMERALS}|{NUMBER_WORD})"
 TIME_UNIT = (
     r"(?:秒|分钟|小时|钟头|天|(?:自然|工作)?日|周|星期|礼拜|个月|月|季度|年"
     r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b"

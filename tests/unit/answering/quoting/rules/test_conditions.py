@@ -17,6 +17,7 @@ from portal.answering.quoting.rules.conditions import find_conditions, met_by, w
         ("How early can I book the meeting room 405?", ["405"]),
         ("411 有没有投影？", ["411"]),
         ("1200 元的椅子谁批？", []),
+        ("驭浪P12加固平板多少钱？", ["p12"]),
     ],
 )
 def test_dates_years_versions_and_codes_are_conditions(question, terms):
@@ -27,6 +28,20 @@ def test_date_is_met_in_any_notation_and_language():
     (date,) = find_conditions("Who chaired on 12 March?")
     met = met_by([date], ["周会纪要 2026-03-12", "3 月 12 日", "2026-03-19"])
     assert met == [{date}, {date}, set()]
+
+
+@pytest.mark.parametrize(
+    ("question", "meeting", "not_meeting"),
+    [
+        ("Where is the P12?", ["驭浪P12；4 台", "the P-12 tablet"], ["P120", "P12S", "SP12"]),
+        ("EQ-009 在哪里？", ["EQ009", "EQ 009"], ["EQ-0091"]),
+        ("What was the result in 2025?", ["2025年", "FY2025"], ["12025"]),
+    ],
+)
+def test_code_is_met_as_a_whole(question, meeting, not_meeting):
+    (code,) = find_conditions(question)
+    assert met_by([code], meeting) == [{code}] * len(meeting)
+    assert met_by([code], not_meeting) == [set()] * len(not_meeting)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,6 @@ class AnswerDraft:
             further_queries=(*self.replay.further_queries, query),
             context_tokens=max(self.replay.context_tokens, tokens),
         )
-        self.keep()
 
     def failed(self, error: PortalError) -> None:
         """Record why there is no answer, or no more of it."""

@@ -135,7 +135,7 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _finish(self) -> None:
         """Write the rest without a reader, which takes no time, unless the answer was stopped."""
         try:
-            if self._draft.keep():
+            if self._keep():
                 for _event in self:
                     pass
         except PortalError as error:
@@ -147,9 +147,10 @@ class AnswerStream(Iterator[AnswerEvent]):
             return
         try:
             self._draft.close(MessageStatus.STOPPED)
-            self._draft.finish(MessageStatus.STOPPED)
+            self._store(MessageStatus.STOPPED)
         except PortalError as error:
             log.warning("stopped_answer_not_kept", code=error.code)
+            self._give_up()
         except Exception as error:
             log.exception("stopped_answer_not_kept", error_type=type(error).__name__)
             self._give_up()
@@ -269,8 +270,10 @@ class AnswerStream(Iterator[AnswerEvent]):
 
     def _is_wanted(self) -> bool:
         """Store the text from time to time; return whether to continue."""
-        if time.monotonic() - self._saved_at < SAVE_EVERY_S:
-            return True
+        return time.monotonic() - self._saved_at < SAVE_EVERY_S or self._keep()
+
+    def _keep(self) -> bool:
+        """Store the text so far; return whether to continue."""
         self._saved_at = time.monotonic()
         try:
             return self._draft.keep()
@@ -322,6 +325,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             can_search=may_again,
         )
         self._draft.consulted(call.query, found, built.sources, built.tokens)
+        self._keep()
         shown = {source.number for source in built.sources}
         exchange = prompt.tool_exchange(call, [one for one in found if one.number in shown])
         return replace(

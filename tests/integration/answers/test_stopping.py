@@ -11,6 +11,7 @@ from sqlalchemy import text
 from portal.domain.answering import (
     ChatEvent,
     ChatRequest,
+    SearchCall,
     TextDelta,
 )
 from portal.domain.conversations import (
@@ -124,6 +125,54 @@ def test_answer_survives_a_database_that_is_busy_for_a_moment(
         with pytest.raises(DatabaseUnavailable):
             list(stream)
     assert services.answer_slots.taken == services.chat.open_streams == 0
+
+
+def test_busy_database_at_a_further_search_ends_no_answer(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _be_busy_once(monkeypatch, "keep")
+    call = SearchCall("1", "printer")
+    services = saying(portal.services, ["Let me look. ", call], "Leave [1].", takes_tools=True)
+    answer = answer_of(answering.ask(services, portal.admin, talk, QUESTION))
+    assert (answer.status, answer.content) == (MessageStatus.DONE, "Let me look. Leave [1].")
+
+
+def test_busy_database_loses_nothing_when_the_reader_leaves(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "_STORE_PAUSES_S", (0.0, 0.0))
+    services = saying(portal.services, ["Fifteen days [1]", " and more."])
+    _be_busy_once(monkeypatch, "finish")
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    while not isinstance(next(stream), TextWritten):
+        pass
+    stream.close()
+    answer = conversations.messages(portal.services, portal.admin, talk)[-1]
+    assert (answer.status, answer.content) == (MessageStatus.STOPPED, "Fifteen days [1]")
+
+
+def test_busy_database_does_not_cut_quotations_whose_reader_leaves(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _be_busy_once(monkeypatch, "keep")
+    stream = answering.ask(portal.services, portal.admin, talk, QUESTION)
+    next(stream)
+    stream.close()
+    answer = conversations.messages(portal.services, portal.admin, talk)[-1]
+    assert answer.status is MessageStatus.DONE
+    assert "[1]" in answer.content
+
+
+def _be_busy_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Have a method of drafts meet a busy database the first time."""
+    method, left = getattr(drafts.AnswerDraft, name), iter(range(1))
+
+    def busy_at_first(draft: drafts.AnswerDraft, *arguments: object) -> object:
+        if next(left, None) is not None:
+            raise DatabaseUnavailable
+        return method(draft, *arguments)
+
+    monkeypatch.setattr(drafts.AnswerDraft, name, busy_at_first)
 
 
 def test_stop_is_heard_in_another_process(

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 from flask.testing import FlaskClient
 
 from portal import create_app
@@ -209,10 +210,13 @@ def test_passwords_checked_at_once_leave_half_of_the_cores(
             return True
 
     monkeypatch.setattr(accounts, "_hasher", SlowHasher())
-    monkeypatch.setattr(accounts, "_dummy_hash", lambda: "")
     name = portal.admin.name
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(lambda _: accounts.verify_password(portal.services, name, PASSWORD), range(8))
         )
     assert most == max(1, (os.cpu_count() or 1) // 2)
+
+
+def test_unknown_users_cost_the_same_hash() -> None:
+    assert not PasswordHasher().check_needs_rehash(accounts._DUMMY_HASH)

@@ -75,6 +75,24 @@ def test_table_drawn_with_bars_is_rows_and_cells(drawn: str) -> None:
     assert text.endswith("Double | 2 | sea\n\nAsk first.\n")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tel. 4711 | Fax 4712\n   \nLeave is 15 days | apply early\nMore.",
+        "| Tel. 4711 | Fax 4712 |\n| | |\n| Leave is 15 days | apply early |",
+        "Name  Phone\n    \nAnn   4711\nBen   4712\nCid   4713",
+    ],
+    ids=["bars", "empty cells", "spaces"],
+)
+def test_line_of_spaces_is_no_rule_of_a_table(text: str) -> None:
+    assert with_tables(text) == (text, ())
+
+
+def test_line_of_spaces_ends_a_table() -> None:
+    text, _ = with_tables("Room | Beds | Note\nA | 1 | sea\nB | 2 | hill\n   \nAsk first.")
+    assert text.endswith("B | 2 | hill\n   \nAsk first.")
+
+
 def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
     drawn = (
         "  单笔金额               审批人                      办理时限\n"

@@ -14,12 +14,13 @@ from portal.text.layout.tables import header_count
 
 _CELL = re.compile(r"\S+(?: \S+)*")
 _WIDE = re.compile(f"[{WIDE}]")
-_RULE = re.compile(r"[-=─━\s]{3,}")
+# Spaces alone are no rule: they end a paragraph, and so a table.
+_RULE = re.compile(r"(?=.*[-=─━])[-=─━\s]{3,}")
 _BAR = re.compile(r"[|│┃]")
 # Bars between cells have a space beside them; "a|b" is no border, unless bars enclose the line.
 _BORDER = re.compile(r"\s[|│┃]\s?|[|│┃]\s")
 _TOP_RULE = re.compile(r"\s*[+┌╒][+┬╤\-─=═]+[+┐╕]\s*")
-_BARRED_RULE = re.compile(r"[\s|│┃+:=\-─━═┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
+_BARRED_RULE = re.compile(r"(?=.*[-=─━═])[\s|│┃+:=\-─━═┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
 _OF_PROGRAMS = re.compile(r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 # Labels of clauses and items, behind which a text may leave two spaces.
@@ -94,7 +95,7 @@ def _barred(lines: Sequence[str], first: int) -> tuple[int, list[list[str]]]:
             row = _between_bars(line)
             if len(row) < _MIN_BARRED or (rows and len(row) != len(rows[0])):
                 break
-            rows.append(row)
+            rows += [row] if any(row) else []
         end += 1
     # With a rule above its header or below, one row is enough.
     is_ruled = has_rule and len(rows) >= _MIN_BARRED

@@ -93,6 +93,21 @@ def test_line_of_spaces_ends_a_table() -> None:
     assert text.endswith("B | 2 | hill\n   \nAsk first.")
 
 
+def test_plain_rule_below_a_table_belongs_to_what_follows(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    below = f"{'=' * 20}\nOpening hours\n{'=' * 20}\nWe open at nine.\n"
+    path.write_text(f"Item | Rate | Note\nDesk | 5 | new\nLamp | 2 | old\n{below}")
+    extracted = read(path)
+    assert len(tables(extracted)) == 1
+    assert extracted.text.endswith(f"Lamp | 2 | old\n{below}")
+    assert [heading.title for heading in extracted.headings] == ["Opening hours"]
+
+
+def test_plain_rule_below_two_lines_with_bars_makes_no_table() -> None:
+    text = "Home | About\nContact | Imprint\n-----\nSigned: Anna"
+    assert with_tables(text) == (text, ())
+
+
 def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
     drawn = (
         "  单笔金额               审批人                      办理时限\n"

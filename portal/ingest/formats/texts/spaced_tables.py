@@ -15,12 +15,11 @@ from portal.text.layout.tables import header_count
 _CELL = re.compile(r"\S+(?: \S+)*")
 _WIDE = re.compile(f"[{WIDE}]")
 # Spaces alone are no rule: they end a paragraph, and so a table.
-_RULE = re.compile(r"(?=.*[-=─━])[-=─━\s]{3,}")
+_RULE = re.compile(r"(?=.*[-=─━═])[\s:=\-─━═|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
+_BARRED_RULE = re.compile(rf"(?=.*[|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]){_RULE.pattern}")
 _BAR = re.compile(r"[|│┃]")
 # Bars between cells have a space beside them; "a|b" is no border, unless bars enclose the line.
 _BORDER = re.compile(r"\s[|│┃]\s?|[|│┃]\s")
-_TOP_RULE = re.compile(r"\s*[+┌╒][+┬╤\-─=═]+[+┐╕]\s*")
-_BARRED_RULE = re.compile(r"(?=.*[-=─━═])[\s|│┃+:=\-─━═┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
 _OF_PROGRAMS = re.compile(r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 # Labels of clauses and items, behind which a text may leave two spaces.
@@ -62,7 +61,7 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
     """Yield the first line of each table, the line behind it, and its rows."""
     place = 0
     while place < len(lines):
-        if _BAR.search(lines[place]) or _TOP_RULE.fullmatch(lines[place]):
+        if _BAR.search(lines[place]) or _BARRED_RULE.fullmatch(lines[place]):
             first = place
             place, rows = _barred(lines, first)
             if rows:
@@ -86,21 +85,23 @@ def _barred(lines: Sequence[str], first: int) -> tuple[int, list[list[str]]]:
     """Return the rows of a table that is drawn with bars, none if it is no table, and the first
     line behind them."""
     rows = list[list[str]]()
-    end, has_rule = first, False
-    while end < len(lines):
-        line = lines[end]
-        if _BARRED_RULE.fullmatch(line):
-            has_rule = True
-        else:
-            row = _between_bars(line)
+    place = end = first
+    while place < len(lines):
+        if not _RULE.fullmatch(lines[place]):
+            row = _between_bars(lines[place])
             if len(row) < _MIN_BARRED or (rows and len(row) != len(rows[0])):
                 break
             rows += [row] if any(row) else []
+            end = place + 1
+        place += 1
+    # A plain rule below the last row may belong to what follows, as the frame of a heading.
+    if end < place and _BARRED_RULE.fullmatch(lines[end]):
         end += 1
     # With a rule above its header or below, one row is enough.
-    is_ruled = has_rule and len(rows) >= _MIN_BARRED
+    is_ruled = len(rows) >= _MIN_BARRED and any(map(_RULE.fullmatch, lines[first:end]))
     is_table = is_ruled or (len(rows) >= _MIN_ROWS and _has_columns(rows))
-    return max(end, first + 1), rows if is_table and not _is_of_programs(rows) else []
+    is_table = is_table and not _is_of_programs(rows)
+    return (end, rows) if is_table else (max(place, first + 1), [])
 
 
 def _between_bars(line: str) -> list[str]:

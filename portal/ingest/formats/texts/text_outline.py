@@ -149,7 +149,9 @@ def _find_ruled(text: str, match: re.Match[str]) -> _Line | None:
         return None
     if not any(map(str.isalnum, title)) or text[start].isspace() or _ENDS_SENTENCE.search(title):
         return None
-    return _Line(start, start + len(title), title, f"line{match['stroke']}")
+    line = _Line(start, start + len(title), title, f"line{match['stroke']}")
+    # Else the last row of a table above a rule would count as the neighbour of a framed heading.
+    return line if _is_alone(text, line) else None
 
 
 def _are_neighbours(text: str, above: _Line | None, below: _Line | None) -> bool:

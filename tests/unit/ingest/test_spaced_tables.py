@@ -108,6 +108,12 @@ def test_plain_rule_below_two_lines_with_bars_makes_no_table() -> None:
     assert with_tables(text) == (text, ())
 
 
+@pytest.mark.parametrize("cell", ["2026-01-05 09:00", "# of rooms", "ask first;", "{name}"])
+def test_table_with_a_rule_may_have_cells_as_of_programs(cell: str) -> None:
+    text, (table,) = with_tables(f"| {cell} | Room |\n|---|---|\n| {cell} | A |\n| B | C |")
+    assert cells(text, table) == [(cell, "Room"), (cell, "A"), ("B", "C")]
+
+
 def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
     drawn = (
         "  单笔金额               审批人                      办理时限\n"

@@ -99,9 +99,8 @@ def _barred(lines: Sequence[str], first: int) -> tuple[int, list[list[str]]]:
         end += 1
     # With a rule above its header or below, one row is enough.
     is_ruled = len(rows) >= _MIN_BARRED and any(map(_RULE.fullmatch, lines[first:end]))
-    is_table = is_ruled or (len(rows) >= _MIN_ROWS and _has_columns(rows))
-    is_table = is_table and not _is_of_programs(rows)
-    return (end, rows) if is_table else (max(place, first + 1), [])
+    is_plain = len(rows) >= _MIN_ROWS and _has_columns(rows) and not _is_of_programs(rows)
+    return (end, rows) if is_ruled or is_plain else (max(place, first + 1), [])
 
 
 def _between_bars(line: str) -> list[str]:

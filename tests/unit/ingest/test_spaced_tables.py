@@ -114,6 +114,26 @@ def test_table_with_a_rule_may_have_cells_as_of_programs(cell: str) -> None:
     assert cells(text, table) == [(cell, "Room"), (cell, "A"), ("B", "C")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+-----+   +-----+\n| Web |   | DB  |\n| one |   | two |\n+-----+   +-----+",
+        "┌─────┐   ┌────┐\n│ Web │   │ DB │\n│ one │   │ pg │\n│ two │   │ 18 │\n└─────┘   └────┘",
+        "+-------+\n| Mind: the door is | or |\n| shut at | eight |\n+-------+",
+        "Task A |###      | 10%\nTask B |   ####  | 40%\nTask C |       ##| 90%",
+        "| Web |---->| DB |\n| App |---->| DB |\n| Job |---->| DB |",
+    ],
+    ids=["boxes", "boxes of lines", "sentence in a box", "chart", "arrows"],
+)
+def test_drawings_stay_as_they_are(text: str) -> None:
+    assert with_tables(text) == (text, ())
+
+
+def test_grid_in_a_frame_is_a_table() -> None:
+    text, (table,) = with_tables("+-------+\n| A | B |\n+---+---+\n| 1 | --- |\n+-------+")
+    assert cells(text, table) == [("A", "B"), ("1", "---")]
+
+
 def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
     drawn = (
         "  单笔金额               审批人                      办理时限\n"

@@ -17,6 +17,10 @@ _WIDE = re.compile(f"[{WIDE}]")
 # Spaces alone are no rule: they end a paragraph, and so a table.
 _RULE = re.compile(r"(?=.*[-=─━═])[\s:=\-─━═|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
 _BARRED_RULE = re.compile(rf"(?=.*[|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]){_RULE.pattern}")
+# Edges of boxes, alone or beside each other; a grid has crosses between its corners.
+_EDGE = re.compile(r"\s*(?:[+┌└╒╘][-=─═]+[+┐┘╕╛]\s*)+")
+# Bars of a chart and arrows, whose place in the line is what they say.
+_DRAWN = re.compile(r"<?[-=─━═#█▓▒░■]{4,}>?")
 _BAR = re.compile(r"[|│┃]")
 # Bars between cells have a space beside them; "a|b" is no border, unless bars enclose the line.
 _BORDER = re.compile(r"\s[|│┃]\s?|[|│┃]\s")
@@ -98,9 +102,12 @@ def _barred(lines: Sequence[str], first: int) -> tuple[int, list[list[str]]]:
     if end < place and _BARRED_RULE.fullmatch(lines[end]):
         end += 1
     # With a rule above its header or below, one row is enough.
-    is_ruled = len(rows) >= _MIN_BARRED and any(map(_RULE.fullmatch, lines[first:end]))
-    is_plain = len(rows) >= _MIN_ROWS and _has_columns(rows) and not _is_of_programs(rows)
-    return (end, rows) if is_ruled or is_plain else (max(place, first + 1), [])
+    rules = list(filter(_RULE.fullmatch, lines[first:end]))
+    is_ruled = len(rows) >= _MIN_BARRED and not all(map(_EDGE.fullmatch, rules))
+    is_plain = len(rows) >= _MIN_ROWS and not rules and _has_columns(rows)
+    is_table = is_ruled or (is_plain and not _match_any(_OF_PROGRAMS, rows))
+    is_table = is_table and not _match_any(_DRAWN, rows)
+    return (end, rows) if is_table else (max(place, first + 1), [])
 
 
 def _between_bars(line: str) -> list[str]:
@@ -178,13 +185,13 @@ def _has_columns(rows: Sequence[Sequence[str]]) -> bool:
     return len(rows[0]) >= _MIN_COLUMNS or bool(header_count(rows))
 
 
-def _is_of_programs(rows: Sequence[Sequence[str]]) -> bool:
-    return any(_OF_PROGRAMS.fullmatch(cell) for row in rows for cell in row)
+def _match_any(pattern: re.Pattern[str], rows: Sequence[Sequence[str]]) -> bool:
+    return any(pattern.fullmatch(cell) for row in rows for cell in row)
 
 
 def _are_cells(rows: Sequence[Sequence[str]]) -> bool:
     cells = [cell for row in rows for cell in row]
     is_short = fmean(map(len, cells)) <= _MAX_MEAN_CELL
     is_labelled = len(rows[0]) < _MIN_COLUMNS and all(_LABEL.fullmatch(row[0]) for row in rows)
-    is_text = is_labelled or _is_of_programs(rows)
+    is_text = is_labelled or _match_any(_OF_PROGRAMS, rows)
     return _has_columns(rows) and is_short and not is_text

@@ -156,6 +156,26 @@ def test_cells_that_one_space_divides_are_divided_where_a_column_begins() -> Non
 
 
 @pytest.mark.parametrize(
+    ("row", "read_as"),
+    [
+        ("Big New Ink Pot     ask", "Big New Ink Pot |  | ask"),
+        ("A very long item 5 EUR  red", "A very long item 5 EUR  red"),
+        ("Box         of each pen red     none", "Box         of each pen red     none"),
+        ("Cup         5 EUR   red one none", "Cup | 5 EUR | red one | none"),
+    ],
+    ids=["long label", "long label and figure", "words below figures", "whole row"],
+)
+def test_long_cell_is_not_cut_where_a_word_begins_below_a_column(row: str, read_as: str) -> None:
+    drawn = (
+        "Item        Price   Note    Sale\n"
+        "Pen         2 EUR   blue    yes\n"
+        "Ink         3 EUR   black   no\n"
+    )
+    text, _ = with_tables(f"{drawn}{row}")
+    assert text.split("\n")[3].rstrip(" |") == read_as
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "第三十三条  辞职须提前说明。\n第三十四条  离职当日交接。\n第三十五条  次月发放。",

@@ -13,6 +13,7 @@ from portal.text.characters.scripts import WIDE
 from portal.text.layout.tables import header_count
 
 _CELL = re.compile(r"\S+(?: \S+)*")
+_FIGURE = re.compile(r"\W{0,3}\d[\d,./\s-]*\w{0,3}")  # 5 EUR, £95, ±2
 _WIDE = re.compile(f"[{WIDE}]")
 # Spaces alone are no rule: they end a paragraph, and so a table.
 _RULE = re.compile(r"(?=.*[-=─━═])[\s:=\-─━═|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
@@ -75,7 +76,7 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
         end, rows = place, list[list[str]]()
         while len(columns[0]) > 1 and end < len(lines):
             if end != place + 1 or not _RULE.fullmatch(lines[end]):
-                row = _row(lines[end], columns)
+                row = _row(lines[end], columns, rows[-1] if rows else [])
                 if row is None:
                     break
                 rows.append(row)
@@ -141,17 +142,17 @@ def _cells(line: str) -> tuple[_Cells, _Cells]:
     return found, [(2 * n, text) for n, (_, text) in enumerate(found)] if is_tabbed else found
 
 
-def _row(line: str, columns: Sequence[Sequence[int]]) -> list[str] | None:
+def _row(line: str, columns: Sequence[Sequence[int]], above: Sequence[str]) -> list[str] | None:
     """Return the cells of a line by column, or None unless each begins where a column does."""
-    rows = (_fit(cells, starts) for cells, starts in zip(_cells(line), columns, strict=True))
+    rows = (_fit(cells, starts, above) for cells, starts in zip(_cells(line), columns, strict=True))
     return next(filter(None, rows), None)
 
 
-def _fit(cells: _Cells, columns: Sequence[int]) -> list[str] | None:
+def _fit(cells: _Cells, columns: Sequence[int], above: Sequence[str]) -> list[str] | None:
     """Return the cells by column: each begins where its column does or, in a row with a cell for
     each, between the columns beside it."""
     if 1 < len(cells) < len(columns):
-        cells = _split_at(cells, columns)
+        cells = _split_at(cells, columns, above)
     if not 1 < len(cells) <= len(columns):
         return None
     if len(cells) == len(columns) >= _MIN_COLUMNS:
@@ -167,10 +168,11 @@ def _fit(cells: _Cells, columns: Sequence[int]) -> list[str] | None:
     return row if row[0] else None
 
 
-def _split_at(cells: _Cells, columns: Sequence[int]) -> _Cells:
-    """Split cells that only one space separates where a column begins."""
-    found: _Cells = []
-    for first, text in cells:
+def _split_at(cells: _Cells, columns: Sequence[int], above: Sequence[str]) -> _Cells:
+    """Split cells that only one space separates where a column begins, if that makes a whole row
+    with figures below figures. Labels are not split: long ones reach into the next column."""
+    found = list(cells[:1])
+    for first, text in cells[1:]:
         start, column, done = first, first, 0
         for place, character in enumerate(text):
             if place and text[place - 1] == " " and column in columns:
@@ -178,7 +180,11 @@ def _split_at(cells: _Cells, columns: Sequence[int]) -> _Cells:
                 start, done = column, place
             column += 2 if _WIDE.match(character) else 1
         found.append((start, text[done:]))
-    return found
+    is_row = len(found) == len(columns) and all(
+        cell in cells or not _FIGURE.fullmatch(upper) or _FIGURE.match(cell[1])
+        for cell, upper in zip(found, above, strict=True)
+    )
+    return found if is_row else cells
 
 
 def _has_columns(rows: Sequence[Sequence[str]]) -> bool:

@@ -222,7 +222,18 @@ def test_empty_cells_between_tabs_keep_their_column() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["--  --\n", "a  b\n---\n", "a  ", "a\t", "a b  c", "\n  a  b", "|--|\n", "a | b\n", "|"],
+    [
+        "--  --\n",
+        "a  b\n---\n",
+        "a  ",
+        "a\t",
+        "a b  c",
+        "\n  a  b",
+        "|--|\n",
+        "a | b\n",
+        "|",
+        "a | b | c\n---\n+-+\n",
+    ],
 )
 def test_time_is_linear_for_any_text(unit: str) -> None:
     started = time.process_time()

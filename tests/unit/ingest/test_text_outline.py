@@ -100,6 +100,7 @@ def test_underline_belongs_to_its_heading() -> None:
         "== ",
         "【甲】\n",
         "【甲",
+        f"{'=' * 20}\na\n",
     ],
 )
 def test_time_is_linear_for_any_text(unit: str) -> None:

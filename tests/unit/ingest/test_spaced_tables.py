@@ -75,6 +75,65 @@ def test_table_drawn_with_bars_is_rows_and_cells(drawn: str) -> None:
     assert text.endswith("Double | 2 | sea\n\nAsk first.\n")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tel. 4711 | Fax 4712\n   \nLeave is 15 days | apply early\nMore.",
+        "| Tel. 4711 | Fax 4712 |\n| | |\n| Leave is 15 days | apply early |",
+        "Name  Phone\n    \nAnn   4711\nBen   4712\nCid   4713",
+    ],
+    ids=["bars", "empty cells", "spaces"],
+)
+def test_line_of_spaces_is_no_rule_of_a_table(text: str) -> None:
+    assert with_tables(text) == (text, ())
+
+
+def test_line_of_spaces_ends_a_table() -> None:
+    text, _ = with_tables("Room | Beds | Note\nA | 1 | sea\nB | 2 | hill\n   \nAsk first.")
+    assert text.endswith("B | 2 | hill\n   \nAsk first.")
+
+
+def test_plain_rule_below_a_table_belongs_to_what_follows(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    below = f"{'=' * 20}\nOpening hours\n{'=' * 20}\nWe open at nine.\n"
+    path.write_text(f"Item | Rate | Note\nDesk | 5 | new\nLamp | 2 | old\n{below}")
+    extracted = read(path)
+    assert len(tables(extracted)) == 1
+    assert extracted.text.endswith(f"Lamp | 2 | old\n{below}")
+    assert [heading.title for heading in extracted.headings] == ["Opening hours"]
+
+
+def test_plain_rule_below_two_lines_with_bars_makes_no_table() -> None:
+    text = "Home | About\nContact | Imprint\n-----\nSigned: Anna"
+    assert with_tables(text) == (text, ())
+
+
+@pytest.mark.parametrize("cell", ["2026-01-05 09:00", "# of rooms", "ask first;", "{name}"])
+def test_table_with_a_rule_may_have_cells_as_of_programs(cell: str) -> None:
+    text, (table,) = with_tables(f"| {cell} | Room |\n|---|---|\n| {cell} | A |\n| B | C |")
+    assert cells(text, table) == [(cell, "Room"), (cell, "A"), ("B", "C")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+-----+   +-----+\n| Web |   | DB  |\n| one |   | two |\n+-----+   +-----+",
+        "┌─────┐   ┌────┐\n│ Web │   │ DB │\n│ one │   │ pg │\n│ two │   │ 18 │\n└─────┘   └────┘",
+        "+-------+\n| Mind: the door is | or |\n| shut at | eight |\n+-------+",
+        "Task A |###      | 10%\nTask B |   ####  | 40%\nTask C |       ##| 90%",
+        "| Web |---->| DB |\n| App |---->| DB |\n| Job |---->| DB |",
+    ],
+    ids=["boxes", "boxes of lines", "sentence in a box", "chart", "arrows"],
+)
+def test_drawings_stay_as_they_are(text: str) -> None:
+    assert with_tables(text) == (text, ())
+
+
+def test_grid_in_a_frame_is_a_table() -> None:
+    text, (table,) = with_tables("+-------+\n| A | B |\n+---+---+\n| 1 | --- |\n+-------+")
+    assert cells(text, table) == [("A", "B"), ("1", "---")]
+
+
 def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
     drawn = (
         "  单笔金额               审批人                      办理时限\n"
@@ -94,6 +153,26 @@ def test_cells_that_one_space_divides_are_divided_where_a_column_begins() -> Non
         "C 女性专项  1,080 元 差额公司付"
     )
     assert text.endswith("C 女性专项 | 1,080 元 | 差额公司付")
+
+
+@pytest.mark.parametrize(
+    ("row", "read_as"),
+    [
+        ("Big New Ink Pot     ask", "Big New Ink Pot |  | ask"),
+        ("A very long item 5 EUR  red", "A very long item 5 EUR  red"),
+        ("Box         of each pen red     none", "Box         of each pen red     none"),
+        ("Cup         5 EUR   red one none", "Cup | 5 EUR | red one | none"),
+    ],
+    ids=["long label", "long label and figure", "words below figures", "whole row"],
+)
+def test_long_cell_is_not_cut_where_a_word_begins_below_a_column(row: str, read_as: str) -> None:
+    drawn = (
+        "Item        Price   Note    Sale\n"
+        "Pen         2 EUR   blue    yes\n"
+        "Ink         3 EUR   black   no\n"
+    )
+    text, _ = with_tables(f"{drawn}{row}")
+    assert text.split("\n")[3].rstrip(" |") == read_as
 
 
 @pytest.mark.parametrize(
@@ -143,7 +222,18 @@ def test_empty_cells_between_tabs_keep_their_column() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["--  --\n", "a  b\n---\n", "a  ", "a\t", "a b  c", "\n  a  b", "|--|\n", "a | b\n", "|"],
+    [
+        "--  --\n",
+        "a  b\n---\n",
+        "a  ",
+        "a\t",
+        "a b  c",
+        "\n  a  b",
+        "|--|\n",
+        "a | b\n",
+        "|",
+        "a | b | c\n---\n+-+\n",
+    ],
 )
 def test_time_is_linear_for_any_text(unit: str) -> None:
     started = time.process_time()

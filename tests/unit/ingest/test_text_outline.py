@@ -33,6 +33,9 @@ BODY = "工作满一年的员工，每年有十天年假，可以结转五天。
          [(1, "WHO MAY DRIVE"), (2, "1. Age"), (2, "2. Licence"), (1, "ABROAD")]),
         (f"{'=' * 40}\nMEETING 14 - Tuesday\nPresent: A\n\n1. Status\nGood\n\n2. Risks\n- rain\n",
          [(1, "MEETING 14 - Tuesday"), (2, "1. Status"), (2, "2. Risks")]),
+        (f"{'=' * 20}\nHours\n\nAt nine.\n\n{'=' * 20}\n会议\n出席：甲\n\n{'=' * 20}\nFees\n",
+         [(1, "Hours"), (1, "会议"), (1, "Fees")]),
+        (f"{'=' * 20}\nOpening hours\n----\nAt nine.\n", [(1, "Opening hours")]),
         (f"{'-' * 60}\n2. FIRST DAY\n{'-' * 60}\n2.1 Arrive at nine.\n", [(1, "2. FIRST DAY")]),
         # A table of contents before the text.
         (f"目录\n第一章 总则\n第一节 目的\n第一章 总则\n{BODY}第一节 目的\n{BODY}",
@@ -65,6 +68,10 @@ def test_lines_that_are_set_apart_are_headings(text: str, headings: list[tuple[i
         "Name  Age\n----  ---\nAda   36\n",
         "Yours\n\n-------------------------------------------------------------------\nDesk 4\n",
         "One sentence that ends here.\n----------------------------\n",
+        f"{'=' * 20}\nThe deposit for the hall is 500 EUR and must\nbe paid before arrival.\n",
+        f"{'=' * 20}\n押金五百元，入住前付清\n否则不予保留。\n",
+        f"{'=' * 20}\n2026-01-01 10:00:00 start\n2026-01-01 10:00:09 end\n",
+        f"{'=' * 20}\nFrom: Anna Berg\nTo: Ben Cole\n",
     ],
 )
 def test_lists_tables_and_sentences_are_no_headings(text: str) -> None:
@@ -93,6 +100,7 @@ def test_underline_belongs_to_its_heading() -> None:
         "== ",
         "【甲】\n",
         "【甲",
+        f"{'=' * 20}\na\n",
     ],
 )
 def test_time_is_linear_for_any_text(unit: str) -> None:

@@ -13,13 +13,18 @@ from portal.text.characters.scripts import WIDE
 from portal.text.layout.tables import header_count
 
 _CELL = re.compile(r"\S+(?: \S+)*")
+_FIGURE = re.compile(r"\W{0,3}\d[\d,./\s-]*\w{0,3}")  # 5 EUR, £95, ±2
 _WIDE = re.compile(f"[{WIDE}]")
-_RULE = re.compile(r"[-=─━\s]{3,}")
+# Spaces alone are no rule: they end a paragraph, and so a table.
+_RULE = re.compile(r"(?=.*[-=─━═])[\s:=\-─━═|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
+_BARRED_RULE = re.compile(rf"(?=.*[|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]){_RULE.pattern}")
+# Edges of boxes, alone or beside each other; a grid has crosses between its corners.
+_EDGE = re.compile(r"\s*(?:[+┌└╒╘][-=─═]+[+┐┘╕╛]\s*)+")
+# Bars of a chart and arrows, whose place in the line is what they say.
+_DRAWN = re.compile(r"<?[-=─━═#█▓▒░■]{4,}>?")
 _BAR = re.compile(r"[|│┃]")
 # Bars between cells have a space beside them; "a|b" is no border, unless bars enclose the line.
 _BORDER = re.compile(r"\s[|│┃]\s?|[|│┃]\s")
-_TOP_RULE = re.compile(r"\s*[+┌╒][+┬╤\-─=═]+[+┐╕]\s*")
-_BARRED_RULE = re.compile(r"[\s|│┃+:=\-─━═┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
 _OF_PROGRAMS = re.compile(r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 # Labels of clauses and items, behind which a text may leave two spaces.
@@ -61,7 +66,7 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
     """Yield the first line of each table, the line behind it, and its rows."""
     place = 0
     while place < len(lines):
-        if _BAR.search(lines[place]) or _TOP_RULE.fullmatch(lines[place]):
+        if _BAR.search(lines[place]) or _BARRED_RULE.fullmatch(lines[place]):
             first = place
             place, rows = _barred(lines, first)
             if rows:
@@ -71,7 +76,7 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
         end, rows = place, list[list[str]]()
         while len(columns[0]) > 1 and end < len(lines):
             if end != place + 1 or not _RULE.fullmatch(lines[end]):
-                row = _row(lines[end], columns)
+                row = _row(lines[end], columns, rows[-1] if rows else [])
                 if row is None:
                     break
                 rows.append(row)
@@ -85,21 +90,25 @@ def _barred(lines: Sequence[str], first: int) -> tuple[int, list[list[str]]]:
     """Return the rows of a table that is drawn with bars, none if it is no table, and the first
     line behind them."""
     rows = list[list[str]]()
-    end, has_rule = first, False
-    while end < len(lines):
-        line = lines[end]
-        if _BARRED_RULE.fullmatch(line):
-            has_rule = True
-        else:
-            row = _between_bars(line)
+    place = end = first
+    while place < len(lines):
+        if not _RULE.fullmatch(lines[place]):
+            row = _between_bars(lines[place])
             if len(row) < _MIN_BARRED or (rows and len(row) != len(rows[0])):
                 break
-            rows.append(row)
+            rows += [row] if any(row) else []
+            end = place + 1
+        place += 1
+    # A plain rule below the last row may belong to what follows, as the frame of a heading.
+    if end < place and _BARRED_RULE.fullmatch(lines[end]):
         end += 1
     # With a rule above its header or below, one row is enough.
-    is_ruled = has_rule and len(rows) >= _MIN_BARRED
-    is_table = is_ruled or (len(rows) >= _MIN_ROWS and _has_columns(rows))
-    return max(end, first + 1), rows if is_table and not _is_of_programs(rows) else []
+    rules = list(filter(_RULE.fullmatch, lines[first:end]))
+    is_ruled = len(rows) >= _MIN_BARRED and not all(map(_EDGE.fullmatch, rules))
+    is_plain = len(rows) >= _MIN_ROWS and not rules and _has_columns(rows)
+    is_table = is_ruled or (is_plain and not _match_any(_OF_PROGRAMS, rows))
+    is_table = is_table and not _match_any(_DRAWN, rows)
+    return (end, rows) if is_table else (max(place, first + 1), [])
 
 
 def _between_bars(line: str) -> list[str]:
@@ -133,17 +142,17 @@ def _cells(line: str) -> tuple[_Cells, _Cells]:
     return found, [(2 * n, text) for n, (_, text) in enumerate(found)] if is_tabbed else found
 
 
-def _row(line: str, columns: Sequence[Sequence[int]]) -> list[str] | None:
+def _row(line: str, columns: Sequence[Sequence[int]], above: Sequence[str]) -> list[str] | None:
     """Return the cells of a line by column, or None unless each begins where a column does."""
-    rows = (_fit(cells, starts) for cells, starts in zip(_cells(line), columns, strict=True))
+    rows = (_fit(cells, starts, above) for cells, starts in zip(_cells(line), columns, strict=True))
     return next(filter(None, rows), None)
 
 
-def _fit(cells: _Cells, columns: Sequence[int]) -> list[str] | None:
+def _fit(cells: _Cells, columns: Sequence[int], above: Sequence[str]) -> list[str] | None:
     """Return the cells by column: each begins where its column does or, in a row with a cell for
     each, between the columns beside it."""
     if 1 < len(cells) < len(columns):
-        cells = _split_at(cells, columns)
+        cells = _split_at(cells, columns, above)
     if not 1 < len(cells) <= len(columns):
         return None
     if len(cells) == len(columns) >= _MIN_COLUMNS:
@@ -159,10 +168,11 @@ def _fit(cells: _Cells, columns: Sequence[int]) -> list[str] | None:
     return row if row[0] else None
 
 
-def _split_at(cells: _Cells, columns: Sequence[int]) -> _Cells:
-    """Split cells that only one space separates where a column begins."""
-    found: _Cells = []
-    for first, text in cells:
+def _split_at(cells: _Cells, columns: Sequence[int], above: Sequence[str]) -> _Cells:
+    """Split cells that only one space separates where a column begins, if that makes a whole row
+    with figures below figures. Labels are not split: long ones reach into the next column."""
+    found = list(cells[:1])
+    for first, text in cells[1:]:
         start, column, done = first, first, 0
         for place, character in enumerate(text):
             if place and text[place - 1] == " " and column in columns:
@@ -170,20 +180,24 @@ def _split_at(cells: _Cells, columns: Sequence[int]) -> _Cells:
                 start, done = column, place
             column += 2 if _WIDE.match(character) else 1
         found.append((start, text[done:]))
-    return found
+    is_row = len(found) == len(columns) and all(
+        cell in cells or not _FIGURE.fullmatch(upper) or _FIGURE.match(cell[1])
+        for cell, upper in zip(found, above, strict=True)
+    )
+    return found if is_row else cells
 
 
 def _has_columns(rows: Sequence[Sequence[str]]) -> bool:
     return len(rows[0]) >= _MIN_COLUMNS or bool(header_count(rows))
 
 
-def _is_of_programs(rows: Sequence[Sequence[str]]) -> bool:
-    return any(_OF_PROGRAMS.fullmatch(cell) for row in rows for cell in row)
+def _match_any(pattern: re.Pattern[str], rows: Sequence[Sequence[str]]) -> bool:
+    return any(pattern.fullmatch(cell) for row in rows for cell in row)
 
 
 def _are_cells(rows: Sequence[Sequence[str]]) -> bool:
     cells = [cell for row in rows for cell in row]
     is_short = fmean(map(len, cells)) <= _MAX_MEAN_CELL
     is_labelled = len(rows[0]) < _MIN_COLUMNS and all(_LABEL.fullmatch(row[0]) for row in rows)
-    is_text = is_labelled or _is_of_programs(rows)
+    is_text = is_labelled or _match_any(_OF_PROGRAMS, rows)
     return _has_columns(rows) and is_short and not is_text

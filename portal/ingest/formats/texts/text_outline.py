@@ -39,6 +39,9 @@ _ENDS_SENTENCE = re.compile(r"[。！？；，、,;.!?…：:][”’」』）)\
 _COLUMNS = re.compile(r"[.．·…]{3,}[ \t]*\d{1,4}$|\S(?:\t| {3,})\S")  # Of contents or a table.
 _MAX_HEADING_LINE = 200
 _MIN_OVERLINE = 20
+# Below a title: nothing, strokes or "Present: Anna"; a paragraph goes on with words.
+_LABEL = re.compile(r"[^\W\d_a-z][^\n:：,，.。;；]{0,20}(?::\s|：)")
+_BELOW_TITLE = re.compile(rf"\n(?:[ \t]*(?:[=\-~^*+]{{3,}}[ \t]*)?(?:\n|\Z)|{_LABEL.pattern})")
 _SHORT_LINE = 30  # Shorter lines were not broken by the layout.
 _MAX_UNBROKEN = 50  # Longer ones may have been broken where an indented line follows.
 # "1.4 Give us your details. Forms that arrive after the 18th of" is an item that the layout broke.
@@ -142,14 +145,17 @@ def _find_ruled(text: str, match: re.Match[str]) -> _Line | None:
     if not title and match["stroke"] == "=" and length >= _MIN_OVERLINE:
         start = match.end() + 1
         end = text.find("\n", start, start + _MAX_HEADING_LINE)
-        title = text[start:end].strip() if end >= 0 else ""
+        is_title = end >= 0 and _BELOW_TITLE.match(text, end) and not _LABEL.match(text, start)
+        title = text[start:end].strip() if is_title else ""
     elif width > 2 * length or (2 * length > 4 * width + 8 and not is_framed):
         return None
     if not title or len(title) > _MAX_LENGTHS["line"] or _COLUMNS.search(title):
         return None
     if not any(map(str.isalnum, title)) or text[start].isspace() or _ENDS_SENTENCE.search(title):
         return None
-    return _Line(start, start + len(title), title, f"line{match['stroke']}")
+    line = _Line(start, start + len(title), title, f"line{match['stroke']}")
+    # Else the last row of a table above a rule would count as the neighbour of a framed heading.
+    return line if _is_alone(text, line) else None
 
 
 def _are_neighbours(text: str, above: _Line | None, below: _Line | None) -> bool:

@@ -14,6 +14,7 @@ from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import sources as source_store
+from portal.store.documents import rows as document_store
 from portal.store.documents import selections as selection_store
 from portal.store.session import Session
 from portal.text.characters.folding import fold, in_script_of
@@ -80,16 +81,19 @@ def find_reply(
 
     if understood and (text := replies.reply_to(understood, message, language)):
         return Reply(text)
-    enabled_count, total_count = selection_store.count(session, user, conversation_id, scope=scope)
-    if not enabled_count:
+    if not selection_store.has_enabled(session, user, conversation_id, scope):
         is_scoped = scope or (
             conversation_id and conversation_store.get_scope(session, conversation_id)
         )
-        return Reply(say("none" if not total_count else "scope_off" if is_scoped else "all_off"))
+        sees_any = document_store.sees_any(session, user)
+        return Reply(say("none" if not sees_any else "scope_off" if is_scoped else "all_off"))
     if understood is None:
         return None
     titles = _titles(session, user, conversation_id, scope)
     if understood.task is Task.LIST_DOCUMENTS:
+        enabled_count, total_count = selection_store.count(
+            session, user, conversation_id, scope=scope
+        )
         head = say("listed", enabled=enabled_count, total=total_count)
         rest = enabled_count - _MAX_LISTED
         return Reply(_list(head, titles, say("more", count=rest) if rest > 0 else ""))

@@ -175,6 +175,14 @@ def count(
     return row[0], row[1]
 
 
+def has_enabled(
+    session: Session, user: User, conversation_id: UUID | None, scope: AskScope | None = None
+) -> bool:
+    """Return whether any document in the scope is enabled."""
+    enabled, binds = _enabled_in(user, conversation_id, scope)
+    return bool(session.scalar(text(f"SELECT EXISTS (SELECT {_SEEN} AND {enabled})"), binds))
+
+
 def _enabled_in(
     user: User, conversation_id: UUID | None, scope: AskScope | None
 ) -> tuple[str, dict[str, Any]]:

@@ -29,7 +29,7 @@ def list_citations(
     """Return the newest citations of a document in the user's own conversations, and the number of
     all. Raises NotFound for a document that the user may not see."""
     with services.database.begin() as session:
-        library.get_visible(session, user, document_id)
+        library.require_visible(session, user, document_id)
         return citation_store.of_document(session, user, document_id, limit=limit)
 
 

@@ -20,7 +20,7 @@ from portal.domain.documents import (
 )
 from portal.domain.paging import CountedPage
 from portal.domain.people import User
-from portal.errors import AlreadyElsewhere, Forbidden, UploadedAgain, existing
+from portal.errors import AlreadyElsewhere, Forbidden, NotFound, UploadedAgain, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import private_reads, shared_words
@@ -77,7 +77,8 @@ def list_documents(
 
 def is_empty(services: Services, user: User) -> bool:
     """Return whether the user sees no document at all."""
-    return not list_documents(services, user, limit=1).items
+    with services.database.read() as session:
+        return not document_store.sees_any(session, user)
 
 
 def list_trash(
@@ -114,12 +115,18 @@ def get_visible(
 get_summary = in_transaction(get_visible)
 
 
+def require_visible(session: Session, user: User, document_id: UUID) -> None:
+    """Raise NotFound if the user may not see a document."""
+    if not document_store.is_visible(session, user, document_id):
+        raise NotFound
+
+
 @contextmanager
 def opening(services: Services, user: User, document_id: UUID) -> Iterator[Session]:
     """Open a transaction that reads what a document says; it is recorded where `private_reads` says
     so. Raises NotFound."""
     with services.database.begin() as session:
-        get_visible(session, user, document_id)
+        require_visible(session, user, document_id)
         yield session
     private_reads.record(services, user, [document_id], found=False)
 
@@ -135,7 +142,7 @@ def list_chunks(
 def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID) -> StoredChunk:
     """Return one chunk of a document. Raises NotFound."""
     with services.database.begin() as session:
-        get_visible(session, user, document_id)
+        require_visible(session, user, document_id)
         return existing(chunk_store.find_chunk(session, document_id, chunk_id))
 
 
@@ -144,14 +151,14 @@ def count_chunks_before(
 ) -> int:
     """Return how many chunks come before this one; indexes may have gaps. Raises NotFound."""
     with services.database.begin() as session:
-        get_visible(session, user, document_id)
+        require_visible(session, user, document_id)
         return chunk_store.count_before(session, document_id, chunk.chunk.index)
 
 
 def find_chunk_at(services: Services, user: User, document_id: UUID, position: int) -> StoredChunk:
     """Return the chunk at a character position of the text. Raises NotFound."""
     with services.database.begin() as session:
-        get_visible(session, user, document_id)
+        require_visible(session, user, document_id)
         return existing(chunk_store.find_chunk_at(session, document_id, position))
 
 
@@ -169,7 +176,7 @@ def list_headings(
 ) -> list[Heading]:
     """Return the first headings of the indexed text, in order. Raises NotFound."""
     with services.database.begin() as session:
-        get_visible(session, user, document_id)
+        require_visible(session, user, document_id)
         return chunk_store.list_headings(session, document_id, limit=limit)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -48,7 +49,7 @@ from portal.domain.paging import ListPage
 from portal.domain.people import User
 from portal.errors import Message
 from portal.store.cursors import latest_first
-from portal.store.documents.selection import PORTAL_COLLECTION, visible_to
+from portal.store.documents.selection import MAX_COMPOSED, PORTAL_COLLECTION, visible_to
 from portal.store.models import (
     CollectionRow,
     ConversationReaderRow,
@@ -176,6 +177,20 @@ def _add(session: Session, user_id: UUID, kind: NotificationKind, **payload: Any
 
 def state(session: Session, user: User) -> NotificationState:
     """Return the state of a user's notifications, in one statement that reads a few rows."""
+    unread_count, row_count, in_work_count, waiting_s = session.execute(
+        _state(user, user.device_known_since)
+    ).one()
+    return NotificationState(
+        unread=int(unread_count),
+        unread_rows=int(row_count),
+        in_work=in_work_count,
+        waiting_s=None if waiting_s is None else float(waiting_s),
+    )
+
+
+@lru_cache(maxsize=MAX_COMPOSED)
+def _state(user: User, _device_known_since: datetime | None) -> Select[Any]:
+    """Compose the statement. Users are equal whichever their device."""
     unread = (
         _of(user, NotificationRow.batch_id)
         .where(NotificationRow.read_at.is_(None))
@@ -195,21 +210,12 @@ def state(session: Session, user: User) -> NotificationState:
         NotificationRow.delivered_at.is_(None)
     )
     oldest = undelivered.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
-    row = session.execute(
-        select(
-            func.coalesce(func.sum(batches.c.size), 0),
-            func.coalesce(func.sum(batches.c.row_count), 0),
-            _count(_jobs_in_work(user), MANY_IN_WORK),
-            func.extract("epoch", func.clock_timestamp() - oldest),
-        ).select_from(batches)
-    ).one()
-    unread_count, row_count, in_work_count, waiting_s = row
-    return NotificationState(
-        unread=int(unread_count),
-        unread_rows=int(row_count),
-        in_work=in_work_count,
-        waiting_s=None if waiting_s is None else float(waiting_s),
-    )
+    return select(
+        func.coalesce(func.sum(batches.c.size), 0),
+        func.coalesce(func.sum(batches.c.row_count), 0),
+        _count(_jobs_in_work(user), MANY_IN_WORK),
+        func.extract("epoch", func.clock_timestamp() - oldest),
+    ).select_from(batches)
 
 
 def _jobs_in_work(user: User) -> Select[Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, and_, delete, func, or_, select, update
+from sqlalchemy import BindParameter, Select, and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -25,7 +26,13 @@ from portal.errors import Message
 from portal.store.documents import vocabulary
 from portal.store.documents.folders import folder_visible_to
 from portal.store.documents.ingestion import files
-from portal.store.documents.selection import PORTAL_COLLECTION, editable_by, listed_for, passes_gate
+from portal.store.documents.selection import (
+    MAX_COMPOSED,
+    PORTAL_COLLECTION,
+    editable_by,
+    listed_for,
+    passes_gate,
+)
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -60,6 +67,8 @@ _WARNINGS = (
     .scalar_subquery()
 )
 
+_DOCUMENT_ID: BindParameter[UUID] = bindparam("document_id")
+
 
 def portal_collection_id(session: Session) -> UUID:
     return session.scalars(
@@ -67,6 +76,7 @@ def portal_collection_id(session: Session) -> UUID:
     ).one()
 
 
+@lru_cache(maxsize=MAX_COMPOSED)
 def shown_to(user: User, *, deleted: bool = False) -> Select[Any]:
     """Select documents visible to the user, or with `deleted` those in the user's trash."""
     return (
@@ -119,9 +129,28 @@ def find_summary(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary | None:
     """Return a document visible to the user, or with `deleted` one in the user's trash."""
-    statement = shown_to(user, deleted=deleted).where(DocumentRow.id == document_id)
-    row = session.execute(statement).one_or_none()
+    row = session.execute(_summary(user, deleted), {"document_id": document_id}).one_or_none()
     return to_summary(row) if row else None
+
+
+@lru_cache(maxsize=MAX_COMPOSED)
+def _summary(user: User, deleted: bool) -> Select[Any]:
+    return shown_to(user, deleted=deleted).where(DocumentRow.id == _DOCUMENT_ID)
+
+
+def sees_any(session: Session, user: User) -> bool:
+    """Return whether the user's lists have any document."""
+    return session.scalar(select(DocumentRow.id).where(listed_for(user)).limit(1)) is not None
+
+
+def is_visible(session: Session, user: User, document_id: UUID) -> bool:
+    """Return whether a document is in the user's lists."""
+    return session.scalar(_listed(user), {"document_id": document_id}) is not None
+
+
+@lru_cache(maxsize=MAX_COMPOSED)
+def _listed(user: User) -> Select[Any]:
+    return select(DocumentRow.id).where(DocumentRow.id == _DOCUMENT_ID, listed_for(user))
 
 
 def list_summaries(

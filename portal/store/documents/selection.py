@@ -24,6 +24,8 @@ from portal.domain.people import User
 from portal.store.models import CollectionRow, DocumentRow
 
 PORTAL_COLLECTION = "portal"
+# A statement is kept for so many users: composing one takes longer than running it.
+MAX_COMPOSED = 256
 
 # For statements written as text, in which documents have the alias d. Each table is joined by its
 # primary key, under the name of its switch.

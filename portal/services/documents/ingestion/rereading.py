@@ -15,7 +15,12 @@ from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs, exist
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.ingest.formats import FORMATS
 from portal.services import Services
-from portal.services.documents.library import as_file, find_editable, get_visible, refuse_elsewhere
+from portal.services.documents.library import (
+    as_file,
+    find_editable,
+    refuse_elsewhere,
+    require_visible,
+)
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import files as file_store
 from portal.store.documents.ingestion import jobs as job_store
@@ -81,7 +86,7 @@ def _check_encoding(services: Services, user: User, document_id: UUID, encoding:
     if name is None:
         raise InvalidInput("unknown encoding; see the documentation for the list")
     with services.database.begin() as session:
-        get_visible(session, user, document_id)
+        require_visible(session, user, document_id)
         original = existing(file_store.find_newest_original(session, document_id))
     file = as_file(services, original)
     if not file.media_type.has_encoding:

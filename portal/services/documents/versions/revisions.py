@@ -138,7 +138,7 @@ def discard_unread(services: Services, user: User, document_id: UUID) -> None:
 def find_unread(services: Services, user: User, document_id: UUID) -> UnreadVersion | None:
     """Return the version that was begun after the searchable text, if any. Raises NotFound."""
     with services.database.begin() as session:
-        library.get_visible(session, user, document_id)
+        library.require_visible(session, user, document_id)
         return revision_store.find_unread(session, document_id)
 
 
@@ -148,21 +148,21 @@ def list_revisions(
     """Return a document's revisions, latest first. Raises NotFound, MalformedRequest on a bad
     cursor."""
     with services.database.begin() as session:
-        library.get_visible(session, user, document_id)
+        library.require_visible(session, user, document_id)
         return revision_store.list_revisions(session, document_id, cursor=cursor, limit=limit)
 
 
 def get_revision(services: Services, user: User, document_id: UUID, number: int) -> Revision:
     """Return one revision of a document. Raises NotFound."""
     with services.database.begin() as session:
-        library.get_visible(session, user, document_id)
+        library.require_visible(session, user, document_id)
         return _revision(session, document_id, number)
 
 
 def find_number(services: Services, user: User, document_id: UUID, revision_id: UUID) -> int | None:
     """Return the number of a revision in its document. Raises NotFound for the document."""
     with services.database.begin() as session:
-        library.get_visible(session, user, document_id)
+        library.require_visible(session, user, document_id)
         return revision_store.find_number(session, document_id, revision_id)
 
 

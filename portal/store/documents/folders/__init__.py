@@ -9,6 +9,7 @@ cannot make a cycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -39,7 +40,13 @@ from portal.domain.documents.folders import (
     FolderVisibility,
 )
 from portal.domain.people import User
-from portal.store.documents.selection import editable_by, gates_of, listed_for, passes_gate
+from portal.store.documents.selection import (
+    MAX_COMPOSED,
+    editable_by,
+    gates_of,
+    listed_for,
+    passes_gate,
+)
 from portal.store.models import DocumentRow, FolderMemberRow, FolderRow, UserRow
 
 MAX_LISTED = 2000
@@ -87,6 +94,7 @@ def _ids_above(folder_id: UUID) -> CTE:
     )
 
 
+@lru_cache(maxsize=MAX_COMPOSED)
 def _folders(user: User) -> Select[Any]:
     parent, child = aliased(FolderRow), aliased(FolderRow)
     has_folders = (

@@ -172,15 +172,13 @@ def _page_values(detail: DocumentDetail) -> dict[str, Any]:
     if focus.chunk is not None and view is None:
         before = library.count_chunks_before(services, user, document_id, focus.chunk)
         part = before // CHUNKS_PER_PAGE + 1
-    text = {"focus": focus, "document": detail.summary}
     if view is None:
         text = text_values(detail, focus, (part - 1) * CHUNKS_PER_PAGE)
-    cited, cited_count = citing.list_citations(services, user, document_id, limit=_MAX_CITED)
+    else:
+        text = {"focus": focus, "document": detail.summary, **_citations(document_id)}
     return {
         **_state(detail),
         **text,
-        "cited": cited,
-        "cited_count": cited_count,
         "path": _path(detail.summary.folder_id),
         "view": view,
         "why_text": why_text,
@@ -233,10 +231,11 @@ def text_values(
     chunks, total_count = library.list_chunks(
         *context.caller(), detail.summary.id, limit=max(0, end - start), offset=start
     )
-    cited, _ = citing.list_citations(*context.caller(), detail.summary.id, limit=_MAX_CITED)
+    citations = _citations(detail.summary.id)
     return {
         "document": detail.summary,
-        "cited_in": {stored.id: _citing(stored, cited) for stored in chunks},
+        **citations,
+        "cited_in": {stored.id: _citing(stored, citations["cited"]) for stored in chunks},
         "chunks": chunks,
         "chunk_pieces": partial(chunk_pieces, image_sizes=_image_sizes(detail, chunks)),
         "start": start,
@@ -247,6 +246,11 @@ def text_values(
         "focus_id": focus.chunk.id if focus.chunk else None,
         "focus_spans": focus.spans(chunks),
     }
+
+
+def _citations(document_id: UUID) -> dict[str, Any]:
+    cited, count = citing.list_citations(*context.caller(), document_id, limit=_MAX_CITED)
+    return {"cited": cited, "cited_count": count}
 
 
 def _image_sizes(

@@ -261,6 +261,12 @@ class DocumentRow(Base):
             postgresql_include=["visibility", "gate_id", "owner_id"],
             postgresql_where=text("deleted_at IS NULL"),
         ),
+        Index(
+            "ix_documents_listed_types",
+            *("collection_id", "media_type"),
+            postgresql_include=["visibility", "gate_id", "owner_id"],
+            postgresql_where=text("deleted_at IS NULL"),
+        ),
         Index("ix_documents_collection_id_title_order", "collection_id", "title_order"),
         Index("ix_documents_collection_id_size", "collection_id", "size_bytes"),
         Index("ix_documents_gate_id", "gate_id", postgresql_where=text("gate_id IS NOT NULL")),

@@ -147,6 +147,38 @@ def test_filters_combine_and_stand_in_the_address(
     assert ">eve<" not in others
 
 
+def test_types_to_filter_by_are_those_that_one_may_see(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    ada, eve = portal.user("ada"), portal.user("eve")
+
+    def offered(page: str) -> list[str]:
+        choice = re.search(r'<select id="filter-type".*?</select>', page, re.DOTALL)
+        assert choice is not None
+        return re.findall(r'<option value="(\w+)"', choice[0])
+
+    def get(address: str, user: User = eve, **more: str) -> str:
+        return client.get(address, headers=portal.headers(user) | more).text
+
+    assert offered(get("/documents")) == []
+    add("open", ada, media_type=MediaType.PDF)
+    add("private", ada, media_type=MediaType.DOCX, visibility="private")
+    assert offered(get("/documents")) == ["pdf"]
+    assert offered(get("/documents", ada)) == offered(get("/documents", portal.admin))
+    assert offered(get("/documents", ada)) == ["pdf", "docx"]
+    # Also where the list of the address has none of them, and with the chosen one.
+    assert offered(get("/documents?q=nothing&type=csv")) == ["pdf", "csv"]
+    add("mail", eve, media_type=MediaType.EML)
+    client.post(
+        f"/documents/{add('sheet', eve, media_type=MediaType.XLSX)}/delete",
+        headers=portal.headers(eve),
+    )
+    fragment = {"HX-Request": "true", "HX-Target": "document-results", "X-Refresh": "true"}
+    refreshed = get("/documents", **fragment)
+    assert offered(refreshed) == ["pdf", "eml"]
+    assert re.search(r'<select id="filter-type"[^>]*hx-swap-oob', refreshed)
+
+
 def test_back_returns_to_as_many_rows(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:

@@ -263,7 +263,7 @@ def progress() -> Answer:
     has_ended = any(one.status not in ACTIVE for one in moved)
     changed = [
         *(removal_fragment(f"document-{one}") for one in watched if one not in documents),
-        *rows(moved),
+        *rows(moved, keeps_line=True),
     ]
     poller = ("fragments/documents/_progress.html", {"is_active": bool(active)})
     ending = [retry_failed_button(), *new_bell()] if has_ended else []
@@ -314,7 +314,9 @@ def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
     return "fragments/documents/_row.html", {"document": document, **values, **more}
 
 
-def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows(
+    documents: Sequence[DocumentSummary], **more: Any
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield rows that replace those on the page."""
     if not documents:
         return
@@ -322,6 +324,7 @@ def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, 
         "switches": rows_switches([document.id for document in documents]),
         "jobs": _jobs_of(documents),
         "out_of_band": True,
+        **more,
     }
     for document in documents:
         yield "fragments/documents/_row.html", {"document": document, **values}

@@ -314,9 +314,7 @@ def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
     return "fragments/documents/_row.html", {"document": document, **values, **more}
 
 
-def rows(
-    documents: Sequence[DocumentSummary], **more: Any
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows(documents: Sequence[DocumentSummary], **more: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield rows that replace those on the page."""
     if not documents:
         return

@@ -215,10 +215,10 @@ def test_filters_stand_in_the_address_and_back_returns_to_the_same_rows(
     again.goto(place.partition("&shown")[0])
     expect(rows_of(again).first).to_contain_text("item 00")
     expect(again.get_by_label("Title contains")).to_have_value("item")
-    again.get_by_label("Type").select_option("pdf")
+    again.get_by_label("Status").select_option("failed")
     expect(again.get_by_text("No documents match these filters")).to_be_visible()
     again.go_back()
-    expect(again.get_by_label("Type")).to_have_value("")
+    expect(again.get_by_label("Status")).to_have_value("")
     expect(rows_of(again)).to_have_count(50)
 
 

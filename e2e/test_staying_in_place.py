@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
+from sqlalchemy import text
 
 from e2e.conftest import PASSWORD, OpenPortal
+from e2e.light_portal import LightPortal, library, light_portal
 from e2e.pages.chat import ChatPage
 from e2e.test_chat_journey import Lesson, library_with
 
@@ -96,3 +98,46 @@ def test_list_that_takes_long_shows_that_it_is_loaded(
     held[0].continue_()
     expect(page).to_have_url(re.compile("sort=title"))
     expect(list_).not_to_have_attribute("data-loading", "")
+
+
+def work_on(portal: LightPortal, status: str, stage: str | None = None, done: int = 0) -> None:
+    """Set how far the reading of all documents is."""
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE documents SET status = :status"), {"status": status})
+        session.execute(
+            text(
+                """
+                UPDATE jobs SET status = :status, stage = :stage, done_count = :done,
+                    total_count = 4 * :done, started_at = now() - interval '20 s'
+                """
+            ),
+            {"status": status, "stage": stage, "done": done},
+        )
+
+
+@pytest.mark.parametrize(("language", "width"), [("en", 1440), ("zh-CN", 390), ("en", 320)])
+def test_rows_stay_where_they_are_while_documents_are_read(
+    browser: Browser, language: str, width: int
+) -> None:
+    with library({"Travel.md": "By train.", "差旅.md": "坐火车。"}) as made, \
+            light_portal(made, browser) as portal:  # fmt: skip
+        page = portal.open_window(language, viewport={"width": width, "height": 900}).page
+        rows = page.get_by_test_id("document-row")
+        tops = "rows => rows.map((row) => row.getBoundingClientRect().top + scrollY)"
+        work_on(portal, "queued")
+        page.goto("/documents")
+        places = rows.evaluate_all(tops)
+        words = page.get_by_test_id("document-status")
+        for stage, done in (("reading", 0), ("embedding", 120)):
+            work_on(portal, "processing", stage, done)
+            expect(words.first).to_have_text(re.compile("120" if done else "Read|读取"))
+            expect(page.get_by_test_id("seen-by").first).to_be_visible()
+            expect(page.get_by_test_id("cancel-document").first).to_be_visible()
+            assert rows.evaluate_all(tops) == places, stage
+        work_on(portal, "ready")
+        expect(words).to_have_text(["Ready" if language == "en" else "已就绪"] * 2)
+        assert rows.evaluate_all(tops) == places
+        # Asked for again, the list needs no line for what was done.
+        page.reload()
+        expect(page.locator(".document-work")).to_have_count(0)
+        portal.close_windows()

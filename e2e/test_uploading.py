@@ -315,6 +315,35 @@ def test_file_dropped_on_another_page_is_offered_for_upload(
     expect(page.locator("#chat-input")).to_have_value("Half a question")
 
 
+def test_folder_dropped_on_another_page_keeps_its_tree(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    (folder := tmp_path / "Harbour").mkdir()
+    (folder / "Lamps").mkdir()
+    write_texts(folder, "quay", 1)
+    write_texts(folder / "Lamps", "lamp", 1)
+    page.goto("/search")
+    drop(page, folder, onto="main")
+    dialog = page.get_by_role("dialog", name="Add documents")
+    dialog.get_by_role("button", name="Upload documents").click()
+    lamp = page.get_by_test_id("document-row").filter(has_text="lamp 00")
+    lamp.get_by_role("link", name="Lamps").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Lamps")
+    expect(page.get_by_test_id("document-row")).to_have_count(1)
+    # Files that are chosen instead lie in none of its folders.
+    page.goto("/search")
+    drop(page, folder, onto="main")
+    (loose := tmp_path / "Loose.txt").write_text(f"Loose in {tmp_path}.")
+    dialog.get_by_label("Files").set_input_files(loose)
+    dialog.get_by_role("button", name="Upload documents").click()
+    row = page.get_by_test_id("document-row").filter(has_text="Loose")
+    expect(row).to_be_visible()
+    expect(row.get_by_role("link", name="Harbour")).to_have_count(0)
+
+
 def test_name_of_the_list_stays_whole_on_a_phone_while_files_are_read(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn, cast
 from uuid import UUID
@@ -80,12 +81,29 @@ def form_place() -> Place:
     that is too long.
     """
     folder_id, path = request.form.get("folder_id", ""), request.form.get("path", "")
-    if len(path) > MAX_PATH_CHARACTERS:
-        raise MalformedRequest("a path has at most %(max)s characters", max=MAX_PATH_CHARACTERS)
+    _check_length(path)
     try:
         return Place(UUID(folder_id) if folder_id else None, path)
     except ValueError as error:
         raise MalformedRequest("folder_id must be the id of a folder") from error
+
+
+def form_places(count: int) -> list[Place]:
+    """Return where the form wants each of its files: that of `form_place`, or with a field `paths`
+    the path in each of its lines, a line a file. Raises MalformedRequest."""
+    place, lines = form_place(), request.form.get("paths", "")
+    if not lines:
+        return [place] * count
+    paths = lines.replace("\r", "").split("\n")
+    if len(paths) != count:
+        raise MalformedRequest("paths must have a line for each file")
+    _check_length(*paths)
+    return [replace(place, path=path) for path in paths]
+
+
+def _check_length(*paths: str) -> None:
+    if any(len(path) > MAX_PATH_CHARACTERS for path in paths):
+        raise MalformedRequest("a path has at most %(max)s characters", max=MAX_PATH_CHARACTERS)
 
 
 class Spool:

@@ -21,10 +21,10 @@ export function watchList() {
     const isSame = (id) => wordsOf(page, id) === wordsOf(document, id);
     if (isInUse() || SHOWN.every(isSame)) detail.shouldSwap = false;
   });
-  // The folders to upload into come with the tree: the chosen one stays chosen.
+  // Folders to upload into and types to filter by come with the list: the chosen one stays chosen.
   document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
     const { target, fragment } = detail;
-    if (target.id !== "upload-into") return;
+    if (target.id !== "upload-into" && target.id !== "filter-type") return;
     detail.shouldSwap = false;
     const chosen = target.value;
     target.replaceChildren(...fragment.children);

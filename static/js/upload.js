@@ -3,7 +3,7 @@
 import { refreshList, refreshTree } from "./document-list.js";
 import { signInAgain } from "./session.js";
 import { showToast } from "./toasts.js";
-import { droppedFiles, pathOf, readableFiles } from "./upload-files.js";
+import { droppedFiles, folderOf, readableFiles } from "./upload-files.js";
 
 const MAX_REQUESTS = 3;
 const MAX_ROWS = 40;
@@ -86,7 +86,7 @@ class Uploads {
     for (const file of files) {
       this.queue.push({ file, fields });
       this.bytes += file.size;
-      this.hasFolders ||= pathOf(file) !== file.name;
+      this.hasFolders ||= folderOf(file) !== "";
     }
     const words = skipped ? this.words("skipped", { count: skipped }) : files.length ? "" : this.words("nothing");
     this.notice(words);
@@ -100,7 +100,7 @@ class Uploads {
       const row = this.addRow(file);
       const form = row.querySelector("form");
       for (const [name, value] of fields) addField(form, name, value);
-      addField(form, "path", pathOf(file).split("/").slice(0, -1).join("/"));
+      addField(form, "path", folderOf(file));
       const chosen = new DataTransfer();
       chosen.items.add(file);
       form.elements.file.files = chosen.files;
@@ -361,14 +361,19 @@ async function offerUpload(event) {
   const dialog = document.getElementById("dialog");
   if (!hasFiles(event) || isFileField(event.target) || dialog.open) return;
   const chosen = new DataTransfer();
-  for (const file of (await droppedFiles(event.dataTransfer, [""])).files) chosen.items.add(file);
+  const { files } = await droppedFiles(event.dataTransfer, [""]);
+  for (const file of files) chosen.items.add(file);
   const answer = await fetch("/documents").then((response) => response.text(), () => "");
   const upload = new DOMParser().parseFromString(answer, "text/html").querySelector(".upload");
   if (!upload) return showToast("toast-unreachable");
   Object.assign(upload.querySelector("h2"), { id: "dialog-title", className: "" });
   document.getElementById("dialog-content").replaceChildren(upload);
-  const { file, folder_id, visibility } = upload.querySelector("form").elements;
+  const form = upload.querySelector("form");
+  const { file, folder_id, visibility } = form.elements;
   file.files = chosen.files;
+  // A line for each file, as long as these are the files.
+  const paths = addField(form, "paths", files.map((one) => folderOf(one).replace(/\s+/g, " ")).join("\n"));
+  file.addEventListener("change", () => paths.remove());
   watchFolder(folder_id, visibility.options[0]);
   dialog.showModal();
 }
@@ -396,6 +401,7 @@ function watchDrops(zone, uploads) {
 function addField(form, name, value) {
   const field = Object.assign(document.createElement("input"), { type: "hidden", name, value });
   form.append(field);
+  return field;
 }
 
 // Why the server refused a file, in the reader's language; empty where it did not say.

@@ -190,6 +190,7 @@ class SearchHit:
     from 1 in each leg, None where the leg did not find it; `page_label` is printed on the page
     where that is not its number; `matched_words` are words of the query as written in the chunk;
     `context` are the caption and the header of the table whose rows the chunk begins with;
+    `has_header` if the excerpt begins with the header of a table;
     `duplicate_count` counts near-identical chunks that it stands for."""
 
     document_id: UUID
@@ -215,6 +216,7 @@ class SearchHit:
     rerank_score: float | None = None
     page_label: str | None = None
     context: str | None = None
+    has_header: bool = False
     parts: Parts = NO_PARTS
     bm25: float = 0.0
 

@@ -39,6 +39,7 @@ from portal.store.session import Session
 from portal.text.titles import check_domain, check_tags, check_title
 
 list_news = reading(document_store.list_news)
+list_types = in_transaction(document_lists.list_types)
 list_domains = in_transaction(document_lists.list_domains)
 list_owners = in_transaction(document_lists.list_owners)
 list_tags = in_transaction(document_lists.list_tags)

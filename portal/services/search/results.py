@@ -25,7 +25,7 @@ from portal.store.search.neighbours import Neighbours, neighbours
 from portal.text.layout.excerpt import best_excerpt
 from portal.text.layout.joining import Fragment, join_neighbours
 from portal.text.layout.outlines import Outline, Place
-from portal.text.layout.tables import header_above
+from portal.text.layout.tables import begins_with_header, header_above
 from portal.text.terms.highlight import highlight_spans
 
 EXCERPT_CHARACTERS = 320
@@ -222,6 +222,7 @@ def _hit(
         text_terms = None
     excerpt = best_excerpt(whole.text, plan.terms, EXCERPT_CHARACTERS, text_terms)
     begins = whole.start + excerpt.start
+    above = chunk.context if whole.start == (chunk.char_start or 0) else None
     place = touched.best_place(
         [(begins + start, begins + end) for start, end in excerpt.spans],
         begins,
@@ -252,11 +253,8 @@ def _hit(
         matched_words=_matched_words(plan, chunk.content, excerpt.text, excerpt.spans),
         duplicate_count=result.duplicate_count,
         rerank_score=result.rerank_score,
-        context=header_above(
-            whole.text,
-            excerpt.start,
-            chunk.context if whole.start == (chunk.char_start or 0) else None,
-        ),
+        context=header_above(whole.text, excerpt.start, above),
+        has_header=begins_with_header(whole.text, excerpt.start, above),
     )
 
 

@@ -24,15 +24,16 @@ class _Key(NamedTuple):
     """What a list is sorted by, and how the key is read from the text in a cursor."""
 
     column: ColumnElement[Any] | InstrumentedAttribute[Any]
-    read: Callable[[str], Any] = str
+    read: Callable[[str], ColumnElement[Any]] = literal
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0  # noqa: PLR2004 - fits into 64 bits
+def _number(text: str) -> ColumnElement[int]:
+    fits = text.isascii() and text.isdecimal() and len(text) < 19  # noqa: PLR2004 - into 64 bits
+    return literal(int(text) if fits else 0)
 
 
 _KEYS: Mapping[str, _Key] = {
-    "title": _Key(func.lower(DocumentRow.title)),
+    "title": _Key(DocumentRow.title_order, func.natural_order),
     "size": _Key(DocumentRow.size_bytes, _number),
     "type": _Key(
         case(
@@ -74,10 +75,12 @@ def list_documents(
         .order_by(*_order(sort, *page.c))
     ).all()
     items = tuple(to_summary(row) for row in rows[:limit])
-    last = rows[limit - 1] if len(rows) > limit else None
-    next_cursor = (
-        make_sorted_cursor(str(last.sort_key), items[-1].created_at, items[-1].id) if last else None
-    )
+    next_cursor = None
+    if len(rows) > limit:
+        last = items[-1]
+        # The order of a title can be too long for a cursor.
+        last_key = last.title if sort.key == "title" else str(rows[limit - 1].sort_key)
+        next_cursor = make_sorted_cursor(last_key, last.created_at, last.id)
     return CountedPage(items=items, next_cursor=next_cursor, total_count=total)
 
 
@@ -99,7 +102,7 @@ def _begin_after(
     at_place = tuple_(literal(place[1]), literal(place[2]))
     if key is _UNSORTED:
         return statement.where(newest < at_place if sort.is_descending else newest > at_place)
-    at = literal(key.read(place[0]))
+    at = key.read(place[0])
     # The first condition is implied by the second, and can be answered by an index.
     is_at_or_after, is_after = (
         (key.column <= at, key.column < at)
@@ -166,6 +169,18 @@ def _filter(statement: Select[Any], user: User, filters: DocumentFilter) -> Sele
     if filters.has_text:
         statement = statement.where(DocumentRow.current_job_id.is_not(None))
     return statement
+
+
+def list_types(session: Session, user: User) -> set[MediaType]:
+    """Return the types of documents visible to the user."""
+    of_type = DocumentRow.media_type
+    # From each type to the next in the index: grouping would read all documents.
+    one = select(of_type.label("value")).where(listed_for(user)).order_by(of_type).limit(1)
+    found = one.cte("found", recursive=True)
+    following = one.where(of_type > found.c.value).correlate(found).scalar_subquery()
+    found = found.union_all(select(following).where(found.c.value.is_not(None)))
+    values = session.scalars(select(found.c.value).where(found.c.value.is_not(None)))
+    return {MediaType(value) for value in values}
 
 
 def list_domains(session: Session, user: User) -> list[str]:

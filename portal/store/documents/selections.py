@@ -43,7 +43,7 @@ _SEEN = f"""
     WHERE d.collection_id = (SELECT id FROM collections WHERE name = 'portal') AND {VISIBLE_WHERE}
 """
 # Ends in the id, since titles are not unique.
-_ORDER = "lower(d.title), d.id"
+_ORDER = "d.title_order, d.id"
 _FOLDERS = ", ".join(
     f"""{name}.enabled AS {name}, {name}.source_id AS {name}_id, (
         SELECT named.name FROM folders named
@@ -56,8 +56,8 @@ _AT_THE_TOP = f"""AND (d.folder_id IS NULL OR d.folder_id = ANY(ARRAY(
     SELECT f.id FROM folders f WHERE {VISIBLE_FOLDER.format("f")} IS NOT TRUE
 )))"""
 _COLUMNS = f"""
-    d.id, d.title, lower(d.title) AS sort_key, d.media_type, user_default.enabled AS mine,
-    override.enabled AS here, {_FOLDERS}, {IN_SCOPE} AS in_scope
+    d.id, d.title, d.media_type, user_default.enabled AS mine, override.enabled AS here, {_FOLDERS},
+    {IN_SCOPE} AS in_scope
 """
 _SWITCHES = f"SELECT {_COLUMNS} {_SEEN}"
 _ONE = text(f"{_SWITCHES} AND d.id = :document_id")
@@ -95,14 +95,14 @@ def list_switches(
     if contains:
         binds["contains"] = contains
     if cursor:
-        binds["after_key"], binds["after_id"] = read_text_cursor(cursor)
+        binds["after_title"], binds["after_id"] = read_text_cursor(cursor)
     conditions = scope_conditions(scope, binds) + ([_READABLE] if in_panel else [])
     if contains:
         conditions.append("AND strpos(lower(d.title), lower(:contains)) > 0")
     elif in_panel:
         conditions.append("AND d.folder_id = :folder_id" if folder_id else _AT_THE_TOP)
     if cursor:
-        conditions.append("AND (lower(d.title), d.id) > (:after_key, :after_id)")
+        conditions.append(f"AND ({_ORDER}) > (natural_order(:after_title), :after_id)")
     statement = f"{_SWITCHES} {' '.join(conditions)} ORDER BY {_ORDER} LIMIT :limit"
     rows = session.execute(text(statement), binds).all()
     more = len(rows) > limit
@@ -111,7 +111,7 @@ def list_switches(
         items=tuple(_to_switch(row) for row in rows[:limit]),
         enabled_count=enabled_count,
         total_count=total_count,
-        next_cursor=make_text_cursor(last.sort_key, last.id) if last is not None else None,
+        next_cursor=make_text_cursor(last.title, last.id) if last is not None else None,
     )
 
 
@@ -230,7 +230,7 @@ _FOLDER_SWITCHES = f"""
 _FOLDERS_IN = "parent.id IS NOT DISTINCT FROM :parent_id"
 _FOLDERS_NAMED = "strpos(lower(d.name), lower(:contains)) > 0"
 _ONE_FOLDER = "d.id = :folder_id"
-_FOLDER_ORDER = "ORDER BY lower(d.name), d.id LIMIT :limit"
+_FOLDER_ORDER = "ORDER BY d.name_order, d.id LIMIT :limit"
 
 
 def list_folder_switches(

@@ -92,6 +92,7 @@ class FolderRow(Base):
         ForeignKey("users.id", ondelete="SET NULL"), index=True
     )
     name: Mapped[str]
+    name_order: Mapped[str | None] = mapped_column(Computed("natural_order(name)", persisted=True))
     description: Mapped[str] = mapped_column(server_default=text("''"))
     visibility: Mapped[str] = mapped_column(server_default=text("'shared'"))
     # Written by triggers: the nearest folder, itself or above, that is open to members only.
@@ -223,6 +224,10 @@ class DocumentRow(Base):
     # Written by triggers: the gate of the folder.
     gate_id: Mapped[UUID | None]
     title: Mapped[str]
+    # Numbers in it are padded with zeros.
+    title_order: Mapped[str | None] = mapped_column(
+        Computed("natural_order(title)", persisted=True), deferred=True
+    )
     file_name: Mapped[str]
     media_type: Mapped[str]
     size_bytes: Mapped[int] = mapped_column(BigInteger)
@@ -256,7 +261,13 @@ class DocumentRow(Base):
             postgresql_include=["visibility", "gate_id", "owner_id"],
             postgresql_where=text("deleted_at IS NULL"),
         ),
-        Index("ix_documents_collection_id_title", "collection_id", text("lower(title)")),
+        Index(
+            "ix_documents_listed_types",
+            *("collection_id", "media_type"),
+            postgresql_include=["visibility", "gate_id", "owner_id"],
+            postgresql_where=text("deleted_at IS NULL"),
+        ),
+        Index("ix_documents_collection_id_title_order", "collection_id", "title_order"),
         Index("ix_documents_collection_id_size", "collection_id", "size_bytes"),
         Index("ix_documents_gate_id", "gate_id", postgresql_where=text("gate_id IS NOT NULL")),
         Index(

@@ -59,16 +59,32 @@ def split_cells(
 def header_above(text: str, start: int, above: str | None) -> str | None:
     """Return the header of the table whose row begins at `start`, None if it has none or begins
     there; `above` is the header of a table that begins before the text."""
-    first = start
-    while first and CELL_BORDER in text[(line := text.rfind("\n", 0, first - 1) + 1) : first - 1]:
-        first = line
+    first = _first_row(text, start)
     if not first and above:
         return above
     if first == start or CELL_BORDER not in text[start:].partition("\n")[0]:
         return None
-    header, row = text[first:].split("\n", 2)[:2]
-    rows = [[line[a:b] for a, b in split_cells(line, 0, len(line))] for line in (header, row)]
-    return header if header_count(rows) else None
+    return _header_at(text, first)
+
+
+def begins_with_header(text: str, start: int, above: str | None) -> bool:
+    """Return whether a table begins at `start` with its header; `above` as of `header_above`."""
+    is_first = _first_row(text, start) == start and (start > 0 or not above)
+    return is_first and _header_at(text, start) is not None
+
+
+def _first_row(text: str, start: int) -> int:
+    """Return where the table begins whose row is at `start`."""
+    while start and CELL_BORDER in text[(line := text.rfind("\n", 0, start - 1) + 1) : start - 1]:
+        start = line
+    return start
+
+
+def _header_at(text: str, start: int) -> str | None:
+    """Return the row at `start` if it reads as a header of the next one."""
+    lines = text[start:].split("\n", 2)[:2]
+    rows = [[line[a:b] for a, b in split_cells(line, 0, len(line))] for line in lines]
+    return lines[0] if header_count(rows) else None
 
 
 def header_count(rows: Sequence[Sequence[str]]) -> int:

@@ -7,7 +7,7 @@ from uuid import UUID
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
-from portal.errors import InvalidInput, NoSuchAccount
+from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.http import context
 from portal.http.hosts import external_url
 from portal.http.messages import error_message
@@ -56,8 +56,14 @@ def show_all() -> Answer:
 
 @blueprint.get("/shared/<uuid:conversation_id>")
 def read(conversation_id: UUID) -> Answer:
-    """Show a conversation of another user, as far as this one may see its sources."""
-    shared, messages = sharing.read(*context.caller(), conversation_id)
+    """Show a conversation of another user, as far as this one may see its sources; lead to one's
+    own."""
+    services, user = context.caller()
+    try:
+        shared, messages = sharing.read(services, user, conversation_id)
+    except NotFound:
+        own = conversations.get(services, user, conversation_id)
+        return see_other(url_for("chat.show", conversation_id=own.id))
     return render_template(
         "pages/answers/shared_conversation.html", shared=shared, messages=messages
     )

@@ -183,7 +183,7 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         "folders_off": selections.folders_off(*context.caller()),
         "choices": {
             "status": [(one, gettext(STATUS_WORDS[one])) for one in DocumentStatus],
-            "type": [(name, one.short) for name, one in TYPES.items()],
+            "type": _type_choices(query),
             "sort": [(one, gettext(words)) for one, words in SORT_WORDS.items()],
         },
         "more_choices": _list_more_choices()
@@ -191,6 +191,13 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         else {},
         **more,
     }
+
+
+def _type_choices(query: ListQuery) -> list[tuple[str, str]]:
+    """Return the types that the user has documents of, and the chosen one."""
+    found = library.list_types(*context.caller())
+    chosen = query.filters.media_type
+    return [(name, one.short) for name, one in TYPES.items() if one in found or one is chosen]
 
 
 def _list_more_choices() -> dict[str, Any]:
@@ -229,8 +236,7 @@ def index() -> Answer:
             fragments(
                 ("fragments/documents/_results.html", values),
                 ("fragments/documents/_progress.html", beside),
-                *([("fragments/folders/_tree.html", beside)] if is_refresh else []),
-                *(_upload_places(values) if is_refresh else []),
+                *(_beside_the_list(beside) if is_refresh else []),
             )
         )
         # An automatic refresh must not change the address.
@@ -257,7 +263,7 @@ def progress() -> Answer:
     has_ended = any(one.status not in ACTIVE for one in moved)
     changed = [
         *(removal_fragment(f"document-{one}") for one in watched if one not in documents),
-        *rows(moved),
+        *rows(moved, keeps_line=True),
     ]
     poller = ("fragments/documents/_progress.html", {"is_active": bool(active)})
     ending = [retry_failed_button(), *new_bell()] if has_ended else []
@@ -308,7 +314,7 @@ def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
     return "fragments/documents/_row.html", {"document": document, **values, **more}
 
 
-def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows(documents: Sequence[DocumentSummary], **more: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield rows that replace those on the page."""
     if not documents:
         return
@@ -316,9 +322,17 @@ def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, 
         "switches": rows_switches([document.id for document in documents]),
         "jobs": _jobs_of(documents),
         "out_of_band": True,
+        **more,
     }
     for document in documents:
         yield "fragments/documents/_row.html", {"document": document, **values}
+
+
+def _beside_the_list(values: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what an upload may have changed beside the list."""
+    yield "fragments/folders/_tree.html", values
+    yield "fragments/documents/_type_filter.html", values
+    yield from _upload_places(values)
 
 
 def _upload_places(values: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

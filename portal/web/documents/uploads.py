@@ -12,7 +12,7 @@ from flask_babel import gettext
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import N_, InvalidInput, PortalError, StorageFull, Unavailable, is_disk_full
 from portal.http import context
-from portal.http.incoming import form_place, form_visibility, one_by_one, store_once
+from portal.http.incoming import form_place, form_places, form_visibility, one_by_one, store_once
 from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
 from portal.services.documents import library
@@ -147,9 +147,9 @@ def _outcomes(files: list[uploads.Upload]) -> list[Outcome]:
     Without free space or a database the rest is not tried. Raises InvalidInput for the fields
     common to all files.
     """
-    visibility, domain, place = form_visibility(), _read_domain(), form_place()
+    visibility, domain = form_visibility(), _read_domain()
     outcomes: list[Outcome] = []
-    for file in files:
+    for file, place in zip(files, form_places(len(files)), strict=True):
         file_name = uploads.clean_file_name(file.file_name)
         before = outcomes[-1].error if outcomes else None
         outcomes.append(

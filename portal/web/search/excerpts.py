@@ -9,7 +9,7 @@ from itertools import groupby
 
 from portal.domain.search import Span
 from portal.text.layout.outlines import SEPARATOR
-from portal.text.layout.tables import split_cells
+from portal.text.layout.tables import header_count, split_cells
 
 _BULLET = re.compile(r"\s*[-*+•]\s+(?=\S)")
 
@@ -24,13 +24,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptBlock:
-    """A paragraph, the items of a list without their bullets, or the rows of a table. `header` and
-    `caption` are known where the excerpt begins within the table."""
+    """A paragraph, the items of a list without their bullets, or the rows of a table below its
+    header. `caption` is known where the excerpt begins within the table."""
 
     paragraph: Piece | None = None
     items: tuple[Piece, ...] = ()
     rows: tuple[tuple[Piece, ...], ...] = ()
-    header: tuple[str, ...] = ()
+    header: tuple[Piece, ...] = ()
     caption: str = ""
 
 
@@ -39,25 +39,35 @@ def excerpt_blocks(
     highlights: Sequence[Span] = (),
     context: str | None = None,
     *,
+    has_header: bool = False,
     is_quote: bool = False,
 ) -> list[ExcerptBlock]:
     """Return an excerpt in blocks, which together have all of its words. `context` is what stands
-    above it in the document: the caption and header of its table.
+    above it in the document: the caption and header of its table. `has_header` if it begins with a
+    header.
 
     A single line with bars is a row in a quote, and after the header of its table; otherwise it may
     be prose.
     """
     caption, _, last_line = (context or "").rpartition("\n")
-    header = _texts(last_line, split_cells(last_line, 0, len(last_line)))
+    header = tuple(
+        _piece(last_line, (), *cell) for cell in split_cells(last_line, 0, len(last_line))
+    )
     blocks: list[ExcerptBlock] = []
     for width, grouped in groupby(_lines(excerpt), key=len):
         lines = list(grouped)
         is_under_header = not blocks and width == len(header)
         if width > 1 and (len(lines) > 1 or is_under_header or is_quote):
-            is_continued = is_under_header and _texts(excerpt, lines[0]) != header
-            above = (header, caption) if is_continued else ((), "")
             rows = tuple(tuple(_piece(excerpt, highlights, *cell) for cell in row) for row in lines)
-            blocks.append(ExcerptBlock(None, (), rows, *above))
+            above, begins = header if is_under_header else (), has_header
+            if is_under_header:
+                begins = _texts(rows[0]) == _texts(header)
+            elif blocks:
+                # Below a paragraph a table begins; rows of another width continue one.
+                begins = not blocks[-1].rows and header_count(list(map(_texts, rows))) > 0
+            if begins:
+                above, rows = rows[0], rows[1:]
+            blocks.append(ExcerptBlock(None, (), rows, above, caption if is_under_header else ""))
         else:
             whole = [(line[0][0], line[-1][1]) for line in lines]
             blocks += _paragraphs_and_lists(excerpt, highlights, whole)
@@ -100,8 +110,8 @@ def _lines(text: str) -> Iterator[tuple[tuple[int, int], ...]]:
         start = end + 1
 
 
-def _texts(text: str, cells: Iterable[tuple[int, int]]) -> tuple[str, ...]:
-    return tuple(text[start:end].strip() for start, end in cells)
+def _texts(row: Iterable[Piece]) -> tuple[str, ...]:
+    return tuple(cell.text.strip() for cell in row)
 
 
 def _piece(text: str, highlights: Iterable[Span], start: int, end: int) -> Piece:

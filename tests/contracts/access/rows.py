@@ -297,7 +297,7 @@ ROWS: dict[str, Row] = {
     "sharing.add": Row(OWN, 303, WRITE, form(name="zoe")),
     "sharing.remove": Row(OWN, 404, WRITE),  # the world shows none; tests of its own do
     "sharing.show_all": Row(PEOPLE, 200),
-    "sharing.read": Row(OWN, 404),  # owners read their own under another address
+    "sharing.read": Row(OWN, 303),  # owners read their own under another address
     "sharing.leave": Row(OWN, 404, WRITE),
     "citations.card": Row(OWN, 200),
     "citations.show": Row(OWN, 200),

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Callable
 
 import pytest
+from flask.testing import FlaskClient
 
 from portal.domain.conversations import Message, MessageStatus
 from portal.domain.search import SearchRequest
 from portal.services import Services
 from portal.services.answers import conversations
+from portal.services.documents import library
 from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.answers import ask
@@ -105,6 +107,22 @@ def test_figure_of_the_question_chooses_the_row_of_its_range(handbook: Portal) -
     answer = answer_to(handbook, "工龄 4 年的员工年假有几天？")
     assert "| 3–5 年 | 15 天 | 5 天 |" in answer.content
     assert "1–3 年" not in answer.content
+
+
+def test_quoted_answer_states_no_confidence_in_erased_words(
+    portal: Portal, client: FlaskClient
+) -> None:
+    document = portal.add(HANDBOOK, name="handbook.md")
+    answer = answer_to(portal, "工龄 4 年的员工年假有几天？")
+
+    def page() -> str:
+        return client.get(f"/chat/{answer.conversation_id}", headers=portal.headers()).text
+
+    assert 'data-outcome="quoted"' in page()
+    assert 'data-testid="confidence"' in page()
+    library.purge_document(portal.services, portal.admin, document.id)
+    assert 'data-outcome="quoted"' in page()
+    assert 'data-testid="confidence"' not in page()
 
 
 def test_outcome_is_kept_with_the_answer(handbook: Portal) -> None:

@@ -69,9 +69,13 @@ def test_reader_reads_and_others_find_nothing(
     # The owner's address of it leads its readers on, and no others.
     led = client.get(f"/chat/{talk}", headers=headers)
     assert (led.status_code, led.location) == (303, f"/shared/{talk}")
-    others = portal.headers(portal.user("ida"))
+    others, owner = portal.headers(portal.user("ida")), portal.headers()
     for one in (talk, uuid4()):
-        assert client.get(f"/chat/{one}", headers=others).status_code == 404
+        for path in (f"/chat/{one}", f"/shared/{one}"):
+            assert client.get(path, headers=others).status_code == 404
+    # The address that its owner gives away leads the owner to the conversation.
+    led = client.get(f"/shared/{talk}", headers=owner)
+    assert (led.status_code, led.location) == (303, f"/chat/{talk}")
     # Reading is all that a reader may do.
     message = messages[1].message
     for path in (

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from portal.domain.documents import DocumentSort, MediaType
 from portal.domain.people import User
+from portal.services.documents import folders
 from portal.services.people import accounts
 from tests.conftest import Portal
 
@@ -44,12 +45,14 @@ def add(portal: Portal) -> Callable[..., str]:
     return insert
 
 
-def titles_of(client: FlaskClient, headers: dict[str, str], **query: Any) -> list[str]:
+def titles_of(
+    client: FlaskClient, headers: dict[str, str], path: str = LIST, **query: Any
+) -> list[str]:
     """Return the titles of all pages."""
     titles, cursor, pages = [], "", 0
     while cursor is not None:
         given = {"limit": 2, **query, **({"cursor": cursor} if cursor else {})}
-        page = client.get(LIST, headers=headers, query_string=given).json
+        page = client.get(path, headers=headers, query_string=given).json
         titles += [document["title"] for document in page["documents"]]
         cursor, pages = page["next_cursor"], pages + 1
         assert pages < 20
@@ -86,6 +89,34 @@ def test_every_order_is_complete_over_its_pages(
         assert titles_of(client, headers, sort=sort.value) == titles, sort
 
 
+def test_titles_and_folders_are_sorted_as_people_count(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    # Digits of more than 64 bits, and a number in the middle of Chinese.
+    titles = ["9" * 30, "Note-4", "note-4b", "note-04c", "note-10", "note-10.2", "note-10.10"]
+    titles += ["note-2026", "note-20260101", "第2章", "第10章"]
+    for title in reversed(titles):
+        add(title, portal.admin)
+    headers = portal.headers()
+    assert titles_of(client, headers, sort="title") == titles
+    assert titles_of(client, headers, sort="-title") == titles[::-1]
+    assert titles_of(client, headers, path="/api/user/document-defaults") == titles
+    for name in ("Part 10", "part 9"):
+        folders.create_folder(portal.services, portal.admin, name=name)
+    paths = folders.list_paths(portal.services, portal.admin)
+    assert [path.words for path in paths] == ["part 9", "Part 10"]
+
+
+def test_titles_of_numbers_alone_fit_into_a_cursor(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    titles = ["1名" * 149 + f"{number}名" for number in range(8, 12)]
+    for title in reversed(titles):
+        add(title, portal.admin)
+    assert titles_of(client, portal.headers(), sort="title") == titles
+    assert titles_of(client, portal.headers(), "/api/user/document-defaults") == titles
+
+
 def test_filters_combine_and_stand_in_the_address(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:
@@ -114,6 +145,38 @@ def test_filters_combine_and_stand_in_the_address(
     others = client.get("/documents?more=1", headers=portal.headers(portal.user("zoe"))).text
     assert ">ada<" in others
     assert ">eve<" not in others
+
+
+def test_types_to_filter_by_are_those_that_one_may_see(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    ada, eve = portal.user("ada"), portal.user("eve")
+
+    def offered(page: str) -> list[str]:
+        choice = re.search(r'<select id="filter-type".*?</select>', page, re.DOTALL)
+        assert choice is not None
+        return re.findall(r'<option value="(\w+)"', choice[0])
+
+    def get(address: str, user: User = eve, **more: str) -> str:
+        return client.get(address, headers=portal.headers(user) | more).text
+
+    assert offered(get("/documents")) == []
+    add("open", ada, media_type=MediaType.PDF)
+    add("private", ada, media_type=MediaType.DOCX, visibility="private")
+    assert offered(get("/documents")) == ["pdf"]
+    assert offered(get("/documents", ada)) == offered(get("/documents", portal.admin))
+    assert offered(get("/documents", ada)) == ["pdf", "docx"]
+    # Also where the list of the address has none of them, and with the chosen one.
+    assert offered(get("/documents?q=nothing&type=csv")) == ["pdf", "csv"]
+    add("mail", eve, media_type=MediaType.EML)
+    client.post(
+        f"/documents/{add('sheet', eve, media_type=MediaType.XLSX)}/delete",
+        headers=portal.headers(eve),
+    )
+    fragment = {"HX-Request": "true", "HX-Target": "document-results", "X-Refresh": "true"}
+    refreshed = get("/documents", **fragment)
+    assert offered(refreshed) == ["pdf", "eml"]
+    assert re.search(r'<select id="filter-type"[^>]*hx-swap-oob', refreshed)
 
 
 def test_back_returns_to_as_many_rows(

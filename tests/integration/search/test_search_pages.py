@@ -67,6 +67,18 @@ def test_row_deep_in_a_table_is_shown_below_its_header(client: FlaskClient, port
     assert re.findall(r'<th scope="col">(\w+)</th>', result) == ["Item", "Price", "Unit"]
 
 
+def test_header_that_an_excerpt_begins_with_is_shown_as_one(
+    client: FlaskClient, portal: Portal
+) -> None:
+    portal.add("Widget,Price\nHammer,30\nSaw,20", name="prices.csv")
+    page = client.get("/search?q=widget+hammer", headers=headers(portal)).get_data(as_text=True)
+    table = page.partition('<table class="result-table">')[2].partition("</table>")[0]
+    header = re.findall(r'<th scope="col">(.*?)</th>', table)
+    assert header == ["<mark>Widget</mark>", "Price"]
+    rows = re.findall(r"<td>(.*?)</td>", table)
+    assert rows == ["<mark>Hammer</mark>", "30", "Saw", "20"]
+
+
 @pytest.mark.parametrize("as_fragment", [{}, {"HX-Request": "true"}])
 def test_search_that_is_refused_says_when_to_try_again(
     client: FlaskClient,

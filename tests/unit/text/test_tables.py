@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.text.layout.tables import header_above
+from portal.text.layout.tables import begins_with_header, header_above
 
 ROWS = "Item | Price\nBolt | 10\nNut | 20"
 
@@ -28,3 +28,20 @@ def test_header_of_a_row_stands_above_it(
     text: str, row: str, above: str | None, header: str | None
 ) -> None:
     assert header_above(text, text.index(row), above) == header
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "above", "begins"),
+    [
+        (ROWS, "Item", None, True),
+        (f"Prices\n\n{ROWS}", "Item", "Part | Cost", True),
+        (ROWS, "Bolt", None, False),
+        # A table without a header, and rows of a table that begins in the chunk before.
+        ("Until | 2026\nOwner | Mary\nStatus | draft", "Owner", None, False),
+        ("Owner | Mary\nStatus | draft", "Owner", "Field | Value", False),
+    ],
+)
+def test_header_at_which_a_text_begins_is_known(
+    text: str, row: str, above: str | None, begins: bool
+) -> None:
+    assert begins_with_header(text, text.index(row), above) is begins

@@ -8,13 +8,19 @@ from portal.domain.search import Span
 from portal.web.search.excerpts import ExcerptBlock, excerpt_blocks, headings_above
 
 
-def _blocks(excerpt: str, *marked: str, context: str | None = None) -> list[ExcerptBlock]:
+def _blocks(
+    excerpt: str, *marked: str, context: str | None = None, has_header: bool = False
+) -> list[ExcerptBlock]:
     spans = tuple(Span(excerpt.index(m), excerpt.index(m) + len(m)) for m in marked)
-    return excerpt_blocks(excerpt, spans, context)
+    return excerpt_blocks(excerpt, spans, context, has_header=has_header)
 
 
 def _rows(block: ExcerptBlock) -> list[list[str]]:
     return [[cell.text for cell in row] for row in block.rows]
+
+
+def _header(block: ExcerptBlock) -> list[str]:
+    return [cell.text for cell in block.header]
 
 
 def test_lines_with_bars_are_rows_between_paragraphs() -> None:
@@ -31,9 +37,22 @@ def test_lines_with_bars_are_rows_between_paragraphs() -> None:
 
 def test_known_header_is_shown_above_the_rows() -> None:
     (table,) = _blocks("Meal | 30", context="Allowances of 2026\nWhat | How much")
-    assert (table.header, table.caption) == (("What", "How much"), "Allowances of 2026")
-    (table,) = _blocks("What | How much\nMeal | 30", context="What | How much")
-    assert (len(table.rows), table.header) == (2, ())
+    assert (_header(table), table.caption) == (["What", "How much"], "Allowances of 2026")
+
+
+def test_header_that_the_excerpt_begins_with_is_no_row() -> None:
+    text = "What | How much\nMeal | 30"
+    for context, has_header in (("Allowances\nWhat | How much", False), (None, True)):
+        (table,) = _blocks(text, "much", context=context, has_header=has_header)
+        assert (_header(table), _rows(table)) == (["What", "How much"], [["Meal", "30"]])
+        assert table.header[1].spans == (Span(4, 8),)
+    # A row in the middle of a table without a header names no columns.
+    (table,) = _blocks("Owner | Mary\nStatus | draft")
+    assert (table.header, len(table.rows)) == ((), 2)
+    _, table = _blocks("See below.\n" + text)
+    assert (_header(table), _rows(table)) == (["What", "How much"], [["Meal", "30"]])
+    _, wide, narrow = _blocks("See below.\nA | B | C\n1 | 2 | 3\nOwner | Mary\nStatus | draft")
+    assert (_header(wide), narrow.header) == (["A", "B", "C"], ())
 
 
 @pytest.mark.parametrize("text", ["Run a | b to join them", " | ", "x |", "| y", "a |  | c"])

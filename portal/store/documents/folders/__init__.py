@@ -186,7 +186,7 @@ def list_children(session: Session, user: User, parent_ids: Sequence[UUID | None
     )
     is_in_one = or_(named, _is_at_top(user)) if None in parent_ids else named
     statement = _folders(user).where(is_in_one)
-    ordered = statement.order_by(func.lower(FolderRow.name), FolderRow.id).limit(MAX_LISTED)
+    ordered = statement.order_by(FolderRow.name_order, FolderRow.id).limit(MAX_LISTED)
     return [_to_folder(row) for row in session.execute(ordered)]
 
 
@@ -206,21 +206,26 @@ def list_paths_to_add(
 def _list_paths(
     session: Session, user: User, condition: Callable[[CTE], ColumnElement[bool]]
 ) -> list[FolderPath]:
-    names = func.array_append(literal([], ARRAY(TEXT)), FolderRow.name).label("names")
+    none = literal([], ARRAY(TEXT))
+    names = func.array_append(none, FolderRow.name).label("names")
+    place = func.array_append(none, FolderRow.name_order).label("place")
     tree = (
-        select(FolderRow.id, names, may_add(user).label("may_add"))
+        select(FolderRow.id, names, place, may_add(user).label("may_add"))
         .where(folder_visible_to(user), _is_at_top(user))
         .cte("paths", recursive=True)
     )
     tree = tree.union_all(
-        select(FolderRow.id, func.array_append(tree.c.names, FolderRow.name), may_add(user)).where(
-            FolderRow.parent_id == tree.c.id, folder_visible_to(user)
-        )
+        select(
+            FolderRow.id,
+            func.array_append(tree.c.names, FolderRow.name),
+            func.array_append(tree.c.place, FolderRow.name_order),
+            may_add(user),
+        ).where(FolderRow.parent_id == tree.c.id, folder_visible_to(user))
     )
     rows = session.execute(
         select(tree.c.id, tree.c.names)
         .where(condition(tree))
-        .order_by(func.lower(func.array_to_string(tree.c.names, "\x1f")), tree.c.id)
+        .order_by(tree.c.place, tree.c.id)
         .limit(MAX_LISTED)
     )
     return [FolderPath(row.id, tuple(row.names)) for row in rows]

@@ -81,7 +81,16 @@ def test_old_citation_opens_after_its_document_left(
     if purge:
         library.purge_document(portal.services, portal.admin, office.id)
     page = chat.get(address)
-    assert said in text_of(chat.get(f"{address}?sources={message.id}"))
+    panel = chat.get(f"{address}?sources={message.id}")
+    assert said in text_of(panel)
+    # Nothing is said about the confidence of words that cannot be read.
+    source = chat.get(f"{address}?source={message.citations[0].id}")
+    card = chat.get(f"/citations/{message.citations[0].id}/card", **FRAGMENT)
+    for shown in (panel, source, card):
+        assert ('data-testid="confidence"' in shown.text) is not purge
+        assert "May not match" not in shown.text
+    replay = text_of(chat.get(f"{address}/messages/{message.id}/replay"))
+    assert ("Confidence " in replay) is not purge
     assert "1 source has changed" in text_of(page)
     cited = chat.get(f"/citations/{message.citations[0].id}")
     assert cited.status_code == 200

@@ -193,6 +193,26 @@ def test_deleting_a_folder_asks_what_becomes_of_its_documents(
     assert eve.titles(folder_id=top) == {"hers", "secret"} | (set() if is_trash else {"mine"})
 
 
+def test_files_of_one_form_keep_their_tree(ada: Cabinet) -> None:
+    def send(*names: str, paths: str) -> TestResponse:
+        files = [(io.BytesIO(f"words {uuid4()}".encode()), name) for name in names]
+        return ada.call("POST", "/documents", data={"file": files, "paths": paths})
+
+    top = ada.folder("top")
+    assert send("a.txt", "b.txt", "c.txt", paths="trip\r\ntrip/inner\r\n").status_code == 303
+    trip = next(
+        one for one in ada.call("GET", "/api/folders").json["folders"] if one["name"] == "trip"
+    )
+    assert ada.names(trip["id"]) == ["inner"]
+    assert ada.titles(folder_id=trip["id"]) == {"a", "b"}
+    assert ada.titles() == {"a", "b", "c"}
+    # A line too few would put files where others belong.
+    assert send("d.txt", "e.txt", paths="trip").status_code == 400
+    assert send("d.txt", "e.txt", paths="x" * 2001 + "\n").status_code == 400
+    assert ada.titles() == {"a", "b", "c"}
+    assert ada.names(top) == []
+
+
 def test_uploading_a_tree_keeps_it(ada: Cabinet, eve: Cabinet) -> None:
     for path in ("handbook/leave", "Handbook/leave", "./handbook//pay/.."):
         ada.upload("page.txt", path=path)

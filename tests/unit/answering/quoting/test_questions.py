@@ -106,6 +106,8 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("可以养几条狗？", "每户最多饲养两只犬。", "遛犬须牵绳。"),
         ("空调坏了找谁？", "空调 事情; 物业 老周 找谁", "空调 事情; 6000 分机"),
         ("支持电话是多少？", "支持：分机 6620", "支持：25 人，500 GB，e-mail and phone"),
+        ("换锁多少钱？", "换锁 110加元/次", "换锁在次月账单中收取"),
+        ("How much is the allowance?", "It is 600 zloty.", "It is paid in June."),
         ("行李限重多少？", "行李限20kg以内", "行李须在前台登记"),
     ],
 )

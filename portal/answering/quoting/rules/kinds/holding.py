@@ -10,6 +10,7 @@ import rjieba
 from portal.answering.quoting.rules.kinds.patterns import (
     COUNTERS,
     CURRENCY,
+    CURRENCY_CODE,
     FIGURE,
     HAN_MONEY_NOUN,
     HAN_NUMERAL,
@@ -32,7 +33,7 @@ from portal.text.terms.stopwords import STOP_WORDS
 
 _MONEY = (
     rf"{FIGURE}\s*(?:{CURRENCY}|pence\b|p\b(?!\.?m)|[万亿](?![{COUNTERS}次])|k\b|[mb]illion)|[$¥€£₩₹]\s*\d|{HAN_NUMERALS}{CURRENCY}"
-    r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
+    rf"|\b{CURRENCY_CODE}\s?\d"
     rf"|{NUMERAL}\s*个?(?:月|周|年)的?(?:租|房租|工资|薪)"
     rf"|{NUMERAL} (?:months?|weeks?|years?)['’]? (?:of )?(?:rent|pay|salary|wages)\b"
 )

@@ -25,7 +25,13 @@ TIME_UNIT = (
 )
 ORDINAL = r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)\b"
 MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
-CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|镑|法郎|卢布|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent|yen|franc|rupee|kron[aeo])"
+CURRENCY_CODE = (
+    r"(?:eur|usd|cny|rmb|gbp|chf|jpy|cad|aud|nzd|hkd|sgd|twd|krw|inr|thb|sek|nok|dkk|pln|czk)"
+)
+CURRENCY = (
+    r"(?:[万亿]?[美欧加澳港日韩新纽]?元|块钱?|[英埃]?镑|港币|[新台]?台币|人民币|法郎|卢[布比]|克朗|泰铢|林吉特|比索|里拉|兹罗提"
+    rf"|{CURRENCY_CODE}|dollar|euro|yuan|pound|cent|yen|won\b|franc|rupee|rouble|ruble|kron[aeo]|z[lł]oty|baht|peso|lira|ringgit)"
+)
 MEASURE_UNIT = (
     r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|级|℃|°"
     r"|(?:km|cm|mm|kg|gb|mb|tb|kb|ghz|mhz|mbps|gbps|kwh?|characters?|met(?:er|re)s?|kilomet\w+|miles?"

@@ -31,8 +31,9 @@ _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
 _ASKS_DENIED = re.compile(
     r"(?:哪[些种类]|(?<!为)什么(?!原因|情况|时候|条件|后果|影响)|谁)[^,，]{0,6}?"
     r"(?:不[能可予得许让给支包算用]|无法|禁止)"
-    # "What happens if I do not reply" does not.
-    r"|\b(?:what|which|who)\b(?:(?!\b(?:if|when|unless|happens?)\b)[^,]){0,24}?"
+    # "What happens if I do not reply" and "what do people pay who do not live here" do not.
+    r"|(?:\A|[,;:.?!]|\b(?:and|from|for|at|in|on|to|under|after|with))\s*(?:what|which|who)\b"
+    r"(?:(?!\b(?:if|when|unless|happens?|who|that)\b)[^,]){0,24}?"
     r"(?:\b(?:cannot|not|never)\b|n't\b)"
 )
 _SAYS_DENIED = re.compile(

@@ -29,6 +29,8 @@ _ENGLISH_UNITS = {
     "米": "m", "人": "people",
 }  # fmt: skip
 _ASKED = re.compile(rf"({_NUMBER}){_GAP}-?{_GAP}({_UNIT})")
+# "一个月多少钱" asks for the price of a month, not for what begins after one.
+_PRICE = re.compile(r"[^,.;?]{0,6}?(?:多少钱|几块钱?|收费|费用|租金)")
 # 万 behind the second of two numbers is of both: 5–20 万元.
 _SHARED_TIMES = re.compile(rf"({_NUMBER})({_GAP}(?:-|~|至|到){_GAP})({_NUMBER}){_GAP}([万亿]|k\b)")
 _CURRENCY = "[$€£¥]|(?:元|块钱?|(?:rmb|cny|usd|eur|gbp|yuan|dollars?|euros?)\\b)"
@@ -65,7 +67,11 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     question, with that number as it is asked for. Of nested ranges the innermost counts: after six
     years "over 5 years" does, "over 2 years" does not."""
     folded = fold(question).text
-    figures = [_beyond(m, _Figure(m[0], _value(m[1]), m[2])) for m in _ASKED.finditer(folded)]
+    figures = [
+        _beyond(m, _Figure(m[0], _value(m[1]), m[2]))
+        for m in _ASKED.finditer(folded)
+        if not (m[1] == "一" and _PRICE.match(folded, m.end()))
+    ]
     # 一年几天: "a year" is no figure to look up beside one that is.
     figures = [one for one in figures if one.value != 1] or figures
     amounts = [_beyond(m, one) for m in _AMOUNT.finditer(folded) if (one := _amount(m))]

@@ -51,6 +51,21 @@ def test_hours_of_another_day_do_not_answer(text, question, language, answer):
     assert "周一至周五" not in content or answer == "周一至周五"
 
 
+@pytest.mark.parametrize(
+    ("question", "is_quoted_as_well"),
+    [
+        ("What can't be returned?", False),
+        ("From which day on can things not be returned?", False),
+        ("What may be returned by people who do not live here?", True),
+    ],
+)
+def test_what_denies_nothing_answers_only_what_asks_for_no_denial(question, is_quoted_as_well):
+    said = source(1, "Lamps may be returned within 14 days.")
+    chat = ExtractiveChatModel(Reader("Lamps"))
+    _, order = content_of(list(chat.stream(request(question, [said], "en"))), [said])
+    assert bool(order) is is_quoted_as_well
+
+
 _EXPENSES = "## Not reimbursed\n\n- Laundry\n- Parking fines"
 _COSTS_ZH = "## 不予报销\n\n- 洗衣\n- 停车罚款"
 

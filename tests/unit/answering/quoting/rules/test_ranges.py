@@ -27,6 +27,15 @@ def test_number_is_in_the_range_of_one_row(question: str, cell: str) -> None:
     assert rows_in_range(question, rows).keys() == {ROWS.index(cell)}
 
 
+@pytest.mark.parametrize(
+    ("question", "is_looked_up"),
+    [("满一年有几天", True), ("租一年多少钱", False), ("一个月的费用", False)],
+)
+def test_price_of_a_year_is_looked_up_in_no_range(question: str, is_looked_up: bool) -> None:
+    rows = [Statement(0, 1, cells=(one, "5")) for one in ("12 个月以下", "1–3 年", "3 年以上")]
+    assert bool(rows_in_range(question, rows)) is is_looked_up
+
+
 IN_FULL = ("5,000 元以下", "5,000 元至 5 万元", "5 万元（含）至 50 万元", "50 万元以上")
 SHORT = ("5 万元以下", "5–20 万元", "20 万元以上")
 UNDER_A_HEADER = ("1-5", "5-50", "50 以上")  # 金额（万元）

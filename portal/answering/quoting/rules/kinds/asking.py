@@ -41,6 +41,7 @@ _ASKED = (
         any_of(
             r"百分之[几多]|百分比|几折|多少折|[率例](?:是|为|有)?多少|占多少|(?:多少|什么|多大)(?:的)?比[例率]|几成",
             r"(?:what|which) (?:percentage|percent|share|proportion|discount)|how many percent",
+            r"\b(?:what|which)\b.*\b(?:vat|tax|interest|success|failure|pass|growth|occupancy) rate\b",
         ),
     ),
     (

@@ -38,8 +38,10 @@ _MONEY = (
     rf"|{NUMERAL} (?:months?|weeks?|years?)['’]? (?:of )?(?:rent|pay|salary|wages)\b"
 )
 _PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
+# 2026年11月6日 and 每月1日 are no durations.
+_OF_DATES = r"(?:19|20)\d\d年|\d{1,2}月|(?<=月)\d{1,2}日"
 _DURATION = (
-    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|{NUMERAL}[)）]?\s?[多余个-]?\s?-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
+    rf"\d[:：]\d\d\s*(?:to|and|[-–—至到])\s*\d{{1,2}}[:：]\d\d|(?<!\d)(?!{_OF_DATES}){NUMERAL}[)）]?\s?[多余个-]?\s?-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
     rf"|\d(?:st|nd|rd|th) {TIME_UNIT}|第\s*{NUMERAL}\s*个?(?:[天日周]|工作日)"
 )
@@ -148,7 +150,8 @@ _HELD = {
 _NOT_COUNTS = any_of(
     _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,24}\d",
     r"\d{1,12}\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|(?<![a-z])[a-z]+[-_]?\d[\w-]*"
-    r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|\broom|#)\s*[:：]?\s*[\d-]+"
+    r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|#)\s*[:：]?\s*[\d-]+"
+    r"|\b(?:room|floor|level|building|gate|step|section|chapter|page|line)s? \d+(?:(?:,| and| to|-) ?\d+)*|\d+f\b|\d号楼"
     r"|\d[\d ]{0,12}(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
 # 412 块塑料托 are no money.

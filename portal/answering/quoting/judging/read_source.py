@@ -32,6 +32,7 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # What shared words, the rank of the source and the wanted kind add to the nearness of a statement.
 _WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
 _MIN_WIDE = 7  # Cells.
+_MIN_OFFICE = 0.75  # The share of the words of an office, such as 总经理, that names it.
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
 
@@ -69,12 +70,15 @@ class ReadSource:
         denials = find_denials(
             asked, {one.context for one in self.statements}, is_foreign=is_foreign
         )
+        # Across languages the model takes a duty manager for a general one.
+        is_of_office = is_foreign and asked.wanted is Wanted.HOLDER
         self.open = [
             place
             for place, one in enumerate(self.statements)
             if (not in_range or one.group is None or place in in_range)
             # What an item in another language denies it need not deny of what it names itself.
             and not (one.context in denials and not (is_foreign and own[place].any()))
+            and not (is_of_office and self.met[place] < _MIN_OFFICE)
             and not is_excluded(
                 asked, self.contexts[place], self.texts[place], is_foreign=is_foreign
             )

@@ -118,3 +118,14 @@ def test_several_parts_search_the_other_language_once():
     asked = request("Who paints the fence? How long does the oven bake?", [found])
     list(ExtractiveChatModel().stream(replace(asked, search_across=across)))
     assert across.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "is_answer"),
+    [("General manager: Ivo Brandsma", True), ("Duty manager: Ivo Brandsma", False)],
+)
+def test_office_is_named_in_whole(said, is_answer):
+    chat = ExtractiveChatModel(Reader("manager"))
+    sources = [source(1, said)]
+    _, order = content_of(list(chat.stream(request("总经理是谁？", sources, "zh"))), sources)
+    assert bool(order) is is_answer

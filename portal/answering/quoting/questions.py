@@ -14,9 +14,9 @@ from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import analyse, query_terms
 
-# 好几次 and 才几天 ask nothing.
+# 好几次, 才几天 and 前几天 ask nothing; 提前几天 does.
 _HAN_ASKS = (
-    "什么|啥|怎么|怎样|咋|如何|为何|哪|谁|(?<![好才没这那前过近])几|多少|多久|多长|多[大高重远]|是否|能否"
+    "什么|啥|怎么|怎样|咋|如何|为何|哪|谁|(?<![好才没这那过近])(?<!(?<!提)前)几|多少|多久|多长|多[大高重远]|是否|能否"
     "|可否|[吗呢]|[能可]不|有没有|[是要会]不[是要会]"
 )
 _VERBS_ASK = r"(?:can|could|may|must|should|do|does|did|is|are|was|were|will|has|have)\b"
@@ -52,16 +52,19 @@ _LIST = re.compile(
 _STEPS = re.compile(r"怎么|怎样|如何|\bhow (?:do|can|should|to)\b", re.IGNORECASE)
 _BETWEEN_PARTS = re.compile(
     r"[?？;；]+|[,，]\s*(?:并且|而且|以及|还有|另外|然后|and\b|also\b)?|以及|另外|还有"
-    r"|\band (?=(?:what|when|where|who|whom|which|why|how|can|do|does|is|are|must)\b)",
+    r"|\band (?=(?:(?:at|by|for|from|in|on|since|to|until|with) )?(?:what|when|where|who|whom|which|why|how)\b"
+    r"|(?:can|do|does|is|are|must)\b)",
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(
     r"^(?:它|他|她|其|这|那|[在从由去到]哪)|\b(?:it|its|they|them|this|that|he|she)\b",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"(?<= )[A-Z][a-z]+")
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
-# 年会 and 周会 are meetings.
+# 年会 and 周会 are meetings, though some are tagged as verbs.
+_MEETING = re.compile("[年季月周例晨晚组班部大]会")
 _LOOSE_AT_END = _LOOSE.replace("会", "")
 _SAYS_LITTLE = frozenset({
     "去", "来", "给", "打", "还", "说", "里", "又", "得", "再", "跟", "在", "到", "后", "时",
@@ -81,10 +84,22 @@ _DATE = re.compile(
     r"|(?P<m3>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<d3>3[01]|[12]\d|0?[1-9])(?!\d)(?:st|nd|rd|th)?",
     re.IGNORECASE,
 )
+_CODE = r"[a-z]+[-_]?\d[a-z\d_-]*"
 # "And how many days?"
 _ONLY_COUNTS = re.compile(
     r"\s*(?:and\s+)?(?:for\s+)?how (?:many|much)"
     r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time))?\W*",
+    re.IGNORECASE,
+)
+# "When and where do we meet?" and "What do E1 and E4 mean?" are two questions each.
+_BOTH_ASKED = re.compile(
+    r"(when|where|how|why|who|what) and (when|where|how|why|who|what) (.+)", re.IGNORECASE
+)
+_BOTH_CODES = re.compile(
+    rf"(?<![a-z\d-])({_CODE})(?:\s*[和与及、]\s*| and )({_CODE})(?![a-z\d-])", re.IGNORECASE
+)
+_COMPARES = re.compile(
+    r"\b(?:between|differ\w*|compare\w*|both|than|together)\b|区别|差别|不同|相比|比较|之间|一起|同时|还是",
     re.IGNORECASE,
 )
 # 婚假和丧假各几天 are two questions.
@@ -146,12 +161,19 @@ def find_parts(question: str) -> tuple[str, ...]:
 
     Every part has to be a question on its own; otherwise the question stays whole.
     """
-    if each := _EACH.fullmatch(question.strip(" ?？。")):
+    bare = without_greeting(question).strip(" ?？。")
+    if each := _EACH.fullmatch(bare):
         return (each[1] + each[3], each[2] + each[3])
+    if both := _BOTH_ASKED.fullmatch(bare):
+        return (f"{both[1]} {both[3]}", f"{both[2]} {both[3]}")
+    codes = _BOTH_CODES.search(bare)
+    if codes and not _COMPARES.search(bare) and not _BETWEEN_PARTS.search(bare):
+        before, after = bare[: codes.start()], bare[codes.end() :]
+        return (f"{before}{codes[1]}{after}", f"{before}{codes[2]}{after}")
     parts: list[str] = []
     start = 0
-    for gap in [*_BETWEEN_PARTS.finditer(question), None]:
-        piece = question[start : gap.start() if gap else len(question)].strip(" .。!！")
+    for gap in [*_BETWEEN_PARTS.finditer(bare), None]:
+        piece = bare[start : gap.start() if gap else len(bare)].strip(" .。!！")
         start = gap.end() if gap else start
         if not piece:
             continue
@@ -200,8 +222,11 @@ def as_question(text: str) -> str:
 def needs_first_part(part: str) -> bool:
     """Return whether a part of a question says nothing without the first: it names nothing ("谁批",
     "什么时候完成", "how many days"), or refers back."""
+    back = _POINTS_BACK.search(part)
+    # In "who stands in for Tomasz when he is away" he is Tomasz.
+    is_named = back and back[0].lower() in {"he", "she"} and _NAME.search(part, 1, back.start())
     return (
-        _POINTS_BACK.search(part) is not None
+        (back is not None and not is_named)
         or _ONLY_COUNTS.fullmatch(part) is not None
         or names_nothing(part)
     )
@@ -225,7 +250,9 @@ def _without_subject(part: str) -> str | None:
 
 
 def _is_han_verb(word: Word) -> bool:
-    return word.is_han and all(tag in {"v", "a", "d"} for _, tag in rjieba.tag(word.text))
+    if not word.is_han or _MEETING.fullmatch(word.text):
+        return False
+    return all(tag in {"v", "a", "d"} for _, tag in rjieba.tag(word.text))
 
 
 def _without_asking(part: str) -> str:

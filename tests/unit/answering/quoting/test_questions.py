@@ -147,6 +147,12 @@ def test_thousands_of_numerals_are_soon_read(wanted: Wanted, numerals: str) -> N
         ("才买几天，能退吗", ("才买几天", "能退吗")),
         ("才几天就坏了，能退吗", ("才几天就坏了，能退吗",)),
         ("周会几点？迟到了咋办？", ("周会几点", "迟到了咋办")),
+        ("When and where do we meet?", ("When do we meet", "where do we meet")),
+        ("E1和E4是什么意思？", ("E1是什么意思", "E4是什么意思")),
+        ("E1和E4有什么区别？", ("E1和E4有什么区别？",)),
+        ("房间能提前几天订，报警打哪个电话？", ("房间能提前几天订", "报警打哪个电话")),
+        ("前几天开会，说了什么？", ("前几天开会，说了什么？",)),
+        ("hi, who drives and on which day do we go", ("who drives", "on which day do we go")),
     ],
 )  # fmt: skip
 def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...]) -> None:
@@ -316,6 +322,12 @@ def test_statement_holds_the_kind_that_is_asked_for(
         ("离职要提前多久通知，要还什么东西？", "离职要提前，要还什么东西？"),
         ("Who gets paternity leave and how many days?", "gets paternity leave how many days?"),
         ("年假有几天？如何报销住宿？", "如何报销住宿？"),
+        ("导轨要花多少钱？下一次例会在哪儿开？", "下一次例会在哪儿开？"),
+        (
+            "What is kept, and who drives for Tom when he is away?",
+            "who drives for Tom when he is away?",
+        ),
+        ("When was 3.9 out, and which SQL does it need?", "3.9 out which SQL does it need?"),
     ],
 )
 def test_part_gets_the_subject_of_the_first_where_it_has_none(question: str, searched: str) -> None:

@@ -11,7 +11,8 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-from portal.answering.quoting.questions import asks, names_nothing
+from portal.answering.quoting.parts import names_nothing
+from portal.answering.quoting.questions import asks
 from portal.answering.replies import understand
 from portal.answering.substitution import Likeness, substitute
 from portal.answering.writing.prompt import within_budget

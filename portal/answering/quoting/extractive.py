@@ -22,15 +22,9 @@ from portal.answering.quoting.judging.relevance import (
     judge,
     without_other_figures,
 )
+from portal.answering.quoting.parts import beside_first, standalone_parts
 from portal.answering.quoting.phrasing import context_of
-from portal.answering.quoting.questions import (
-    Word,
-    as_question,
-    asks,
-    beside_first,
-    standalone_parts,
-    telling_words,
-)
+from portal.answering.quoting.questions import Word, as_question, asks, telling_words
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
 from portal.answering.quoting.statements import Statement
 from portal.domain.answering import (

@@ -15,19 +15,13 @@ from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import analyse, query_terms
 
 # 好几次, 才几天 and 前几天 ask nothing; 提前几天 does.
-_HAN_ASKS = (
+HAN_ASKS = (
     "什么|啥|怎么|怎样|咋|如何|为何|哪|谁|(?<![好才没这那过近])(?<!(?<!提)前)几|多少|多久|多长|多[大高重远]|是否|能否"
     "|可否|[吗呢]|[能可]不|有没有|[是要会]不[是要会]"
 )
-_VERBS_ASK = r"(?:can|could|may|must|should|do|does|did|is|are|was|were|will|has|have)\b"
-_ASKS = re.compile(
-    rf"{_HAN_ASKS}|\b(?:(?:what|when|where|who|whom|whose|which|why|how)\b|{_VERBS_ASK})",
-    re.IGNORECASE,
-)
-# "I have to stay late" and "when the queue piles up" ask nothing.
-_PART_ASKS = re.compile(
-    rf"{_HAN_ASKS}|\b(?:what|where|who|whom|whose|which|why|how)\b|^(?:(?:and|but|so|also)\s+)?{_VERBS_ASK}"
-    r"|\bwhen\b(?!\s+(?:the|an?|my|our|your|i|we|you|it|they|he|she|there|some\w*)\b)",
+VERBS_ASK = r"(?:can|could|may|must|should|do|does|did|is|are|was|were|will|has|have)\b"
+ASKS = re.compile(
+    rf"{HAN_ASKS}|\b(?:(?:what|when|where|who|whom|whose|which|why|how)\b|{VERBS_ASK})",
     re.IGNORECASE,
 )
 # Words that ask and name nothing.
@@ -50,21 +44,9 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 _STEPS = re.compile(r"怎么|怎样|如何|\bhow (?:do|can|should|to)\b", re.IGNORECASE)
-_BETWEEN_PARTS = re.compile(
-    r"[?？;；]+|[,，]\s*(?:并且|而且|以及|还有|另外|然后|and\b|also\b)?|以及|另外|还有"
-    r"|\band (?=(?:(?:at|by|for|from|in|on|since|to|until|with) )?(?:what|when|where|who|whom|which|why|how)\b"
-    r"|(?:can|do|does|is|are|must)\b)",
-    re.IGNORECASE,
-)
-_POINTS_BACK = re.compile(
-    r"^(?:它|他|她|其|这|那|[在从由去到]哪)|\b(?:it|its|they|them|this|that|he|she)\b",
-    re.IGNORECASE,
-)
-_NAME = re.compile(r"(?<= )[A-Z][a-z]+")
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
-# 年会 and 周会 are meetings, though some are tagged as verbs.
-_MEETING = re.compile("[年季月周例晨晚组班部大]会")
+# 年会 and 周会 end in one with a meaning.
 _LOOSE_AT_END = _LOOSE.replace("会", "")
 _SAYS_LITTLE = frozenset({
     "去", "来", "给", "打", "还", "说", "里", "又", "得", "再", "跟", "在", "到", "后", "时",
@@ -84,28 +66,6 @@ _DATE = re.compile(
     r"|(?P<m3>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<d3>3[01]|[12]\d|0?[1-9])(?!\d)(?:st|nd|rd|th)?",
     re.IGNORECASE,
 )
-_CODE = r"[a-z]+[-_]?\d[a-z\d_-]*"
-# "And how many days?"
-_ONLY_COUNTS = re.compile(
-    r"\s*(?:and\s+)?(?:for\s+)?how (?:many|much)"
-    r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time))?\W*",
-    re.IGNORECASE,
-)
-# "When and where do we meet?" and "What do E1 and E4 mean?" are two questions each.
-_BOTH_ASKED = re.compile(
-    r"(when|where|how|why|who|what) and (when|where|how|why|who|what) (.+)", re.IGNORECASE
-)
-_BOTH_CODES = re.compile(
-    rf"(?<![a-z\d-])({_CODE})(?:\s*[和与及、]\s*| and )({_CODE})(?![a-z\d-])", re.IGNORECASE
-)
-_COMPARES = re.compile(
-    r"\b(?:between|differ\w*|compare\w*|both|than|together)\b|区别|差别|不同|相比|比较|之间|一起|同时|还是",
-    re.IGNORECASE,
-)
-# 婚假和丧假各几天 are two questions.
-_EACH = re.compile(
-    rf"([{HAN}]{{2,6}}?)[和与及、]([{HAN}]{{2,6}}?)(?:各自?|分别)(?:都?[是有为])?([{HAN}].*)"
-)
 _BEFORE_NAME = re.compile(
     r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )
@@ -116,13 +76,6 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 _WRITTEN = {"啥": "什么", "咋": "怎么"}
-# What connects a part of a question with the answer to the one before.
-_IF_SO = re.compile(
-    r"\A(?:(?:如果|要是|假如)?(?:没有|不是|不能|不行|不可以|有|是|能|行|可以)的话|(?:如果|要是)(?:没有|有|能|不能)|if (?:so|not|yes|no))[,，]?\s*",
-    re.IGNORECASE,
-)
-_MAX_PARTS = 3
-_MIN_PART_CHARACTERS = 2
 _NUMBER_OF = re.compile(rf"(?<=[{HAN}][{HAN}])号码?(?=\s*[是为]?\s*(?:多少|什么|几))")
 _FIRST_HAN = HAN[0]
 _IS_DATE = re.compile(r"\d{1,2}-\d{1,2}")
@@ -156,57 +109,9 @@ class Word:
         return math.sqrt(min(len(self.text), 8)) / 2
 
 
-def find_parts(question: str) -> tuple[str, ...]:
-    """Split "How many days of leave, and how do I claim a hotel?" into its questions.
-
-    Every part has to be a question on its own; otherwise the question stays whole.
-    """
-    bare = without_greeting(question).strip(" ?？。")
-    if each := _EACH.fullmatch(bare):
-        return (each[1] + each[3], each[2] + each[3])
-    if both := _BOTH_ASKED.fullmatch(bare):
-        return (f"{both[1]} {both[3]}", f"{both[2]} {both[3]}")
-    codes = _BOTH_CODES.search(bare)
-    if codes and not _COMPARES.search(bare) and not _BETWEEN_PARTS.search(bare):
-        before, after = bare[: codes.start()], bare[codes.end() :]
-        return (f"{before}{codes[1]}{after}", f"{before}{codes[2]}{after}")
-    parts: list[str] = []
-    start = 0
-    for gap in [*_BETWEEN_PARTS.finditer(bare), None]:
-        piece = bare[start : gap.start() if gap else len(bare)].strip(" .。!！")
-        start = gap.end() if gap else start
-        if not piece:
-            continue
-        # A condition belongs to the whole: "if I am ill, whom do I tell?"
-        if len(piece) < _MIN_PART_CHARACTERS or not _PART_ASKS.search(piece):
-            return (question,)
-        parts.append((parts and _IF_SO.sub("", piece)) or piece)
-    return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)
-
-
 def asks(text: str) -> bool:
     """Return whether a text has a question word other than 呢."""
-    return _ASKS.search(text.replace("呢", "")) is not None
-
-
-def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a question, each as asked and as a search query: a part that refers back,
-    or names nothing, gets the words of the first."""
-    first, *rest = find_parts(question)
-    if not rest:
-        return ((first, first),)
-
-    def searched(part: str) -> str:
-        needs_first = needs_first_part(part) and not _ask_alike(first, part)
-        return beside_first(question, part) if needs_first else as_question(part)
-
-    return ((first, as_question(first)), *((one, searched(one)) for one in rest))
-
-
-def beside_first(question: str, part: str) -> str:
-    """Return a further part of a question with what the first is about."""
-    first = find_parts(question)[0]
-    return as_question(part if part == first else _beside(_without_asking(first), part))
+    return ASKS.search(text.replace("呢", "")) is not None
 
 
 def as_question(text: str) -> str:
@@ -216,61 +121,10 @@ def as_question(text: str) -> str:
         text = text.replace(spoken, written)
     if text.rstrip().endswith(("?", "？")):
         return text
-    return f"{text.rstrip(' .。!！,，')}{'？' if _is_han(text[-1:]) else '?'}"
+    return f"{text.rstrip(' .。!！,，')}{'？' if is_han(text[-1:]) else '?'}"
 
 
-def needs_first_part(part: str) -> bool:
-    """Return whether a part of a question says nothing without the first: it names nothing ("谁批",
-    "什么时候完成", "how many days"), or refers back."""
-    back = _POINTS_BACK.search(part)
-    # In "who stands in for Tomasz when he is away" he is Tomasz.
-    is_named = back and back[0].lower() in {"he", "she"} and _NAME.search(part, 1, back.start())
-    return (
-        (back is not None and not is_named)
-        or _ONLY_COUNTS.fullmatch(part) is not None
-        or names_nothing(part)
-    )
-
-
-def names_nothing(question: str) -> bool:
-    """Return whether a question has no content words but Chinese verbs."""
-    return all(_is_han_verb(one) for one in telling_words(question))
-
-
-def _ask_alike(first: str, part: str) -> bool:
-    """Return whether both parts ask the same of what they begin with: 年会几号，体检几号."""
-    asked = [_without_subject(one) for one in (first, part)]
-    return asked[0] == asked[1] is not None
-
-
-def _without_subject(part: str) -> str | None:
-    """Return what is behind the words that a part begins with; None without such."""
-    words = telling_words(part)
-    return part[words[-1].end :].strip(" ?？") if words and words[0].start == 0 else None
-
-
-def _is_han_verb(word: Word) -> bool:
-    if not word.is_han or _MEETING.fullmatch(word.text):
-        return False
-    return all(tag in {"v", "a", "d"} for _, tag in rjieba.tag(word.text))
-
-
-def _without_asking(part: str) -> str:
-    """Return what a question is about: 下次会议 of 下次会议什么时候, 离职 of 离职提前多久通知."""
-    words = telling_words(part)
-    if not words:
-        return ""
-    asking = _ASKS.search(part, words[0].end)
-    before = [one for one in words if asking is None or one.end <= asking.start()]
-    return part[words[0].start : before[-1].end]
-
-
-def _beside(carried: str, part: str) -> str:
-    gap = "，" if _is_han(carried[-1:]) and _is_han(part[:1]) else " "
-    return f"{carried}{gap}{part}".strip()
-
-
-def _is_han(character: str) -> bool:
+def is_han(character: str) -> bool:
     return character >= _FIRST_HAN
 
 
@@ -328,7 +182,7 @@ def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool])
     if not run or len(run) == len(words):
         return question
     before, after = question[: words[run[0]].start], question[words[run[-1]].end :]
-    if _is_han(words[run[0]].text):
+    if is_han(words[run[0]].text):
         return before + after.removeprefix("的")
     return f"{_BEFORE_NAME.sub('', before)} it{after}"
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from portal.answering import follow_up
-from portal.answering.quoting.questions import standalone_parts
+from portal.answering.quoting.parts import standalone_parts
 from portal.answering.replies import without_greeting
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role

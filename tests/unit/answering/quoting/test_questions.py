@@ -6,8 +6,6 @@ import pytest
 
 from portal.answering.quoting.questions import (
     as_question,
-    find_parts,
-    standalone_parts,
     telling_words,
     without_greeting,
     without_number_words,
@@ -127,36 +125,6 @@ def test_statement_without_the_kind_that_is_wanted_is_no_answer(
 def test_thousands_of_numerals_are_soon_read(wanted: Wanted, numerals: str) -> None:
     """Not in exponential time, which would stop the process."""
     assert can_hold(wanted, numerals * 2000, "") in {True, False}
-
-
-@pytest.mark.parametrize(
-    ("question", "parts"),
-    [
-        ("年假有几天？如何报销住宿？", ("年假有几天", "如何报销住宿")),
-        ("How many days of leave, and how do I claim a hotel?",
-         ("How many days of leave", "how do I claim a hotel")),
-        ("If I am ill, whom do I tell?", ("If I am ill, whom do I tell?",)),
-        ("We have 180 people, what do we pay?", ("We have 180 people, what do we pay?",)),
-        ("When the queue grows, whom do I call?", ("When the queue grows, whom do I call?",)),
-        ("When is it due, and is it free?", ("When is it due", "is it free")),
-        ("婚假和丧假各几天？", ("婚假几天", "丧假几天")),
-        ("北京、上海分别报多少？", ("北京报多少", "上海报多少")),
-        ("411 有没有投影？没有的话能借几天？", ("411 有没有投影", "能借几天")),
-        ("年假有几天？", ("年假有几天？",)),
-        ("输错好几次被锁了，要等多久", ("输错好几次被锁了，要等多久",)),
-        ("才买几天，能退吗", ("才买几天", "能退吗")),
-        ("才几天就坏了，能退吗", ("才几天就坏了，能退吗",)),
-        ("周会几点？迟到了咋办？", ("周会几点", "迟到了咋办")),
-        ("When and where do we meet?", ("When do we meet", "where do we meet")),
-        ("E1和E4是什么意思？", ("E1是什么意思", "E4是什么意思")),
-        ("E1和E4有什么区别？", ("E1和E4有什么区别？",)),
-        ("房间能提前几天订，报警打哪个电话？", ("房间能提前几天订", "报警打哪个电话")),
-        ("前几天开会，说了什么？", ("前几天开会，说了什么？",)),
-        ("hi, who drives and on which day do we go", ("who drives", "on which day do we go")),
-    ],
-)  # fmt: skip
-def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...]) -> None:
-    assert find_parts(question) == parts
 
 
 def test_headings_headers_and_introductions_are_context_not_statements() -> None:
@@ -310,29 +278,6 @@ def test_statement_holds_the_kind_that_is_asked_for(
     question: str, statement: str, holds: bool
 ) -> None:
     assert can_hold(find_wanted(question), statement, question) is holds
-
-
-@pytest.mark.parametrize(
-    ("question", "searched"),
-    [
-        ("婚假几天，丧假几天？", "丧假几天？"),
-        ("下次会议什么时候，在哪里？", "下次会议，在哪里？"),
-        ("谁负责扩容，什么时候完成？", "负责扩容，什么时候完成？"),
-        ("体检几月份做，去哪家医院？", "体检，去哪家医院？"),
-        ("离职要提前多久通知，要还什么东西？", "离职要提前，要还什么东西？"),
-        ("Who gets paternity leave and how many days?", "gets paternity leave how many days?"),
-        ("年假有几天？如何报销住宿？", "如何报销住宿？"),
-        ("导轨要花多少钱？下一次例会在哪儿开？", "下一次例会在哪儿开？"),
-        (
-            "What is kept, and who drives for Tom when he is away?",
-            "who drives for Tom when he is away?",
-        ),
-        ("When was 3.9 out, and which SQL does it need?", "3.9 out which SQL does it need?"),
-    ],
-)
-def test_part_gets_the_subject_of_the_first_where_it_has_none(question: str, searched: str) -> None:
-    _, (_, second) = standalone_parts(question)
-    assert second == searched
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ HTMX_SETTINGS = {
     "refreshOnHistoryMiss": True,
     "selfRequestsOnly": True,
     "scrollBehavior": "auto",
+    # With a delay, what was swapped in is plain links and forms for so long, and leaves the page.
+    "defaultSettleDelay": 0,
     # A failed fragment is a fragment: it says itself, by HX-Retarget, where it belongs.
     "responseHandling": [
         {"code": "204", "swap": False},

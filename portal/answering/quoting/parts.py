@@ -16,6 +16,7 @@ from portal.answering.quoting.questions import (
     telling_words,
     without_greeting,
 )
+from portal.answering.quoting.rules.kinds.patterns import CODE
 from portal.text.characters.scripts import HAN
 
 # "I have to stay late" and "when the queue piles up" ask nothing.
@@ -37,7 +38,6 @@ _POINTS_BACK = re.compile(
 _NAME = re.compile(r"(?<= )[A-Z][a-z]+")
 # 年会 and 周会 are meetings, though some are tagged as verbs.
 _MEETING = re.compile("[年季月周例晨晚组班部大]会")
-_CODE = r"[a-z]+[-_]?\d[a-z\d_-]*"
 # "And how many days?"
 _ONLY_COUNTS = re.compile(
     r"\s*(?:and\s+)?(?:for\s+)?how (?:many|much)"
@@ -49,7 +49,7 @@ _BOTH_ASKED = re.compile(
     r"(when|where|how|why|who|what) and (when|where|how|why|who|what) (.+)", re.IGNORECASE
 )
 _BOTH_CODES = re.compile(
-    rf"(?<![a-z\d-])({_CODE})(?:\s*[和与及、]\s*| and )({_CODE})(?![a-z\d-])", re.IGNORECASE
+    rf"(?<![a-z\d-])({CODE})(?:\s*[和与及、]\s*| and )({CODE})(?![a-z\d-])", re.IGNORECASE
 )
 _COMPARES = re.compile(
     r"\b(?:between|differ\w*|compare\w*|both|than|together)\b|区别|差别|不同|相比|比较|之间|一起|同时|还是",

@@ -192,7 +192,8 @@ def without_greeting(question: str) -> str:
     bare = question
     while greeting := _GREETING.match(bare):
         bare = bare[greeting.end() :]
-    return bare if telling_words(bare) else question
+    # Asked of every question: most have no greeting, and are not analysed for it.
+    return bare if bare != question and telling_words(bare) else question
 
 
 def without_number_words(question: str) -> str:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.kinds import is_word
+from portal.answering.quoting.rules.kinds.patterns import CODE
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.language import detect_language
 
 # A year or a code in the question has to match: another year's figure is not an answer.
 _FIGURE = re.compile(
-    r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|(?<![a-z])(?!q[1-4](?![\da-z-]))[a-z]+[-_]?\d[a-z\d_-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
+    rf"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|(?<![a-z])(?!q[1-4](?![\da-z-])){CODE}"
+    r"|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
     r"|(?<=\broom )\d{3,4}\b|(?<![\d.])\d{3,4}(?=\s?(?:会议室|教室|房间?|室|有没有|能坐))"
 )
 # Joel Fairbrother; in an English question Chinese words are names as well.

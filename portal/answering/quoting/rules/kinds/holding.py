@@ -8,6 +8,7 @@ from functools import lru_cache
 import rjieba
 
 from portal.answering.quoting.rules.kinds.patterns import (
+    CODE,
     COUNTERS,
     CURRENCY,
     CURRENCY_CODE,
@@ -149,7 +150,7 @@ _HELD = {
 # A number counts as a count unless it is something else, such as a date.
 _NOT_COUNTS = any_of(
     _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,24}\d",
-    r"\d{1,12}\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|(?<![a-z])[a-z]+[-_]?\d[\w-]*"
+    rf"\d{{1,12}}\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|(?<![a-z]){CODE}"
     r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|#)\s*[:：]?\s*[\d-]+"
     r"|\b(?:room|floor|level|building|gate|step|section|chapter|page|line)s? \d+(?:(?:,| and| to|-) ?\d+)*|\d+f\b|\d号楼"
     r"|\d[\d ]{0,12}(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",

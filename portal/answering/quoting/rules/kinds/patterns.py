@@ -10,6 +10,7 @@ def any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.ASCII)
 
 
+CODE = r"[a-z]+[-_]?\d[a-z\d_-]*"  # P12, yx-220
 NUMBER_WORD = (
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty"
     r"|forty|fifty|sixty|ninety|hundred|thousand|half|none|unlimited)\b"

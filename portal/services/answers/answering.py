@@ -66,7 +66,7 @@ def ask(
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         if scope:
-            scope_store.require_visible(session, user, scope)
+            scope_store.require_visible_scope(session, user, scope)
         place = _Place(conversation_id, scope=scope)
         if replace_from is not None:
             replaced = message_store.find_shown(session, conversation_id, replace_from)

@@ -53,7 +53,7 @@ def create(
             session, user.id, _check_title(title, min_length=0), scope
         )
         if scope:
-            scope_store.require_visible(session, user, scope)
+            scope_store.require_visible_scope(session, user, scope)
             scope_store.switch_on(session, conversation_id, scope)
         return conversation_store.get_summary(session, conversation_id, user.id)
 
@@ -69,7 +69,7 @@ def scope_of(services: Services, user: User, conversation_id: UUID) -> NamedScop
 def name_scope(services: Services, user: User, scope: AskScope) -> NamedScope | None:
     """Return a scope with names, None for everything. Raises NotFound."""
     with services.database.begin() as session:
-        scope_store.require_visible(session, user, scope)
+        scope_store.require_visible_scope(session, user, scope)
         return scope_store.name_scope(session, user, scope) if scope else None
 
 

@@ -25,7 +25,7 @@ from portal.services.search.plan import KEYWORD_UNAVAILABLE, PHRASE_NOT_FOUND, V
 from portal.services.search.planning import make_plan
 from portal.settings.search import uses_bm25
 from portal.store.answers import conversations as conversation_store
-from portal.store.documents.scopes import require_visible
+from portal.store.documents.scopes import require_visible_scope
 from portal.store.search.context import SearchContext, read_context
 from portal.store.search.legs.trace import Trace
 from portal.store.search.selection.visible_corpus import VisibleCorpus
@@ -59,7 +59,7 @@ def search(
         raise VectorStoreDisabled
     if request.scope:
         with services.database.begin() as session:
-            require_visible(session, user, request.scope)
+            require_visible_scope(session, user, request.scope)
     parsed = respelling.parse(request, request.query)
     if request.query_vector is None and not has_visible_text(parsed.text):
         return _find_nothing(services, user, request, parsed)

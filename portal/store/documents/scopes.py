@@ -16,7 +16,7 @@ from portal.store.documents.folders import find_folder, folder_visible_to
 from portal.store.models import DocumentRow, FolderRow
 
 
-def require_visible(session: Session, user: User, scope: AskScope) -> None:
+def require_visible_scope(session: Session, user: User, scope: AskScope) -> None:
     """Raise NotFound for a document or a folder that the user may not see."""
     found = rows.list_summaries(session, user, scope.documents)
     if len(found) < len(set(scope.documents)):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from portal.answering.figures import NUMBER_WORDS, counted, figures_in
+from portal.answering.quoting.rules.kinds.patterns import CURRENCY
 from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
 
@@ -33,10 +34,11 @@ _ASKED = re.compile(rf"({_NUMBER}){_GAP}-?{_GAP}({_UNIT})")
 _PRICE = re.compile(r"[^,.;?]{0,6}?(?:多少钱|几块钱?|收费|费用|租金)")
 # 万 behind the second of two numbers is of both: 5–20 万元.
 _SHARED_TIMES = re.compile(rf"({_NUMBER})({_GAP}(?:-|~|至|到){_GAP})({_NUMBER}){_GAP}([万亿]|k\b)")
-_CURRENCY = "[$€£¥]|(?:元|块钱?|(?:rmb|cny|usd|eur|gbp|yuan|dollars?|euros?)\\b)"
+_CURRENCY = rf"[$€£¥]|{CURRENCY}"
 _AMOUNT = re.compile(
     rf"(?:(?P<sign>{_CURRENCY}){_GAP})?(?P<figure>{_NUMBER})(?:{_GAP}(?P<times>[千万亿]|k\b))?"
-    rf"(?:{_GAP}(?P<unit>{_CURRENCY}))?"
+    rf"(?:{_GAP}(?P<unit>{_CURRENCY}))?",
+    re.ASCII,  # A code ends where Chinese begins: 500 usd以内.
 )
 _COUNTED = re.compile(rf"{_GAP}({_UNIT})")
 _TIMES = {"千": 1e3, "k": 1e3, "万": 1e4, "亿": 1e8}

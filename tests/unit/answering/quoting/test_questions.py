@@ -109,6 +109,7 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("What VAT rate applies?", "VAT of 21 % is added.", "Invoices are without VAT."),
         ("换锁多少钱？", "换锁 110加元/次", "换锁在次月账单中收取"),
         ("How much is the allowance?", "It is 600 zloty.", "It is paid in June."),
+        ("How much is the fine?", "The fine is 40 euros.", "After 3 audits in 2 centres"),
         ("行李限重多少？", "行李限20kg以内", "行李须在前台登记"),
     ],
 )

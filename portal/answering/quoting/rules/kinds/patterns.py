@@ -31,7 +31,7 @@ CURRENCY_CODE = (
 )
 CURRENCY = (
     r"(?:[万亿]?[美欧加澳港日韩新纽]?元|块钱?|[英埃]?镑|港币|[新台]?台币|人民币|法郎|卢[布比]|克朗|泰铢|林吉特|比索|里拉|兹罗提"
-    rf"|{CURRENCY_CODE}|dollar|euro|yuan|pound|cent|yen|won\b|franc|rupee|rouble|ruble|kron[aeo]|z[lł]oty|baht|peso|lira|ringgit)"
+    rf"|(?:{CURRENCY_CODE}|dollars?|euros?|yuan|pounds?|cents?|yen|won|francs?|rupees?|rou?bles?|kron[aeo]r?|z[lł]oty|baht|pesos?|lira|ringgit)\b)"
 )
 MEASURE_UNIT = (
     r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|级|℃|°"

@@ -39,6 +39,7 @@ def test_price_of_a_year_is_looked_up_in_no_range(question: str, is_looked_up: b
 IN_FULL = ("5,000 元以下", "5,000 元至 5 万元", "5 万元（含）至 50 万元", "50 万元以上")
 SHORT = ("5 万元以下", "5–20 万元", "20 万元以上")
 UNDER_A_HEADER = ("1-5", "5-50", "50 以上")  # 金额（万元）
+IN_ZLOTY = ("up to 500 PLN", "500–1000 PLN", "over 1000 PLN")
 DOLLARS = ("up to $1,000", "$1,000 to $10k", "over $10,000")
 
 
@@ -53,6 +54,9 @@ DOLLARS = ("up to $1,000", "$1,000 to $10k", "over $10,000")
         ("Who approves a purchase of $3,000?", DOLLARS, 1),
         ("Who signs off 500 dollars?", DOLLARS, 0),
         ("a budget of 20k", DOLLARS, 2),
+        ("800 zloty for a dinner", IN_ZLOTY, 1),
+        ("八百兹罗提的晚餐谁批", IN_ZLOTY, 1),
+        ("1200 pln以内的礼品", IN_ZLOTY, 2),
     ],
 )
 def test_amount_is_in_a_range_however_both_are_written(

@@ -71,8 +71,10 @@ _BEFORE_NAME = re.compile(
 )
 # "Hi, …" and 请问 before a question, on which the model that reads statements was not trained.
 _GREETING = re.compile(
-    r"\A(?:(?:hi|hey|hello|sorry|excuse me|quick question)(?: (?:all|there|team|everyone|folks))?\b"
-    r"|[你您]好|嗨|(?:麻烦|想)?(?:请问(?:一下)?|问一?下)|想问|请教一?下?|打扰(?:一下|了)|那个(?=\W))[\s,，。.…!！:：~、—-]*",
+    r"\A(?:(?:hi|hey|hello|sorry|excuse me|quick question)"
+    r"(?: (?:all|there|team|everyone|folks))?(?![\w-])"
+    r"|[你您]好(?![旅馆店家城])|嗨|(?:麻烦|想)?(?:请问(?:一下)?|问一?下)|想问|请教(?:一?下|(?=[\s,，]))|打扰(?:一下|了)|那个(?=\W))"
+    r"[\s,，。.…!！:：~、—-]*",
     re.IGNORECASE,
 )
 _WRITTEN = {"啥": "什么", "咋": "怎么"}

@@ -44,15 +44,18 @@ _ONLY_COUNTS = re.compile(
     r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time))?\W*",
     re.IGNORECASE,
 )
-# "When and where do we meet?" and "What do E1 and E4 mean?" are two questions each.
+# "When and where do we meet?" is two questions; so is "What do E1 and E4 mean?".
 _BOTH_ASKED = re.compile(
     r"(when|where|how|why|who|what) and (when|where|how|why|who|what) (.+)", re.IGNORECASE
 )
-_BOTH_CODES = re.compile(
-    rf"(?<![a-z\d-])({CODE})(?:\s*[和与及、]\s*| and )({CODE})(?![a-z\d-])", re.IGNORECASE
+_CODES_BESIDE = re.compile(
+    rf"(?<![a-z\d-]){CODE}(?:(?:\s*[和与及、,，]\s*(?:and )?| and ){CODE}){{1,2}}(?![a-z\d-])",
+    re.IGNORECASE,
 )
+_CODE = re.compile(rf"(?<![a-z\d-]){CODE}", re.IGNORECASE)
 _COMPARES = re.compile(
-    r"\b(?:between|differ\w*|compare\w*|both|than|together)\b|区别|差别|不同|相比|比较|之间|一起|同时|还是",
+    r"\b(?:between|differ\w*|compare\w*|both|than|together|which|compatible|at once|in total|sum)\b"
+    r"|区别|差别|不同|相比|比较|之间|一起|同时|还是|[合共总]计|[一总]共|兼容|哪[个种款]|从",
     re.IGNORECASE,
 )
 # 婚假和丧假各几天 are two questions.
@@ -79,10 +82,8 @@ def find_parts(question: str) -> tuple[str, ...]:
         return (each[1] + each[3], each[2] + each[3])
     if both := _BOTH_ASKED.fullmatch(bare):
         return (f"{both[1]} {both[3]}", f"{both[2]} {both[3]}")
-    codes = _BOTH_CODES.search(bare)
-    if codes and not _COMPARES.search(bare) and not _BETWEEN_PARTS.search(bare):
-        before, after = bare[: codes.start()], bare[codes.end() :]
-        return (f"{before}{codes[1]}{after}", f"{before}{codes[2]}{after}")
+    if codes := _about_each_code(bare):
+        return codes
     parts: list[str] = []
     start = 0
     for gap in [*_BETWEEN_PARTS.finditer(bare), None]:
@@ -95,6 +96,18 @@ def find_parts(question: str) -> tuple[str, ...]:
             return (question,)
         parts.append((parts and _IF_SO.sub("", piece)) or piece)
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)
+
+
+def _about_each_code(question: str) -> tuple[str, ...]:
+    """Return a question about two or three codes beside each other as one about each of them; none
+    where it asks about them together, or about something else too."""
+    listed = _CODES_BESIDE.search(question)
+    if listed is None or _COMPARES.search(question):
+        return ()
+    before, after = question[: listed.start()], question[listed.end() :]
+    if any(_CODE.search(one) or _BETWEEN_PARTS.search(one) for one in (before, after)):
+        return ()
+    return tuple(f"{before}{code}{after}" for code in _CODE.findall(listed[0]))
 
 
 def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:

@@ -205,8 +205,10 @@ def test_numbered_rows_below_a_header_are_a_table() -> None:
             "-rw-r--r--  10 root  99120 bb.txt",
         ],
         [f"2026-01-01 10:00:0{n}  INFO   web     started" for n in range(3)],
+        ["if a || b", "if c || d", "if e || f"],
+        ["make build 2>&1 | tee log", "make test 2>&1 | tee log", "make docs | grep -v ok"],
     ],
-    ids=["code", "settings", "files", "log"],
+    ids=["code", "settings", "files", "log", "conditions", "pipes"],
 )
 def test_aligned_lines_of_programs_stay_as_they_are(lines: list[str]) -> None:
     text = "\n".join(lines)

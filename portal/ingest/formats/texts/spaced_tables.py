@@ -25,8 +25,12 @@ _DRAWN = re.compile(r"<?[-=─━═#█▓▒░■]{4,}>?")
 _BAR = re.compile(r"[|│┃]")
 # Bars between cells have a space beside them; "a|b" is no border, unless bars enclose the line.
 _BORDER = re.compile(r"\s[|│┃]\s?|[|│┃]\s")
+_OPEN_EDGE = re.compile(r"\A[|│┃]\s+")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
-_OF_PROGRAMS = re.compile(r"(?://|[#=] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
+_OF_PROGRAMS = re.compile(
+    r"(?://|[#=$] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*"
+    r"|.*\d>&\d.*|(?:awk|grep|jq|sed|tee|xargs) .+"
+)
 # Labels of clauses and items, behind which a text may leave two spaces.
 _LABEL = re.compile(
     r"第.{1,6}[条章节款项]|[（(]?(?:\d{1,3}|[a-z]|[ivx]{1,4}|[一二三四五六七八九十]{1,3})[)）.、]"
@@ -115,9 +119,12 @@ def _between_bars(line: str) -> list[str]:
     bare = line.strip()
     if not _BAR.search(bare):
         return []
-    is_enclosed = bool(_BAR.match(bare))
-    inner = bare[1:-1] if is_enclosed and _BAR.match(bare[-1]) else bare[is_enclosed:]
-    cells = (_BAR if is_enclosed else _BORDER).split(inner)
+    if len(bare) > 1 and _BAR.match(bare) and _BAR.match(bare[-1]):
+        cells = _BAR.split(bare[1:-1])
+    elif "||" in bare:
+        return []  # "a || b" is one condition.
+    else:
+        cells = _BORDER.split(_OPEN_EDGE.sub("", bare))
     return [cell.strip() for cell in cells] if len(cells) <= _MAX_COLUMNS else []
 
 

@@ -74,7 +74,7 @@ def upload() -> Answer:
     if not files:
         error = NoFileChosen()
         return _page(upload_error=error_message(error)), error.status
-    outcomes = _outcomes(files)
+    outcomes = _outcomes(files, form_places(len(files)))
     if len(outcomes) <= MAX_NOTES and all(outcome.is_new for outcome in outcomes):
         _remember(outcomes)
         return see_other(url_for("documents.index", folder=request.form.get("folder_id") or None))
@@ -97,10 +97,10 @@ def _rows(files: list[uploads.Upload]) -> str:
     """
     if not files:
         raise NoFileChosen
-    visibility, domain, place = form_visibility(), _read_domain(), form_place()
+    visibility, domain, places = form_visibility(), _read_domain(), form_places(len(files))
 
     def store() -> dict[str, Any]:
-        outcomes = _outcomes(files)
+        outcomes = _outcomes(files, places)
         for outcome in outcomes:
             if outcome.error:
                 raise outcome.error
@@ -112,7 +112,8 @@ def _rows(files: list[uploads.Upload]) -> str:
             ]
         }
 
-    values = ("page", domain, visibility.value, str(place.folder_id), place.path)
+    paths = [one.path for one in places]
+    values = ("page", domain, visibility.value, str(places[0].folder_id), *paths)
     answer = store_once(store, files, *values)
     names = [uploads.clean_file_name(file.file_name) for file in files]
     parts = [
@@ -141,7 +142,7 @@ def _describe_known(document: DocumentSummary, file_name: str, requested: Visibi
     return str(gettext("Already uploaded."))
 
 
-def _outcomes(files: list[uploads.Upload]) -> list[Outcome]:
+def _outcomes(files: list[uploads.Upload], places: list[uploads.Place]) -> list[Outcome]:
     """Store each file separately: one that fails does not stop the others.
 
     Without free space or a database the rest is not tried. Raises InvalidInput for the fields
@@ -149,7 +150,7 @@ def _outcomes(files: list[uploads.Upload]) -> list[Outcome]:
     """
     visibility, domain = form_visibility(), _read_domain()
     outcomes: list[Outcome] = []
-    for file, place in zip(files, form_places(len(files)), strict=True):
+    for file, place in zip(files, places, strict=True):
         file_name = uploads.clean_file_name(file.file_name)
         before = outcomes[-1].error if outcomes else None
         outcomes.append(

@@ -213,6 +213,23 @@ def test_files_of_one_form_keep_their_tree(ada: Cabinet) -> None:
     assert ada.names(top) == []
 
 
+def test_repeated_upload_with_other_paths_is_another(ada: Cabinet) -> None:
+    headers = ada.headers | {"HX-Request": "true", "Idempotency-Key": "tree"}
+
+    def send(paths: str) -> int:
+        files = [(io.BytesIO(name.encode()), name) for name in ("a.txt", "b.txt")]
+        data = {"file": files, "paths": paths}
+        return ada.client.post("/documents", headers=headers, data=data).status_code
+
+    assert [send("one\ntwo"), send("one\ntwo"), send("one\nthree"), send("one")] == [
+        200, 200, 409, 400,
+    ]  # fmt: skip
+    assert {one["name"] for one in ada.call("GET", "/api/folders").json["folders"]} == {
+        "one",
+        "two",
+    }
+
+
 def test_uploading_a_tree_keeps_it(ada: Cabinet, eve: Cabinet) -> None:
     for path in ("handbook/leave", "Handbook/leave", "./handbook//pay/.."):
         ada.upload("page.txt", path=path)

@@ -26,6 +26,11 @@ _EVENTS = tuple(
 )
 
 
+# "If you discover a leak, …" asks for nothing that was discovered.
+_CIRCUMSTANCE = re.compile(
+    r"(?:\A|[,;。]|如果?|[若我你您]|我们|一旦|要是|万一|员工|有人)发现(?![了的者于])"
+    r"|\b(?:i|we|you|someone|somebody|anyone) (?:have |has |just )?discovered\b"
+)
 _OF_LIFE = _EVENTS[:2]
 # "Ada Lovelace (1815–1852)", also with days and months.
 _LIFE_DATES = re.compile(
@@ -37,6 +42,7 @@ def lacks_event(asked: str, said: str, *, is_when: bool = False) -> bool:
     """Return whether a question names an event that a text does not. Both are folded. Dates of a
     life say when someone was born and died, not where."""
     tells_life = is_when and _LIFE_DATES.search(said) is not None
+    asked = _CIRCUMSTANCE.sub(" ", asked)
     return any(
         event.search(asked) and not (event.search(said) or (tells_life and event in _OF_LIFE))
         for event in _EVENTS

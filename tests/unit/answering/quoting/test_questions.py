@@ -110,6 +110,8 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("换锁多少钱？", "换锁 110加元/次", "换锁在次月账单中收取"),
         ("How much is the allowance?", "It is 600 zloty.", "It is paid in June."),
         ("How much is the fine?", "The fine is 40 euros.", "After 3 audits in 2 centres"),
+        ("档案室在几楼哪个房间？", "档案室位于 18 楼 1806 室", "档案室周一闭室"),
+        ("例会在哪儿开？", "改在1号楼餐厅开", "改在9:30开"),
         ("行李限重多少？", "行李限20kg以内", "行李须在前台登记"),
     ],
 )
@@ -325,6 +327,9 @@ def test_number_of_a_telephone_or_room_is_asked_for_as_documents_write_it(
         ("您好，请问一下年假几天", "年假几天"),
         ("那个会几点开", "那个会几点开"),
         ("问卷交给谁", "问卷交给谁"),
+        ("请教，年假几天", "年假几天"),
+        ("请教育处盖章要几天", "请教育处盖章要几天"),
+        ("Hi-fi rental: how much?", "Hi-fi rental: how much?"),
         ("你好", "你好"),
         ("High temperatures?", "High temperatures?"),
     ],

@@ -115,7 +115,7 @@ _ASKED = (
     (
         Wanted.COUNT,
         any_of(
-            rf"多少[{COUNTERS}员]|(?<!哪)几[{COUNTERS}次楼岁倍代]|多少[{HAN}]{{0,3}}(?:用户|客户|人|学生|会员|员工)",
+            rf"多少[{COUNTERS}员]|(?<!哪)几[{COUNTERS}次岁倍代]|多少[{HAN}]{{0,3}}(?:用户|客户|人|学生|会员|员工)",
             r"how (?:many|old)|what (?:is the )?number of",
         ),
     ),
@@ -177,9 +177,9 @@ _ASKED = (
     (
         Wanted.PLACE,
         any_of(
-            r"哪里|哪儿|何处|什么地方|在哪(?![些个种])|哪个(?:城市|国家|地方|楼层?)",
+            r"哪里|哪儿|何处|什么地方|在哪(?![些个种])|哪[个间]?(?:城市|国家|地方|楼层?|房间|会议室|办公室|教室|仓库|车间|窗口)",
             r"(?:地址|位置)(?:是|在)|几楼|几层|几号[楼门厅]|\bwhere\b|哪座",
-            r"(?:which|what) (?:city|country|building|floor|place|town|street|address)",
+            r"(?:which|what) (?:city|country|building|floor|room|place|town|street|address)",
         ),
     ),
     (

@@ -36,6 +36,19 @@ def test_same_event_in_other_words_or_another_language_counts(
     assert not lacks_event(question, statement)
 
 
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("发现客户有洗钱嫌疑，应该向谁报告？", "report to the officer."),
+        ("一旦发现火情找谁?", "致电保安。"),
+        ("i have discovered a leak, who do i tell?", "call the caretaker."),
+    ],
+)
+def test_circumstance_is_no_event_that_is_asked_for(question: str, statement: str) -> None:
+    assert not lacks_event(question, statement)
+    assert lacks_event("青霉素是谁发现的?", statement)
+
+
 def test_dates_of_a_life_say_when_but_not_where() -> None:
     life = "尼古拉·特斯拉(1856 年 7 月 10 日-1943 年 1 月 7 日)是发明家。"
     assert not lacks_event("when was tesla born?", life, is_when=True)

@@ -41,15 +41,19 @@ _HAN = re.compile(f"[{HAN}]")
 _KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}
 # A list item longer than this is quoted by its sentences.
 _MAX_ITEM_CHARACTERS = 300
+# "下表为每人每晚上限(元)" says of the table below what its header need not.
+_NAMES_TABLE = re.compile(
+    r"[下如见]表|表\s?\d|如下|以下|\b(?:table|below|following|as follows)\b", re.IGNORECASE
+)
 _MAX_ABOVE = 2  # Items above a nested one that it is read under.
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """Characters `start` to `end` of a source's text. `context` is what it is read under: the
-    headings above it, the line that introduces its list, or the header of its table. Rows of a
-    table and items of a list have the number of their `group`; `group_start` is where the line that
-    introduces a list begins, `depth` in how many items an item is nested, `heading` the last
+    headings above it, the line that introduces its list or table, or the header of its table. Rows
+    of a table and items of a list have the number of their `group`; `group_start` is where the line
+    that introduces a list begins, `depth` in how many items an item is nested, `heading` the last
     heading above. A table row has `cells`, and a `header` when the table has one."""
 
     start: int
@@ -121,7 +125,7 @@ class _Reader:
                 yield from self._items(lines)
                 self._introduction = None
             else:
-                yield from self._sentences(lines, following in {"list", "table"})
+                yield from self._sentences(lines, following)
 
     def _enter(self, line: _Line) -> None:
         """Go on below a heading, and leave those of its level and deeper."""
@@ -294,18 +298,21 @@ class _Reader:
         marker = _NUMBER.sub("0", text[: len(text) - len(said)])
         return _Item(indent, marker, said if len(said) <= _MAX_LABEL_CHARACTERS else "")
 
-    def _sentences(self, lines: list[_Line], introduces: bool) -> Iterator[Statement]:
+    def _sentences(self, lines: list[_Line], following: str) -> Iterator[Statement]:
         text = self._source.text
+        self._introduction = None
         for start, end in _spans(text, lines[0].start, lines[-1].end):
             sentence = text[start:end]
             if sentence.endswith(INTRODUCES) and end == lines[-1].end:
                 # "Bob wrote:" says nothing alone, above a list or not.
+                introduces = following in {"list", "table"}
                 self._introduction = _Line(start, end, sentence) if introduces else None
             elif _ASKS.search(sentence):
                 self._heading, self._introduction = sentence, None
             else:
-                self._introduction = None
                 yield Statement(start, end, self._context(), heading=self._heading)
+                if following == "table" and _NAMES_TABLE.search(sentence):
+                    self._introduction = _Line(start, end, sentence)
 
 
 def _is_one_sentence(text: str) -> bool:

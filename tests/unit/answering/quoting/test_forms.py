@@ -215,3 +215,14 @@ def test_how_wants_the_steps_of_a_numbered_list_and_one_item_of_another():
     content, _ = content_of(ask("How do I take sick leave?", [steps]), [steps])
     assert "call your lead" in content
     assert "send the sick note" in content
+
+
+def test_sentence_that_names_the_table_below_introduces_it():
+    text = (
+        "# Hotels\n\nThe table gives the max for a night, in EUR. Book early.\n\n"
+        "Grade | Cities\nIntern | 120"
+    )
+    *_, row = statements(source(1, text))
+    assert row.context.endswith("The table gives the max for a night, in EUR.")
+    *_, row = statements(source(1, text.replace("The table gives", "We pay")))
+    assert "We pay" not in row.context

@@ -18,7 +18,8 @@ from portal.answering.quoting.rules.conditions import (
     find_names,
     find_quarters,
 )
-from portal.answering.quoting.rules.kinds import Wanted, find_wanted
+from portal.answering.quoting.rules.events import Events, find_events
+from portal.answering.quoting.rules.kinds import OF_EVENTS, Wanted, find_wanted
 from portal.answering.quoting.rules.negation import asks_denied, is_open
 from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
@@ -53,6 +54,11 @@ class Asked:
     @cached_property
     def names(self) -> tuple[str, ...]:
         return find_names(self.question)
+
+    @cached_property
+    def events(self) -> Events:
+        """Return the events whose person, place or time is wanted."""
+        return find_events(self.folded) if self.wanted in OF_EVENTS else ()
 
     @cached_property
     def weekdays(self) -> frozenset[int]:

@@ -9,7 +9,7 @@ from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.conditions import find_quarters
 from portal.answering.quoting.rules.events import has_another_event
-from portal.answering.quoting.rules.kinds import OF_EVENTS, Wanted
+from portal.answering.quoting.rules.kinds import Wanted
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
 from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
@@ -58,6 +58,4 @@ def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bo
 
 def _is_of_another_event(asked: Asked, said: str) -> bool:
     is_when = asked.wanted is Wanted.TIME
-    return asked.wanted in OF_EVENTS and has_another_event(
-        asked.folded, fold(said).text, is_when=is_when
-    )
+    return bool(asked.events) and has_another_event(asked.events, fold(said).text, is_when=is_when)

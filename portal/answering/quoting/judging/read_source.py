@@ -20,7 +20,7 @@ from portal.answering.quoting.phrasing import (
     without_addresses,
 )
 from portal.answering.quoting.rules.events import lacks_event
-from portal.answering.quoting.rules.kinds import OF_EVENTS, WITH_SIGNS, Wanted, can_hold
+from portal.answering.quoting.rules.kinds import WITH_SIGNS, Wanted, can_hold
 from portal.answering.quoting.rules.ranges import has_figure, rows_in_range
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
@@ -146,7 +146,9 @@ def _holding(
         is_of_list = wanted is Wanted.LIST and one.group is not None
         if not (is_of_list or can_hold(wanted, with_units(one) or text, asked.question)):
             return False
-        said = fold(f"{context} {text}").text if wanted in OF_EVENTS else ""
-        return not (said and lacks_event(asked.folded, said, is_when=wanted is Wanted.TIME))
+        if not asked.events:
+            return True
+        said = fold(f"{context} {text}").text
+        return not lacks_event(asked.events, said, is_when=wanted is Wanted.TIME)
 
     return [1.0 if holds(*one) else lacking for one in zip(found, texts, contexts, strict=True)]

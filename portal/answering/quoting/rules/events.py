@@ -38,17 +38,22 @@ _LIFE_DATES = re.compile(
 )
 
 
-def lacks_event(asked: str, said: str, *, is_when: bool = False) -> bool:
-    """Return whether a question names an event that a text does not. Both are folded. Dates of a
-    life say when someone was born and died, not where."""
+Events = tuple[re.Pattern[str], ...]
+
+
+def find_events(question: str) -> Events:
+    """Return the events that a folded question asks about."""
+    asked = _CIRCUMSTANCE.sub(" ", question)
+    return tuple(event for event in _EVENTS if event.search(asked))
+
+
+def lacks_event(asked: Events, said: str, *, is_when: bool = False) -> bool:
+    """Return whether a folded text lacks one of the events in question. Dates of a life say when
+    someone was born and died, not where."""
     tells_life = is_when and _LIFE_DATES.search(said) is not None
-    asked = _CIRCUMSTANCE.sub(" ", asked)
-    return any(
-        event.search(asked) and not (event.search(said) or (tells_life and event in _OF_LIFE))
-        for event in _EVENTS
-    )
+    return any(not (event.search(said) or (tells_life and event in _OF_LIFE)) for event in asked)
 
 
-def has_another_event(asked: str, said: str, *, is_when: bool = False) -> bool:
-    """Return whether a text names another event than the question. Both are folded."""
+def has_another_event(asked: Events, said: str, *, is_when: bool = False) -> bool:
+    """Return whether a folded text names another event than those in question."""
     return lacks_event(asked, said, is_when=is_when) and any(one.search(said) for one in _EVENTS)

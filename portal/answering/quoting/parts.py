@@ -48,11 +48,12 @@ _ONLY_COUNTS = re.compile(
 _BOTH_ASKED = re.compile(
     r"(when|where|how|why|who|what) and (when|where|how|why|who|what) (.+)", re.IGNORECASE
 )
+_CODE = re.compile(rf"(?<![a-z\d-]){CODE}", re.IGNORECASE)
 _CODES_BESIDE = re.compile(
-    rf"(?<![a-z\d-]){CODE}(?:(?:\s*[和与及、,，]\s*(?:and )?| and ){CODE}){{1,2}}(?![a-z\d-])",
+    rf"{_CODE.pattern}(?:(?:\s*[和与及、,，]\s*| and ){CODE})?"
+    rf"(?:\s*[和与及、]\s*|,? and ){CODE}(?![a-z\d-])",
     re.IGNORECASE,
 )
-_CODE = re.compile(rf"(?<![a-z\d-]){CODE}", re.IGNORECASE)
 _COMPARES = re.compile(
     r"\b(?:between|differ\w*|compare\w*|both|than|together|which|compatible|at once|in total|sum)\b"
     r"|区别|差别|不同|相比|比较|之间|一起|同时|还是|[合共总]计|[一总]共|兼容|哪[个种款]|从",

@@ -30,6 +30,7 @@ from portal.answering.quoting.parts import find_parts, standalone_parts
         ("What do E1, E2, and E4 mean?",
          ("What do E1 mean", "What do E2 mean", "What do E4 mean")),
         ("E1和E4有什么区别？", ("E1和E4有什么区别？",)),
+        ("电脑是X1，P2打印机怎么连？", ("电脑是X1，P2打印机怎么连？",)),
         ("H1和H2的营收合计多少？", ("H1和H2的营收合计多少？",)),
         ("Are X1 and X2 compatible?", ("Are X1 and X2 compatible?",)),
         ("What do E1 and E2 mean on P12?", ("What do E1 and E2 mean on P12?",)),

@@ -79,7 +79,7 @@ def register(app: APIFlask) -> None:
 
 
 def _complete_spec(spec: Any) -> Any:
-    """Complete the OpenAPI document with what views alone do not tell."""
+    """Add to the OpenAPI document what cannot be derived from the views."""
     knowledge.describe_upload(spec)
     revisions.describe_upload(spec)
     return openapi.complete(spec, current_app)

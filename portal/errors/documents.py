@@ -36,7 +36,7 @@ class UploadedAgain(Conflict):
 
 class ChunkIndexTaken(Conflict):
     message = N_("This job has a passage with chunk_index %(index)s already. Choose another, or "
-                 "leave it out to add behind the last.")
+                 "leave it out to append the passage.")
 
 
 class IdempotencyConflict(Conflict):

@@ -90,7 +90,7 @@ def _groups(words: str) -> Iterator[Group]:
         (gettext("Pages"), _pages(words)),
         (gettext("Documents"), _documents(words)),
         (gettext("Conversations"), _conversations(words)),
-        # Enter opens the first: what bears the name, before what may mention it.
+        # Enter opens the first result, so matches by name precede full-text searches.
         (gettext("Search"), _searches(words)),
     ):
         if items:

@@ -33,7 +33,7 @@ blueprint = ApiBlueprint(
     tag={"name": "Chunk search", "description": "Passages by meaning, by keywords, or by both."},
 )
 
-# Anything is a likely spelling of fewer letters. Chinese words have two.
+# Shorter words resemble too many others. Chinese words may have two characters.
 _MIN_FUZZY_LENGTH = 3
 _NOT_SEARCHED = FoundChunks(items=(), degraded=(BatchTimedOut.code,))
 _METHODS: dict[Fusion, Literal["weighted_sum", "rrf"]] = {

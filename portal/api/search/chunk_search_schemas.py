@@ -105,7 +105,7 @@ _FILTER_SCHEMA = {
     ],
     "examples": [{"source_file": "leave.pdf", "page_number": {"$gte": 3}}],
 }  # fmt: skip
-# What it means is for the domain to say (`parse_filter`), in words that a person understands.
+# The domain (`parse_filter`) interprets it and reports errors in readable terms.
 FilterJson = Annotated[Any, WithJsonSchema(_FILTER_SCHEMA)]
 
 Query = Annotated[

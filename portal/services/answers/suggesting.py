@@ -70,7 +70,8 @@ def _try(
     services: Services, user: User, language: str, progress: _Progress, *, until: float
 ) -> _Progress:
     """Try questions until enough are answered, or the time is over."""
-    # A language model would be asked for each; what quotations answer it answers too.
+    # A language model would be called for every question; whatever quotations can answer, it can
+    # answer too.
     quoting = replace(services, chat=ExtractiveChatModel(services.embedder))
     left, found = list(progress.left), list(progress.found)
     while left and monotonic() < until:

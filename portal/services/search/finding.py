@@ -89,7 +89,7 @@ class Found:
 
     @property
     def nearest(self) -> list[float]:
-        """Return the similarity of the first hit of the vector leg."""
+        """Return the similarities of the first `NEAREST_COMPARED` hits of the vector leg."""
         return [
             offer.likeness
             for offer in self.offers
@@ -114,8 +114,8 @@ class Found:
 
 
 class _BestOffers(NamedTuple):
-    """All offers, those that were ranked, in order, and the best, whose chunks are loaded; whether
-    these are all."""
+    """All `offers`, the `ranked` ones in order, and the `best`, whose chunks are loaded. `is_all` tells
+    whether there are no more to load."""
 
     offers: Sequence[Offer]
     ranked: Sequence[Ranked]

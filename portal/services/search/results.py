@@ -123,8 +123,8 @@ def _confidences(
     shown: Sequence[Candidate],
     others: Sequence[Candidate],
 ) -> list[float]:
-    """Return the calibrated probability of each candidate that may be shown to be relevant, for
-    every fusion. The others compete with them."""
+    """Return the calibrated probability that each of the `shown` candidates is relevant, with any
+    fusion. The `others` count as rivals."""
     calibration = plan.loaded.calibration if plan.loaded else services.calibration
     keywords = plan.legs.keywords
     # Confidence was fitted to BM25; cover density is on another scale.

@@ -103,7 +103,7 @@ def outcome_of(message: Message) -> str | None:
 
 
 def shows_chunks(message: Message) -> bool:
-    """Return whether what was found stands beneath an answer."""
+    """Return whether the chunks found are shown below an answer."""
     return message.status in SHOWS_CHUNKS and outcome_of(message) != Outcome.REPLY
 
 

@@ -43,8 +43,8 @@ blueprint = PageBlueprint("notifications", __name__, "/notifications")
 
 @dataclass(frozen=True, slots=True)
 class BellState:
-    """The count on the bell, and after how many seconds its page asks again. `known` is all of that
-    in a word; `is_due`: there is something to tell."""
+    """The count on the bell, and after how many seconds its page asks again. `known` encodes both
+    as one string; `is_due` tells whether there are notes to show."""
 
     unread: int
     every_s: int

@@ -41,7 +41,7 @@ _MAX_TRIED = 8
 _MAX_COUNTED = 30
 _MAX_IN_CONTEXT = 80
 
-# A doubtful word, and candidates of which one query to the chunks is to find the best.
+# A doubtful word and its candidates; one query over the chunks picks the best.
 _Tried = tuple[Suspect, tuple[Word, ...]]
 # Distance from the typed word, whether the first letter differs, minus the frequency: the lowest is
 # the best.

@@ -13,7 +13,7 @@ from portal.store.search.word_counts import SearchableWords
 
 # Suggestions are made for up to this many unknown words among found ones, and for queries of up to
 # this many words: in longer queries the other words find the results, and an unknown word is mostly
-# right. Where no word is found, more than a short query's are no slips either.
+# right. If no word is found at all, up to `_SHORT` unknown words may be slips.
 _MAX_SLIPS = 1
 _SHORT = 4
 # Up to this many chunks are read faster than the index of words of all.

@@ -49,7 +49,8 @@ from portal.text.terms.analyser import tsquery_or
 _FETCH_COST = 15.0
 _SCORE_COST = 0.05
 _INDEX_ROW_COST = 2.0
-# What a search spends on chunks for those after it, over what reading the index costs.
+# Cost that a search may spend on fetching chunks for later searches, as a share of the cost of
+# reading the index.
 _AHEAD = 0.5
 # Rows read per row wanted, because a selection is not a random sample.
 _MARGIN = 1.5

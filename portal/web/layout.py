@@ -35,7 +35,8 @@ HTMX_SETTINGS = {
     "refreshOnHistoryMiss": True,
     "selfRequestsOnly": True,
     "scrollBehavior": "auto",
-    # During a settle delay, swapped-in links and forms are not yet handled by HTMX: a click would leave the page.
+    # During a settle delay, swapped-in links and forms are not yet handled by HTMX: a click would
+    # leave the page.
     "defaultSettleDelay": 0,
     # A failed fragment is a fragment: it says itself, by HX-Retarget, where it belongs.
     "responseHandling": [

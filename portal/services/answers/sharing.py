@@ -61,7 +61,8 @@ def add_reader(services: Services, user: User, conversation_id: UUID, name: str)
 
 
 def remove_reader(services: Services, user: User, conversation_id: UUID, reader_id: UUID) -> None:
-    """Stop sharing a conversation with a reader. Raises NotFound, also if it was not shared with them."""
+    """Stop sharing a conversation with a reader. Raises NotFound, also if it was not shared with
+    them."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         names = {one.id: one.name for one in reader_store.list_readers(session, conversation_id)}

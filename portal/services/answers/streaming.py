@@ -123,8 +123,8 @@ class AnswerStream(Iterator[AnswerEvent]):
             self._slot.release()
 
     def _store(self, status: MessageStatus) -> Message:
-        """Store the final answer. Retries if the database is briefly unavailable, so that the reader
-        does not lose what they have seen."""
+        """Store the final answer. Retries if the database is briefly unavailable, so that the
+        reader does not lose what they have seen."""
         for pause_s in _STORE_PAUSES_S:
             try:
                 return self._draft.finish(status)

@@ -114,8 +114,8 @@ class Found:
 
 
 class _BestOffers(NamedTuple):
-    """All `offers`, the `ranked` ones in order, and the `best`, whose chunks are loaded. `is_all` tells
-    whether there are no more to load."""
+    """All `offers`, the `ranked` ones in order, and the `best`, whose chunks are loaded. `is_all`
+    tells whether there are no more to load."""
 
     offers: Sequence[Offer]
     ranked: Sequence[Ranked]

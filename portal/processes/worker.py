@@ -108,10 +108,10 @@ def _index(services: Services, job_id: UUID, context: JobContext) -> None:
     )
 
 
-def run(services: Services, *, concurrency: int = 1) -> None:
+def run(services: Services) -> None:
     """Work until a signal; a running job is left to the next worker, with what it stored."""
     os.nice(_NICENESS)
-    asyncio.run(_run(services, concurrency))
+    asyncio.run(_run(services))
 
 
 def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
@@ -140,7 +140,7 @@ def working(services: Services) -> Iterator[threading.Thread]:
 
     def work() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(_work_until(services, 1, stopping))
+            runner.run(_work_until(services, stopping))
 
     thread = threading.Thread(target=work, name="worker", daemon=True)
     thread.start()
@@ -158,14 +158,14 @@ def has_live_workers(services: Services) -> bool:
         return queue_store.has_live_workers(session, within_s=_SILENT_AFTER_S)
 
 
-async def _run(services: Services, concurrency: int) -> None:
+async def _run(services: Services) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    await _work_until(services, concurrency, stopping)
+    await _work_until(services, stopping)
 
 
-async def _work_until(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
+async def _work_until(services: Services, stopping: asyncio.Event) -> None:
     # Jobs and timers are threads that may take minutes: the default is few on few cores.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
     # They run in copies of this context.
@@ -173,20 +173,20 @@ async def _work_until(services: Services, concurrency: int, stopping: asyncio.Ev
     while not stopping.is_set():
         # Ends when the database is lost. Loaded models stay loaded.
         try:
-            await _work(services, concurrency, stopping)
+            await _work(services, stopping)
         except (ConnectorException, psycopg_pool.PoolTimeout) as error:
             log.warning("queue_lost", error_type=type(error).__name__)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), _RECONNECT_S)
 
 
-async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
+async def _work(services: Services, stopping: asyncio.Event) -> None:
     """Work until `stopping` is set or the queue is unreachable."""
     queue = create_queue(services)
     async with queue.open_async():
         await _prepare_keyword_index(services)
         async with _timers(services, queue):
-            await _run_queues(queue, concurrency, stopping)
+            await _run_queues(queue, stopping)
 
 
 async def _prepare_keyword_index(services: Services) -> None:
@@ -198,13 +198,13 @@ async def _prepare_keyword_index(services: Services) -> None:
         log.warning("keyword_index_not_healed", error_type=type(error).__name__)
 
 
-async def _run_queues(queue: procrastinate.App, concurrency: int, stopping: asyncio.Event) -> None:
+async def _run_queues(queue: procrastinate.App, stopping: asyncio.Event) -> None:
     tasks = [
         asyncio.create_task(stopping.wait()),
-        asyncio.create_task(_work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE], concurrency)),
+        asyncio.create_task(_work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE])),
         # Reserved: a note is read at once while the others are busy.
-        asyncio.create_task(_work_on(queue, [SMALL_QUEUE], 1)),
-        asyncio.create_task(_work_on(queue, [SLOW_QUEUE], 1)),
+        asyncio.create_task(_work_on(queue, [SMALL_QUEUE])),
+        asyncio.create_task(_work_on(queue, [SLOW_QUEUE])),
     ]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -214,10 +214,9 @@ async def _run_queues(queue: procrastinate.App, concurrency: int, stopping: asyn
             raise ended
 
 
-async def _work_on(queue: procrastinate.App, names: list[str], concurrency: int) -> None:
+async def _work_on(queue: procrastinate.App, names: list[str]) -> None:
     await queue.run_worker_async(
         queues=names,
-        concurrency=concurrency,
         wait=True,
         install_signal_handlers=False,
         delete_jobs="successful",

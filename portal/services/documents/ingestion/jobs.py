@@ -62,15 +62,12 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
         document_store.set_status(session, document_id, status)
 
 
-def retry_failed(
-    services: Services, user: User, *, own: bool = False, only_curable: bool = False
-) -> int:
-    """Retry all documents whose last job failed and that the user may change. With `own`, only the
-    user's own documents; with `only_curable`, none that would fail again. They are queued in upload
-    order; return their number. Cancelled documents, and those that `retry` refuses, are left as
-    they are."""
+def retry_failed(services: Services, user: User, *, only_curable: bool = False) -> int:
+    """Retry all documents whose last job failed and that the user may change; with `only_curable`,
+    none that would fail again. They are queued in upload order; return their number. Cancelled
+    documents, and those that `retry` refuses, are left as they are."""
     with services.database.begin() as session:
-        failed = job_lists.failed_documents(session, user, own=own, only_curable=only_curable)
+        failed = job_lists.failed_documents(session, user, only_curable=only_curable)
     # One transaction each: locking the content of many documents in another order than an upload of
     # the same files does would risk a deadlock.
     count = 0

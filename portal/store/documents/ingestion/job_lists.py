@@ -103,17 +103,17 @@ def queue_state(session: Session, user: User) -> QueueState:
 
 def count_failed(session: Session, user: User, *, only_curable: bool = False) -> int:
     """Return how many documents the user may retry whose last job failed."""
-    failed = _select_failed(user, own=False, only_curable=only_curable, columns=[func.count()])
+    failed = _select_failed(user, only_curable=only_curable, columns=[func.count()])
     return session.scalar(failed) or 0
 
 
-def failed_documents(session: Session, user: User, *, own: bool, only_curable: bool) -> list[UUID]:
+def failed_documents(session: Session, user: User, *, only_curable: bool) -> list[UUID]:
     """Return documents the user may change whose last job failed, in upload order."""
-    statement = _select_failed(user, own=own, only_curable=only_curable, columns=[DocumentRow.id])
+    statement = _select_failed(user, only_curable=only_curable, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
 
-def _select_failed(user: User, *, own: bool, only_curable: bool, columns: list[Any]) -> Select[Any]:
+def _select_failed(user: User, *, only_curable: bool, columns: list[Any]) -> Select[Any]:
     """Select failed documents by their job. A document stays ready when a job fails beside its
     text, and is "failed" when a user cancelled its first job, which needs no retry."""
     statement = _select_shown(user, *columns).where(
@@ -123,7 +123,7 @@ def _select_failed(user: User, *, own: bool, only_curable: bool, columns: list[A
     )
     if only_curable:
         statement = statement.where(JobRow.error["code"].astext.not_in(PERMANENT))
-    if own or not user.is_admin:
+    if not user.is_admin:
         statement = statement.where(DocumentRow.owner_id == user.id)
     return statement
 

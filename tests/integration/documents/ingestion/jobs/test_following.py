@@ -171,7 +171,6 @@ def test_jobs_are_listed_for_those_who_see_their_documents(
         with pytest.raises(NotFound):
             act(services, eve, private.id)
     assert jobs.retry_failed(services, eve) == 0
-    assert jobs.retry_failed(services, portal.admin, own=True) == 0
     assert jobs.retry_failed(services, ada) == 2
     library.delete_document(services, ada, private.id)
     with pytest.raises(NotFound):

@@ -72,11 +72,11 @@ def apply(
         return BulkResult(done.change_id, done.changed_count, skipped, skipped_count, missing)
 
 
-def count(services: Services, user: User, target: BulkTarget, *, deleted: bool = False) -> int:
+def count(services: Services, user: User, target: BulkTarget) -> int:
     """Return how many documents of a target the user sees. Raises NotFound for its folder."""
     with services.database.begin() as session:
         _check_place(session, user, target.filters.folder_id)
-        return bulk_store.count(session, user, target, deleted=deleted)
+        return bulk_store.count(session, user, target)
 
 
 def undo(services: Services, user: User, change_id: UUID) -> int:

@@ -260,8 +260,8 @@ def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[A
     return session.execute(_TO_READ, {"ids": list(ids)}).all()
 
 
-def count(session: Session, user: User, target: BulkTarget, *, deleted: bool = False) -> int:
-    chosen = _target(user, target, deleted=deleted)
+def count(session: Session, user: User, target: BulkTarget) -> int:
+    chosen = _target(user, target)
     return session.scalar(select(func.count()).select_from(chosen)) or 0
 
 

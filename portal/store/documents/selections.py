@@ -240,11 +240,10 @@ def list_folder_switches(
     *,
     parent_id: UUID | None = None,
     contains: str = "",
-    limit: int = MAX_LISTED,
 ) -> tuple[FolderSwitch, ...]:
     """Return the children of a folder, None for the top, by name; or, with `contains`, all folders
     with this in their names."""
-    binds = selection_binds(user, conversation_id) | {"limit": limit}
+    binds = selection_binds(user, conversation_id) | {"limit": MAX_LISTED}
     if contains:
         which, binds["contains"] = _FOLDERS_NAMED, contains
     else:

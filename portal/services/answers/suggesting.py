@@ -25,7 +25,7 @@ _MAX_DOCUMENTS = 12
 _MAX_TRIED = 10
 _KEPT_S = 600.0
 # How long a request tries questions; the next one continues where it stopped.
-BUDGET_S = 0.8
+_BUDGET_S = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,7 @@ _kept: TTLCache[str, _Progress] = TTLCache(1000, _KEPT_S)
 _lock = Lock()
 
 
-def suggest_questions(
-    services: Services, user: User, *, language: str, budget_s: float = BUDGET_S
-) -> Suggestions:
+def suggest_questions(services: Services, user: User, *, language: str) -> Suggestions:
     """Return questions that the user's documents answer, those in `language` first. They are kept
     until the documents or their switches change."""
     wanted = services.settings.search.keyword_backend
@@ -60,7 +58,7 @@ def suggest_questions(
     with _lock:
         progress = _kept.get(key)
     progress = progress or _Progress(_candidates(services, user, language)[:_MAX_TRIED])
-    tried = _try(services, user, language, progress, until=monotonic() + budget_s)
+    tried = _try(services, user, language, progress, until=monotonic() + _BUDGET_S)
     with _lock:
         _kept[key] = tried
     return Suggestions(tried.found, is_complete=not tried.left)

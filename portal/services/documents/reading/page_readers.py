@@ -110,10 +110,6 @@ class PageReaders:
             self._image_sizes, file, (key, width), lambda process: process.image_size(key, width)
         )
 
-    @property
-    def process_count(self) -> int:
-        return len(self._readers)
-
     def close(self) -> None:
         """End all processes that are not in use, and the thread that watches them."""
         self._end_idle(0)

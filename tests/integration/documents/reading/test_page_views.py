@@ -358,6 +358,6 @@ def test_processes_are_few_and_end(readers: PageReaders, tmp_path: Path) -> None
         file = opened(path)
         seen.add(file.id)
         assert readers.sizes(file) == readers.sizes(file)
-        assert readers.process_count <= MAX_PROCESSES
+        assert len(readers._readers) <= MAX_PROCESSES
     readers.close()
-    assert readers.process_count == 0
+    assert len(readers._readers) == 0

@@ -56,18 +56,13 @@ class RedisStore:
         self._again_after_s = again_after_s
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._is_up = True
+        self.is_up = True  # Whether Redis answered the last time.
         self.attempt(self._probe, lambda: None)
-
-    @property
-    def is_up(self) -> bool:
-        """Return whether Redis answered the last time."""
-        return self._is_up
 
     def attempt(self, action: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
         """Return the result of `action`, which may use `client`, or of `otherwise` without
         Redis."""
-        if not self._is_up:
+        if not self.is_up:
             return otherwise()
         try:
             return action()
@@ -97,9 +92,9 @@ class RedisStore:
     def _lose(self, error: Exception) -> None:
         metrics.dependency_failed("redis")
         with self._lock:
-            if not self._is_up:
+            if not self.is_up:
                 return
-            self._is_up = False
+            self.is_up = False
         log.warning(
             "Redis is gone: limits and caches go on in memory, each process by itself",
             error_type=type(error).__name__,
@@ -112,6 +107,6 @@ class RedisStore:
                 self._probe()
             except (redis.RedisError, OSError):
                 continue
-            self._is_up = True
+            self.is_up = True
             log.info("Redis is back: limits and caches are shared again")
             return

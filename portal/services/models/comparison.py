@@ -12,7 +12,6 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, InvalidInput
@@ -54,7 +53,6 @@ class Comparison:
     questions: int
     scores: tuple[ModelScore, ModelScore]
     overlap_10: float
-    compared_at: str
 
 
 def compare(
@@ -85,7 +83,6 @@ def compare(
         questions=len(asked),
         scores=(scores[0], scores[1]),
         overlap_10=statistics.fmean(overlaps),
-        compared_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 

@@ -34,7 +34,6 @@ class Shape:
     width: int
     layers: int
     heads: int
-    inner_width: int
     positions: int
     epsilon: float
 
@@ -103,11 +102,11 @@ class Weights:
         if reader.bytes(len(_MAGIC)) != _MAGIC:
             raise ValueError("not a file of the format E5S1")
         reader.number("I")  # The version, which is not used yet.
-        width, layers, heads, inner, _words, positions, _types = reader.numbers("7i")
+        width, layers, heads, _inner, _words, positions, _types = reader.numbers("7i")
         epsilon, block = reader.real(), reader.number("i")
         if block != _BLOCK:
             raise ValueError(f"blocks of {block} numbers instead of {_BLOCK}")
-        self.shape = Shape(width, layers, heads, inner, positions, epsilon)
+        self.shape = Shape(width, layers, heads, positions, epsilon)
         self.vocabulary = _read_vocabulary(reader)
         self._places = dict(_read_entry(reader) for _ in range(reader.number("i")))
 

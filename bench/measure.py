@@ -26,7 +26,6 @@ from portal.domain.search import SearchMode
 
 PORTAL, COLD = "portal", "portal, switched just before"
 _BREAKDOWN_QUESTIONS = 30
-_PEER_QUESTIONS = 50  # The exact result of each takes a full scan.
 
 
 @dataclass(frozen=True, slots=True)

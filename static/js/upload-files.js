@@ -18,7 +18,7 @@ export async function droppedFiles(transfer, accepted) {
 }
 
 // The path of a file in the folder that was chosen; its name alone for a file by itself.
-export const pathOf = (file) => file.path || file.webkitRelativePath || file.name;
+const pathOf = (file) => file.path || file.webkitRelativePath || file.name;
 
 // The folders above it, separated by slashes.
 export const folderOf = (file) => pathOf(file).split("/").slice(0, -1).join("/");

@@ -33,12 +33,14 @@ STATUS_WORDS = {
     "processing": N_("Processing"),
     "ready": N_("Ready"),
     "failed": N_("Failed"),
+    "cancelled": N_("Cancelled"),
 }
 STATUS_ICONS = {
     "queued": "clock",
     "processing": "loader-circle",
     "ready": "circle-check",
     "failed": "circle-alert",
+    "cancelled": "ban",
     "new_device": "monitor-smartphone",
     "recovery_code": "key-round",
     "shared": "share-2",

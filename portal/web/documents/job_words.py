@@ -8,25 +8,10 @@ from flask import Flask
 from flask_babel import format_time, format_timedelta, gettext, ngettext
 
 from portal.domain.documents.jobs import Job, JobStage, JobStatus
-from portal.errors import N_
 from portal.http.messages import failure_message
 
 # Until then an estimate of the remaining time would only be a guess.
 MIN_ELAPSED_S = 3.0
-JOB_STATUS_WORDS = {
-    JobStatus.QUEUED: N_("Queued"),
-    JobStatus.PROCESSING: N_("Processing"),
-    JobStatus.READY: N_("Ready"),
-    JobStatus.FAILED: N_("Failed"),
-    JobStatus.CANCELLED: N_("Cancelled"),
-}
-JOB_STATUS_ICONS = {
-    JobStatus.QUEUED: "clock",
-    JobStatus.PROCESSING: "loader-circle",
-    JobStatus.READY: "circle-check",
-    JobStatus.FAILED: "circle-alert",
-    JobStatus.CANCELLED: "ban",
-}
 
 
 def stage_words(job: Job) -> str:
@@ -100,6 +85,4 @@ def init_app(app: Flask) -> None:
         stage_words=stage_words,
         waiting_words=waiting_words,
         duration_words=duration_words,
-        job_status_word=lambda status: gettext(JOB_STATUS_WORDS[status]),
-        job_status_icon=JOB_STATUS_ICONS.__getitem__,
     )

@@ -10,11 +10,11 @@ import numpy as np
 from portal.domain.embedding import Embedder, Vector
 from portal.domain.search.semantic import (
     ChunkBackend,
-    ChunkSlice,
     SemanticChunk,
     SemanticHit,
     SemanticOutcome,
 )
+from portal.domain.vector_collections import Page
 from portal.errors import InvalidInput
 from portal.integrations.values import (
     checked_ids,
@@ -81,12 +81,12 @@ class SemanticChunkStore(SemanticSearch):
         if offset < 0 or (limit is not None and limit < 0):
             raise ValueError("limit and offset must not be negative")
         if ids is None:
-            page = ChunkSlice(limit, offset, with_vectors=with_vectors)
+            page = Page(limit, offset, with_vectors=with_vectors)
             return self._backend.get(None, page) if limit != 0 else []
         wanted = list(dict.fromkeys(checked_ids(ids)))
         if not wanted:
             return []
-        page = ChunkSlice(with_vectors=with_vectors)
+        page = Page(with_vectors=with_vectors)
         found = {chunk.id: chunk for chunk in self._backend.get(wanted, page)}
         ordered = [found[chunk_id] for chunk_id in wanted if chunk_id in found]
         return ordered[offset : None if limit is None else offset + limit]

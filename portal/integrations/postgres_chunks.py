@@ -8,7 +8,7 @@ from uuid import UUID
 
 from portal.domain.embedding import Vector
 from portal.domain.search.metadata_filter import parse_filter
-from portal.domain.search.semantic import ChunkSlice, SemanticChunk, SemanticHit
+from portal.domain.search.semantic import SemanticChunk, SemanticHit
 from portal.domain.vector_collections import NewRecord, Page, RecordFilter, StoredRecord
 from portal.errors import InvalidInput, NotFound
 from portal.integrations.chunk_store import (
@@ -63,7 +63,7 @@ class PostgresChunks:
         return [found(_chunk(record)) for record in best]
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
-        return similarities(self.get(ids, ChunkSlice(with_vectors=True)), query_vector)
+        return similarities(self.get(ids, Page(with_vectors=True)), query_vector)
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -80,13 +80,9 @@ class PostgresChunks:
         ]
         self._on_collection(lambda there: self._collections.upsert(there, records))
 
-    def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
+    def get(self, ids: Sequence[str] | None, page: Page) -> list[SemanticChunk]:
         wanted = RecordFilter(ids=None if ids is None else tuple(ids))
-        records = self._on_collection(
-            lambda there: self._collections.records(
-                there, wanted, Page(page.limit, page.offset, with_vectors=page.with_vectors)
-            )
-        )
+        records = self._on_collection(lambda there: self._collections.records(there, wanted, page))
         return [_chunk(record) for record in records]
 
     def delete(self, ids: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from portal.domain.embedding import Vector
+from portal.domain.vector_collections import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +107,10 @@ class ChunkBackend(SemanticBackend, Protocol):
         """Store chunks of distinct ids; each replaces the one with its id. Raises ValueError for
         what cannot be stored."""
 
-    def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
+    def get(self, ids: Sequence[str] | None, page: Page) -> list[SemanticChunk]:
         """Return the chunks with these ids, or all, in order of first insertion."""
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete chunks; return how many existed."""
 
     def count(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkSlice:
-    """A slice of the chunks in order of first insertion."""
-
-    limit: int | None = None
-    offset: int = 0
-    with_vectors: bool = field(default=False, kw_only=True)

@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeVar
 import structlog
 
 from portal.domain.embedding import Vector
-from portal.domain.search.semantic import ChunkSlice, SemanticChunk, SemanticHit
+from portal.domain.search.semantic import SemanticChunk, SemanticHit
+from portal.domain.vector_collections import Page
 from portal.integrations.chroma.bm25 import PortalBm25
 from portal.integrations.chroma.client import Client, chroma
 from portal.integrations.chroma.collection import (
@@ -97,7 +98,7 @@ class ChromaChunks:
         return [found(chunk) for chunk in self._on_collection(by_words)]
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
-        return similarities(self.get(ids, ChunkSlice(with_vectors=True)), query_vector)
+        return similarities(self.get(ids, Page(with_vectors=True)), query_vector)
 
     def _native(
         self, there: OpenCollection, query_text: str, limit: int, content_type: str | None
@@ -121,7 +122,7 @@ class ChromaChunks:
         for batch in _batches(chunks, self._max_batch_size):
             self._on_collection(partial(self._write, batch))
 
-    def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
+    def get(self, ids: Sequence[str] | None, page: Page) -> list[SemanticChunk]:
         include = _WITH_VECTORS if page.with_vectors else _WITHOUT
 
         def read(there: OpenCollection) -> list[SemanticChunk]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 import httpx
 
-from portal.domain.documents.sources import Listing, Opened, SourceItem
+from portal.domain.documents.sources import Listing, SourceItem
 from portal.errors import N_, PageUnavailable, PortalError, SourceUnavailable
-from portal.services.documents.sources.kinds import SourceContext, SourceKind
-from portal.services.documents.sources.web.addresses import allowed_hosts, check_source, check_url
-from portal.services.documents.sources.web.downloading import Downloader
-from portal.services.documents.sources.web.pages import open_page
+from portal.services.documents.sources.kinds import SourceKind
+from portal.services.documents.sources.web.addresses import allowed_hosts, check_url
+from portal.services.documents.sources.web.pages import PageListSource
 from portal.services.documents.sources.web.xml_reading import (
     base_of,
     children,
@@ -22,19 +19,13 @@ from portal.services.documents.sources.web.xml_reading import (
     read_xml,
     text_of,
 )
-from portal.settings.smaller_sections import SourceSettings
 from portal.text.titles import MAX_TITLE_CHARACTERS
 
 _DATES = ("updated", "modified", "pubDate", "date", "published")
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(PageListSource):
     """The pages of a feed. It lists the newest only, so that what it does not list is not gone."""
-
-    url: httpx.URL
-    downloader: Downloader
-    settings: SourceSettings
 
     def list_items(self) -> Listing:
         """Return the pages of the entries. Raises SourceUnavailable."""
@@ -60,9 +51,6 @@ class Feed:
             items.setdefault(url, SourceItem(url, changed, title=title))
         return Listing(list(items.values()), refused=refused, is_complete=False)
 
-    def open(self, item: SourceItem, known: str | None) -> AbstractContextManager[Opened | None]:
-        return open_page(self.downloader, item, known)
-
 
 def _link(entry: Element) -> tuple[str, Element]:
     """Return the page of an entry and the element that has it: RSS has its address as text, Atom in
@@ -78,17 +66,11 @@ def _link(entry: Element) -> tuple[str, Element]:
     return "", entry
 
 
-def open_feed(context: SourceContext, address: str) -> Feed:
-    """Return a feed. Raises InvalidInput for an address that is not allowed."""
-    settings = context.settings.sources
-    return Feed(check_source(settings, address), Downloader(context), settings)
-
-
 KIND = SourceKind(
     name="feed",
     label=N_("A feed"),
     hint=N_("The address of an RSS or Atom feed, on these hosts: %(list)s"),
-    open=open_feed,
+    open=Feed.at,
     allowed=allowed_hosts,
     is_web=True,
 )

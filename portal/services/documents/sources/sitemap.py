@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 import httpx
 
-from portal.domain.documents.sources import Listing, Opened, SourceItem
+from portal.domain.documents.sources import Listing, SourceItem
 from portal.errors import N_, PageUnavailable, PortalError, SourceUnavailable
-from portal.services.documents.sources.kinds import SourceContext, SourceKind
-from portal.services.documents.sources.web.addresses import allowed_hosts, check_source, check_url
-from portal.services.documents.sources.web.downloading import Downloader
-from portal.services.documents.sources.web.pages import open_page
+from portal.services.documents.sources.kinds import SourceKind
+from portal.services.documents.sources.web.addresses import allowed_hosts, check_url
+from portal.services.documents.sources.web.pages import PageListSource
 from portal.services.documents.sources.web.xml_reading import children, read_xml, text_of
-from portal.settings.smaller_sections import SourceSettings
 
 _MAX_SITEMAPS = 50
 _MAX_LEVELS = 2
 _MAX_FOLDERS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sitemap:
+class Sitemap(PageListSource):
     """The pages of a sitemap, in folders as their addresses have them."""
-
-    url: httpx.URL
-    downloader: Downloader
-    settings: SourceSettings
 
     def list_items(self) -> Listing:
         """Return the pages. A part that cannot be read makes the listing incomplete. Raises
@@ -42,9 +34,6 @@ class Sitemap:
         return Listing(
             list(found.items.values()), refused=found.refused, is_complete=found.is_complete
         )
-
-    def open(self, item: SourceItem, known: str | None) -> AbstractContextManager[Opened | None]:
-        return open_page(self.downloader, item, known)
 
 
 @dataclass
@@ -101,12 +90,6 @@ def _folders(url: httpx.URL) -> str:
     return "/".join(unquote(part) for part in PurePosixPath(url.path).parts[1:-1][:_MAX_FOLDERS])
 
 
-def open_sitemap(context: SourceContext, address: str) -> Sitemap:
-    """Return a sitemap. Raises InvalidInput for an address that is not allowed."""
-    settings = context.settings.sources
-    return Sitemap(check_source(settings, address), Downloader(context), settings)
-
-
 KIND = SourceKind(
     name="sitemap",
     label=N_("A sitemap"),
@@ -114,7 +97,7 @@ KIND = SourceKind(
         "The address of a sitemap, such as https://example.org/sitemap.xml, on these hosts: "
         "%(list)s"
     ),
-    open=open_sitemap,
+    open=Sitemap.at,
     allowed=allowed_hosts,
     is_web=True,
 )

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from portal.domain.documents.sources import Listing, Opened, SourceItem
+from portal.domain.documents.sources import Listing, SourceItem
 from portal.errors import N_, InvalidInput
 from portal.services.documents.sources.kinds import SourceContext, SourceKind
 from portal.services.documents.sources.web.addresses import allowed_hosts, check_source
 from portal.services.documents.sources.web.downloading import Downloader
-from portal.services.documents.sources.web.pages import open_page
+from portal.services.documents.sources.web.pages import PageSource
 
 
 @dataclass(frozen=True, slots=True)
-class WebPages:
+class WebPages(PageSource):
     """Pages that are listed by hand. One that cannot be read is refused, the others are not."""
 
     urls: Sequence[str]
-    downloader: Downloader
 
     def list_items(self) -> Listing:
         return Listing([SourceItem(url) for url in self.urls])
-
-    def open(self, item: SourceItem, known: str | None) -> AbstractContextManager[Opened | None]:
-        return open_page(self.downloader, item, known)
 
 
 def open_web_pages(context: SourceContext, address: str) -> WebPages:
@@ -38,7 +33,7 @@ def open_web_pages(context: SourceContext, address: str) -> WebPages:
             "a list has 1 to %(max)s pages, each on a separate line",
             max=context.settings.sources.max_pages,
         )
-    return WebPages(list(urls), Downloader(context))
+    return WebPages(Downloader(context), list(urls))
 
 
 KIND = SourceKind(

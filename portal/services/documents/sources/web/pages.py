@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO
+from typing import IO, Self
 from urllib.parse import unquote
 
 import httpx
 
 from portal.domain.documents.sources import Opened, SourceItem
+from portal.services.documents.sources.kinds import SourceContext
+from portal.services.documents.sources.web.addresses import check_source
 from portal.services.documents.sources.web.downloading import Download, Downloader, Validators
+from portal.settings.smaller_sections import SourceSettings
 from portal.text.titles import MAX_TITLE_CHARACTERS
 
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -49,24 +52,43 @@ class Stamp:
         return json.dumps([self.listed, self.etag, self.last_modified, self.words])
 
 
-@contextmanager
-def open_page(
-    downloader: Downloader, item: SourceItem, known: str | None
-) -> Iterator[Opened | None]:
-    """Open a page; yield None if its date, its server or its words say that it is as before. Raises
-    PageUnavailable, PageGone."""
-    before = Stamp.parse(known)
-    if known and item.stamp and item.stamp == before.listed:
-        yield None
-        return
-    with downloader.get(item.path, Validators(before.etag, before.last_modified)) as page:
-        words = _words_hash(page) if page else before.words
-        if page is None or (words and words == before.words):
+@dataclass(frozen=True, slots=True)
+class PageSource:
+    """A source whose files are web pages."""
+
+    downloader: Downloader
+
+    @contextmanager
+    def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | None]:
+        """Open a page; yield None if its date, its server or its words say that it is as before.
+        Raises PageUnavailable, PageGone."""
+        before = Stamp.parse(known)
+        if known and item.stamp and item.stamp == before.listed:
             yield None
             return
-        stamp = Stamp(item.stamp, page.validators.etag, page.validators.last_modified, words)
-        title = item.title or _title(page)
-        yield Opened(page.stream, file_name(page.url, page.content_type), str(stamp), title)
+        validators = Validators(before.etag, before.last_modified)
+        with self.downloader.get(item.path, validators) as page:
+            words = _words_hash(page) if page else before.words
+            if page is None or (words and words == before.words):
+                yield None
+                return
+            stamp = Stamp(item.stamp, page.validators.etag, page.validators.last_modified, words)
+            title = item.title or _title(page)
+            yield Opened(page.stream, file_name(page.url, page.content_type), str(stamp), title)
+
+
+@dataclass(frozen=True, slots=True)
+class PageListSource(PageSource):
+    """A source whose pages another file on the web lists."""
+
+    url: httpx.URL
+    settings: SourceSettings
+
+    @classmethod
+    def at(cls, context: SourceContext, address: str) -> Self:
+        """Return the source at an address. Raises InvalidInput for one that is not allowed."""
+        settings = context.settings.sources
+        return cls(Downloader(context), check_source(settings, address), settings)
 
 
 def file_name(url: httpx.URL, content_type: str) -> str:

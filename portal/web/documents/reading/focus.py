@@ -130,8 +130,8 @@ def natural(text: str | None) -> int | None:
 
 def positive(text: str | None, *, otherwise: int = 1) -> int:
     """Parse a number from 1 in the address; return `otherwise` if there is none."""
-    is_number = text and text.isascii() and text.isdecimal() and len(text) < 7  # noqa: PLR2004
-    return max(1, int(text)) if text and is_number else otherwise
+    number = natural(text)
+    return otherwise if number is None else max(1, number)
 
 
 def came_from() -> UUID | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from flask_babel import format_decimal, gettext
@@ -93,10 +92,6 @@ _LEGS = {
     "keyword": "text",
     "keyword_leg": "text",
 }
-FUSION_WORDS: dict[StrEnum, str] = {
-    Fusion.WEIGHTED: N_("weighted scores"),
-    Fusion.RRF: N_("reciprocal rank fusion"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +140,7 @@ def blend(explanation: Mapping[str, Any] | None) -> Blend | None:
     name = (explanation or {}).get("fusion")
     if explanation is None or name not in set(Fusion):
         return None
-    words = gettext(FUSION_WORDS[Fusion(name)])
+    words = gettext(VALUES[name])
     weights = explanation.get("weights") or {}
     both = weights.get("vector", 0) + weights.get("text", 0)
     if name != Fusion.WEIGHTED or not both:

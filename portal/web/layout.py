@@ -17,6 +17,9 @@ from portal.web.i18n import LANGUAGES, language
 # What a view returns.
 Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 
+# Headers of a form that was refused: it replaces itself in the dialog it came from.
+IN_DIALOG = {"HX-Retarget": "#dialog-content", "HX-Reswap": "innerHTML"}
+
 THEMES = {
     "auto": N_("System default"),
     "light": N_("Light"),

@@ -34,7 +34,7 @@ from portal.web.answers.rendering import questions_of
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.reading.document import source_values
 from portal.web.documents.selection import switches_values
-from portal.web.layout import Answer, remember, see_other, wants_fragment
+from portal.web.layout import IN_DIALOG, Answer, remember, see_other, wants_fragment
 from portal.web.security import next_path, referring_path
 from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
@@ -128,8 +128,7 @@ def rename(conversation_id: UUID) -> Answer:
         conversations.rename(*context.caller(), conversation_id, title)
     except InvalidInput as error:
         values = {"error": error_message(error), "title": title}
-        in_dialog = {"HX-Retarget": "#dialog-content", "HX-Reswap": "innerHTML"}
-        return _rename_form(conversation_id, **values), error.status, in_dialog
+        return _rename_form(conversation_id, **values), error.status, IN_DIALOG
     after = _open_page() or next_path() or url_for("chat.show", conversation_id=conversation_id)
     return see_other(after, gettext("Saved."))
 

@@ -13,7 +13,7 @@ from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.services.answers import conversations, sharing
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
+from portal.web.layout import IN_DIALOG, Answer, fragments, see_other, toast, wants_fragment
 
 blueprint = PageBlueprint("sharing", __name__)
 
@@ -30,9 +30,8 @@ def add(conversation_id: UUID) -> Answer:
     try:
         sharing.add_reader(*context.caller(), conversation_id, name)
     except (InvalidInput, NoSuchAccount) as error:
-        in_dialog = {"HX-Retarget": "#dialog-content", "HX-Reswap": "innerHTML"}
         form = _form(conversation_id, error=_words(error, name), name=name)
-        return form, InvalidInput.status, in_dialog
+        return form, InvalidInput.status, IN_DIALOG
     message = gettext("%(name)s can now read this conversation.", name=name)
     if wants_fragment():
         return _form(conversation_id) + fragments(toast(message, kind="success"))

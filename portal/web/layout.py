@@ -91,11 +91,6 @@ def toast(message: str, *, kind: str = "info", **values: Any) -> tuple[str, dict
     return "fragments/layout/_toast_out_of_band.html", {"message": message, "kind": kind, **values}
 
 
-def title_fragment(title: str) -> tuple[str, dict[str, Any]]:
-    """Render the title of the page that a fragment belongs to; HTMX takes it over."""
-    return "fragments/layout/_title.html", {"title": title}
-
-
 def removal_fragment(element_id: str) -> tuple[str, dict[str, Any]]:
     """Render the out-of-band swap that removes a row from its list."""
     return "fragments/layout/_gone.html", {"element_id": element_id}

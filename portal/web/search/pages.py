@@ -21,7 +21,7 @@ from portal.services.documents import folders, library
 from portal.services.search import engine, explaining, saved
 from portal.text.terms.highlight import whole_words
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, fragments, title_fragment, wants_fragment
+from portal.web.layout import Answer, fragments, wants_fragment
 from portal.web.search import explanations, facets
 from portal.web.search.query import SearchQuery
 
@@ -109,7 +109,9 @@ def _answer(
 ) -> Response:
     if not is_fragment:
         return make_response(render_template("pages/search/search.html", **values))
-    parts = [("fragments/search/_results.html", values), title_fragment(str(values["page_title"]))]
+    # HTMX takes over the title.
+    title = ("fragments/layout/_title.html", {"title": str(values["page_title"])})
+    parts = [("fragments/search/_results.html", values), title]
     if shows_facets:
         parts.append(("fragments/search/_facets.html", {**values, "out_of_band": True}))
     response = make_response(fragments(*parts))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from portal.answering.writing.prompt import without_markers_of_its_own
@@ -73,12 +74,10 @@ def _cut_out(content: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _move_support(support: SentenceSupport, spans: Sequence[tuple[int, int]]) -> SentenceSupport:
-    return SentenceSupport(
-        _move_position(support.start, spans),
-        _move_position(support.end, spans),
-        support.markers,
-        support.is_supported,
-        support.likeness,
+    return replace(
+        support,
+        start=_move_position(support.start, spans),
+        end=_move_position(support.end, spans),
     )
 
 

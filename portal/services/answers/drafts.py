@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from portal.answering import support
@@ -98,7 +99,7 @@ class AnswerDraft:
             self.register.append(source)
             self._markers.know([source])
 
-    def _note(self, **values: str | float) -> None:
+    def _note(self, **values: Any) -> None:
         self.replay = replace(self.replay, extra=self.replay.extra | values)
 
     def consulted(
@@ -119,8 +120,7 @@ class AnswerDraft:
 
     def failed(self, error: PortalError) -> None:
         """Record why there is no answer, or no more of it."""
-        failure = Failure.of(error).as_json()
-        self.replay = replace(self.replay, extra=self.replay.extra | {"failure": failure})
+        self._note(failure=Failure.of(error).as_json())
 
     def keep(self) -> bool:
         """Store the text so far; return whether to continue the answer."""

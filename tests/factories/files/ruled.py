@@ -81,13 +81,7 @@ def pdf_of_many_rules(path: Path) -> Path:
 def tagged_pdf(path: Path) -> Path:
     """Write a table without rules that only the tags of the PDF tell: an item, and a price with two
     lines, in each row."""
-    pdf = pikepdf.new()
-    page = pdf.add_blank_page(page_size=(400, 400))
-    font = pikepdf.Dictionary(
-        Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica
-    )
-    page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=pdf.make_indirect(font)))
-    page.StructParents = 0
+    pdf, page = _page_to_tag()
     table = pdf.make_indirect(
         pikepdf.Dictionary(Type=pikepdf.Name.StructElem, S=pikepdf.Name.Table)
     )
@@ -109,28 +103,13 @@ def tagged_pdf(path: Path) -> Path:
         row.K = pikepdf.Array(row_cells)
         table_rows.append(row)
     table.K = pikepdf.Array(table_rows)
-    root = pikepdf.Dictionary(
-        Type=pikepdf.Name.StructTreeRoot,
-        K=table,
-        ParentTree=pikepdf.Dictionary(Nums=pikepdf.Array([0, pikepdf.Array(owners)])),
-    )
-    pdf.Root.StructTreeRoot = pdf.make_indirect(root)
-    pdf.Root.MarkInfo = pikepdf.Dictionary(Marked=True)
-    page.Contents = pdf.make_stream("\n".join(drawn).encode())
-    pdf.save(path)
-    return path
+    return _save_tagged(path, pdf, page, drawn, table, owners)
 
 
 def tagged_list_pdf(path: Path) -> Path:
     """Write a list as browsers print it: its bullets are drawn, only tags tell its items, and the
     header of the page is an artifact."""
-    pdf = pikepdf.new()
-    page = pdf.add_blank_page(page_size=(400, 400))
-    font = pikepdf.Dictionary(
-        Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica
-    )
-    page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=pdf.make_indirect(font)))
-    page.StructParents = 0
+    pdf, page = _page_to_tag()
     tagged = pdf.make_indirect(pikepdf.Dictionary(S=pikepdf.Name.L))
     drawn = ["/Artifact BMC BT /F1 8 Tf 40 385 Td (printed at noon) Tj ET EMC"]
     items = []
@@ -150,10 +129,33 @@ def tagged_list_pdf(path: Path) -> Path:
             f"/LI <</MCID {number}>> BDC BT /F1 11 Tf 40 {300 - 13 * number} Td {shown} ET EMC"
         )
     tagged.K = pikepdf.Array(items)
+    return _save_tagged(path, pdf, page, drawn, tagged, items)
+
+
+def _page_to_tag() -> tuple[pikepdf.Pdf, pikepdf.Page]:
+    pdf = pikepdf.new()
+    page = pdf.add_blank_page(page_size=(400, 400))
+    font = pikepdf.Dictionary(
+        Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica
+    )
+    page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=pdf.make_indirect(font)))
+    page.StructParents = 0
+    return pdf, page
+
+
+def _save_tagged(
+    path: Path,
+    pdf: pikepdf.Pdf,
+    page: pikepdf.Page,
+    drawn: list[str],
+    tagged: pikepdf.Object,
+    owners: list[pikepdf.Object],
+) -> Path:
+    """Save a page with the tags of what is drawn on it; `owners` are the elements of its marks."""
     root = pikepdf.Dictionary(
         Type=pikepdf.Name.StructTreeRoot,
         K=tagged,
-        ParentTree=pikepdf.Dictionary(Nums=pikepdf.Array([0, pikepdf.Array(items)])),
+        ParentTree=pikepdf.Dictionary(Nums=pikepdf.Array([0, pikepdf.Array(owners)])),
     )
     pdf.Root.StructTreeRoot = pdf.make_indirect(root)
     pdf.Root.MarkInfo = pikepdf.Dictionary(Marked=True)

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.limits.storage import MemoryWindows
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.factories.clock import Clock
 
 
 @given(st.lists(st.floats(0, 30), max_size=60), st.integers(1, 5))

@@ -15,6 +15,7 @@ from portal.services.people import tokens
 from portal.services.people.federation.issuer_keys import IssuerKeys, create_issuer_keys, parse_keys
 from portal.settings import OutsideIssuerSettings
 from tests.conftest import Portal
+from tests.factories.clock import Clock
 from tests.factories.servers.issuer import (
     AUDIENCE,
     ISSUER,
@@ -26,16 +27,6 @@ from tests.factories.servers.issuer import (
     sign,
 )
 from tests.integration.people.outside_tokens.conftest import MakePortal, client_of, outcome, status
-
-
-class Clock:
-    """A monotonic clock that the test advances."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_new_key_of_the_issuer_counts_and_a_withdrawn_one_ends(

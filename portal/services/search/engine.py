@@ -109,7 +109,7 @@ def _find_nothing(
         with services.database.begin() as session:
             if not conversation_store.belongs_to(session, request.conversation_id, user.id):
                 raise NotFound
-    return results.nothing(request, (NO_WORDS,) if parsed.has_filters else ())
+    return results.empty_outcome(request, (NO_WORDS,) if parsed.has_filters else ())
 
 
 def _read_context(

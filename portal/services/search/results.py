@@ -46,7 +46,7 @@ class _Result(NamedTuple):
         return SearchMode.KEYWORD if self.fills_up else self.candidate.source
 
 
-def nothing(request: SearchRequest, degraded: tuple[str, ...] = ()) -> SearchOutcome:
+def empty_outcome(request: SearchRequest, degraded: tuple[str, ...] = ()) -> SearchOutcome:
     """Return the outcome of a search with nothing to search for."""
     return SearchOutcome(request.query, (), 0, request.mode, degraded=degraded)
 
@@ -57,18 +57,18 @@ def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) ->
         results, without = _results(services, plan, found)
         reached, total = _above_threshold(plan, found, results)
         shown = reached[: plan.limit]
-        around, touched = _surroundings(services, [one.candidate for one in shown])
+        nearby, chunk_outlines = _surroundings(services, [result.candidate for result in shown])
         best_bm25 = found.best_bm25
         hits = tuple(
             [
                 _hit(
                     plan,
-                    one,
-                    around.get(one.candidate.chunk.chunk_id),
-                    touched.get(one.candidate.chunk.chunk_id, _NO_OUTLINE),
+                    result,
+                    nearby.get(result.candidate.chunk.chunk_id),
+                    chunk_outlines.get(result.candidate.chunk.chunk_id, _NO_OUTLINE),
                     best_bm25,
                 )
-                for one in shown
+                for result in shown
             ]
         )
     return SearchOutcome(
@@ -95,7 +95,7 @@ def _results(
     places = [place for place, group in enumerate(groups) if place == group]
     kept = [candidates[place] for place in places]
     # An order by the scores that are shown must not be changed.
-    texts = [one.chunk for one in kept]
+    texts = [candidate.chunk for candidate in kept]
     reranked = (
         not_reranked(texts) if plan.request.as_shown else rerank(services, plan.parsed.text, texts)
     )
@@ -130,22 +130,22 @@ def _confidences(
     # Confidence was fitted to BM25; cover density is on another scale.
     has_bm25 = keywords is not None and keywords.backend is KeywordBackend.PG_TEXTSEARCH
 
-    def rival(one: Candidate) -> Evidence:
+    def rival(candidate: Candidate) -> Evidence:
         return Evidence(
-            one.chunk.document_id,
-            one.chunk.language,
-            one.offer.cosine,
-            one.offer.likeness,
-            one.offer.bm25 if has_bm25 else None,
+            candidate.chunk.document_id,
+            candidate.chunk.language,
+            candidate.offer.cosine,
+            candidate.offer.likeness,
+            candidate.offer.bm25 if has_bm25 else None,
         )
 
     evidence = [
-        rival(one)._replace(
-            coverage=coverage(plan.terms, one.chunk.terms) if keywords else None,
-            translated=found.translated.get(one.chunk.chunk_id),
-            lacks_code=lacks_code(plan.terms, one.chunk.terms),
+        rival(candidate)._replace(
+            coverage=coverage(plan.terms, candidate.chunk.terms) if keywords else None,
+            translated=found.translated.get(candidate.chunk.chunk_id),
+            lacks_code=lacks_code(plan.terms, candidate.chunk.terms),
         )
-        for one in shown
+        for candidate in shown
     ]
     scale = calibration.text_scale(len(plan.terms), plan.legs.visible_chunks)
     rivals = list(map(rival, others))
@@ -163,25 +163,25 @@ def _above_threshold(
     if threshold is None:
         return list(results), len(found.offers)
     if not plan.fills_up:
-        count = sum(one.score >= threshold for one in found.ranked)
-        return [one for one in results if one.candidate.ranked.score >= threshold], count
+        count = sum(ranked.score >= threshold for ranked in found.ranked)
+        return [result for result in results if result.candidate.ranked.score >= threshold], count
     is_vector = plan.request.mode is SearchMode.VECTOR
     reaching = {
         place
-        for place, one in enumerate(results)
-        if one.confidence >= threshold
-        and not (is_vector and one.candidate.offer.vector_rank is None)
+        for place, result in enumerate(results)
+        if result.confidence >= threshold
+        and not (is_vector and result.candidate.offer.vector_rank is None)
     }
     by_words = [
-        (one.candidate.offer.text_rank, place)
-        for place, one in enumerate(results)
-        if place not in reaching and one.candidate.offer.text_rank is not None
+        (result.candidate.offer.text_rank, place)
+        for place, result in enumerate(results)
+        if place not in reaching and result.candidate.offer.text_rank is not None
     ]
     missing = max(0, plan.limit - len(reaching))
     filling = {place for _rank, place in sorted(by_words)[:missing]}
     chosen = [
-        one._replace(fills_up=place in filling)
-        for place, one in enumerate(results)
+        result._replace(fills_up=place in filling)
+        for place, result in enumerate(results)
         if place in reaching or place in filling
     ]
     return chosen, len(chosen)
@@ -192,24 +192,26 @@ def _surroundings(
 ) -> tuple[Mapping[UUID, Neighbours], Mapping[UUID, Outline]]:
     """Load the neighbours of chunks that are too short to be understood alone, and the pages and
     headings of those that have any."""
-    chunks = [one.chunk for one in shown]
+    chunks = [candidate.chunk for candidate in shown]
     short = [
-        one.chunk_id
-        for one in chunks
-        if one.document_chunks > 1 and len(one.content) < EXCERPT_CHARACTERS
+        chunk.chunk_id
+        for chunk in chunks
+        if chunk.document_chunks > 1 and len(chunk.content) < EXCERPT_CHARACTERS
     ]
-    having = [one.chunk_id for one in chunks if one.page is not None or one.heading is not None]
-    if not (short or having):
+    with_outline = [
+        chunk.chunk_id for chunk in chunks if chunk.page is not None or chunk.heading is not None
+    ]
+    if not (short or with_outline):
         return {}, {}
     with services.database.driver() as reader:
-        return neighbours(reader, short), outlines(reader, having)
+        return neighbours(reader, short), outlines(reader, with_outline)
 
 
 def _hit(
     plan: SearchPlan,
     result: _Result,
-    around: Neighbours | None,
-    touched: Outline,
+    nearby: Neighbours | None,
+    outline: Outline,
     best_bm25: float,
 ) -> SearchHit:
     candidate, chunk = result.candidate, result.candidate.chunk
@@ -217,13 +219,13 @@ def _hit(
     # Chunks added by a program are not part of a file, and have no neighbours.
     whole = Fragment(chunk.content, chunk.char_start or 0, chunk.char_end or 0)
     text_terms: str | None = chunk.terms
-    if around is not None:
-        whole = join_neighbours(whole, around.before, around.after, wanted_chars=EXCERPT_CHARACTERS)
+    if nearby is not None:
+        whole = join_neighbours(whole, nearby.before, nearby.after, wanted_chars=EXCERPT_CHARACTERS)
         text_terms = None
     excerpt = best_excerpt(whole.text, plan.terms, EXCERPT_CHARACTERS, text_terms)
     begins = whole.start + excerpt.start
     above = chunk.context if whole.start == (chunk.char_start or 0) else None
-    place = touched.best_place(
+    place = outline.best_place(
         [(begins + start, begins + end) for start, end in excerpt.spans],
         begins,
         Place(chunk.page, chunk.page_label, chunk.heading),
@@ -273,10 +275,10 @@ def _method(plan: SearchPlan, shown: Sequence[_Result]) -> SearchMode:
     """Return the retrieval method, reduced to the legs that found the results."""
     if plan.legs.vector is None:
         return SearchMode.KEYWORD if plan.request.mode is SearchMode.HYBRID else plan.request.mode
-    if shown and all(one.fills_up for one in shown):
+    if shown and all(result.fills_up for result in shown):
         return SearchMode.KEYWORD
     if plan.request.mode is SearchMode.VECTOR:
-        is_filled = any(one.fills_up for one in shown)
+        is_filled = any(result.fills_up for result in shown)
         return SearchMode.HYBRID if is_filled else SearchMode.VECTOR
     # A query without a word still counts as answered by both legs; on a server without a keyword
     # index it does not.

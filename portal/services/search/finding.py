@@ -135,30 +135,30 @@ def find(
     attempts = plan.attempts()
     if not attempts:
         return plan, Found()
-    for tried in attempts:
+    for attempt in attempts:
         if failure is not None and deadline.is_over:
             break
-        planned = plan.attempting(tried)
+        attempt_plan = plan.attempting(attempt)
         # Text conditions are evaluated again in each attempt: if that takes half of the time,
         # another attempt with half of the time cannot succeed.
-        is_whole = tried is attempts[-1] or plan.legs.scope.narrowing.chunks
+        is_whole = attempt is attempts[-1] or plan.legs.scope.narrowing.chunks
         ends = deadline if is_whole else deadline.at_share(_SHARE_OF_TIME)
-        attempt = planned.until(ends)
+        current_plan = attempt_plan.until(ends)
         try:
             while True:
                 with services.database.driver() as reader:
-                    found = _find_once(services, reader, attempt, trace)
-                if not (found.is_enough or attempt.is_exhausted):
+                    found = _find_once(services, reader, current_plan, trace)
+                if not (found.is_enough or current_plan.is_exhausted):
                     # Duplicates fill the results: the same text may be in any number of chunks.
-                    attempt = attempt.with_spare(attempt.spare * _MORE)
-                elif found.candidates or not attempt.parsed.phrases:
-                    return attempt if found.candidates else planned.until(ends), found
+                    current_plan = current_plan.with_spare(current_plan.spare * _MORE)
+                elif found.candidates or not current_plan.parsed.phrases:
+                    return current_plan if found.candidates else attempt_plan.until(ends), found
                 else:
-                    attempt = attempt.without_phrases()
+                    current_plan = current_plan.without_phrases()
         except StatementFailed as error:
             log.warning("search_leg_failed", error_type=type(error.__cause__).__name__)
-            if attempt.legs.vector is not None:
-                _check_model(services, attempt.legs.vector.model)
+            if current_plan.legs.vector is not None:
+                _check_model(services, current_plan.legs.vector.model)
             failure = error
     raise Unavailable from failure
 

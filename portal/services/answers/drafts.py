@@ -102,7 +102,7 @@ class AnswerDraft:
     def _note(self, **values: Any) -> None:
         self.replay = replace(self.replay, extra=self.replay.extra | values)
 
-    def consulted(
+    def add_consulted(
         self, query: str, found: Sequence[Source], shown: Sequence[Source], tokens: int
     ) -> None:
         """Add the chunks of another search, of which the model now reads those in `shown`."""
@@ -118,11 +118,11 @@ class AnswerDraft:
             context_tokens=max(self.replay.context_tokens, tokens),
         )
 
-    def failed(self, error: PortalError) -> None:
+    def record_failure(self, error: PortalError) -> None:
         """Record why there is no answer, or no more of it."""
         self._note(failure=Failure.of(error).as_json())
 
-    def keep(self) -> bool:
+    def save_progress(self) -> bool:
         """Store the text so far; return whether to continue the answer."""
         cited = self.cited
         is_new = cited != self._kept

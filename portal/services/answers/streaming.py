@@ -199,7 +199,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         self, error: ChatUnavailable, request: ChatRequest
     ) -> Generator[AnswerEvent, None, MessageStatus]:
         log.warning("answer_unavailable", code=error.code)
-        self._draft.failed(error)
+        self._draft.record_failure(error)
         yield from self._quote_instead(request)
         return MessageStatus.UNAVAILABLE
 
@@ -276,7 +276,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         """Store the text so far; return whether to continue."""
         self._saved_at = time.monotonic()
         try:
-            return self._draft.keep()
+            return self._draft.save_progress()
         except DatabaseUnavailable as error:
             # The next attempt, or the last, stores this text as well.
             log.warning("answer_not_kept", code=error.code)
@@ -324,7 +324,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             token_budget=answering.retrieved.token_budget,
             can_search=may_again,
         )
-        self._draft.consulted(call.query, found, built.sources, built.tokens)
+        self._draft.add_consulted(call.query, found, built.sources, built.tokens)
         self._keep()
         shown = {source.number for source in built.sources}
         exchange = prompt.tool_exchange(call, [one for one in found if one.number in shown])

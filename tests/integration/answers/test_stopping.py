@@ -115,7 +115,7 @@ def test_answer_survives_a_database_that_is_busy_for_a_moment(
     def busy_at_first(draft: drafts.AnswerDraft, status: MessageStatus) -> Message:
         return busy() if next(left, None) is not None else finish(draft, status)
 
-    monkeypatch.setattr(drafts.AnswerDraft, "keep", busy)
+    monkeypatch.setattr(drafts.AnswerDraft, "save_progress", busy)
     monkeypatch.setattr(drafts.AnswerDraft, "finish", busy_at_first)
     services = saying(portal.services, ["Fifteen days [1]. ", "More."])
     stream = answering.ask(services, portal.admin, talk, QUESTION)
@@ -130,7 +130,7 @@ def test_answer_survives_a_database_that_is_busy_for_a_moment(
 def test_busy_database_at_a_further_search_ends_no_answer(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _be_busy_once(monkeypatch, "keep")
+    _be_busy_once(monkeypatch, "save_progress")
     call = SearchCall("1", "printer")
     services = saying(portal.services, ["Let me look. ", call], "Leave [1].", takes_tools=True)
     answer = answer_of(answering.ask(services, portal.admin, talk, QUESTION))
@@ -154,7 +154,7 @@ def test_busy_database_loses_nothing_when_the_reader_leaves(
 def test_busy_database_does_not_cut_quotations_whose_reader_leaves(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _be_busy_once(monkeypatch, "keep")
+    _be_busy_once(monkeypatch, "save_progress")
     stream = answering.ask(portal.services, portal.admin, talk, QUESTION)
     next(stream)
     stream.close()

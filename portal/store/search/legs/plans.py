@@ -20,10 +20,10 @@ from portal.store.search.selection.enabled import EnabledSet
 
 # A corrected query is unlike the chunks that the graph was built from, and needs a larger
 # ef_search. Recall@10 of 100 rows at 50,000 chunks: .979 at 100, .994 at 150.
-_FRONT_OF_A_SCAN = 1.5
+_CORRECTED_EF_SEARCH_FACTOR = 1.5
 # The larger a graph, the more of it a walk has to see for the same recall (docs/performance.md).
-_FRONT_FITS_CHUNKS = 50_000
-_FRONT_GROWTH = 0.4
+_EF_SEARCH_BASE_CHUNKS = 50_000
+_EF_SEARCH_GROWTH = 0.4
 # Below this number of chunks all are compared, unless that is disabled.
 _MIN_SHARE = 0.1
 
@@ -81,7 +81,7 @@ def _keyword_leg(legs: Legs, enabled: EnabledSet) -> KeywordLeg | None:
 def server_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
     """Return the server's settings for the statements of a search."""
     return {
-        **scan_settings(legs.settings, _front(legs, enabled)),
+        **scan_settings(legs.settings, _ef_search(legs, enabled)),
         # A generic plan would rescore every row in the keyword leg.
         "plan_cache_mode": "force_custom_plan",
         # The planner cannot estimate how many rows of an ordered scan are needed, and prefers to
@@ -94,15 +94,17 @@ def server_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
     }
 
 
-def _front(legs: Legs, enabled: EnabledSet) -> int:
+def _ef_search(legs: Legs, enabled: EnabledSet) -> int:
     """Return ef_search, raised with chunks switched off so that one scan finds enough."""
     # A scan that has to continue repeats much of its work.
     wanted, vector = legs.leg_limit, legs.vector
     factor = vector.model.candidate_factor if vector else 1
-    is_broad = vector is not None and vector.is_corrected
+    is_corrected = vector is not None and vector.is_corrected
     chunks = max(1, legs.total_chunks, legs.visible_chunks)
-    growth = math.pow(max(1.0, chunks / _FRONT_FITS_CHUNKS), _FRONT_GROWTH)
-    front = math.ceil(wanted * factor * growth * (_FRONT_OF_A_SCAN if is_broad else 1))
+    growth = math.pow(max(1.0, chunks / _EF_SEARCH_BASE_CHUNKS), _EF_SEARCH_GROWTH)
+    ef_search = math.ceil(
+        wanted * factor * growth * (_CORRECTED_EF_SEARCH_FACTOR if is_corrected else 1)
+    )
     share = enabled.chunk_count / chunks
     spread = math.sqrt(wanted * max(0.0, 1.0 - share))
-    return max(front, math.ceil((wanted + 2 * spread) / max(share, _MIN_SHARE)))
+    return max(ef_search, math.ceil((wanted + 2 * spread) / max(share, _MIN_SHARE)))

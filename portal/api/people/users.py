@@ -134,7 +134,7 @@ def delete_user(user_id: UUID, query_data: UserDeletion) -> None:
         *context.caller(),
         user_id,
         documents=DocumentFate(query_data.documents),
-        heir_name=query_data.to or "",
+        new_owner_name=query_data.to or "",
     )
 
 

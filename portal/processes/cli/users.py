@@ -98,19 +98,21 @@ def set_user_role(ctx: click.Context, name: str, role: str) -> None:
     help="transfer: all go to the user of --to. keep-shared: shared ones go to an administrator, "
     "private ones are erased. trash: all go into the trash. purge: all are erased.",
 )
-@click.option("--to", "heir", default="", help="Who gets the documents that are transferred.")
+@click.option("--to", "new_owner", default="", help="Who gets the documents that are transferred.")
 @click.confirmation_option("--yes", prompt="Delete the account? This cannot be undone.")
 @click.pass_context
-def delete_user(ctx: click.Context, name: str, documents: str, heir: str) -> None:
+def delete_user(ctx: click.Context, name: str, documents: str, new_owner: str) -> None:
     """Delete an account with its conversations and tokens."""
     from portal.domain.people import DocumentFate
     from portal.services.operations import account_deletion
 
     fate = DocumentFate(documents.replace("-", "_"))
-    if bool(heir) != (fate is DocumentFate.TRANSFER):
+    if bool(new_owner) != (fate is DocumentFate.TRANSFER):
         raise click.UsageError("--to goes with --documents transfer, and is needed there")
     services = open_services(ctx)
-    account_deletion.delete_account_by_name(services, name, documents=fate, heir_name=heir)
+    account_deletion.delete_account_by_name(
+        services, name, documents=fate, new_owner_name=new_owner
+    )
     click.echo(f"deleted {name}")
 
 

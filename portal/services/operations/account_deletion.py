@@ -29,10 +29,15 @@ def count_documents(services: Services, actor: User, user_id: UUID) -> OwnedDocu
 
 
 def delete_account(
-    services: Services, actor: User, user_id: UUID, *, documents: DocumentFate, heir_name: str = ""
+    services: Services,
+    actor: User,
+    user_id: UUID,
+    *,
+    documents: DocumentFate,
+    new_owner_name: str = "",
 ) -> None:
     """Delete an account with its conversations, tokens and settings, all or nothing. Administrators
-    delete any account, other users their own. `heir_name` is the user who gets the documents.
+    delete any account, other users their own. `new_owner_name` is the user who gets the documents.
     Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last administrator."""
     if user_id != actor.id:
         require_admin(actor)
@@ -43,11 +48,11 @@ def delete_account(
         # Users who create folders lock the tree and then their own row.
         folder_store.lock_tree(session)
         _delete(session, account_store.lock_for_deletion(session, user_id), actor, documents,
-                heir_name)  # fmt: skip
+                new_owner_name)  # fmt: skip
 
 
 def delete_account_by_name(
-    services: Services, name: str, *, documents: DocumentFate, heir_name: str = ""
+    services: Services, name: str, *, documents: DocumentFate, new_owner_name: str = ""
 ) -> None:
     """Delete an account from the command line. Raises NoSuchAccount, InvalidInput, Conflict."""
     with services.database.begin() as session:
@@ -56,7 +61,7 @@ def delete_account_by_name(
         row = account_store.lock_for_deletion(session, found.id) if found else None
         if row is None:
             raise NoSuchAccount(name=name)
-        _delete(session, row, None, documents, heir_name)
+        _delete(session, row, None, documents, new_owner_name)
 
 
 def _delete(
@@ -64,37 +69,42 @@ def _delete(
     row: UserRow | None,
     actor: User | None,
     documents: DocumentFate,
-    heir_name: str,
+    new_owner_name: str,
 ) -> None:
     if row is None:
         raise NotFound
     # Uploads of this user wait for the lock, since they reference the row: earlier ones are among
     # the documents below, later ones find no account.
     refuse_last_admin(session, row)
-    heir = _find_new_owner(session, row, actor, documents, heir_name)
-    counts = _dispose_of_documents(session, row.id, actor, documents, heir)
+    new_owner = _find_new_owner(session, row, actor, documents, new_owner_name)
+    counts = _dispose_of_documents(session, row.id, actor, documents, new_owner)
     if documents in {DocumentFate.PURGE, DocumentFate.KEEP_SHARED}:
         # As private documents, private folders are for no other user.
         folder_store.remove_private(session, row.id)
-    if heir is not None and documents is not DocumentFate.TRASH:
+    if new_owner is not None and documents is not DocumentFate.TRASH:
         # Else the next run would bring back what goes to the trash.
-        source_store.hand_over(session, account_store.to_user(row), heir.id)
-    if heir is not None:
-        folder_store.hand_over(session, row.id, heir.id)
+        source_store.hand_over(session, account_store.to_user(row), new_owner.id)
+    if new_owner is not None:
+        folder_store.hand_over(session, row.id, new_owner.id)
     audit.record(
         session,
         AuditEvent.USER_DELETED,
         actor,
         row,
         documents=documents.value,
-        heir=heir.name if heir else None,
+        # Entries keep this name, since programs read them.
+        heir=new_owner.name if new_owner else None,
         **counts,
     )
     account_store.delete_user(session, row.id)
 
 
 def _dispose_of_documents(
-    session: Session, owner_id: UUID, actor: User | None, fate: DocumentFate, heir: UserRow | None
+    session: Session,
+    owner_id: UUID,
+    actor: User | None,
+    fate: DocumentFate,
+    new_owner: UserRow | None,
 ) -> dict[str, Any]:
     """Purge, trash or transfer a user's documents; return how many of each."""
     counts = {"transferred": 0, "trashed": 0, "purged": 0}
@@ -109,28 +119,28 @@ def _dispose_of_documents(
         if fate is DocumentFate.TRASH and document.deleted_at is None:
             document_store.set_deleted(session, document.id, deleted=True)
             counts["trashed"] += 1
-        if heir is not None:
-            document.owner_id = heir.id
+        if new_owner is not None:
+            document.owner_id = new_owner.id
             counts["transferred"] += 1
     return counts
 
 
 def _find_new_owner(
-    session: Session, row: UserRow, actor: User | None, documents: DocumentFate, heir_name: str
+    session: Session, row: UserRow, actor: User | None, documents: DocumentFate, new_owner_name: str
 ) -> UserRow | None:
     """Return the new owner of the documents that stay."""
     if documents is DocumentFate.PURGE:
         return None
     if documents is DocumentFate.TRANSFER:
-        heir = account_store.find_user_by_name(session, normalise_name(heir_name))
-        if heir is None or heir.disabled_at is not None:
-            raise NoSuchAccount(name=heir_name)
+        new_owner = account_store.find_user_by_name(session, normalise_name(new_owner_name))
+        if new_owner is None or new_owner.disabled_at is not None:
+            raise NoSuchAccount(name=new_owner_name)
     elif actor is not None and actor.is_admin and actor.id != row.id:
-        heir = account_store.get_user(session, actor.id)
+        new_owner = account_store.get_user(session, actor.id)
     else:
-        heir = account_store.first_active_admin(session, other_than=row.id)
-    if heir is None or heir.id == row.id:
+        new_owner = account_store.first_active_admin(session, other_than=row.id)
+    if new_owner is None or new_owner.id == row.id:
         raise InvalidInput("choose another account to transfer the documents to")
     # It must not be deleted at the same time.
-    account_store.lock_user(session, heir.id)
-    return heir
+    account_store.lock_user(session, new_owner.id)
+    return new_owner

@@ -160,8 +160,8 @@ def _deletion_page(*, error: str | None = None) -> str:
         },
         chosen=request.form.get("documents"),
         owned=account_deletion.count_documents(services, user, user.id),
-        heirs=[],
-        heir="",
+        new_owners=[],
+        new_owner="",
         asks_password=accounts.has_password(services, user),
         error=error,
     )

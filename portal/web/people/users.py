@@ -83,13 +83,13 @@ def confirm_delete(user_id: UUID) -> Answer:
 @require_recent_sign_in
 def delete(user_id: UUID) -> Answer:
     user = context.user()
-    heir_name = request.form.get("heir", "").strip()
+    new_owner_name = request.form.get("heir", "").strip()
     try:
         account_deletion.delete_account(
-            context.services(), user, user_id, documents=read_fate(), heir_name=heir_name
+            context.services(), user, user_id, documents=read_fate(), new_owner_name=new_owner_name
         )
     except (Conflict, InvalidInput, NoSuchAccount) as error:
-        page = _deletion_page(user_id, error=error_message(error), heir=heir_name)
+        page = _deletion_page(user_id, error=error_message(error), new_owner=new_owner_name)
         return page, InvalidInput.status if isinstance(error, NoSuchAccount) else error.status
     return see_other(url_for("admin.show"), gettext("Account deleted."))
 
@@ -120,7 +120,7 @@ def _page(user_id: UUID, **more: Any) -> str:
     return render_template("pages/people/admin_user.html", **(values | more))
 
 
-def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -> str:
+def _deletion_page(user_id: UUID, *, error: str | None = None, new_owner: str = "") -> str:
     services, user = context.caller()
     listed = accounts.list_accounts(services, user)
     return render_template(
@@ -131,10 +131,10 @@ def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -
         fates=FATE_WORDS,
         chosen=request.form.get("documents"),
         owned=account_deletion.count_documents(services, user, user_id),
-        heirs=[
+        new_owners=[
             account.name for account in listed if account.id != user_id and not account.disabled_at
         ],
-        heir=heir,
+        new_owner=new_owner,
         asks_password=False,
         error=error,
     )

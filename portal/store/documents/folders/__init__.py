@@ -380,16 +380,16 @@ def keep_gates(session: Session, user: User, folder_id: UUID, *, into: UUID | No
     )
 
 
-def hand_over(session: Session, owner_id: UUID, heir_id: UUID) -> None:
+def hand_over(session: Session, owner_id: UUID, new_owner_id: UUID) -> None:
     """Give a user's folders to another, who is no longer listed as a member of them."""
     owned = select(FolderRow.id).where(FolderRow.owner_id == owner_id)
     session.execute(
         delete(FolderMemberRow).where(
-            FolderMemberRow.user_id == heir_id, FolderMemberRow.folder_id.in_(owned)
+            FolderMemberRow.user_id == new_owner_id, FolderMemberRow.folder_id.in_(owned)
         )
     )
     session.execute(
-        update(FolderRow).where(FolderRow.owner_id == owner_id).values(owner_id=heir_id)
+        update(FolderRow).where(FolderRow.owner_id == owner_id).values(owner_id=new_owner_id)
     )
 
 

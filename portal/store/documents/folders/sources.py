@@ -140,16 +140,16 @@ def remove_source(session: Session, folder_id: UUID) -> bool:
     return removed.one_or_none() is not None
 
 
-def hand_over(session: Session, owner: User, heir_id: UUID) -> None:
-    """Let the sources of a user go on as another's, where the user may still add to the folder:
-    those that ended with a right do not begin again with the heir's."""
+def hand_over(session: Session, owner: User, new_owner_id: UUID) -> None:
+    """Transfer a user's sources to a new owner, where the user may still add to the folder: a
+    source that ended with the user's rights must not resume with the new owner's."""
     open_to = select(FolderRow.id).where(
         folder_store.folder_visible_to(owner), folder_store.may_add(owner)
     )
     session.execute(
         update(FolderSourceRow)
         .where(FolderSourceRow.owner_id == owner.id, FolderSourceRow.folder_id.in_(open_to))
-        .values(owner_id=heir_id, due_at=func.now())
+        .values(owner_id=new_owner_id, due_at=func.now())
     )
 
 

@@ -319,9 +319,9 @@ def test_folders_of_a_deleted_user_follow_the_documents(
     shared = ada.folder("Public part", deeper, visibility="shared")
     ada.upload("plan.txt", folder_id=secret, visibility="private")
     root.upload("advice.txt", folder_id=deeper)
-    heir = "eve" if fate is DocumentFate.TRANSFER else ""
+    new_owner = "eve" if fate is DocumentFate.TRANSFER else ""
     account_deletion.delete_account(
-        portal.services, portal.admin, people[0].id, documents=fate, heir_name=heir
+        portal.services, portal.admin, people[0].id, documents=fate, new_owner_name=new_owner
     )
     owners = {DocumentFate.TRANSFER: "eve", DocumentFate.PURGE: ""}
     for folder_id in (team, shared):

@@ -324,18 +324,20 @@ def test_source_of_a_deleted_user_goes_on_where_the_documents_are_kept(
     tied.write("leave.md", "Twelve days.")
     tied.tie()
     tied.run()
-    account_deletion.delete_account(services, admin, tied.mei.id, documents=fate, heir_name="eve")
+    account_deletion.delete_account(
+        services, admin, tied.mei.id, documents=fate, new_owner_name="eve"
+    )
     tied.write("travel.txt", "Trains are paid for.")
     syncing.sync_due(services)
-    heirs = {DocumentFate.TRANSFER: eve, DocumentFate.KEEP_SHARED: admin}
+    new_owners = {DocumentFate.TRANSFER: eve, DocumentFate.KEEP_SHARED: admin}
     source = folder_sources.find_source(services, admin, tied.folder)
     filters = DocumentFilter(folder_id=tied.folder)
     found = library.list_documents(services, admin, filters=filters).items
-    if heir := heirs.get(fate):
+    if new_owner := new_owners.get(fate):
         assert source is not None
-        assert source.owner_name == heir.name
+        assert source.owner_name == new_owner.name
         owners = {(one.file_name, one.owner_id) for one in found}
-        assert owners == {("leave.md", heir.id), ("travel.txt", heir.id)}
+        assert owners == {("leave.md", new_owner.id), ("travel.txt", new_owner.id)}
     else:
         assert source is None
         assert not found

@@ -149,15 +149,15 @@ def test_conversations_tokens_and_names_go_and_the_audit_log_keeps_the_name(
 
 
 @pytest.mark.parametrize(
-    ("documents", "heir", "error"),
+    ("documents", "new_owner", "error"),
     [
         (DocumentFate.TRANSFER, "nobody", NoSuchAccount),
         (DocumentFate.TRANSFER, "", NoSuchAccount),
         (DocumentFate.TRANSFER, "ADA", InvalidInput),
     ],
 )
-def test_deletion_without_an_heir_changes_nothing(
-    shelf: Shelf, documents: DocumentFate, heir: str, error: type[Exception]
+def test_deletion_without_a_new_owner_changes_nothing(
+    shelf: Shelf, documents: DocumentFate, new_owner: str, error: type[Exception]
 ) -> None:
     before = shelf.owners()
     with pytest.raises(error):
@@ -166,7 +166,7 @@ def test_deletion_without_an_heir_changes_nothing(
             shelf.portal.admin,
             shelf.ada.id,
             documents=documents,
-            heir_name=heir,
+            new_owner_name=new_owner,
         )
     assert shelf.owners() == before
     assert sessions.sign_in(shelf.portal.services, name="ada", password=PASSWORD)
@@ -244,7 +244,7 @@ def _delete_after_some(data_dir: str, url: str, admin: User, user_id: UUID) -> N
                 if (session.execute(text("SELECT count(*) FROM documents")).scalar() or 0) >= 5:
                     break
         account_deletion.delete_account(
-            services, admin, user_id, documents=DocumentFate.TRANSFER, heir_name="eve"
+            services, admin, user_id, documents=DocumentFate.TRANSFER, new_owner_name="eve"
         )
     finally:
         services.database.dispose()

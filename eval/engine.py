@@ -13,6 +13,7 @@ from uuid import UUID
 
 from bench import databases
 from eval.sets import BadSet, Chunk
+from portal.answering import create_chat_model
 from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.domain.answering import Source
@@ -107,8 +108,8 @@ class Engine:
                 index_document(self._services, receipt.document.job_id)
             on_done()
 
-    def add_file(self, path: Path) -> None:
-        """Upload a document and index it, in this process."""
+    def add_file(self, path: Path) -> str:
+        """Upload a document, index it in this process, and return its title."""
         with path.open("rb") as stream:
             receipt = uploads.store_upload(
                 self._services, self._user, stream=stream, file_name=path.name
@@ -119,6 +120,7 @@ class Engine:
         if document.status is not DocumentStatus.READY:
             raise BadSet(f"{path} could not be read")
         self._files[document.id] = path
+        return document.title
 
     def converse(self, questions: Sequence[str]) -> Answered:
         """Ask questions in a new conversation, and return the answer to the last of them."""
@@ -173,7 +175,9 @@ def scratch_engine(
             # Nothing has to survive a crash, and every passage takes several transactions.
             databases.execute(server_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
             services = build_services(settings, database_url=url)
-            services = replace(services, embedder=wrap(services.embedder))
+            embedder = wrap(services.embedder)
+            chat = create_chat_model(settings.chat, embedder)
+            services = replace(services, embedder=embedder, chat=chat)
             try:
                 for _ in setup.prepare_database(services):
                     pass

@@ -88,14 +88,16 @@ def load_halves(chosen: str) -> list[AnswerSet]:
 def load(directory: Path) -> AnswerSet:
     """Load the set in a folder. Raises BadSet."""
     questions = tuple(_questions(directory / QUESTIONS))
-    documents = tuple(sorted(one for one in directory.iterdir() if _is_document(one)))
+    documents = documents_in(directory)
     if not documents or not questions:
         raise BadSet(f"{directory} needs documents and questions")
     return AnswerSet(directory.name, documents, questions)
 
 
-def _is_document(path: Path) -> bool:
-    return path.is_file() and path.name not in {QUESTIONS, "README.md"}
+def documents_in(directory: Path) -> tuple[Path, ...]:
+    """Return the documents of a set, by name."""
+    files = (path for path in directory.iterdir() if path.is_file())
+    return tuple(sorted(path for path in files if path.name not in {QUESTIONS, "README.md"}))
 
 
 def _questions(path: Path) -> Iterator[AnswerQuestion]:

@@ -1,7 +1,7 @@
 """Fit the weights of `portal.answering.quoting.judging.evidence`: `python -m eval.fitting.answers`.
 
-Logistic regressions over the best statement for each question of the tune half and of the
-colloquial set: with the model that reads statements, the same in the other language where the
+Logistic regressions over the best statement for each question of nineteen sets that the model was
+not trained on: with the model that reads statements, the same in the other language where the
 question's own has no answer, and by words alone. Prints the weights, how often that statement
 answers, and the calibration error of weights that were fitted without the documents in question.
 """
@@ -29,7 +29,14 @@ from portal.settings import EmbeddingSettings
 
 # Of features and the log odds of the best statement in the question's language.
 Features = Callable[[Evidence, float], tuple[float, ...]]
-COLLOQUIAL = answer_sets.SHIPPED.parent / "colloquial"
+_COLLEAGUES = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"),
+    *("twelve", "thirteen", "eighteen", "nineteen"),
+)
+SETS = (
+    *(answer_sets.SHIPPED.parent / name for name in ("colloquial", "everyday", "ordinary")),
+    *(answer_sets.SHIPPED.parent / "colleagues" / name for name in _COLLEAGUES),
+)
 _FOLDS = 5
 _RIDGE = 1e-2
 
@@ -46,7 +53,7 @@ class Found:
 def find() -> list[Found]:
     """Return what a search finds for each question."""
     found = []
-    for chosen in (*answer_sets.load_halves("tune"), answer_sets.load(COLLOQUIAL)):
+    for chosen in (*answer_sets.load_halves("tune"), *map(answer_sets.load, SETS)):
         with engine_of(chosen) as engine:
             found += [
                 Found(one, *engine.find_sources(one.text))

@@ -2,8 +2,9 @@
 
 Only the upper layers change, by low-rank additions; what the lower ones give is computed once a
 text. Takes the samples of `eval/data/team/train` and, with `--data`, those of the public sets, and
-writes `portal/embeddings/e5/reader.npz`. Half an hour on two cores with AMX; needs the extra with
-torch.
+writes `portal/embeddings/e5/reader.npz`: half an hour on two cores with AMX. With `--resume` it
+goes on from these weights with what a portal reads of `eval/data/organisations` as well: an hour to
+ask their questions, and another to train. Needs the extra with torch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from eval.fitting.read_samples import FOLDERS, read_samples
 from eval.fitting.reader_samples import Sample, Statement, public_samples, team_samples
 from portal.embeddings.e5 import FLOAT32, E5Encoder
 from portal.embeddings.e5.encoder import weights_path
@@ -31,12 +34,14 @@ _RANK = 16
 _MATRICES = ("q", "k", "v", "ao", "fi", "fo")
 _SAMPLES_A_STEP = 6
 _WRONG_A_SAMPLE = 5
+# Of what a portal reads, beside which a resumed training takes half as many of the others.
+_READ_A_STEP, _OTHERS_A_STEP = 8, 4
+_RIGHT_OF_READ, _WRONG_OF_READ = 3, 7
 _BUCKET = 16
 _LEARNING_RATE, _WARM_UP, _MAX_NORM = 1e-3, 0.06, 1.0
 _MATCHES_WIDTH = 32
-# The share kept of what a resumed training changes: weights between those before and after it read
-# other documents better than either (WiSE-FT, Wortsman et al., CVPR 2022).
-_KEPT_CHANGE = 0.4
+# From the start, and from earlier weights on.
+_STEPS, _FURTHER_STEPS = 2_500, 1_500
 _NO_MATCH = -1e9
 # Small numbers lose nothing here, and are three times as fast.
 _HALF = torch.bfloat16
@@ -187,11 +192,11 @@ class Reader(nn.Module):
         """Return the tensors under the names that the portal reads."""
         return {name: one.detach().numpy().astype(np.float16) for name, one in self._named()}
 
-    def take(self, path: Path, share: float = 1.0) -> None:
-        """Take over the weights of an earlier training, or move towards them by a share."""
+    def take(self, path: Path) -> None:
+        """Take over the weights of an earlier training."""
         with np.load(path, allow_pickle=False) as stored, torch.no_grad():
             for name, one in self._named():
-                one.lerp_(torch.from_numpy(stored[name]).float(), share)
+                one.copy_(torch.from_numpy(stored[name]))
 
     def _named(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield the tensors, as views, with the names that the portal reads."""
@@ -279,17 +284,30 @@ def loss_of(odds: torch.Tensor, right: int, *, all_right: bool) -> torch.Tensor:
     return right_loss + (hardest + wrong.mean() + ranking) / 2
 
 
-def steps(samples: list[Sample], epochs: float) -> Iterator[list[Sample]]:
-    queue: list[Sample] = []
-    for _ in range(int(len(samples) * epochs / _SAMPLES_A_STEP)):
-        if len(queue) < _SAMPLES_A_STEP:
-            queue = random.sample(samples, len(samples))
-        yield [queue.pop() for _ in range(_SAMPLES_A_STEP)]
+def chosen_of_read(sample: Sample, lower: Lower) -> tuple[list[Pair], int]:
+    """Return the same of what a portal read: the tempting ones, and of the others a few."""
+    right = random.sample(sample.right, min(_RIGHT_OF_READ, len(sample.right)))
+    known = {*sample.right, *sample.tempting}
+    others = [place for place in range(len(sample.statements)) if place not in known]
+    few = random.sample(others, min(_WRONG_OF_READ - len(sample.tempting), len(others)))
+    places = [*right, *sample.tempting, *few]
+    return [lower.pair(sample.question, sample.statements[one]) for one in places], len(right)
 
 
-def train(samples: list[Sample], epochs: float, resumed: Path | None = None) -> Reader:
-    """Train on the samples from the start, or from the weights in `resumed` on, at half the rate
-    and with `_KEPT_CHANGE`."""
+def _in_turn(samples: Sequence[Sample]) -> Iterator[Sample]:
+    """Yield the samples again and again, each time in another order."""
+    while samples:
+        yield from random.sample(samples, len(samples))
+
+
+def train(
+    samples: Sequence[Sample],
+    steps: int,
+    read: Sequence[Sample] = (),
+    resumed: Path | None = None,
+) -> Reader:
+    """Train on samples, from the start or from the weights in `resumed` on, at half the rate. With
+    samples that a portal `read`, a step has more of these."""
     lower = Lower()
     reader = Reader(Weights(weights_path()), lower.centre(samples[::9]))
     if resumed is not None:
@@ -297,22 +315,23 @@ def train(samples: list[Sample], epochs: float, resumed: Path | None = None) -> 
     parameters = list(reader.parameters())
     rate = _LEARNING_RATE if resumed is None else _LEARNING_RATE / 2
     optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
-    batches = list(steps(samples, epochs))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser,
-        lambda done: (
-            min(1.0, done / (_WARM_UP * len(batches) + 1)) * max(0.02, 1 - done / len(batches))
-        ),
+        lambda done: min(1.0, done / (_WARM_UP * steps + 1)) * max(0.02, 1 - done / steps),
     )
+    in_turn, read_in_turn = _in_turn(samples), _in_turn(read)
     losses = []
-    for number, batch in enumerate(batches, start=1):
+    for number in range(1, steps + 1):
+        batch = list(islice(in_turn, _OTHERS_A_STEP if read else _SAMPLES_A_STEP))
         groups = [chosen(sample, samples, lower) for sample in batch]
+        of_read = list(islice(read_in_turn, _READ_A_STEP))
+        groups += [chosen_of_read(sample, lower) for sample in of_read]
         odds = reader([pair for pairs, _ in groups for pair in pairs])
         parts = torch.split(odds, [len(pairs) for pairs, _ in groups])
         loss = torch.stack(
             [
                 loss_of(part, right, all_right=sample.all_right)
-                for part, (pairs, right), sample in zip(parts, groups, batch, strict=True)
+                for part, (pairs, right), sample in zip(parts, groups, batch + of_read, strict=True)
                 if right < len(pairs)
             ]
         ).mean()
@@ -323,25 +342,26 @@ def train(samples: list[Sample], epochs: float, resumed: Path | None = None) -> 
         schedule.step()
         losses.append(loss.item())
         if number % 50 == 0:
-            print(f"{number} of {len(batches)}: {np.mean(losses[-50:]):.3f}", flush=True)
-    if resumed is not None:
-        reader.take(resumed, 1 - _KEPT_CHANGE)
+            print(f"{number} of {steps}: {np.mean(losses[-50:]):.3f}", flush=True)
     return reader.eval()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of public sets to train on as well")
-    parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--resume", action="store_true", help="go on from the present weights")
     asked = parser.parse_args()
     random.seed(0)
     torch.manual_seed(0)
     torch.set_num_threads(1)
     samples = team_samples() + (public_samples(asked.data) if asked.data else [])
-    reader = train(samples, asked.epochs, WEIGHTS if asked.resume else None)
+    if asked.resume:
+        read = [sample for folder in FOLDERS for sample in read_samples(folder)]
+        reader = train(samples, _FURTHER_STEPS, read, WEIGHTS)
+    else:
+        reader = train(samples, _STEPS)
     np.savez_compressed(WEIGHTS, **reader.shipped())
-    print(f"{WEIGHTS} {WEIGHTS.stat().st_size} bytes, {len(samples)} samples")
+    print(f"{WEIGHTS} {WEIGHTS.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

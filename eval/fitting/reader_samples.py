@@ -58,7 +58,7 @@ def team_samples(folder: Path = TRAIN) -> list[Sample]:
         tempting = tuple(
             place
             for place, one in enumerate(said)
-            if near and _has(one, near) and place not in right
+            if near and has_words(one, near) and place not in right
         )
         if bool(right) == (row.get("kind") != "absent"):
             found += [
@@ -83,7 +83,7 @@ def _public(folder: Path, name: str) -> Iterable[Sample]:
         right = tuple(
             place
             for place, one in enumerate(said)
-            if any(_has(one, answer) for answer in answers.get(row["id"], []))
+            if any(has_words(one, answer) for answer in answers.get(row["id"], []))
         )
         if right:
             yield Sample(row["text"], f"{name} {row['doc_id']}", said, right)
@@ -122,14 +122,15 @@ def _right(
 ) -> tuple[tuple[int, ...], bool]:
     """Return which statements have the gold words: all of them, else any; and whether each of these
     is part of the answer."""
-    whole = tuple(p for p, one in enumerate(said) if gold and all(_has(one, g) for g in gold))
+    whole = tuple(p for p, one in enumerate(said) if gold and all(has_words(one, g) for g in gold))
     if whole:
         return whole, False
-    some = tuple(p for p, one in enumerate(said) if any(_has(one, g) for g in gold))
+    some = tuple(p for p, one in enumerate(said) if any(has_words(one, g) for g in gold))
     return some, kind in {"list", "two"}
 
 
-def _has(statement: Statement, words: str) -> bool:
+def has_words(statement: Statement, words: str) -> bool:
+    """Return whether a statement has gold words."""
     # Gold words of a row may hold the borders of its cells, which are spelled out otherwise.
     return all(plain(one) in plain(statement[1]) for one in words.strip("| ").split("|"))
 

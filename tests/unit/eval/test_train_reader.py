@@ -58,8 +58,8 @@ def test_tempting_statement_is_always_chosen_and_right_ones_come_first() -> None
 
 def test_what_is_written_is_read_by_the_portal_as_trained(tmp_path, monkeypatch) -> None:
     path = tmp_path / "reader.npz"
-    np.savez(path, **train(SAMPLES, epochs=3).shipped())
-    reader = train(SAMPLES, epochs=1, resumed=path)
+    np.savez(path, **train(SAMPLES, 3).shipped())
+    reader = train(SAMPLES, 1, read=SAMPLES[:1], resumed=path)
     np.savez(path, **reader.shipped())
     monkeypatch.setattr(reading, "WEIGHTS", path)
     lower, encoder = Lower(), E5Encoder(FLOAT32)

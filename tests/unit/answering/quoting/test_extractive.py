@@ -182,7 +182,7 @@ def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words(
         source(2, "The tenant mends lamps and panes."),
         source(3, "Dogs bark at night."),
     ]
-    reader = Reader("panes", odds=0.6)
+    reader = Reader("panes", odds=-1.0)
     asked = request("Who pays when glass breaks?", said)
     (event,) = ExtractiveChatModel(reader).stream(asked)
     assert isinstance(event, Abstained)

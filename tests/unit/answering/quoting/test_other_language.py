@@ -83,7 +83,7 @@ def test_unsure_answer_gives_way_to_a_likelier_one_in_the_other_language(odds, i
     own, other = "Leave of 25 days is usual.", "年假每年为二十五天。"
     across = Across(replace(source(2, other), language="zh", confidence=0.9))
     asked = request("How many days of leave?", [replace(source(1, own), language="en")])
-    reader = OddsReader({own: odds, other: 12.0})
+    reader = OddsReader({own: odds, other: 8.0})
     content, _ = content_of(
         ExtractiveChatModel(reader).stream(replace(asked, search_across=across)),
         [*asked.sources, *across.found],

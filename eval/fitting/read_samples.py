@@ -1,0 +1,155 @@
+"""Samples as the portal reads them: a folder's documents are searched for each of its questions.
+
+What a search finds beside the answer is what a user might be given in its place, so it is harder to
+tell apart than the statements of one document. A folder has the documents of an organisation, and
+`questions.jsonl` with ``{document, kind, zh, en, gold}`` a line as `eval/data/team/train`, or
+``{file, kind, question, gold}`` as `./run eval --answers` takes it.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval.answers.sets import QUESTIONS, SHIPPED, documents_in
+from eval.engine import scratch_engine
+from eval.fitting.reader_samples import Sample, Statement, has_words
+from eval.sets import Row, read_rows
+from portal.domain.embedding import Embedder, Vector
+from portal.embeddings.layer import EmbedderLayer
+from portal.settings import load_settings
+from portal.text.language import detect_language
+
+_COLLEAGUES = SHIPPED.parent / "colleagues"
+FOLDERS = (
+    *sorted(path for path in (SHIPPED.parent / "organisations").iterdir() if path.is_dir()),
+    *(_COLLEAGUES / name for name in ("fourteen", "fifteen", "sixteen", "seventeen")),
+)
+# Of three questions that are written in both languages, two are asked in the documents'.
+_ACROSS_EVERY = 3
+_MAX_TEMPTING = 3
+# Kinds of questions that several statements answer together.
+_MANY = {"list", "two"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question about a file. `gold` are the alternatives for each thing that an answer has."""
+
+    text: str
+    kind: str
+    file: str
+    gold: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Statements that were compared with a part of a question, and the log odds that each answers
+    it: NaN if the model did not read it."""
+
+    question: str
+    statements: Sequence[Statement]
+    log_odds: Sequence[float]
+
+
+class _Recorder(EmbedderLayer):
+    """An embedder that keeps what it reads."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__(embedder)
+        self.readings: list[_Reading] = []
+
+    def embed_query(self, text: str) -> Vector:
+        return self._embedder.embed_query(text)
+
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
+        return self._embedder.embed_chunks(texts)
+
+    def read_answers(
+        self,
+        question: str,
+        statements: Sequence[Statement],
+        priorities: Sequence[float],
+        max_read: int,
+        by_nearness: float = 0.0,
+    ) -> Vector:
+        odds = super().read_answers(question, statements, priorities, max_read, by_nearness)
+        self.readings.append(_Reading(question, statements, odds.tolist()))
+        return odds
+
+
+def read_samples(folder: Path) -> list[Sample]:
+    """Ask a portal that holds the documents of a folder its questions, and return what is read for
+    each part of them. Raises BadSet."""
+    recorders: list[_Recorder] = []
+
+    def record(embedder: Embedder) -> Embedder:
+        recorders.append(_Recorder(embedder))
+        return recorders[0]
+
+    samples: list[Sample] = []
+    with tempfile.TemporaryDirectory(prefix="portal-eval-") as directory:
+        settings = load_settings(data_dir=Path(directory), log_level="error")
+        with scratch_engine(Path(directory), settings, record) as engine:
+            titles = {path.name: engine.add_file(path) for path in documents_in(folder)}
+            (recorder,) = recorders
+            for asked in _questions(folder):
+                recorder.readings.clear()
+                engine.converse([asked.text])
+                samples += [
+                    sample
+                    for reading in recorder.readings
+                    if (sample := _sample(asked, reading, titles.get(asked.file), folder.name))
+                ]
+    return samples
+
+
+def _questions(folder: Path) -> Iterator[_Asked]:
+    texts = {path.name: path.read_text(encoding="utf-8") for path in documents_in(folder)}
+    languages = {name: detect_language(text) for name, text in texts.items()}
+    for number, row in enumerate(read_rows(folder / QUESTIONS)):
+        file = row.get("document") or row.get("file")
+        gold = [[one] if isinstance(one, str) else one for one in row.get("gold") or []]
+        text = _text(row, languages.get(file), is_across=number % _ACROSS_EVERY == 0)
+        yield _Asked(text, row.get("kind"), file, gold)
+
+
+def _text(row: Row, language: str | None, *, is_across: bool) -> str:
+    """Return a question in the language of its document, or in the other."""
+    if text := row.get("question"):
+        return text
+    is_chinese = (language == "zh") is not is_across
+    return row.get("zh") if is_chinese else row.get("en")
+
+
+def _sample(asked: _Asked, reading: _Reading, title: str | None, folder: str) -> Sample | None:
+    """Return what was read for a part of a question, and the answers that were compared with it.
+
+    Statements of other documents with the same gold words may answer or not: they are left out.
+    """
+    kept: list[tuple[Statement, float, float]] = []
+    for statement, odds in zip(reading.statements, reading.log_odds, strict=True):
+        met = [any(has_words(statement, one) for one in words) for words in asked.gold]
+        share = sum(met) / len(met) if met else 0.0
+        share = share if share == 1 or asked.kind in _MANY else 0.0
+        is_own = title in {None, statement[0].split(" > ")[0]}
+        if (share and is_own) or not (share or math.isnan(odds)):
+            kept.append((statement, odds, share))
+    if len(kept) < 2:
+        return None
+    answering = [place for place, (*_, share) in enumerate(kept) if share]
+    whole = [place for place in answering if kept[place][2] == 1]
+    wrong = [place for place in range(len(kept)) if place not in answering]
+    # A part of two is read for one of the answers, and the whole for both.
+    is_whole = asked.kind == "list" or reading.question == asked.text
+    return Sample(
+        reading.question,
+        f"{folder} {asked.file}",
+        tuple(statement for statement, *_ in kept),
+        tuple(whole or answering),
+        tuple(sorted(wrong, key=lambda place: -kept[place][1])[:_MAX_TEMPTING]),
+        all_right=asked.kind in _MANY and is_whole and not whole,
+    )

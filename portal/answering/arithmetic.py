@@ -11,13 +11,17 @@ from decimal import Decimal, DecimalException
 from portal.text.characters.folding import fold
 
 _ASKS = re.compile(
-    r"\A\s*(?:what(?: is|'s| does)|how much is|calculate|compute|请?(?:帮我)?(?:计算|算)(?:一下|下)?|请问)?\s*"
-    r"|\s*(?:=|equals?|等于(?:多少|几)?|是多少|得多少)?\s*[?!。.]*\s*\Z"
+    r"\A\s*(?:(?:please |can you )?(?:calculate|compute|work out)|what(?: is|'s| does)|how much is"
+    r"|(?:请|麻烦)?(?:[你您])?(?:帮我|帮忙)?(?:计算|算)(?:一下|下)?|请问(?:一下)?)?\s*"
+    r"|\s*(?:=|equals?|makes?|等于(?:多少|几)?|是多少|得(?:多少|几))?\s*[?!。.]*\s*\Z"
+)
+_UNITS = re.compile(
+    r"(?<=\d)\s*(元|块钱?|美元|欧元|天|小时|分钟|个月|人|台|个|件|份)|[$€£¥]"
 )
 _SUM = re.compile(r"(?:[-\d.,+*/()%]|\s)+")
 _WORDS = (
-    ("×", "*"), ("÷", "/"), ("（", "("), ("）", ")"), ("除以", "/"), ("加上", "+"), ("加", "+"), ("减去", "-"),
-    ("减", "-"),    ("乘以", "*"), ("乘", "*"), ("的", "*"), ("divided by", "/"), ("times", "*"), ("plus", "+"),
+    ("×", "*"), ("÷", "/"), ("（", "("), ("）", ")"), ("除以", "/"), ("再", ""), ("加上", "+"), ("加", "+"), ("减去", "-"),
+    ("减", "-"), ("乘以", "*"), ("乘", "*"), ("的", "*"), ("divided by", "/"), ("times", "*"), ("plus", "+"),
     ("minus", "-"), (" percent", "%"), (" of ", "*"),
 )  # fmt: skip
 _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
@@ -39,10 +43,14 @@ def compute(message: str) -> str | None:
         text = text.replace(word, sign)
     text = re.sub(r"(?<=[\d)])\s*x\s*(?=[\d(])", "*", text)
     text = _ASKS.sub("", text)
+    # Days and months do not add up.
+    if len(set(_UNITS.findall(text))) > 1 and re.search(r"[-+]", text):
+        return None
+    text = _UNITS.sub("", text)
     if not _SUM.fullmatch(text) or not re.search(r"\d\s*%?\s*\)?\s*[-+*/]\s*\(?\s*\d", text):
         return None
-    # "2024-01-05" and "10-12" are not meant as calculations.
-    if re.fullmatch(r"[\d\s-]+[?!.。]*", fold(message).text):
+    # "2024-01-05", "10-12" and "1-3个月" are not meant as calculations.
+    if re.fullmatch(r"[\d\s-]+[?!.。]*", _UNITS.sub("", fold(message).text)):
         return None
     shown = " ".join(text.split())
     try:

@@ -51,10 +51,10 @@ _REPLIES = {
     Task.ABOUT: {
         "zh": "我是知识门户的问答功能，没有使用语言模型。我在您可以查看的文档中搜索，"
         "逐字引用回答问题的句子、列表和表格行，并注明出处；文档没有写明时，会如实说明。"
-        "您也可以问“有哪些文档？”，或者让我“总结”某份文档，我会列出它的提纲。",
+        "中文和英文都可以。您也可以问“有哪些文档？”，或者让我“总结”某份文档，我会列出它的提纲。",
         "en": "I answer questions for this portal, without a language model. I search the documents "
         "you can see, quote the sentences, list items and table rows that answer, with their "
-        "sources, and say so when the documents do not answer. You can also ask “What documents "
+        "sources, and say so when the documents do not answer, in Chinese and English. You can also ask “What documents "
         "are there?”, or have me “summarise” a document: I list its outline.",
     },
     Task.WRITING: {
@@ -84,15 +84,24 @@ _SAID = (
         r"(?:请问)?[你您](?:到底)?(?:是|用的是?|使用的是?|背后(?:用的?)?是?)"
         r" ?(?:谁|什么|[哪那]个模型|什么(?:语言)?模型|[一个]*(?:机器人?|人工智能|ai|真?人|chatgpt|gpt|大?(?:语言)?模型)(?:还是(?:机器人?|真?人|ai))?) ?"
         r"(?:(?:开发|做|训练)(?:出来)?的)?[吗呀啊呢]?|[你您](?:背后)?(?:用|使用)(?:的是)?(?:什么|哪个)(?:语言)?模型",
-        r"[你您](?:叫|的名字(?:是|叫)?)什么(?:名字)?|谁(?:开发|做|制作|训练)(?:出来)?了?的?[你您]的?|(?:请)?(?:自我介绍|介绍一?下?[你您]自己)(?:一下)?吧?",
-        r"(?:[你您我]|这个?(?:系统|门户|网站|工具|平台)?)(?:都|还)?(?:能|会|可以)(?:用来|帮我|为我|给我)?(?:做|干|问|回答|解答|帮我|处理|解决)?[你您]?"
+        r"[你您](?:叫|的名字(?:是|叫)?)什么(?:名字)?|[你您]是(?:哪家|哪个|什么)(?:公司|团队)?(?:开发|研发|做|训练)(?:出来)?的|谁(?:开发|做|制作|训练)(?:出来)?了?的?[你您]的?|(?:请)?(?:自我介绍|介绍一?下?[你您]自己)(?:一下)?吧?",
+        r"这(?:个|是个?)?(?:系统|门户|网站|工具|平台|东西)?(?:是|到底是)?(?:什么|(?:做|干|用来做|用来干)(?:什么|嘛|啥)用?的|有(?:什么|啥)用)(?:系统|门户|网站|工具|平台|东西)?",
+        r"[你您](?:会|能|懂|支持|可以)(?:说|讲|用|听懂|看懂)?(?:英文|英语|中文|汉语|普通话|繁体)?(?:中文|英文)?(?:回答|提问|回复)?吗|[你您](?:都)?(?:懂|会说|支持)(?:哪些|什么|几种)语言",
+        r"[你您]的(?:答案|回答|内容)(?:都)?是?(?:从哪[里儿]?来的?|来自哪里|(?:可靠|可信|准确?|靠谱|正确|能信)(?:吗|不|的吗))|[你您](?:会不会|会)(?:胡|瞎|乱)?编造?(?:答案|内容|东西)?吗?",
+        r"能帮(?:我|我们|忙)(?:做|干|处理|解决)?(?:些|一些|点)?(?:什么|哪些|啥)(?:事情?)?|[你您](?:都)?(?:懂|知道|了解)(?:些|一些|点)?(?:什么|哪些|啥)",
+        r"(?:请问)?(?:[你您我]|这个?(?:系统|门户|网站|工具|平台)?)(?:都|还)?(?:能|会|可以)(?:用来|帮我|为我|给我)?(?:做|干|问|回答|解答|帮我|处理|解决)?[你您]?"
         r"(?:些|一些|点)?(?:什么|哪些|啥|嘛)(?:样的)?(?:问题|事情?|忙)?|[你您]有(?:什么|哪些|啥)(?:功能|用处?|本领)",
         r"(?:[你您]|这个?(?:系统|门户|网站|工具|平台)?)?(?:是)?(?:怎么|如何)(?:使?用|工作|运作|回答(?:问题)?)(?:[你您]|这个?(?:系统|门户|网站|工具|平台)?)?的?",
         r"(?:who|what)(?: exactly)? (?:are|r) (?:you|u)|(?:who|what company) (?:made|built|created|trained|wrote) you|(?:what|which)(?: ai| language)? model (?:are you|do you use|is this)"
         r"|(?:are you|is this|am i talking to|do you use|are you using)(?: an?)?(?: real| live| chat)?[ -]?(?:bot|chatbot|robot|human|person|ai|chatgpt|gpt|machine|llm|language model)(?: or .{1,20})?",
-        r"what(?: is|'s) your (?:name|purpose|job)|what (?:is|'s) this(?: (?:portal|site|tool|thing|page|system))?(?: for)?|tell me about yourself|introduce yourself|(?:can you )?(?:please )?help(?: me)?"
-        r"|what (?:can|do|could|else can|things can) (?:you|i|we)(?: actually)? (?:do|ask|answer)(?: (?:you|for me|for us|here|about|with this|with you))*|what are you able to do|what can you help (?:me )?with",
+        r"what(?: is|'s) your (?:name|purpose|job)|what(?: is|'s) this(?: (?:portal|site|website|tool|app|service|thing|page|system))?(?: for)?|tell me about yourself|introduce yourself|(?:can you )?(?:please )?help(?: me)?"
+        r"|what (?:can|do|could|else can|things can) (?:you|i|we)(?: actually)? (?:do|ask|answer)(?: (?:you|for me|for us|here|about|with this|with you))*|what are you able to do|what can you help (?:me )?with|how can you help(?: (?:me|us))?|tell me what you (?:can )?do|what (?:features|skills|functions) do you have"
+        r"|what are your (?:capabilities|features|functions|skills)",
+        r"(?:can|do|could) you (?:speak|understand|know|read|answer(?: me)? in|reply in) (?:chinese|english|mandarin)|(?:what|which) languages? (?:do|can) you (?:speak|understand|know|support|read)"
+        r"|where do (?:your|the|these) answers come from|where do you (?:get|take|find) (?:your|the) (?:answers|information)(?: from)?|(?:can|should) (?:i|we) trust (?:you|your answers|the answers)"
+        r"|(?:do|can|will|would) you (?:ever )?(?:make|invent) (?:things|stuff|answers|anything|something)(?: up)?|are (?:you|your answers|the answers) (?:always )?(?:reliable|accurate|correct|right)",
         r"what (?:kinds?|sorts?|types?) of (?:questions|things) (?:can|should|may) (?:you|i|we) (?:ask|answer|do)(?: you| here)?"
+        r"|what should (?:i|we) ask(?: you)?|can (?:i|we) ask(?: you)? (?:anything|any questions?|(?:you )?(?:a|some) questions?)"
         r"|how (?:do|does|can|should) (?:you|this|it|i|we)(?: (?:portal|site|tool|thing|system))? (?:work|function|use (?:this|you|it)(?: (?:portal|site|tool|thing|system))?)|how to use (?:this|it)",
     ),
     (
@@ -102,10 +111,13 @@ _SAID = (
         r"(?:这里|里面|(?:知识)?库里?|(?:知识)?门户里|系统里)(?:面)?(?:都|一共|总共)?(?:有|收录了?)(?:些|哪些)?(?:什么|内容|东西)(?:内容|东西)?|有(?:文档|文件)吗",
         r"(?:请)?(?:帮我|给我|让我)?(?:列出?|列一下|显示|展示|看看?)(?:一下|下)?(?:所有|全部)?的?(?:文档|文件|资料)(?:列表|清单)?|(?:文档|文件)(?:列表|清单)",
         r"(?:这些|那些|所有|全部|我的|这里的?)的?(?:文档|文件|资料)(?:里面?|中)?(?:都|主要|大概|大致)*(?:是?关于|讲|说|写|包含|包括|涉及)了?的?是?(?:些)?(?:什么|哪些)(?:的|内容|方面)?",
+        r"(?:[你您]|这里)?(?:手头|手上|手里)(?:上|都|现在|一共)?有(?:哪些|什么|多少[个份]?)(?:文档|文件|资料)",
         r"what (?:are|do) (?:these|those|the|my|our|all)(?: of)?(?: (?:these|the|my|our))? (?:documents|files|docs) (?:all )?(?:about|cover|contain|say)",
         r"(?:what|which|how many)(?: kind of)? (?:documents|files|docs|sources)(?: (?:are|do|can|have)(?: (?:there|you|we|i|been))?(?: got)?"
-        r"(?: (?:available|have|know(?: about)?|use|see|read|search|access|uploaded|loaded|here|in (?:here|use|there)|have access to|ask(?: you)? about))?(?: here| now)?)?",
-        r"what(?:'s| is| do you have| have you got) (?:in (?:here|there|the (?:portal|library|system|knowledge base))|on file)"
+        r"(?: (?:available|have|know(?: about)?|use|see|read|search|access|uploaded|loaded|here|in (?:here|use|there)|have access to|ask(?: you)? about))?(?: to (?:me|us|you))?(?: here| now)?)?",
+        r"what(?:'s| is| do you have| have you got) (?:in (?:here|there|(?:the|your|our|this) (?:portal|library|system|knowledge base))|on file)"
+        r"|what do you know(?: about)?|what have you got(?: here)?|what can (?:i|we) search(?: (?:here|in|for))?"
+        r"|(?:please )?(?:give|show|send)(?: me| us)? (?:a|the|your) (?:full |complete )?list of (?:all )?(?:(?:the|my|your|our) )?(?:documents|files|docs)"
         r"|(?:please )?(?:list|show)(?: me)?(?: all)?(?: of)?(?: (?:the|my|your|our))? (?:documents|files|docs)",
     ),
     (

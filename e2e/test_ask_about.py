@@ -63,7 +63,7 @@ def test_question_is_about_what_the_keyboard_chooses(
 
 def test_first_page_completes_titles_from_inside(open_portal: OpenPortal, tmp_path: Path) -> None:
     portal = open_portal("zh-CN")
-    lesson = Lesson("灯塔手册2026", "# 灯塔手册\n\n灯塔每晚七点点亮。", "灯塔几点点亮？", "七点")
+    lesson = Lesson("水塔手册2026", "# 水塔手册\n\n水塔每晚七点放水。", "水塔几点放水？", "七点")
     library_with(portal, tmp_path, lesson)
     page = portal.page
     page.goto("/")

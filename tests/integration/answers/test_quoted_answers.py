@@ -85,7 +85,7 @@ def test_part_without_an_answer_is_named(handbook: Portal) -> None:
     assert "文档中没有写明：年假由谁审批" in answer.content
 
 
-@for_each("question", ["年假由谁审批？", "报销款由谁发放？", "病假工资是多少？"])
+@for_each("question", ["年假由谁审批？", "报销款由谁发放？", "病假工资怎么算？"])
 def test_subject_without_what_is_asked_is_reported_to_be_just_that(
     handbook: Portal, question: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.answering.quoting.extractive import ExtractiveChatModel
-from portal.answering.quoting.rules.kinds import Wanted, can_hold
+from portal.answering.quoting.rules.kinds import Wanted, can_hold, find_wanted
 from portal.domain.answering import Abstained
 from tests.unit.answering.quoting.answers import OddsReader, content_of, is_quoted, request
 from tests.unit.answering.sources import source
@@ -80,3 +80,18 @@ def test_which_papers_is_answered_by_what_lists():
         sources,
     )
     assert content.index("boarding passes") < (content + "TR-3").index("TR-3")
+
+
+@pytest.mark.parametrize("question", ["病假工资怎么算？", "加班费如何计算", "超时了怎么算钱？"])
+def test_how_pay_is_worked_out_asks_for_an_amount_a_share_or_a_rule(question):
+    assert find_wanted(question) is Wanted.MONEY
+    said = ("按基本工资的 80% 发放。", "按三倍工资支付。", "工资照发。", "工资按出勤天数计算。")
+    assert all(can_hold(Wanted.MONEY, one, question) for one in said)
+    assert not can_hold(Wanted.MONEY, "病假须提交医院证明。", question)
+
+
+@pytest.mark.parametrize(
+    "question", ["毛利率怎么算？", "两人一间，标准怎么算？", "报销费用怎么报？"]
+)
+def test_how_other_things_are_worked_out_asks_for_no_money(question):
+    assert find_wanted(question) is not Wanted.MONEY

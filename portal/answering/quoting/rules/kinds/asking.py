@@ -50,6 +50,7 @@ _ASKED = (
             r"多少钱|多少元|几块钱?|什么价|几个月的?(?:工资|薪水?|租金?|房租)",
             rf"{HAN_MONEY_NOUN}(?:标准)?(?:是|为|有)?(?:多少|几何)(?!天|人|个|小时)",
             r"(?:保|金|限|余|税|总)额(?:是|有|为)?多[大少高]|多[大高]的?金额",
+            rf"(?:(?!标准){HAN_MONEY_NOUN}|[费钱])(?:要|该|又|应该)?(?:怎么|如何|咋)(?:算|计算|收)|怎么(?:算|收)[钱费]",
             rf"多少{HAN_MONEY_NOUN}|多少[{HAN}]{{0,3}}[费金款钱贴薪税]|怎么收费|如何收费",
             r"\b(?:what|how much)\b.*\bpaid\b",
             r"how much (?:money|does|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"

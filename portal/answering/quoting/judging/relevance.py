@@ -20,6 +20,7 @@ from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.read_source import ReadSource
 from portal.answering.quoting.questions import telling_words, without_name
 from portal.answering.quoting.rules.conditions import Condition, met_by, without
+from portal.answering.quoting.rules.names import without_numbers_of_names
 from portal.answering.quoting.rules.ranges import has_other_figure
 from portal.answering.quoting.statements import is_label
 from portal.domain.answering import Source
@@ -145,22 +146,26 @@ def _read_together(
         for (one, place), value in zip(places, found, strict=True):
             one.read[place] = float(value)
         for one in sources:
-            _read_labels(one, question, reader, by_nearness)
+            _read_again(one, question, reader, by_nearness)
     except (EmbedderUnavailable, InvalidEmbedding):
         return
 
 
-def _read_labels(
+def _read_again(
     source: ReadSource, question: str, reader: StatementReader, by_nearness: float
 ) -> None:
-    """Have the model read "Author: …" also without what names the document in the question: such a
-    line does not repeat it."""
+    """Have the model read statements also without what they need not repeat, or what is known to be
+    met: a likelier reading counts."""
     for place, before in source.read.items():
         context, text = source.contexts[place], source.texts[place]
-        if math.isnan(before) or not is_label(text):
+        if math.isnan(before):
             continue
-        words = telling_words(question)
-        short = without_name(question, words, shares_of_words(words, source.contexts[:1])[0] > 0)
+        short = without_numbers_of_names(question, text)
+        if is_label(text):
+            # "Author: …" does not repeat what names the document in the question.
+            words = telling_words(short)
+            is_titled = shares_of_words(words, source.contexts[:1])[0] > 0
+            short = without_name(short, words, is_titled)
         if short != question:
             (value,) = reader.read_answers(short, [(context, text)], [0.0], 1, by_nearness)
             source.read[place] = max(before, float(value))

@@ -1,0 +1,30 @@
+"""Names with a number, such as "Otter 3" and "Slatelet 8"."""
+
+from __future__ import annotations
+
+import re
+
+_MONTHS = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+# A number with a sign behind it is an amount, a date or a time.
+_NAME = re.compile(
+    rf"(?<![A-Za-z\d])(?!(?i:{_MONTHS})\b)[A-Z][A-Za-z-]{{1,24}} \d{{1,3}}(?![\d.:,%/°-]*\d|[%:°])",
+)
+
+
+def without_numbers_of_names(question: str, text: str) -> str:
+    """Return a question without the numbers of names that a text has as well.
+
+    The model takes such a number for a condition that the text does not meet.
+    """
+    for name in {found[0] for found in _NAME.finditer(text)}:
+        bare, number = name.rsplit(" ", 1)
+        question = re.sub(
+            rf"(?<![a-z\d])({re.escape(bare)}) ?{number}(?!\d|[.,:]\d)",
+            r"\1",
+            question,
+            flags=re.IGNORECASE,
+        )
+    return question

@@ -9,6 +9,7 @@ words decide, and a statement without the wanted kind of answer is excluded.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
@@ -145,27 +146,33 @@ def _read_together(
             one.otherwise = math.nan
         for (one, place), value in zip(places, found, strict=True):
             one.read[place] = float(value)
-        for one in sources:
-            _read_again(one, question, reader, by_nearness)
+        _read_again(sources, question, reader, by_nearness)
     except (EmbedderUnavailable, InvalidEmbedding):
         return
 
 
 def _read_again(
-    source: ReadSource, question: str, reader: StatementReader, by_nearness: float
+    sources: Sequence[ReadSource], question: str, reader: StatementReader, by_nearness: float
 ) -> None:
     """Have the model read statements also without what they need not repeat, or what is known to be
     met: a likelier reading counts."""
-    for place, before in source.read.items():
-        context, text = source.contexts[place], source.texts[place]
-        if math.isnan(before):
-            continue
-        short = without_numbers_of_names(question, text)
-        if is_label(text):
-            # "Author: …" does not repeat what names the document in the question.
-            words = telling_words(short)
-            is_titled = shares_of_words(words, source.contexts[:1])[0] > 0
-            short = without_name(short, words, is_titled)
-        if short != question:
-            (value,) = reader.read_answers(short, [(context, text)], [0.0], 1, by_nearness)
-            source.read[place] = max(before, float(value))
+    by_question: dict[str, list[tuple[ReadSource, int]]] = defaultdict(list)
+    for one in sources:
+        for place, odds in one.read.items():
+            if not math.isnan(odds) and (short := _shortened(question, one, place)) != question:
+                by_question[short].append((one, place))
+    for short, places in by_question.items():
+        texts = [(one.contexts[place], one.texts[place]) for one, place in places]
+        found = reader.read_answers(short, texts, [0.0] * len(texts), len(texts), by_nearness)
+        for (one, place), value in zip(places, found, strict=True):
+            one.read[place] = max(one.read[place], float(value))
+
+
+def _shortened(question: str, source: ReadSource, place: int) -> str:
+    """Return a question without what one of the statements need not repeat."""
+    short = without_numbers_of_names(question, source.texts[place])
+    if not is_label(source.texts[place]):
+        return short
+    # "Author: …" does not repeat what names the document in the question.
+    words = telling_words(short)
+    return without_name(short, words, shares_of_words(words, source.contexts[:1])[0] > 0)

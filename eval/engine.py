@@ -33,6 +33,7 @@ from portal.services.search.engine import search
 from portal.settings import Settings
 
 Method = tuple[SearchMode, Fusion | None, Normalisation | None]
+Wrap = Callable[[Embedder], Embedder]
 
 # The portal's default fusion; confidence is measured on it.
 DEFAULT = "calibrated"
@@ -92,6 +93,7 @@ class Engine:
         self._user = user
         self._chunks: dict[UUID, list[str]] = {}
         self._files: dict[UUID, Path] = {}
+        self.titles: dict[str, str] = {}
 
     def add(self, chunks: Sequence[Chunk], *, on_done: Callable[[], None]) -> None:
         """Upload each passage as its own file and index it, in this process."""
@@ -108,8 +110,8 @@ class Engine:
                 index_document(self._services, receipt.document.job_id)
             on_done()
 
-    def add_file(self, path: Path) -> str:
-        """Upload a document, index it in this process, and return its title."""
+    def add_file(self, path: Path) -> None:
+        """Upload a document and index it, in this process."""
         with path.open("rb") as stream:
             receipt = uploads.store_upload(
                 self._services, self._user, stream=stream, file_name=path.name
@@ -120,7 +122,7 @@ class Engine:
         if document.status is not DocumentStatus.READY:
             raise BadSet(f"{path} could not be read")
         self._files[document.id] = path
-        return document.title
+        self.titles[path.name] = document.title
 
     def converse(self, questions: Sequence[str]) -> Answered:
         """Ask questions in a new conversation, and return the answer to the last of them."""
@@ -165,7 +167,7 @@ class Engine:
 
 @contextmanager
 def scratch_engine(
-    directory: Path, settings: Settings, wrap: Callable[[Embedder], Embedder] = lambda model: model
+    directory: Path, settings: Settings, wrap: Wrap = lambda model: model
 ) -> Iterator[Engine]:
     """Open an empty portal in its own database, and drop it afterwards. Starts the server on
     `directory` unless it runs."""

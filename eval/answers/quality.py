@@ -23,7 +23,7 @@ from rich.table import Table
 from eval.answers import sets as answer_sets
 from eval.answers.quoted_pieces import headings, is_half, is_heading
 from eval.answers.sets import KINDS, AnswerQuestion, AnswerSet, Expected
-from eval.engine import Answered, Engine, scratch_engine
+from eval.engine import Answered, Engine, Wrap, scratch_engine
 from eval.measures import calibration_error
 from portal.settings import load_settings
 
@@ -75,17 +75,17 @@ def measure(
 
 def ask_all(one: AnswerSet) -> list[Result]:
     """Ask every question of a set, of a portal that holds its documents."""
-    with engine_of(one) as engine:
+    with engine_of(one.documents) as engine:
         return [ask(engine, question) for question in one.questions]
 
 
 @contextmanager
-def engine_of(one: AnswerSet) -> Iterator[Engine]:
-    """Open a portal that holds the documents of a set."""
+def engine_of(documents: Iterable[Path], wrap: Wrap = lambda model: model) -> Iterator[Engine]:
+    """Open a portal that holds the documents, with its model in `wrap`. Raises BadSet."""
     with tempfile.TemporaryDirectory(prefix="portal-eval-") as directory:
         settings = load_settings(data_dir=Path(directory), log_level="error")
-        with scratch_engine(Path(directory), settings) as engine:
-            for document in one.documents:
+        with scratch_engine(Path(directory), settings, wrap) as engine:
+            for document in documents:
                 engine.add_file(document)
             yield engine
 

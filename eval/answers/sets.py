@@ -116,11 +116,12 @@ def _questions(path: Path) -> Iterator[AnswerQuestion]:
         if not all(map(_is_text, asked_before)):
             raise BadSet(f"{row.place}: `after` has to be a question, or a list of questions")
         yield AnswerQuestion(
-            str(row.get("id", "")), kind, text, _gold(gold, row.place), asked_before
+            str(row.get("id", "")), kind, text, gold_of(gold, row.place), asked_before
         )
 
 
-def _gold(values: Any, place: str) -> tuple[tuple[str, ...], ...]:
+def gold_of(values: Any, place: str) -> tuple[tuple[str, ...], ...]:
+    """Return gold words, each with its alternatives. Raises BadSet."""
     words = [[one] if isinstance(one, str) else one for one in values]
     if not all(isinstance(one, list) and one and all(map(_is_text, one)) for one in words):
         raise BadSet(f"{place}: `gold` has to be a list of words, or of lists of alternatives")

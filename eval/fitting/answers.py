@@ -54,7 +54,7 @@ def find() -> list[Found]:
     """Return what a search finds for each question."""
     found = []
     for chosen in (*answer_sets.load_halves("tune"), *map(answer_sets.load, SETS)):
-        with engine_of(chosen) as engine:
+        with engine_of(chosen.documents) as engine:
             found += [
                 Found(one, *engine.find_sources(one.text))
                 for one in chosen.questions

@@ -9,18 +9,17 @@ tell apart than the statements of one document. A folder has the documents of an
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from eval.answers.sets import QUESTIONS, SHIPPED, documents_in
-from eval.engine import scratch_engine
-from eval.fitting.reader_samples import Sample, Statement, has_words
+from eval.answers.quality import engine_of
+from eval.answers.sets import QUESTIONS, SHIPPED, documents_in, gold_of
+from eval.fitting.reader_samples import MANY, Sample, Statement, share_of_gold
 from eval.sets import Row, read_rows
 from portal.domain.embedding import Embedder, Vector
 from portal.embeddings.layer import EmbedderLayer
-from portal.settings import load_settings
 from portal.text.language import detect_language
 
 _COLLEAGUES = SHIPPED.parent / "colleagues"
@@ -31,8 +30,6 @@ FOLDERS = (
 # Of three questions that are written in both languages, two are asked in the documents'.
 _ACROSS_EVERY = 3
 _MAX_TEMPTING = 3
-# Kinds of questions that several statements answer together.
-_MANY = {"list", "two"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +55,9 @@ class _Reading:
 class _Recorder(EmbedderLayer):
     """An embedder that keeps what it reads."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, readings: list[_Reading], embedder: Embedder) -> None:
         super().__init__(embedder)
-        self.readings: list[_Reading] = []
+        self._readings = readings
 
     def embed_query(self, text: str) -> Vector:
         return self._embedder.embed_query(text)
@@ -77,33 +74,21 @@ class _Recorder(EmbedderLayer):
         by_nearness: float = 0.0,
     ) -> Vector:
         odds = super().read_answers(question, statements, priorities, max_read, by_nearness)
-        self.readings.append(_Reading(question, statements, odds.tolist()))
+        self._readings.append(_Reading(question, statements, odds.tolist()))
         return odds
 
 
 def read_samples(folder: Path) -> list[Sample]:
     """Ask a portal that holds the documents of a folder its questions, and return what is read for
     each part of them. Raises BadSet."""
-    recorders: list[_Recorder] = []
-
-    def record(embedder: Embedder) -> Embedder:
-        recorders.append(_Recorder(embedder))
-        return recorders[0]
-
+    readings: list[_Reading] = []
     samples: list[Sample] = []
-    with tempfile.TemporaryDirectory(prefix="portal-eval-") as directory:
-        settings = load_settings(data_dir=Path(directory), log_level="error")
-        with scratch_engine(Path(directory), settings, record) as engine:
-            titles = {path.name: engine.add_file(path) for path in documents_in(folder)}
-            (recorder,) = recorders
-            for asked in _questions(folder):
-                recorder.readings.clear()
-                engine.converse([asked.text])
-                samples += [
-                    sample
-                    for reading in recorder.readings
-                    if (sample := _sample(asked, reading, titles.get(asked.file), folder.name))
-                ]
+    with engine_of(documents_in(folder), partial(_Recorder, readings)) as engine:
+        for asked in _questions(folder):
+            readings.clear()
+            engine.converse([asked.text])
+            title = engine.titles.get(asked.file)
+            samples += filter(None, (_sample(asked, one, title, folder.name) for one in readings))
     return samples
 
 
@@ -112,7 +97,7 @@ def _questions(folder: Path) -> Iterator[_Asked]:
     languages = {name: detect_language(text) for name, text in texts.items()}
     for number, row in enumerate(read_rows(folder / QUESTIONS)):
         file = row.get("document") or row.get("file")
-        gold = [[one] if isinstance(one, str) else one for one in row.get("gold") or []]
+        gold = gold_of(row.get("gold") or [], row.place)
         text = _text(row, languages.get(file), is_across=number % _ACROSS_EVERY == 0)
         yield _Asked(text, row.get("kind"), file, gold)
 
@@ -132,9 +117,8 @@ def _sample(asked: _Asked, reading: _Reading, title: str | None, folder: str) ->
     """
     kept: list[tuple[Statement, float, float]] = []
     for statement, odds in zip(reading.statements, reading.log_odds, strict=True):
-        met = [any(has_words(statement, one) for one in words) for words in asked.gold]
-        share = sum(met) / len(met) if met else 0.0
-        share = share if share == 1 or asked.kind in _MANY else 0.0
+        share = share_of_gold(statement, asked.gold)
+        share = share if share == 1 or asked.kind in MANY else 0.0
         is_own = title in {None, statement[0].split(" > ")[0]}
         if (share and is_own) or not (share or math.isnan(odds)):
             kept.append((statement, odds, share))
@@ -151,5 +135,5 @@ def _sample(asked: _Asked, reading: _Reading, title: str | None, folder: str) ->
         tuple(statement for statement, *_ in kept),
         tuple(whole or answering),
         tuple(sorted(wrong, key=lambda place: -kept[place][1])[:_MAX_TEMPTING]),
-        all_right=asked.kind in _MANY and is_whole and not whole,
+        all_right=asked.kind in MANY and is_whole and not whole,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from eval.answers.sets import SHIPPED, plain
+from eval.answers.sets import SHIPPED, gold_of, plain
 from eval.sets import read_rows
 from portal.answering.quoting.phrasing import context_of, spelled_out
 from portal.answering.quoting.statements import statements
@@ -29,6 +29,8 @@ PUBLIC = ("en_xquad", "zh_cmrc2018_trial", "zhtw_drcd_dev", "cross_en_to_zh", "c
 # The set with the same questions whose answers are in the language of the documents.
 _ANSWERS_OF = {"cross_en_to_zh": "cross_zh_to_en", "cross_zh_to_en": "cross_en_to_zh"}
 _NOWHERE = UUID(int=0)
+# Kinds of questions that several statements answer together.
+MANY = frozenset({"list", "two"})
 
 Statement = tuple[str, str]
 """What a statement is read under, and its text."""
@@ -53,12 +55,12 @@ def team_samples(folder: Path = TRAIN) -> list[Sample]:
     found = []
     for row in read_rows(folder / "questions.jsonl"):
         said = read[row.get("document")]
-        right, all_right = _right(row.get("kind"), row.get("gold"), said)
+        right, all_right = _right(row.get("kind"), gold_of(row.get("gold") or [], row.place), said)
         near = row.get("near")
         tempting = tuple(
             place
             for place, one in enumerate(said)
-            if near and has_words(one, near) and place not in right
+            if near and _has(one, near) and place not in right
         )
         if bool(right) == (row.get("kind") != "absent"):
             found += [
@@ -83,7 +85,7 @@ def _public(folder: Path, name: str) -> Iterable[Sample]:
         right = tuple(
             place
             for place, one in enumerate(said)
-            if any(has_words(one, answer) for answer in answers.get(row["id"], []))
+            if any(_has(one, answer) for answer in answers.get(row["id"], []))
         )
         if right:
             yield Sample(row["text"], f"{name} {row['doc_id']}", said, right)
@@ -118,19 +120,24 @@ def _statements(sources: Sequence[Source]) -> tuple[Statement, ...]:
 
 
 def _right(
-    kind: str, gold: Sequence[str], said: Sequence[Statement]
+    kind: str, gold: Sequence[Sequence[str]], said: Sequence[Statement]
 ) -> tuple[tuple[int, ...], bool]:
     """Return which statements have the gold words: all of them, else any; and whether each of these
     is part of the answer."""
-    whole = tuple(p for p, one in enumerate(said) if gold and all(has_words(one, g) for g in gold))
+    shares = [share_of_gold(one, gold) for one in said]
+    whole = tuple(place for place, share in enumerate(shares) if share == 1)
     if whole:
         return whole, False
-    some = tuple(p for p, one in enumerate(said) if any(has_words(one, g) for g in gold))
-    return some, kind in {"list", "two"}
+    return tuple(place for place, share in enumerate(shares) if share), kind in MANY
 
 
-def has_words(statement: Statement, words: str) -> bool:
-    """Return whether a statement has gold words."""
+def share_of_gold(statement: Statement, gold: Sequence[Sequence[str]]) -> float:
+    """Return the share of the gold words that a statement has; 0 where there are none."""
+    met = [any(_has(statement, one) for one in words) for words in gold]
+    return sum(met) / len(met) if met else 0.0
+
+
+def _has(statement: Statement, words: str) -> bool:
     # Gold words of a row may hold the borders of its cells, which are spelled out otherwise.
     return all(plain(one) in plain(statement[1]) for one in words.strip("| ").split("|"))
 

@@ -36,7 +36,7 @@ def compute(message: str) -> str | None:
     """Return "12*7+3 = 87"; None where a message is not a calculation with at least two numbers."""
     if len(message) > _MAX_CHARACTERS:
         return None
-    text = fold(message).text
+    text = folded = fold(message).text
     for word, sign in _WORDS:
         text = text.replace(word, sign)
     text = re.sub(r"(?<=[\d)])\s*x\s*(?=[\d(])", "*", text)
@@ -48,7 +48,7 @@ def compute(message: str) -> str | None:
     if not _SUM.fullmatch(text) or not re.search(r"\d\s*%?\s*\)?\s*[-+*/]\s*\(?\s*\d", text):
         return None
     # "2024-01-05", "10-12" and "1-3个月" are not meant as calculations.
-    if re.fullmatch(r"[\d\s-]+[?!.。]*", _UNITS.sub("", fold(message).text)):
+    if re.fullmatch(r"[\d\s-]+[?!.。]*", _UNITS.sub("", folded)):
         return None
     shown = " ".join(text.split())
     try:

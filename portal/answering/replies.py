@@ -54,8 +54,8 @@ _REPLIES = {
         "中文和英文都可以。您也可以问“有哪些文档？”，或者让我“总结”某份文档，我会列出它的提纲。",
         "en": "I answer questions for this portal, without a language model. I search the documents "
         "you can see, quote the sentences, list items and table rows that answer, with their "
-        "sources, and say so when the documents do not answer, in Chinese and English. You can also ask “What documents "
-        "are there?”, or have me “summarise” a document: I list its outline.",
+        "sources, and say so when the documents do not answer, in Chinese and English. You can "
+        "also ask “What documents are there?”, or have me “summarise” a document: I list its outline.",
     },
     Task.WRITING: {
         "zh": "翻译、改写和写作需要语言模型，而本站目前只引用原文。"

@@ -3,7 +3,7 @@
 Passages of a set are joined, in a fixed shuffled order, into documents of 20, which the portal's
 splitter cuts in each size; search is the engine's, in NumPy. A hit counts if it overlaps the
 passage that answers. Longer chunks overlap more easily and cost more tokens, so the last columns
-log how much of that passage is in the first five, and in as many as fit `BUDGET_TOKENS`.
+show how much of that passage is in the first five, and in as many as fit `BUDGET_TOKENS`.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _judged(ranking: Sequence[Piece], answer: Piece) -> Iterator[float]:
     yield _share(_affordable(ranking), answer)
 
 
-def _affordable(ranking: Sequence[Piece]) -> list[Chunk]:
+def _affordable(ranking: Sequence[Piece]) -> list[Piece]:
     taken: list[Piece] = []
     tokens = 0.0
     for chunk in ranking:

@@ -17,7 +17,6 @@ from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres
 from portal.services import Services
 from portal.settings import Settings, load_settings
-from portal.store.session import Session
 
 # An answer's question is the last one before it that existed when it was written.
 _JUDGED = text(
@@ -57,14 +56,6 @@ class JudgedAnswer:
     document_ids: tuple[str, ...]
 
 
-def list_judged(session: Session) -> list[JudgedAnswer]:
-    """Return every rated answer of all users, by when it was asked for."""
-    return [
-        JudgedAnswer(**dict(row) | {"document_ids": tuple(row["document_ids"])})
-        for row in session.execute(_JUDGED).mappings()
-    ]
-
-
 # Bounds of the confidence of an answer's best source.
 BANDS = ((0.0, 0.5), (0.5, 0.8), (0.8, 1.0))
 
@@ -93,9 +84,12 @@ def _this_portal(settings: Settings) -> Iterator[Services]:
 
 
 def judged(services: Services) -> list[JudgedAnswer]:
-    """Return the answers of this portal that have feedback."""
+    """Return every rated answer of all users, by when it was asked for."""
     with services.database.begin() as session:
-        return list_judged(session)
+        return [
+            JudgedAnswer(**dict(row) | {"document_ids": tuple(row["document_ids"])})
+            for row in session.execute(_JUDGED).mappings()
+        ]
 
 
 def summary(answers: Iterable[JudgedAnswer]) -> dict[str, dict[str, Any]]:

@@ -131,7 +131,8 @@ def _collections(
         whole = material.chunks_of(name)
         yield "whole", every, whole
         # Half of the subjects are removed: the rest resembles an answer but holds none.
-        gone = rng.choice(titles := np.unique(material.titles[whole]), len(titles) // 2)
+        titles = np.unique(material.titles[whole])
+        gone = rng.choice(titles, len(titles) // 2, replace=False)
         rest = whole[~np.isin(material.titles[whole], gone)]
         own = [q for q in material.questions_of(name) if not material.answers[q] & set(rest)]
         yield "subject gone", np.array(own, int), rest

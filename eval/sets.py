@@ -73,7 +73,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
     )
     known = {chunk.id for chunk in chunks}
     if len(known) < len(chunks):
-        raise BadSet(f"{name}{_DOCUMENTS}: {len(chunks) - len(known)} ids stand there twice")
+        raise BadSet(f"{name}{_DOCUMENTS}: {len(chunks) - len(known)} ids occur twice")
     # Questions are validated before they are dropped, so that mistakes are reported.
     asked = [
         Question(id=_id(row), text=_string(row, "text"), relevant=_relevant(row) & known)

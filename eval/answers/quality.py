@@ -121,9 +121,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
     """Return the figures of a set: by kind, by what is expected, and over all."""
     asked = Counter(result.question.kind for result in results)
     groups: dict[str, Callable[[Result], bool]] = {
-        kind: lambda one, kind=kind: one.question.kind == kind  # type: ignore[misc]
-        for kind in KINDS
-        if asked[kind]
+        kind: lambda one, kind=kind: one.question.kind == kind for kind in KINDS if asked[kind]
     }
     groups |= {
         "one sentence, row or item": lambda one: one.question.kind in _ONE_STATEMENT,

@@ -174,9 +174,8 @@ def asked(world: World, corpus: Corpus, limit: int = OFF_TOPIC) -> list[int]:
     about = set(material.titles[corpus.rows].tolist())
     others = [
         question
-        for question in range(len(world.questions))
-        if question not in set(own)
-        and about.isdisjoint(material.titles[list(material.answers[question])].tolist())
+        for question in sorted({*range(len(world.questions))}.difference(own))
+        if about.isdisjoint(material.titles[list(material.answers[question])].tolist())
     ]
     sampled = random.Random(corpus.name).sample(others, min(limit, len(others)))
     return [*own[:: max(1, len(own) // limit)], *sampled]

@@ -17,18 +17,15 @@ from pathlib import Path
 from eval.answers.quality import engine_of
 from eval.answers.sets import QUESTIONS, SHIPPED, documents_in, gold_of
 from eval.fitting.reader_samples import MANY, Sample, Statement, share_of_gold
-from eval.sets import Row, read_rows
+from eval.sets import read_rows
 from portal.domain.embedding import Embedder, Vector
 from portal.embeddings.layer import EmbedderLayer
-from portal.text.language import detect_language
 
 _COLLEAGUES = SHIPPED.parent / "colleagues"
 FOLDERS = (
     *sorted(path for path in (SHIPPED.parent / "organisations").iterdir() if path.is_dir()),
     *(_COLLEAGUES / name for name in ("fourteen", "fifteen", "sixteen", "seventeen")),
 )
-# Of three questions that are written in both languages, two are asked in the documents'.
-_ACROSS_EVERY = 3
 _MAX_TEMPTING = 3
 
 
@@ -93,21 +90,13 @@ def read_samples(folder: Path) -> list[Sample]:
 
 
 def _questions(folder: Path) -> Iterator[_Asked]:
-    texts = {path.name: path.read_text(encoding="utf-8") for path in documents_in(folder)}
-    languages = {name: detect_language(text) for name, text in texts.items()}
-    for number, row in enumerate(read_rows(folder / QUESTIONS)):
+    """Yield the questions, in both languages where they are written in both."""
+    for row in read_rows(folder / QUESTIONS):
         file = row.get("document") or row.get("file")
         gold = gold_of(row.get("gold") or [], row.place)
-        text = _text(row, languages.get(file), is_across=number % _ACROSS_EVERY == 0)
-        yield _Asked(text, row.get("kind"), file, gold)
-
-
-def _text(row: Row, language: str | None, *, is_across: bool) -> str:
-    """Return a question in the language of its document, or in the other."""
-    if text := row.get("question"):
-        return text
-    is_chinese = (language == "zh") is not is_across
-    return row.get("zh") if is_chinese else row.get("en")
+        for text in map(row.get, ("question", "zh", "en")):
+            if text:
+                yield _Asked(text, row.get("kind"), file, gold)
 
 
 def _sample(asked: _Asked, reading: _Reading, title: str | None, folder: str) -> Sample | None:

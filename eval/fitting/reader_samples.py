@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from eval.answers.sets import SHIPPED, gold_of, plain
@@ -71,7 +72,8 @@ def team_samples(folder: Path = TRAIN) -> list[Sample]:
 
 
 def public_samples(folder: Path) -> list[Sample]:
-    """Return the samples of the public sets of ../shared/data/retrieval's format."""
+    """Return the samples of the public sets in a folder: NAME.docs.jsonl with ``{id, title, text}``
+    and NAME.queries.jsonl with ``{id, text, doc_id, answerable, answers}`` a line."""
     return [sample for name in PUBLIC for sample in _public(folder, name)]
 
 
@@ -142,7 +144,7 @@ def _has(statement: Statement, words: str) -> bool:
     return all(plain(one) in plain(statement[1]) for one in words.strip("| ").split("|"))
 
 
-def _lines(path: Path) -> list[dict[str, object]]:
+def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -18,7 +18,7 @@ from portal.embeddings.e5 import onnx_format
 from portal.embeddings.e5.weights import Matrix, Tensors
 
 INPUT, OUTPUT = "embedded", "mean"
-# Written by eval/fitting/background.py.
+# Written by eval/fitting/outliers.py.
 OUTLIERS = Path(__file__).parent / "outliers.npz"
 # The operator that they put in place of two takes eight times as long.
 DISABLED_OPTIMISERS = ["SkipLayerNormFusion", "BiasSkipLayerNormFusion"]

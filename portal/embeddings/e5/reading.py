@@ -59,7 +59,8 @@ class AdaptedWeights:
         return self._weights.columns(name, outputs=outputs) + low @ high
 
 
-def _read_stored(path: Path) -> dict[str, Matrix]:
+def read_stored(path: Path) -> dict[str, Matrix]:
+    """Return the tensors of a file of weights."""
     with np.load(path, allow_pickle=False) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}
 
@@ -69,7 +70,7 @@ class AnswerReader:
 
     def __init__(self, weights: Weights, precision: str, start_session: Any) -> None:
         """Load the changes and build the network, with `start_session` of its ONNX model."""
-        self._changes, self._nearness = map(_read_stored, (WEIGHTS, NEARNESS))
+        self._changes, self._nearness = map(read_stored, (WEIGHTS, NEARNESS))
         adapted = AdaptedWeights(weights, self._changes)
         self._output = graph.layer_output(weights.shape.layers - 1)
         self._session = start_session(graph.build(adapted, precision, first_layer=JOINED_FROM))

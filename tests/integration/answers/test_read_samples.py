@@ -31,13 +31,13 @@ def test_what_a_portal_reads_of_an_organisation_is_labelled(tmp_path: Path) -> N
             "document": "leave.md",
             "kind": "fact",
             "zh": "谁批准休假？",
-            "en": "?",
+            "en": "Who approves leave?",
             "gold": ["Anna Berg"],
         },
         {
             "document": "leave.md",
             "kind": "two",
-            "zh": "?",
+            "zh": "",
             "en": "How many days of leave do I get, and when do unused days lapse?",
             "gold": ["25 days", "31 March"],
         },
@@ -51,17 +51,16 @@ def test_what_a_portal_reads_of_an_organisation_is_labelled(tmp_path: Path) -> N
     answers = [
         {text for n, text in enumerate(said[k]) if n in one.right} for k, one in enumerate(found)
     ]
-    # The first question of three is asked in the other language.
-    assert found[0].question == "谁批准休假？"
-    assert answers[0] == {"Anna Berg approves leave."}
+    assert [one.question for one in found[:2]] == ["谁批准休假？", "Who approves leave?"]
+    assert answers[0] == answers[1] == {"Anna Berg approves leave."}
     # The same name in another document may answer or not.
     assert "Anna Berg books all hotels." not in said[0]
-    assert [one.question.strip("?") for one in found[1:3]] == [
+    assert [one.question.strip("?") for one in found[2:4]] == [
         "How many days of leave do I get",
         "when do unused days lapse",
     ]
     both = {"Staff get 25 days of annual leave.", "Unused days lapse on 31 March."}
-    assert answers[1] == answers[2] == both
+    assert answers[2] == answers[3] == both
     assert found[-1].right == ()
     # What the model took for likeliest is always trained on.
     assert "Anna Berg books all hotels." in [said[-1][place] for place in found[-1].tempting]

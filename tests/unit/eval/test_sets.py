@@ -49,7 +49,7 @@ def test_questions_without_an_answer_in_the_set_are_left_out(tmp_path):
         (["{"], [QUESTION], "one.docs.jsonl, line 1: no JSON"),
         (["[]"], [QUESTION], "one.docs.jsonl, line 1: no JSON object"),
         ([{"id": "p1"}], [QUESTION], "one.docs.jsonl, line 1: `text` is missing"),
-        ([PASSAGE, PASSAGE], [QUESTION], "1 ids stand there twice"),
+        ([PASSAGE, PASSAGE], [QUESTION], "1 ids occur twice"),
         (
             [PASSAGE],
             [{"text": "?", "qrels": {"p1": 1}}],

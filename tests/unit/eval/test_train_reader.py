@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from eval.fitting import nearness
-from eval.fitting.reader import Lower, Reader, chosen, loss_of, train
+from eval.fitting import nearness, other_words
+from eval.fitting.reader import Lower, Reader, chosen, loss_of, mean_of, train
 from eval.fitting.reader_samples import Sample
+from eval.measures import auroc
+from portal.domain.embedding import StatementReader
+from portal.embeddings import create_embedder
 from portal.embeddings.e5 import FLOAT32, E5Encoder, reading
 from portal.embeddings.e5.encoder import weights_path
 from portal.embeddings.e5.weights import Weights
+from portal.settings import EmbeddingSettings
 
 STATEMENTS = (
     ("Handbook", "Annual leave is 25 days."),
@@ -59,7 +64,7 @@ def test_tempting_statement_is_always_chosen_and_right_ones_come_first() -> None
 def test_what_is_written_is_read_by_the_portal_as_trained(tmp_path, monkeypatch) -> None:
     path = tmp_path / "reader.npz"
     np.savez(path, **train(SAMPLES, 3).shipped())
-    reader = train(SAMPLES, 1, read=SAMPLES[:1], resumed=path)
+    reader = train(SAMPLES, 1, [(SAMPLES[:1], 1)], resumed=path)
     np.savez(path, **reader.shipped())
     monkeypatch.setattr(reading, "WEIGHTS", path)
     lower, encoder = Lower(), E5Encoder(FLOAT32)
@@ -69,6 +74,18 @@ def test_what_is_written_is_read_by_the_portal_as_trained(tmp_path, monkeypatch)
     asked = encoder.read_question("How many days of leave?")
     read = [encoder.answer_log_odds(asked, encoder.read_statement(*one)) for one in STATEMENTS]
     assert read == pytest.approx(trained, abs=0.1)
+
+
+def test_mean_of_two_trainings_is_that_of_their_products() -> None:
+    random = np.random.default_rng(1)
+    first, second = (
+        {"q.low": random.normal(size=(40, 3)), "q.high": random.normal(size=(3, 50)), "b": b}
+        for b in (np.zeros(2), np.full(2, 4.0))
+    )
+    mean = mean_of([first, second])
+    product = (first["q.low"] @ first["q.high"] + second["q.low"] @ second["q.high"]) / 2
+    assert mean["q.low"] @ mean["q.high"] == pytest.approx(product, abs=1e-4)
+    assert mean["b"].tolist() == [2.0, 2.0]
 
 
 def test_nearness_is_learned_and_read_by_the_portal_as_trained(tmp_path, monkeypatch) -> None:
@@ -92,3 +109,23 @@ def test_untrained_additions_change_nothing() -> None:
     matrix = weights.columns("l6.q.w", outputs=384)
     merged = reader.layers[0].q.merged[0].detach().float().numpy().T
     assert merged == pytest.approx(matrix, abs=0.01)
+
+
+def test_samples_in_other_words_have_the_statement_first_and_no_author_twice() -> None:
+    held_out = [one for path in other_words.HELD_OUT for one in other_words.samples(path)]
+    assert not set(other_words.HELD_OUT) & set(other_words.TRAIN)
+    answered = [sample for sample in held_out if sample.right]
+    assert {sample.right for sample in answered} == {(0,)}
+    assert all(sample.tempting[0] == 0 for sample in held_out if not sample.right)
+    asked = {sample.question for path in other_words.TRAIN for sample in other_words.samples(path)}
+    # Two authors may ask the same in plain words.
+    assert len(asked & {sample.question for sample in held_out}) < len(held_out) / 50
+
+
+@pytest.mark.parametrize("path", other_words.HELD_OUT, ids=lambda path: path.stem)
+def test_shipped_reader_tells_questions_in_other_words_from_near_ones(path: Path) -> None:
+    reader = create_embedder(EmbeddingSettings())
+    assert isinstance(reader, StatementReader)
+    found = other_words.log_odds(reader, path, every=6)
+    assert auroc(found["asked"], found["near"]) > 0.86
+    assert auroc(found["asked_across"], found["near_across"]) > 0.91

@@ -18,7 +18,7 @@ _ASKS = re.compile(
 _UNITS = re.compile(r"(?<=\d)\s*(元|块钱?|美元|欧元|天|小时|分钟|个月|人|台|个|件|份)|[$€£¥]")
 _SUM = re.compile(r"(?:[-\d.,+*/()%]|\s)+")
 _WORDS = (
-    ("×", "*"), ("÷", "/"), ("（", "("), ("）", ")"), ("除以", "/"), ("再", ""), ("加上", "+"), ("加", "+"), ("减去", "-"),
+    ("×", "*"), ("÷", "/"), ("除以", "/"), ("加上", "+"), ("加", "+"), ("减去", "-"),
     ("减", "-"), ("乘以", "*"), ("乘", "*"), ("的", "*"), ("divided by", "/"), ("times", "*"), ("plus", "+"),
     ("minus", "-"), (" percent", "%"), (" of ", "*"),
 )  # fmt: skip
@@ -28,13 +28,20 @@ _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+# "2024-01-05", "10-12", "9.00-17.30", "1-3个月" and "2024/1/5", alone.
+_DATE_OR_RANGE = re.compile(r"\s*(?:[\d\s-]+|[\d.]+\s?-\s?[\d.]+%?|\d+/\d+/\d+)[?!.。]*\s*")
+# A phone number, "2024/25" and "24/7", in whatever words.
+_NO_SUM = re.compile(r"\s*(?:\d{2,}(?:-\d{3,}){2,}|20\d\d/\d\d|24/7)\s*")
+# Folding makes digits of these: 5² would be 52.
+_NOT_DIGITS = re.compile("[²³¹⁰⁴-⁹₀-₉①-⑳½¼¾]")
 _MAX_CHARACTERS = 80
 _PLACES = 6
 
 
 def compute(message: str) -> str | None:
     """Return "12*7+3 = 87"; None where a message is not a calculation with at least two numbers."""
-    if len(message) > _MAX_CHARACTERS:
+    if len(message) > _MAX_CHARACTERS or _NOT_DIGITS.search(message):
         return None
     text = folded = fold(message).text
     for word, sign in _WORDS:
@@ -44,15 +51,16 @@ def compute(message: str) -> str | None:
     # Days and months do not add up.
     if len(set(_UNITS.findall(text))) > 1 and re.search(r"[-+]", text):
         return None
-    text = _UNITS.sub("", text)
+    # 3加5再乘以2 is (3+5)*2.
+    first, *then = _UNITS.sub("", text).split("再")
+    text = "(" * len(then) + ")".join([first, *then])
     if not _SUM.fullmatch(text) or not re.search(r"\d\s*%?\s*\)?\s*[-+*/]\s*\(?\s*\d", text):
         return None
-    # "2024-01-05", "10-12" and "1-3个月" are not meant as calculations.
-    if re.fullmatch(r"[\d\s-]+[?!.。]*", _UNITS.sub("", folded)):
+    if _DATE_OR_RANGE.fullmatch(_UNITS.sub("", folded)) or _NO_SUM.fullmatch(text):
         return None
     shown = " ".join(text.split())
     try:
-        plain = re.sub(r"(\d+(?:\.\d+)?)%", r"(\1/100)", text.replace(",", ""))
+        plain = re.sub(r"(\d+(?:\.\d+)?)%", r"(\1/100)", _THOUSANDS.sub("", text))
         value = _value(ast.parse(plain.strip(), mode="eval").body)
         rounded = round(value, _PLACES).normalize()
     except (SyntaxError, ValueError, DecimalException, RecursionError):

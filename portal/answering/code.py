@@ -17,7 +17,6 @@ _LANGUAGE = re.compile(r" ?[\w+#.-]+(?=\s|\Z)")
 _MAYBE_FENCE = re.compile(r"[ \t]*(?:`{0,2}|~{0,2})\Z")
 _SPECIAL = re.compile(r"[\\`\n]")
 _BACKTICKS = re.compile(r"`+")
-_INDENTED = re.compile(r"(?P<indent>[ \t]*)(?P<first>\S)?")
 # A code span is a word or a line; a longer one was probably a stray backtick.
 _MAX_SPAN_LENGTH = 500
 
@@ -87,13 +86,14 @@ class CodeReader:
             return self._guarded(self._take(self._held.find("\n") + 1 or len(self._held)))
         line_end = self._held.find("\n")
         line = self._held if line_end < 0 else self._held[:line_end]
-        start = _INDENTED.match(line)
-        if line_end < 0 and not final and (start is None or start["first"] is None):
+        code = line.lstrip(" \t")
+        first = code[:1].strip()
+        if line_end < 0 and not final and not first:
             return None
-        if start is not None and start["first"] is not None:
-            if self._is_left_by(start["indent"]):
+        if first:
+            if self._is_left_by(line.removesuffix(code)):
                 return self._leave(f"{self._fence.closing_line}\n")
-            if start["first"] == self._fence.run[0]:
+            if first == self._fence.run[0]:
                 if line_end < 0 and not final:
                     return None
                 if self._fence.is_closed_by(line):

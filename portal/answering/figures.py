@@ -8,10 +8,14 @@ from functools import lru_cache
 from portal.text.characters.folding import fold
 
 _FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*%?")
+_HAN = "[零〇一二三四五六七八九十百千两]"
+# 十五万 is 15, as in 15万; 百分之 is not a number.
 _HAN_FIGURE = re.compile(
-    "[零〇一二三四五六七八九十百千两兩]+(?=[年月日天周岁歲个個人次位名种種条條项項点點时時分元倍成%])"
+    f"(?<![万亿])(?<!{_HAN})(?:{_HAN}+万)?{_HAN}+(?!分之)"
+    "(?=[万亿年月日天周岁个人次位名种条项点时分元倍成%])"
+    f"|(?<=百分之){_HAN}+"
 )
-_HAN_DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _NUMBERS = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -42,11 +46,14 @@ def spelled_out(chunk: str) -> frozenset[str]:
 
 
 def _bare(figure: str) -> str:
-    return re.sub(r"(?<=\d),(?=\d{3})", "", figure).strip(",.%:/-")
+    return re.sub(r"(?<=\d),(?=\d{3})", "", figure).removesuffix("%")
 
 
 def counted(numeral: str) -> str:
-    """Convert 十二 and 一二 to 12, 三百 to 300."""
+    """Convert 十二 and 一二 to 12, 三百 to 300, 一万二千 to 12000."""
+    if "万" in numeral:
+        many, rest = numeral.split("万")
+        return str(int(counted(many)) * 10_000 + int(counted(rest)))
     if not any(c in _HAN_UNITS for c in numeral):
         return "".join(str(_HAN_DIGITS[c]) for c in numeral)
     total, digit = 0, 0

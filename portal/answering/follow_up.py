@@ -10,31 +10,35 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from portal.answering.quoting.parts import names_nothing
-from portal.answering.quoting.questions import asks
+from portal.answering.quoting.questions import asks, is_han
 from portal.answering.replies import understand
-from portal.answering.substitution import Likeness, substitute
+from portal.answering.substitution import Likeness, is_condition, substitute
 from portal.answering.writing.prompt import within_budget
 from portal.domain.answering import ChatModel, ChatRequest, TextDelta, Turn
 from portal.errors import ChatUnavailable
 from portal.text.language import detect_language
-from portal.text.terms.analyser import analyse, index_terms
+from portal.text.terms import lexemes
+from portal.text.terms.analyser import analyse, index_terms, stop_terms
 from portal.text.terms.highlight import merge_spans
-from portal.text.terms.stopwords import STOP_WORDS
 
 _BACK_ZH = (
-    "它们|他们|她们|它|他|她|牠|這個|那個|這些|那些|这个|那个|这些|那些|该|該|此|其|上述|前者|后者|後者|刚才|剛才"
+    "它们|他们|她们|它|他(?!人)|她|牠|這個|那個|這些|那些|这个|那个|这些|该|該|此(?!外)|其|上述|前者|后者|後者|刚才|剛才"
     "|这里|那里|這裡|那裡|当时|當時"
 )
 _BACK_EN = (
-    "it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|then"
-    "|former|latter|one|ones"
+    "it|its|they|them|their|theirs|he|him|his|she|her|hers|that|these|those|then|former|latter"
+    "|this(?! (?:year|quarter|month|week|summer|winter|morning|afternoon|evening)\\b)"
+    # "Is there a canteen?" and "who is the one to call?" stand alone.
+    r"|(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )there(?! (?:is|are|was|were)\b)"
+    r"|(?<!\bthe )ones?"
 )
-_POINTS_BACK = re.compile(rf"(?P<zh>{_BACK_ZH})|\b(?P<en>{_BACK_EN})\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(rf"{_BACK_ZH}|\b(?:{_BACK_EN})\b", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"\s*(?:and\b|but\b|or\b|what about|how about|what else|why\b\W*$|how so|who else|since when"
-    r"|那么|那麼|那|还有|還有|以及|另外|为什么呢|為什麼呢|然后|然後)"
+    r"|那|还有|還有|以及|另外|为什么呢|為什麼呢|然后|然後)"
     r"|.{0,12}呢[？?]?\s*$",
     re.IGNORECASE,
 )
@@ -43,35 +47,35 @@ _LACKS_SUBJECT = re.compile(r"\s*(?:如果|要是|万一|假如)?(?:没|不|未|
 _PROPER = re.compile(
     r"(?<=[a-z,;:)’'] )(?!I\b)[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*|[“\"《「『][^”\"》」』]+[”\"》」』]"
 )
-_ASKING = frozenset(
-    index_terms(
-        " ".join(STOP_WORDS)
-        + " many much long often else exactly tell explain mean please about also"
-        " 多少 什么 什麼 哪些 哪个 哪裡 哪里 何时 何時 时候 時候 怎么 怎麼 如何 为什么 為什麼 请问"
-        " 介绍 一下 可以 需要 还有 呢 吗 嗎 多 几 谁 誰"
-    ).split()
+_ASKING = (
+    "many much long often else exactly tell explain mean please about also"
+    " 多少 什么 什麼 哪些 哪个 哪裡 哪里 何时 何時 时候 時候 怎么 怎麼 如何 为什么 為什麼 请问"
+    " 介绍 一下 可以 需要 还有 呢 吗 嗎 多 几 谁 誰"
 )
 # "No, I meant the notice period."
 _CORRECTS = re.compile(
     r"\s*(?:no|nope|sorry|not that|wrong|不对?|不是(?:的|这个|那个)?|错了|不好意思)\s*[,，.。;；!！:：-]*\s*"
     r"(?:(?:i|we) (?:meant|mean|was asking(?: about)?|wanted|am asking(?: about)?)|i'm asking(?: about)?|what about|rather"
     r"|我(?:是|的意思是|想|要)?(?:问|说|指|知道|意思)的?是?)\s*[:：,，]?\s*"
+    r"|\s*(?:no|nope)\s*[,.;:-]\s*(?=(?:for|in|at|on|from|with|by|to|of)\b)|\s*不(?:是|对)?\s*[,，]\s*是?"
     r"|\s*(?:i meant|i mean|我(?:是问|是说|的意思是|指的是|问的是|说的是))\s*[:：,，]?\s*",
     re.IGNORECASE,
 )
 _GOES_ON_WORDS = re.compile(
-    r"^\s*(?:and|but|or|so|what about|how about|那么?|那|还有|以及|另外|如果是?|换成)\s*"
+    r"^\s*(?:and|but|or|so|what about|how about|那[么麼]?|[还還]有|以及|另外|然[后後]|如果是?|[换換]成)\s*"
     r"|(?:的话)?呢\s*[?？]?\s*$",
     re.IGNORECASE,
 )
 # A question with fewer content words cannot be searched for.
 _MIN_WORDS = 2
+# A longer one stands alone; looking for what it replaces takes time for each word.
+_MAX_FOLLOW_UP = 400
 _MAX_CARRIED = 6
 _TURNS_BACK = 6
 _MAX_QUERY_LENGTH = 400
-# Added to the timeout for the first word of the answer; together they stay under three seconds when
-# the endpoint hangs.
-REWRITING_S = 0.7  # Checked every quarter of a second.
+# The user waits for this in addition to the first word of the answer. Checked at each heartbeat, so
+# that a hanging endpoint costs up to a quarter of a second more.
+REWRITING_S = 0.7
 _REWRITING_TOKENS = 1000
 _REWRITE = (
     "Rewrite the last question so that it can be searched for without the conversation: put names "
@@ -93,22 +97,29 @@ def search_query(turns: Sequence[Turn], question: str, likeness: Likeness | None
 def _rewrite(before: str, question: str, likeness: Likeness | None) -> tuple[str, str]:
     """Return the search query for a question asked after another, and what a next one may refer
     to."""
-    is_correction = _CORRECTS.match(question) is not None
-    question = _CORRECTS.sub("", question).strip() or question
-    if not before or not (is_correction or _leans(question)):
+    if len(question) > _MAX_FOLLOW_UP:
+        return question, question
+    before = before[:_MAX_FOLLOW_UP]
+    correction = _CORRECTS.match(question)
+    if correction:
+        question = question[correction.end() :].strip() or question
+    if not before or not (correction or _leans(question)):
         return question, question
     subject = _new_subject(question)
     if asks(subject) or _POINTS_BACK.search(question):
-        carried = [] if is_correction and not _leans(question) else _subject(before, question)
+        carried = [] if correction and not _leans(question) else _subject(before, question)
         query = " ".join((*carried, question))
         return query, query
     # "And for managers?" asks the previous question again, about another subject.
     replaced = substitute(before, subject, likeness)
-    return (replaced, replaced) if replaced else (f"{subject} {before}".strip(), before)
+    if replaced:
+        return replaced, replaced
+    gap = "" if subject and is_han(subject[-1]) and is_han(before[0]) else " "
+    return f"{subject}{gap}{before}".strip(), before
 
 
 def _new_subject(question: str) -> str:
-    return _GOES_ON_WORDS.sub("", question).strip(" ?？。.!！")
+    return _GOES_ON_WORDS.sub("", question).strip(" ?？。.!！").removesuffix("的")
 
 
 def rewritten(
@@ -132,8 +143,8 @@ def rewritten(
 
 
 def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
-    """Return the last line of the model's output; empty when it is late, fails or is silent."""
-    # Some models explain themselves first.
+    """Return the last line of the model's output, because some models explain themselves first;
+    empty when it is late, fails or is silent."""
     deadline = time.monotonic() + timeout_s
     text = ""
     events = iter(chat.stream(request))
@@ -160,14 +171,14 @@ def _is_question(message: str) -> bool:
 
 def _leans(question: str) -> bool:
     """Return whether a question needs the previous one to be understood."""
-    words = _telling(question)
+    words = _content_terms(question)
     if len(words) < _MIN_WORDS or _GOES_ON.match(question):
         return True
     if _LACKS_SUBJECT.match(question) and names_nothing(question):
         return True
     for match in _POINTS_BACK.finditer(question):
         # A pronoun may refer to something earlier in the same question.
-        if not _telling(question[: match.start()]) or len(words) <= _MIN_WORDS:
+        if not _content_terms(question[: match.start()]) or len(words) <= _MIN_WORDS:
             return True
     return False
 
@@ -175,33 +186,45 @@ def _leans(question: str) -> bool:
 def asked_alone(question: str) -> str:
     """Return what a follow-up asks if it is read without the question before; empty if it cannot
     be."""
-    question = _CORRECTS.sub("", question).strip()
-    return "" if _POINTS_BACK.search(question) else _new_subject(question)
+    if correction := _CORRECTS.match(question):
+        question = question[correction.end() :]
+    subject = _new_subject(question)
+    # 总监呢 asks what is so for one.
+    return "" if _POINTS_BACK.search(question) or is_condition(subject) else subject
 
 
 def _subject(before: str, question: str) -> list[str]:
     """Return the words of the previous question's subject that are missing in this one."""
-    known = set(_telling(question))
+    known = set(_content_terms(question))
     names = [match.group().strip('“”"') for match in _PROPER.finditer(before)]
     points_back = _POINTS_BACK.search(question) is not None
     words = names if names and points_back else _surface(before)
-    fresh = [word for word in words if known.isdisjoint(_telling(word))]
+    fresh = [word for word in words if known.isdisjoint(_content_terms(word))]
     return list(dict.fromkeys(fresh))[:_MAX_CARRIED]
 
 
-def _telling(text: str) -> list[str]:
-    return [term for term in index_terms(text).split() if term not in _ASKING]
+@cache
+def _asking_terms(_language: str) -> frozenset[str]:
+    return stop_terms() | frozenset(index_terms(_ASKING).split())
+
+
+def _content_terms(text: str) -> list[str]:
+    asking = _asking_terms(lexemes.language())
+    return [term for term in index_terms(text).split() if term not in asking]
 
 
 def _surface(text: str) -> list[str]:
     """Return words as written, without question words; Chinese is segmented."""
     return [
-        text[start:end] for start, end in merge_spans(_spans(text)) if _telling(text[start:end])
+        text[start:end]
+        for start, end in merge_spans(_spans(text))
+        if _content_terms(text[start:end])
     ]
 
 
 def _spans(text: str) -> Iterable[tuple[int, int]]:
+    asking = _asking_terms(lexemes.language())
     for term, start, end in analyse(text):
         said = text[start:end]
-        if term not in _ASKING and not _POINTS_BACK.fullmatch(said) and said[0] != "几":
+        if term not in asking and not _POINTS_BACK.fullmatch(said) and said[0] != "几":
             yield start, end

@@ -11,9 +11,10 @@ _WORD = (
     r"(?:sources?|passages?|docs?|documents?|citations?|refs?|references?"
     r"|来源|來源|文档|文檔|文件|段落|资料|資料|引用|参考|參考|出处|出處|片段)"
 )
-_NUMBER = rf"[\^#]?{_SPACE}?(?:{_WORD}{_SPACE}?[:：#]?{_SPACE}?)?\d{{1,3}}"
+# Each space can be matched in one way alone: with two, a list of numbers takes exponential time.
+_NUMBER = rf"(?:[\^#]{_SPACE}?)?(?:{_WORD}(?:{_SPACE}?[:：#])?{_SPACE}?)?\d{{1,3}}"
 _BETWEEN = rf"{_SPACE}*(?:[,，、;；&+]|and|和|与|與|至|-|–|—|~|～){_SPACE}*"
-_BODY = rf"{_SPACE}*{_NUMBER}(?:{_BETWEEN}{_NUMBER})*{_SPACE}*"
+_BODY = rf"{_SPACE}*+{_NUMBER}(?:{_BETWEEN}{_NUMBER})*{_SPACE}*"
 # Some models append a dagger and the name of the file: 【1†notes.pdf】.
 _DAGGER = rf"(?:†[^\n{_OPEN}{_CLOSE}]{{0,40}})?"
 MARKER = re.compile(
@@ -34,13 +35,17 @@ SHOWN = re.compile(r"\[(\d{1,3})\]")
 ALMOST_MARKER = re.compile(r"\[\d{1,3}\Z")
 # Markup of quotations and lists at the start of a line: what follows may define a link.
 LINE_PREFIX = re.compile(r"[\s>*+\d.)-]*\[[^\]]*\Z")
+_INDENT = rf"{_SPACE}*+(?:\n{_SPACE}*+)?"
 ADDRESS = re.compile(
-    r"\([^\S\n]*\n?[^\S\n]*(?:<[^<>\n]*>|(?:[^\s()<>]|\([^\s()]*\))*)"
-    r"(?:\s+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?\s*\)"
+    rf"\({_INDENT}(?:<[^<>\n]*>|(?:[^\s()<>]|\([^\s()]*\))*)"
+    r"(?:\s*+(?<=\s)(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?\s*+\)"
 )
 MAYBE_ADDRESS = re.compile(
-    r"\([^\S\n]*\n?[^\S\n]*(?:<[^<>\n]*>?|(?:[^\s()<>]|\([^\s()]*\)?)*)"
-    r"(?:\s+(?:\"[^\"\n]*\"?|'[^'\n]*'?|\([^()\n]*\)?)?)?\s*\Z"
+    rf"\({_INDENT}(?:<[^<>\n]*>?|(?:[^\s()<>]|\([^\s()]*\)?)*)"
+    r"(?:\s*+(?<=\s)(?:\"[^\"\n]*\"?|'[^'\n]*'?|\([^()\n]*\)?)?)?\s*+\Z"
+)
+_LIKE_MARKER = re.compile(
+    r"[\[【［〔]([^\S\n]*\^?\d{1,3}(?:[^\S\n]*[,，、;；–-][^\S\n]*\d{1,3})*[^\S\n]*)[\]】］〕]"
 )
 LOOKS_REMOTE = re.compile(r"[:/#.?&=]")
 MAX_ADDRESS_LENGTH = 2000
@@ -65,3 +70,8 @@ def numbers_in(body: str) -> list[int]:
 
 def without_markers(line: str) -> str:
     return SHOWN.sub("", line)
+
+
+def without_markers_of_its_own(text: str) -> str:
+    """Return text with bracketed numbers in parentheses: [3] as (3)."""
+    return _LIKE_MARKER.sub(r"(\1)", text)

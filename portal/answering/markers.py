@@ -73,14 +73,14 @@ class MarkerStream:
         """Return the numbers of the cited sources, by first use: marker n is number n - 1 here."""
         return tuple(self._shown)
 
-    def know(self, sources: Iterable[Source]) -> None:
+    def add_sources(self, sources: Iterable[Source]) -> None:
         """Add sources that were found meanwhile to the register."""
         self._known |= {source.number for source in sources}
 
     def feed(self, text: str) -> list[MarkedText]:
         for piece in self._code.feed(text):
             self._take_piece(piece)
-        return self._given()
+        return self._take_output()
 
     def close(self, *, is_cut: bool = False) -> list[MarkedText]:
         """Return the rest; the text is complete, or was cut, perhaps within a marker."""
@@ -90,9 +90,9 @@ class MarkerStream:
             self._held = ""
         self._finish()
         self._flush_spaces()
-        return self._given()
+        return self._take_output()
 
-    def _given(self) -> list[MarkedText]:
+    def _take_output(self) -> list[MarkedText]:
         pieces, self._out = self._out, []
         merged: list[MarkedText] = []
         for piece in pieces:
@@ -140,15 +140,12 @@ class MarkerStream:
         taken, self._held = self._held[:length], self._held[length:]
         return taken
 
-    def _plainly(self, length: int = 1) -> bool:
+    def _write_plain(self, length: int = 1) -> bool:
         self._write(self._take(length))
         return True
 
-    def _newline(self, _final: bool) -> bool:
-        return self._plainly()
-
     def _escape(self, _final: bool) -> bool:
-        return self._plainly(2)
+        return self._write_plain(2)
 
     @property
     def _after_marker(self) -> bool:
@@ -159,13 +156,13 @@ class MarkerStream:
         body = (match["inner"] or match["body"]) if match else ""
         if match and len(body) <= MAX_BODY_LENGTH:
             self._take(match.end())
-            self._name(body)
+            self._write_markers(body)
             return True
         if not final and BEGINNING.match(self._held):
             return False
-        return self._plainly()
+        return self._write_plain()
 
-    def _name(self, body: str) -> None:
+    def _write_markers(self, body: str) -> None:
         """Write the markers of all sources that a marker names, skipping unknown ones."""
         named = [number for number in numbers_in(body) if number in self._known]
         if not named and self._line:
@@ -186,9 +183,9 @@ class MarkerStream:
             if (end := self._address_end(1, final)) is None:
                 return False
             # The bracket stays, because another address may follow the removed one.
-            return self._without(1, end) if end else self._defused("] ")
+            return self._without(1, end) if end else self._write_instead("] ")
         defines = self._held[1:2] == ":" and LINE_PREFIX.match(self._line)
-        return self._plainly() if not defines else self._defused("] ")
+        return self._write_plain() if not defines else self._write_instead("] ")
 
     def _without(self, start: int, end: int) -> bool:
         """Remove an address, or as much of it as has arrived."""
@@ -199,7 +196,7 @@ class MarkerStream:
             self._held = self._held[:start] + self._held[end:]
         return True
 
-    def _defused(self, instead: str) -> bool:
+    def _write_instead(self, instead: str) -> bool:
         self._take(1)
         self._write(instead)
         return True
@@ -218,12 +215,12 @@ class MarkerStream:
     def _parenthesis(self, final: bool) -> bool:
         """Handle what directly follows a marker: an address, or words in parentheses."""
         if not self._after_marker:
-            return self._plainly()
+            return self._write_plain()
         if (end := self._address_end(0, final)) is None:
             return False
         if end and LOOKS_REMOTE.search(self._held, 0, end):
             return self._without(0, end)
-        return self._defused(" (")
+        return self._write_instead(" (")
 
     def _drop(self) -> bool:
         end = re.search(r"[\s)]", self._held)
@@ -238,13 +235,13 @@ class MarkerStream:
 
     def _colon(self, _final: bool) -> bool:
         starts_line = self._after_marker and not without_markers(self._line).strip(" \t>*+-.")
-        return self._defused(" :") if starts_line else self._plainly()
+        return self._write_instead(" :") if starts_line else self._write_plain()
 
     def _exclamation(self, final: bool) -> bool:
         if len(self._held) == 1 and not final:
             return False
         if self._held[1:2] != "[" or MARKER.match(self._held, 1):
-            return self._plainly()
+            return self._write_plain()
         if not final and BEGINNING.match(self._held, 1):
             return False
         self._take(1)
@@ -254,7 +251,7 @@ class MarkerStream:
         if len(self._held) == 1 and not final:
             return False
         opens = OPENS_TAG.match(self._held, 1)
-        return self._defused("\\<") if opens else self._plainly()
+        return self._write_instead("\\<") if opens else self._write_plain()
 
     # The output.
 
@@ -278,7 +275,6 @@ class MarkerStream:
         self._spaces = ""
 
     _READERS: ClassVar[dict[str, Callable[[MarkerStream, bool], bool]]] = {
-        "\n": _newline,
         "\\": _escape,
         "<": _angle,
         "!": _exclamation,

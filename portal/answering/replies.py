@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from portal.answering import arithmetic
+from portal.answering.quoting.questions import HAN_ASKS, without_greeting
 from portal.text.characters.folding import fold, in_script_of
 
 
@@ -23,10 +24,11 @@ class Task(StrEnum):
     COMPARISON = "comparison"
     WRITING = "writing"
     ARITHMETIC = "arithmetic"
+    NOW = "now"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class UnderstoodMessage:
     """The interpretation of a message. `subject` is what to summarise, folded, or the result of a
     calculation; with `may_ask` it is a question where there is no such document."""
 
@@ -57,6 +59,10 @@ _REPLIES = {
         "sources, and say so when the documents do not answer, in Chinese and English. You can "
         "also ask “What documents are there?”, or have me “summarise” a document: I list its outline.",
     },
+    Task.NOW: {
+        "zh": "我只根据文档回答，不知道现在的时间、日期和天气。",
+        "en": "I answer from the documents alone, and do not know the time, the date or the weather.",
+    },
     Task.WRITING: {
         "zh": "翻译、改写和写作需要语言模型，而本站目前只引用原文。"
         "管理员可以在“管理”页面接入语言模型。您也可以就文档内容提出具体问题。",
@@ -76,6 +82,7 @@ _SAID = (
         r" (?:useless|stupid|dumb|idiot|terrible|awful|rubbish|garbage|nonsense|wrong|bad|no help|no good|not (?:right|correct|true|helpful|useful|what i asked|an answer))"
         r"|(?:wrong|useless|nonsense)(?: answer)?|rubbish answer|you (?:suck|don't understand(?: me)?|did(?: not|n't) (?:help|answer)(?: me| my question)?)",
         # Alone it is a keyword.
+        r"[你您]?(?:回答|答|说|讲|搞|弄)(?:得|的)?(?:不对|错)了?[啊呀吧吗]?",
         r"(?!垃圾)(?:[你您](?:的?回答)?|这个?(?:回答|答案|系统|工具)?|回答|答案)?(?:真的?|太|完全|根本|一点|好|也|都|是|就是)*"
         r"(?:没有?用|不对|错了?|不好用|不行|没有?帮助|笨|蠢|傻|差劲?|垃圾|胡说八?道?|答非所问|没有?回答(?:我的)?问题|听不懂)了?[啊呀吧吗]?",
     ),
@@ -105,6 +112,13 @@ _SAID = (
         r"|how (?:do|does|can|should) (?:you|this|it|i|we)(?: (?:portal|site|tool|thing|system))? (?:work|function|use (?:this|you|it)(?: (?:portal|site|tool|thing|system))?)|how to use (?:this|it)",
     ),
     (
+        Task.NOW,
+        r"(?:请问)?(?:现在|今天|明天|这会儿)(?:是|都)?(?:几点钟?|什么时间|什么时候|(?:星期|周|礼拜)几|几月几[号日]|几[号日]|什么日子)了?[呀啊呢]?",
+        r"(?:请问)?(?:今天|明天|现在|外面)的?(?:天气|气温)(?:怎么样|如何|好不好|好吗|多少度?)?[呀啊呢]?|(?:今天|明天)会?(?:下雨|下雪)吗",
+        r"what(?:'s| is)(?: the)? (?:current )?(?:time|date)(?: is it)?(?: (?:today|now|right now|is it))?|what (?:time|day|date) is (?:it|today)(?: (?:today|now|right now))?|what(?:'s| is) today'?s date"
+        r"|(?:what(?:'s| is)|how(?:'s| is)) the weather(?: like)?(?: (?:today|tomorrow|now|outside))?|(?:is it|will it)(?: be)? (?:rain|snow|raining|snowing|sunny)(?: (?:today|tomorrow|now|outside))?",
+    ),
+    (
         Task.LIST_DOCUMENTS,
         r"(?:请问)?(?:现在|目前)?(?:(?:这|那)(?:里|儿)|里|系统|(?:知识)?库|(?:知识)?门户|平台|网站)?(?:里|里面|里边|里头|中|上|面|边|头)?[你您我]?们?(?:都|一共|总共|现在|目前|已经?|能|可以)*"
         r"(?:有|包含|收录了?|看到|看|查询?|搜索?|知道|上传了|访问|读过?)(?:哪些|什么|多少[个份]?|几[个份])(?:文档|文件|资料)(?:可以|能|可)?(?:查|看|问|搜|用)?(?:询|索)?",
@@ -132,24 +146,29 @@ _SAID = (
     (
         Task.COMPARISON,
         rf"{_PLEASE}(?:比较|对比)(?:一下|下)?(?P<s5>.{{2,120}})",
-        r"(?P<q5>.{2,120}?)(?:之间)?(?:有(?:什么|哪些)|的)(?:区别|不同|差别|差异)(?:是什么|有哪些)?",
+        r"(?P<q5>.{2,120}?)(?:之间)?(?:有(?:什么|哪些)|的)(?:区别|不同|差别|差异|不一样)(?:的地方)?(?:是什么|有哪些)?",
+        r"(?P<q7>.{2,120}?)相比(?:较)?(?:,)?(?:有(?:什么|哪些))?(?:变化|改动)(?:了什么)?",
         rf"{_PLEASE_EN}compare\b(?P<s6>.{{2,120}})",
-        r"what (?:is|are) the differences? between (?P<q6>.{2,120})",
+        r"(?:what (?:is|are) )?(?:the )?differences? between (?P<q6>.{2,120})",
+        r"(?:what|how)(?: has| have| was| did)? (?:changed?|differs?) between (?P<q8>.{2,120})",
     ),
     (
         Task.WRITING,
-        rf"{_PLEASE}(?:翻译|改写|润色|扩写|缩写|仿写|续写).{{0,60}}",
-        rf"{_PLEASE}.{{1,60}}(?:翻译|译)(?:成|为|到)?.{{0,12}}|{_PLEASE}用(?:英文|中文|英语)(?:写|说|表达).{{0,60}}",
+        # 翻译费用标准 is a subject, and 编译 no translation.
+        rf"{_PLEASE}(?:翻译|改写|润色|扩写|缩写|仿写|续写)(?:(?:一下|下|成|为|到|这|那|以下|上面|[:,]).{{0,60}})?",
+        rf"{_PLEASE}.{{1,60}}(?:翻译|译)(?:成|为|到).{{1,12}}|{_PLEASE}用(?:英文|中文|英语)(?:写|说|表达).{{0,60}}",
+        r"(?:请|麻烦|能|可以|帮|给我|为我|把|将|您|你).{0,60}(?:翻译|改写|润色)(?:一下|下)?.{0,12}",
         rf"{_PLEASE}(?:写|起草|草拟|撰写)[一个份篇封].{{0,60}}|(?:讲|说)[一个]+(?:笑话|故事)",
         rf"{_PLEASE_EN}(?:translate|rewrite|paraphrase|proofread|rephrase|shorten)\b.{{0,120}}",
-        rf"{_PLEASE_EN}(?:draft|compose|write|tell)(?: me)? (?:an?|the|some) .{{0,120}}",
+        rf"{_PLEASE_EN}(?:draft|compose|write)(?: me)? (?:an?|the|some) .{{0,120}}",
+        rf"{_PLEASE_EN}tell(?: me)? (?:an?|another|some) (?:\w+ )?(?:jokes?|story|stories|poems?|tales?)",
     ),
 )  # fmt: skip
 # One or several of these, folded, are a whole message.
 _GREETINGS = (
-    r"[你您]们?好[呀啊吗]?|(?:大家)?(?:早上?|上午|中午|下午|晚上|新年)好[呀啊]?|大家好|嗨|嘿|哈[喽罗喽]|早安?[呀啊]?|晚安|在吗|在不在|有人(?:在)?吗|初次见面|(?:很)?高兴认识[你您]"
-    r"|hi(?:ya)?|hello|hey|howdy|good (?:morning|afternoon|evening|day|night)|how are (?:you|things)(?: doing)?(?: today)?|how(?: is|'s) it going|what'?s up"
-    r"|nice to meet you|(?:is )?any(?:one|body) (?:there|here)|there|everyone|all|bot|portal|team"
+    r"[你您]们?好[呀啊吗]?|(?:大家)?(?:早上?|上午|中午|下午|晚上|新年)好[呀啊]?|大家好|嗨|嘿|哈[喽罗啰]|早安?[呀啊]?|晚安|在吗|在不在|有人(?:在)?吗|初次见面|(?:很)?高兴认识[你您]"
+    r"|(?:hi(?:ya)?|hello|hey|howdy|good (?:morning|afternoon|evening|day|night))(?: (?:there|everyone|all|bot|portal|team))?|how are (?:you|things)(?: doing)?(?: today)?|how(?: is|'s) it going|what'?s up"
+    r"|nice to meet you|(?:is )?any(?:one|body) (?:there|here)"
 )
 _THANKS = (
     r"(?:真的?|非常|十分|太|万分)?(?:感谢|谢谢|多谢|谢)(?:[你您]们?)?(?:的?(?:帮助|帮忙|解答|回答))?[了啦呀啊]?|辛苦(?:[你您])?[了啦]|帮(?:了我?)?(?:个|了)?(?:大|很大的?)忙了?"
@@ -162,45 +181,45 @@ _FAREWELLS = r"再见[啦了]?|拜拜[啦了]?|回头见|明天见|(?:good)?bye(
 _AROUND = r"[\s!?.,~;:。！？，、～；：…]*"
 # Atomic groups: a phrase that matched is not tried in another way, which would take exponential time.
 _COURTESY = re.compile(f"{_AROUND}(?:(?>{_THANKS}|{_FAREWELLS}|{_GREETINGS}){_AROUND})+")
-_HAS_THANKS = re.compile(f"{_AROUND}(?:(?>{_GREETINGS}){_AROUND})*(?:{_THANKS}).*")
-_HAS_FAREWELL = re.compile(f"(?:.*\\W)?(?:{_FAREWELLS}){_AROUND}")
+_HAS_THANKS = re.compile(f"{_AROUND}(?:(?>{_GREETINGS}){_AROUND})*(?:{_THANKS}).*", re.DOTALL)
+_HAS_FAREWELL = re.compile(f"(?:.*\\W)?(?:{_FAREWELLS}){_AROUND}", re.DOTALL)
 _PATTERNS = tuple(
     (task, re.compile(f"{_AROUND}(?:{pattern}){_AROUND}"))
     for task, *patterns in _SAID
     for pattern in patterns
 )
-# A greeting before a question is not part of it.
-_OPENING = re.compile(
-    r"\A\s*(?:[你您]们?好[呀啊]?|早上好|下午好|晚上好|嗨|请问一?下?|hi(?: there)?|hello(?: there)?|hey|good (?:morning|afternoon)"
-    r"|thanks|谢谢[你您]?)[\s!,.，。！、~:：]+(?=\S{2})",
-    re.IGNORECASE,
+# 翻译费怎么报销 asks of something that a task is called; 帮我翻译这是什么 is a task.
+_IS_ASKED = re.compile(
+    r"(?!请(?!问)|麻烦|[您你]|能|可以|帮|[给为]我|把|将|please\b|(?:can|could|would|will) you\b)"
+    rf".*(?:{HAN_ASKS}|\b(?:what|when|where|who|whom|which|why|how)\b.*\?)"
 )
 
 
-def without_greeting(message: str) -> str:
-    """Return a question without the greeting before it."""
-    return _OPENING.sub("", message)
-
-
-def understand(message: str) -> Message | None:
+def understand(message: str) -> UnderstoodMessage | None:
     """Return what a message wants other than an answer from documents; None for a question."""
     if (result := arithmetic.compute(message)) is not None:
-        return Message(Task.ARITHMETIC, result)
+        return UnderstoodMessage(Task.ARITHMETIC, result)
     folded = fold(message).text.strip().replace("’", "'")
     if _COURTESY.fullmatch(folded):
         if _HAS_THANKS.fullmatch(folded):
-            return Message(Task.THANKS)
-        return Message(Task.FAREWELL if _HAS_FAREWELL.fullmatch(folded) else Task.GREETING)
+            return UnderstoodMessage(Task.THANKS)
+        return UnderstoodMessage(
+            Task.FAREWELL if _HAS_FAREWELL.fullmatch(folded) else Task.GREETING
+        )
     asked = without_greeting(folded)
     for task, pattern in _PATTERNS:
         if match := pattern.fullmatch(asked):
             groups = {name: text for name, text in match.groupdict().items() if text}
             subject = next(iter(groups.values()), "").strip(" “”\"'《》的")
-            return Message(task, subject, may_ask=any(name.startswith("q") for name in groups))
+            is_asked = _IS_ASKED.match(asked) is not None
+            if is_asked and task is Task.WRITING:
+                return None
+            may_ask = is_asked or any(name.startswith("q") for name in groups)
+            return UnderstoodMessage(task, subject, may_ask)
     return None
 
 
-def reply_to(message: Message, question: str, language: str) -> str | None:
+def reply_to(message: UnderstoodMessage, question: str, language: str) -> str | None:
     """Return the reply to a message that needs no documents; None where the documents decide."""
     if message.task is Task.ARITHMETIC:
         return message.subject

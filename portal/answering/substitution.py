@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import rjieba
 
-from portal.answering.quoting.questions import Word, telling_words
+from portal.answering.quoting.questions import Word, content_words
 from portal.answering.quoting.rules.weekdays import find_weekdays
 
 # Returns how near each of some texts is in meaning to the first argument.
@@ -25,9 +25,14 @@ _PREPOSITIONS = (
 )
 _DETERMINERS = "an?|the|my|our|your"
 _BEFORE_NOUN = rf"\s+(?:(?:{_DETERMINERS})\s+)?$"
-_OPENING = re.compile(rf"(?P<preposition>{_PREPOSITIONS})\s+(?=\S)", re.IGNORECASE)
+_OPENING = re.compile(
+    rf"(?P<preposition>{_PREPOSITIONS}|up to|(?:more|less) than|at (?:least|most))\s+(?=\S)",
+    re.IGNORECASE,
+)
 _DETERMINER = re.compile(rf"\b(?:{_DETERMINERS}|this|that)\s+$", re.IGNORECASE)
 _HAS_DETERMINER = re.compile(rf"(?:{_DETERMINERS})\s", re.IGNORECASE)
+_ARTICLE = re.compile(r"an?\s", re.IGNORECASE)
+_ENDS_WITH_ARTICLE = re.compile(r"\ban?\s+$", re.IGNORECASE)
 # The word after one of these is a verb.
 _BEFORE_VERB = re.compile(
     r"\b(?:i|you|we|they|he|she|it|can|could|should|will|would|must|may|might|to|who|not"
@@ -45,7 +50,12 @@ _AFTER_AUXILIARY = re.compile(
     rf"\b(?:do|does|did|can|could|should|will|would|must|may|might){_BEFORE_NOUN}",
     re.IGNORECASE,
 )
-_ASKS_OF_NOUN = re.compile(r"\b(?:do|does|did)\s+(?!(?:i|you|we|they|he|she|it)\b)", re.IGNORECASE)
+_ASKS_OF_NOUN = re.compile(
+    r"\b(?:do|does|did|can|could|should|will|would|must|may|might)\s+"
+    r"(?!(?:i|you|we|they|he|she|it)\b)",
+    re.IGNORECASE,
+)
+_VERB = re.compile(r"cost|take|last|weigh|need|get|pay|open|close|start|begin|end")
 _ENDS_VERB = re.compile(rf"\W*(?:$|(?:{_PREPOSITIONS}|{_DETERMINERS})\b)", re.IGNORECASE)
 _AFTER_PREPOSITION = re.compile(rf"\b(?:{_PREPOSITIONS}){_BEFORE_NOUN}", re.IGNORECASE)
 # These stand for no subject.
@@ -56,22 +66,34 @@ _ADVERB = re.compile(
 # Whom something is for: no other notice period, but perhaps other interns.
 _PERSON = re.compile(
     rf"(?:{_DETERMINERS})?\s*(?:[\w-]+ )?(?:intern|trainee|apprentice|manager|director"
-    r"|executive|employee|worker|contractor|freelancer|volunteer|student|visitor|guest|customer|supplier)s?"
+    r"|executive|employee|worker|contractor|freelancer|volunteer|student|visitor|guest|customer|supplier"
+    r"|engineer|designer|developer|consultant|technician|assistant|nurse|doctor|teacher|researcher|driver)s?"
     r"|\w{0,4}(?:实习生|實習生|员工|員工|经理|經理|主管|总监|總監|高管|新人|学生|學生|访客|訪客|客户|客戶|供应商|供應商"
-    r"|外包|兼职|兼職|正式工|合同工|临时工|臨時工)",
+    r"|外包|兼职|兼職|正式工|合同工|临时工|臨時工|工程师|工程師|设计师|設計師|顾问|顧問|技术员|技術員|助理|护士|護士"
+    r"|医生|醫生|教师|教師|老师|老師|司机|司機)",
     re.IGNORECASE,
+)
+# Where something holds, as a city does: no other leave, but perhaps another city.
+_SITE = re.compile(
+    rf"(?:(?:{_DETERMINERS})\s+)?(?:[A-Z][\w-]+|(?i:other|new|old|main|head|second))"
+    r" (?:office|branch|site|plant|campus|lab|store|shop|school)"
+    r"|\w{1,6}(?:办公室|辦公室|分公司|办事处|辦事處|办公区|园区|校区|厂区|分校|分店|门店)"
 )
 _NO_SUBJECT = re.compile(rf"{_PREPOSITIONS}|up|above|below", re.IGNORECASE)
 _GAP = re.compile(r"[\s\-]*")
+# Of 陪产假 and 副总经理, where another kind is asked about next.
+_HAN_PREFIX = re.compile(r"[陪副非]$")
 _CODE_BEFORE = re.compile(r"[A-Za-z0-9]{1,12}$")
+_CODE = re.compile(r"[A-Za-z]+\d+")
 _LETTERS, _DIGITS = re.compile(r"[A-Za-z]+"), re.compile(r"\d+")
 _DIGIT = re.compile(r"\d")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 # Tags of the Chinese segmenter: of verbs and the like, and those of which words stand for another.
 _NO_NOUN = ("v", "a", "d", "p", "c", "u", "y", "r")
 _KINDS = ("ns", "nr", "t", "m")
 # Tagged as times or numbers, as it happens: 五年, 十年.
 _QUANTITY = re.compile(r"[\d零一二两三四五六七八九十百千万]个?(?:年|月|周|天|日|小时|次|人|岁|级)$")
-# Nearness of two words below which a lead says nothing.
+# By how much the nearest phrase has to be nearer than the second.
 _MIN_LEAD = 0.003
 
 
@@ -91,13 +113,15 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
         return None
     opening = _OPENING.match(subject)
     name = subject[opening.end() :] if opening else subject
-    words = telling_words(before)
+    words = content_words(before)
     phrases = _phrases(before, words)
     replaced = (
-        (opening and _after_preposition(before, phrases, opening["preposition"]))
+        (opening and _after_preposition(before, phrases, opening["preposition"], name))
         or _sharing_a_word(before, words, name)
         or _same_kind(phrases, words, name)
     )
+    if replaced is None and not opening:
+        replaced = _with_article(before, phrases, name) or _who_does(before, phrases, name)
     if replaced is None:
         replaced = _only_or_nearest(phrases, name, likeness)
         if replaced and opening and not _AFTER_PREPOSITION.search(_ahead(before, replaced.start)):
@@ -105,10 +129,17 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
             return None
     if replaced is None:
         return None
-    ahead = before[: replaced.start]
+    ahead = _HAN_PREFIX.sub("", before[: replaced.start])
     if not _HAS_DETERMINER.match(name) or _DETERMINER.search(ahead):
         ahead = _DETERMINER.sub("", ahead)
     return f"{ahead}{name}{before[replaced.end :]}"
+
+
+def is_condition(subject: str) -> bool:
+    """Return whether a new subject is no more than whom or where something is for: "for interns",
+    总监, "the Chengdu office"."""
+    bare = _OPENING.sub("", subject, count=1)
+    return bool(_PERSON.fullmatch(bare) or _SITE.fullmatch(bare))
 
 
 def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
@@ -156,8 +187,7 @@ def _without_verb(question: str, phrase: _Phrase) -> _Phrase:
     ends_clause = (
         _ASKS_OF_NOUN.search(question)
         and _AFTER_PREPOSITION.search(ahead)
-        and owner[0].isupper()
-        and more[0][0].islower()
+        and ((owner[0].isupper() and more[0][0].islower()) or _VERB.fullmatch(more[0]))
     )
     is_clause = _AFTER_AUXILIARY.search(ahead) and _ENDS_VERB.match(question, phrase.end)
     if len(more) == 1 and (is_clause or ends_clause):
@@ -183,16 +213,20 @@ def _tag(word: str) -> str:
 
 
 def _after_preposition(
-    question: str, phrases: Sequence[_Phrase], preposition: str
+    question: str, phrases: Sequence[_Phrase], preposition: str, name: str
 ) -> _Phrase | None:
     at = re.compile(rf"\b{preposition}{_BEFORE_NOUN}", re.IGNORECASE)
-    return next((one for one in phrases if at.search(_ahead(question, one.start))), None)
+    is_year = _YEAR.fullmatch(name) is not None  # "In 2025" is no other city.
+    for one in phrases:
+        if at.search(_ahead(question, one.start)) and (not is_year or _YEAR.fullmatch(one.text)):
+            return one
+    return None
 
 
 def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase | None:
     """Return the words that are in the name too, with the one that tells them apart: "Team plan"
     for "Enterprise plan"."""
-    terms = {word.term for word in telling_words(name)}
+    terms = {word.term for word in content_words(name)}
     shared = [place for place, word in enumerate(words) if word.term in terms]
     if not shared:
         return None
@@ -226,12 +260,51 @@ def _same_kind(phrases: Sequence[_Phrase], words: Sequence[Word], name: str) -> 
     ends with the same Chinese character."""
     kind = _kind(name)
     codes = [_Phrase(one.text, one.start, one.end) for one in words if not one.is_han]
-    for one in (*phrases, *codes):
+    people = [_leading_person(one) for one in phrases] if kind == "person" else []
+    for one in (*phrases, *filter(None, people), *codes):
         if kind and _kind(one.text) == kind:
             return one
+    for one in codes if _CODE.fullmatch(name) else ():
+        # L10 is asked about after QJ-L20.
+        start = one.end - len(one.text.rpartition("-")[2])
+        if _kind(one.text[start - one.start :]) == kind:
+            return _Phrase(one.text[start - one.start :], start, one.end)
     for one in phrases:
         is_like = len(one.text) > 1 and len(name) > 1 and not name.isascii()
         if is_like and (one.text[-1] == name[-1] or one.text[0] == name[0]):
+            return one
+    return None
+
+
+def _leading_person(phrase: _Phrase) -> _Phrase | None:
+    """Return "project engineer" of "How much may a project engineer spend?"."""
+    found = _PERSON.match(f"{phrase.text} ")
+    if found is None or phrase.text[found.end() : found.end() + 1].strip():
+        return None
+    return _Phrase(found[0], phrase.start, phrase.start + found.end())
+
+
+def _with_article(question: str, phrases: Sequence[_Phrase], name: str) -> _Phrase | None:
+    """Return the only phrase with an indefinite article, where the name has one: "a cat" of "What
+    does spaying a cat cost?" for "a rabbit"."""
+    if not _ARTICLE.match(name):
+        return None
+    found = [one for one in phrases if _ENDS_WITH_ARTICLE.search(_ahead(question, one.start))]
+    if len(found) != 1:
+        return None
+    noun, _, last = found[0].text.rpartition(" ")
+    if noun and _VERB.fullmatch(last) and _ENDS_VERB.match(question, found[0].end):
+        return _Phrase(noun, found[0].start, found[0].start + len(noun))
+    return found[0]
+
+
+def _who_does(question: str, phrases: Sequence[_Phrase], name: str) -> _Phrase | None:
+    """Return who does something, where the name is of people: designers of "Which laptop do
+    designers get?" for interns."""
+    if _kind(name) != "person":
+        return None
+    for one in phrases:
+        if one.text.endswith("s") and _AFTER_AUXILIARY.search(_ahead(question, one.start)):
             return one
     return None
 
@@ -241,6 +314,8 @@ def _kind(text: str) -> str:
         return "weekday"
     if _PERSON.fullmatch(text):
         return "person"
+    if _SITE.fullmatch(text):
+        return "ns"
     if text.isascii():
         shape = _DIGITS.sub("9", _LETTERS.sub("a", _HAS_DETERMINER.sub("", text, count=1)))
         return shape if _DIGIT.search(text) else ""
@@ -256,6 +331,8 @@ def _only_or_nearest(
     meaning to the name, if it leads."""
     if _kind(name) not in {"", "nr"}:
         return None  # Where no phrase is of its kind, a place or a time is added.
+    # Soup is asked about on the same Friday.
+    phrases = [one for one in phrases if _kind(one.text) != "weekday"]
     phrases = [one for one in phrases if not _kind(one.text)] or phrases
     if len(phrases) > 1 and likeness:
         near = likeness(name, [one.text for one in phrases])

@@ -20,15 +20,14 @@ from portal.answering.markers import shown_markers
 from portal.domain.answering import SentenceSupport
 from portal.text.language import detect_language
 from portal.text.layout.sentences import sentence_spans
-from portal.text.terms.analyser import index_terms
-from portal.text.terms.stopwords import STOP_WORDS
+from portal.text.terms.analyser import index_terms, stop_terms
 
 # Weighted share of a sentence's words that its citation must have. Quotations have all of them,
 # paraphrases two thirds and more, sentences on something else a third at most.
 MIN_LIKENESS = 0.5
 # A shorter sentence claims too little to be judged by words.
 _MIN_TERMS = 2
-# Sentences of a chunk that are compared for contradiction.
+# The min likeness of a chunk's sentence that is checked for contradiction.
 _ALIKE = 0.6
 
 _BLANKED = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[*_#>|~]+")
@@ -45,7 +44,7 @@ _ADMITS = re.compile(
     r"(?i)not (?:in|mention|contain|say|found|stat|answer)"
     r"|no (?:passage|information|answer|mention)"
     r"|(?:do|does|did)(?: not|n['’]t) (?:say|mention|contain|hold|state|answer|provide)"
-    r"|(?:没有|沒有|未|并未|並未)(?:提|说|說|包含|找|涉及|给出|給出|答案)"
+    r"|(?:没有|沒有|未)(?:提|说|說|包含|找|涉及|给出|給出|答案)"
 )
 
 
@@ -140,7 +139,7 @@ def _likeness(text: str, chunk: str) -> float:
 @lru_cache(maxsize=256)
 def _weights(text: str) -> Mapping[str, float]:
     """Return the content terms of a sentence with weights. Longer words weigh more."""
-    stop = _stop_terms()
+    stop = stop_terms()
     return {
         term: min(len(term), 8) ** 0.5
         for term in index_terms(_plain(text)).split()
@@ -151,11 +150,6 @@ def _weights(text: str) -> Mapping[str, float]:
 @lru_cache(maxsize=64)
 def _terms(chunk: str) -> frozenset[str]:
     return frozenset(index_terms(chunk).split())
-
-
-@lru_cache(maxsize=1)
-def _stop_terms() -> frozenset[str]:
-    return frozenset(index_terms(" ".join(STOP_WORDS)).split())
 
 
 def _sentences(content: str) -> list[_Sentence]:

@@ -1,4 +1,5 @@
-"""Text processing: terms, sentences, tokens, highlights. No I/O.
+"""Text processing: terms, sentences, tokens, highlights. Reads only dictionaries of its packages.
 
-`analyser` is the only place where text becomes terms; documents and queries both go through it.
+`terms.analyser` is the only place where text becomes terms; documents and queries both go
+through it.
 """

@@ -1,4 +1,4 @@
-"""Validation of titles and domains: one line, no invisible characters."""
+"""Validation of titles, domains, descriptions and tags."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ MAX_TAGS = 30
 MAX_DESCRIPTION_CHARACTERS = 1000
 
 
-def without_invisible(text: str) -> str:
-    """Return text without control, direction and invisible characters."""
-    return "".join(" " if is_invisible(character) else character for character in text)
-
-
 def one_line(text: str) -> str:
-    """Return text on one line, without invisible characters."""
-    return " ".join(without_invisible(text).split())
+    """Return text on one line, with spaces for control, direction and invisible characters."""
+    return " ".join("".join(" " if is_invisible(one) else one for one in text).split())
 
 
 def check_title(title: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from portal.answering.quoting.questions import (
     Word,
+    content_words,
     find_dates,
-    telling_words,
     without_greeting,
     without_number_words,
 )
+from portal.answering.quoting.rules.alternatives import Alternatives, find_alternatives
 from portal.answering.quoting.rules.conditions import (
     Condition,
     find_conditions,
@@ -19,10 +21,15 @@ from portal.answering.quoting.rules.conditions import (
     find_quarters,
 )
 from portal.answering.quoting.rules.events import Events, find_events
-from portal.answering.quoting.rules.kinds import OF_EVENTS, Wanted, find_wanted
+from portal.answering.quoting.rules.kinds import OF_EVENTS, OF_TIMES, Wanted, find_wanted
+from portal.answering.quoting.rules.months import find_months
 from portal.answering.quoting.rules.negation import asks_denied, is_open
 from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
+from portal.text.terms.lexicon import Sense, translations
+
+# Each is looked for in each statement.
+_MAX_WORDS = 128
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,22 @@ class Asked:
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        return telling_words(self.question)
+        return content_words(self.question)[:_MAX_WORDS]
+
+    @cached_property
+    def terms(self) -> list[tuple[str, ...]]:
+        """Return each word as texts have it: a Chinese one as written, another as its stem."""
+        return [(one.text if one.is_han else one.term,) for one in self.words]
+
+    @cached_property
+    def senses(self) -> list[tuple[Sense, ...]]:
+        """Return what each word means in the other language."""
+        return translations([term for (term,) in self.terms])
+
+    @cached_property
+    def translated(self) -> list[tuple[str, ...]]:
+        """Return the terms of all senses of each word."""
+        return [tuple(chain.from_iterable(senses)) for senses in self.senses]
 
     @cached_property
     def wanted(self) -> Wanted:
@@ -72,6 +94,15 @@ class Asked:
         return find_quarters(self.question)
 
     @cached_property
+    def months(self) -> frozenset[int]:
+        """Return the months that an answer has to be about, unless it is a time itself."""
+        return frozenset() if self.wanted in OF_TIMES else find_months(self.question)
+
+    @cached_property
+    def alternatives(self) -> Alternatives:
+        return find_alternatives(self.folded)
+
+    @cached_property
     def dates(self) -> frozenset[str]:
         return frozenset(one.term for one in find_dates(self.question))
 
@@ -81,6 +112,6 @@ class Asked:
         return is_open(self.folded)
 
     @cached_property
-    def is_of_denied(self) -> bool:
+    def asks_denied(self) -> bool:
         """Return whether it asks for what is not so."""
         return asks_denied(self.folded)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
+from portal.answering.quoting.asked import Asked
+from portal.answering.quoting.judging.exclusions import is_mail_header
 from portal.answering.quoting.judging.judged import Candidate, Judged
-from portal.answering.quoting.judging.matching import meanings
-from portal.answering.quoting.questions import asks_for_list, telling_words
+from portal.answering.quoting.judging.matching import shares_of_words
+from portal.answering.quoting.judging.wide_rows import with_answer_marked
+from portal.answering.quoting.questions import asks, asks_for_list, content_words
+from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.answering.quoting.statements import INTRODUCES, Statement
 from portal.domain.answering import Source
+from portal.text.characters.folding import fold
 from portal.text.terms.analyser import index_terms
 
 # Further statements are quoted when their chance is close to that of the best.
-_NEARLY = 0.6
+_NEARLY, _ODDS = 0.6, 20
 _MAX_SENTENCES = 2
 _MAX_SECTION_SENTENCES = 4
 _MAX_QUOTE_CHARACTERS = 480
@@ -24,9 +30,8 @@ _MAX_ROWS = 8
 _MAX_ITEMS = 15
 # A sentence with such an opening refers to the one before it.
 _POINTS_BACK = re.compile(
-    r"(?:这|该|此|其|它|他|她|上述|前述|以上|但|而且|并且|同时|否则|this|that|these|those|it|they|he|she|such"
-    r"|otherwise|then|both|however|in that case)\b"
-    r"|(?:这|该|此|其|它|他|她|否则|但是?|不过)",
+    r"(?:以上|同时|this|that|these|those|it|they|he|she|such|otherwise|then|both|however"
+    r"|in that case)\b|这|该|此|其|它|他|她|上述|前述|否则|但|不过|而且|并且",
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"[?？]\W*$")
@@ -52,32 +57,68 @@ class Quotation:
         return self.statements[-1].end
 
 
+def section_of(question: str, judged: Judged) -> list[int]:
+    """Return the statements below the first heading that a question of one word names, as far as
+    they fit: 年假 asks for the table below 年休假, not for a sentence that mentions it."""
+    words = content_words(question)
+    headings = [one.statement.heading for one in judged.candidates]
+    if len(words) != 1 or asks(question) or not any(headings):
+        return []
+    shares = shares_of_words(words, headings)[:, 0]
+    named = [heading for heading, share in zip(headings, shares, strict=True) if share]
+    text = judged.source.text
+    section = [
+        place
+        for place, one in enumerate(judged.candidates)
+        if named
+        and one.statement.heading == named[0]
+        and not is_mail_header(text[one.statement.start : one.statement.end])
+    ]
+    return section[:_MAX_ROWS]
+
+
 def choose(question: str, judged: Judged) -> list[Quotation]:
-    """Return the best statements of a source, with adjacent ones joined."""
+    """Return the best statements of a source, with adjacent ones joined, and the cells marked that
+    answer in rows of many."""
+    asked = Asked.of(question)
+    return [
+        replace(one, statements=tuple(with_answer_marked(each, asked) for each in one.statements))
+        for one in _chosen(question, judged)
+    ]
+
+
+def _chosen(question: str, judged: Judged) -> list[Quotation]:
+    if section := section_of(question, judged):
+        return _runs(judged, section)
     candidates = judged.candidates
     best = max(range(len(candidates)), key=lambda place: (candidates[place].chance, -place))
-    statement, chance = candidates[best].statement, candidates[best].chance
-    if not chance:
-        return []
+    statement = candidates[best].statement
     if statement.group is None:
-        return _runs(judged, _sentences(judged, best), chance)
+        return _runs(judged, _sentences(judged, best))
     group = [
         place for place, one in enumerate(candidates) if one.statement.group == statement.group
     ]
-    likely = [place for place in group if candidates[place].chance >= chance * _NEARLY]
+    likely = [place for place in group if _is_near(candidates[place], candidates[best])]
     if statement.cells:
         named = _named_rows(question, judged, best, likely)
         # Most of a table answers what asks for none of its rows; the others belong to it.
         likely = group if named == likely and len(likely) > len(group) / 2 else named
-        return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS], chance)
+        return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS])
     is_numbered = judged.source.text[statement.start].isdigit()
     if asks_for_list(question, is_numbered=is_numbered) or len(likely) > len(group) / 2:
         if below := _below(judged, _introducing(judged, best)):
-            return _runs(judged, below[:_MAX_ITEMS], chance)
-        return _runs(judged, group[:_MAX_ITEMS], chance, statement.group_start)
+            return _runs(judged, below[:_MAX_ITEMS])
+        return _runs(judged, group[:_MAX_ITEMS], statement.group_start)
     # An item that introduces others says nothing alone.
     whole = {one for place in likely for one in (_below(judged, place) or (place,))}
-    return _runs(judged, sorted(whole)[:_MAX_ITEMS], chance)
+    return _runs(judged, sorted(whole)[:_MAX_ITEMS])
+
+
+def _is_near(one: Candidate, best: Candidate) -> bool:
+    """Return whether a statement answers nearly as likely as the best: with three fifths of its
+    chance, and a twentieth of its odds."""
+    is_likely = one.chance >= best.chance * _NEARLY
+    return is_likely and one.chance * (1 - best.chance) * _ODDS >= best.chance * (1 - one.chance)
 
 
 def _introducing(judged: Judged, place: int) -> int:
@@ -102,19 +143,29 @@ def _below(judged: Judged, place: int) -> Sequence[int]:
 
 def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> list[int]:
     """Leave out rows of which no cell is in the question, if one of the best row is."""
-    words = telling_words(question) if judged.is_foreign else ()
-    translated = {" ".join(sense) for senses in meanings(words) for sense in senses}
+    senses = Asked.of(question).senses if judged.is_foreign else ()
+    translated = {" ".join(sense) for sense in chain.from_iterable(senses)}
+    days = find_weekdays(question)
+    folded = fold(question).text
 
     def is_named(place: int) -> bool:
         return any(
             _is_name(cell)
             and (
-                cell.lower() in question.lower() or (translated and index_terms(cell) in translated)
+                _has_name(folded, fold(cell).text)
+                or (translated and index_terms(cell) in translated)
+                or (days and days & find_weekdays(cell))
             )
             for cell in judged.candidates[place].statement.cells
         )
 
     return [place for place in likely if is_named(place)] if is_named(best) else likely
+
+
+def _has_name(question: str, cell: str) -> bool:
+    """Return whether a folded question has a cell's text: in Latin letters as whole words, as IT is
+    no part of "limit"."""
+    return re.search(rf"(?<![a-z\d]){re.escape(cell)}(?![a-z\d])", question) is not None
 
 
 def _is_name(cell: str) -> bool:
@@ -134,7 +185,8 @@ def _sentences(judged: Judged, best: int) -> list[int]:
     if _ASKS.search(context) and evidence.met - evidence.own >= _BY_HEADING:
         section = [place for place in alone if candidates[place].statement.context == context]
         return _fitting(judged, section[:_MAX_SECTION_SENTENCES])
-    near = [p for p in alone if candidates[p].chance >= candidates[best].chance * _NEARLY]
+    # A row may say it too: how many days of leave there are, beside how many can be carried over.
+    near = [p for p, one in enumerate(candidates) if _is_near(one, candidates[best])]
     near.sort(key=_by_chance(judged))
     return _fitting(judged, near[:_MAX_SENTENCES])
 
@@ -179,9 +231,7 @@ def _length(judged: Judged, places: range) -> int:
     return last.end - first.start
 
 
-def _runs(
-    judged: Judged, places: Sequence[int], confidence: float, starts_at: int | None = None
-) -> list[Quotation]:
+def _runs(judged: Judged, places: Sequence[int], starts_at: int | None = None) -> list[Quotation]:
     """Join adjacent statements into one quotation each."""
     runs: list[list[int]] = []
     for place in sorted(set(places)):
@@ -193,9 +243,8 @@ def _runs(
         Quotation(
             judged.source,
             tuple(judged.candidates[place].statement for place in run),
-            confidence,
-            starts_at if not number else None,
-            "" if starts_at is not None and not number else _heading(judged, run[0]),
+            starts_at=starts_at if not number else None,
+            title="" if starts_at is not None and not number else _heading(judged, run[0]),
         )
         for number, run in enumerate(runs)
     ]

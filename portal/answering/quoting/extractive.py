@@ -6,14 +6,15 @@ subject but do not answer, or nothing. A citation covers exactly the statements 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from itertools import chain, groupby
 
 from portal.answering.follow_up import asked_alone
 from portal.answering.quoting import outlines, wording
-from portal.answering.quoting.choosing import Quotation, choose
+from portal.answering.quoting.choosing import Quotation, choose, section_of
 from portal.answering.quoting.judging.judged import Judged
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.relevance import (
@@ -23,10 +24,13 @@ from portal.answering.quoting.judging.relevance import (
     without_other_figures,
 )
 from portal.answering.quoting.parts import beside_first, standalone_parts
-from portal.answering.quoting.phrasing import context_of
-from portal.answering.quoting.questions import Word, as_question, asks, telling_words
+from portal.answering.quoting.phrasing import context_of, spelled_out
+from portal.answering.quoting.questions import as_question, asks, asks_for_list, content_words
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
+from portal.answering.quoting.rules.synonyms import reworded
+from portal.answering.quoting.rules.years import with_years
 from portal.answering.quoting.statements import Statement
+from portal.answering.quoting.versions import alike_titles, below_title, newest_first
 from portal.domain.answering import (
     Abstained,
     ChatEvent,
@@ -42,6 +46,9 @@ from portal.domain.embedding import Embedder, StatementReader
 _FURTHER_ODDS = 6
 _MIN_FURTHER_CHANCE = 0.4
 _MAX_SOURCES = 2
+# "What is Ann in charge of?" may be answered in each of several minutes.
+_MAX_LISTED_SOURCES = 4
+_MIN_LISTED_CHANCE = 0.9
 # Statements that are shown where none answers: the likeliest, or those on the subject.
 _MAX_ABOUT = 3
 _MIN_NEAR_CHANCE = 0.2
@@ -68,8 +75,13 @@ class ExtractiveChatModel:
     only_quotes = True
     takes_tools = False
 
-    def __init__(self, embedder: Embedder | StatementReader | None = None) -> None:
+    def __init__(
+        self,
+        embedder: Embedder | StatementReader | None = None,
+        this_year: Callable[[], int] = lambda: datetime.now(UTC).year,
+    ) -> None:
         self._reader = embedder if isinstance(embedder, StatementReader) else None
+        self._this_year = this_year
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
         """Yield an introduction, then one quotation a piece; or Abstained."""
@@ -86,16 +98,15 @@ class ExtractiveChatModel:
         if request.search_across is not None:
             # Once for all parts.
             request = replace(request, search_across=cache(request.search_across))
-        parts = self._parts(request.question, request)
+        parts = self._parts_in_years(request) or self._parts(request.question, request)
         # "How much for hotels?" may ask of what the question before was about, or not.
         asked = request.turns[-1].content
         alone = asked_alone(asked) if asked != request.question else ""
-        words = telling_words(alone)
-        if words and not _has_words(parts, words):
+        if content_words(alone) and not _has_words(parts, alone):
             others = self._parts(alone, request)
             # A few words that nothing has are no follow-up.
             is_new = alone == asked and not asks(asked)
-            parts = others if is_new or _has_words(others, words) else parts
+            parts = others if is_new or _has_words(others, alone) else parts
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
             is_on_topic = any(part.outcome is Outcome.ON_TOPIC for part in parts)
@@ -105,7 +116,10 @@ class ExtractiveChatModel:
             return
         yield TextDelta(wording.say("introduction", request))
         found_for = [each for part in parts for each in part.quotations]
-        quoter = _Quoter([*request.sources, *(each.source for each in found_for)])
+        sources = [*request.sources, *(each.source for each in found_for)]
+        quoter = _Quoter(
+            sources, alike_titles({render(one): one for one in reversed(found_for)}.values())
+        )
         for part in parts:
             if part.outcome is not Outcome.QUOTED and not self._is_covered(
                 part, found_for, request
@@ -115,19 +129,30 @@ class ExtractiveChatModel:
                 yield TextDelta(f"\n\n{text}")
             yield from quoter.quote(part.quotations, gap="\n\n")
 
+    def _parts_in_years(self, request: ChatRequest) -> list[_Part]:
+        """Find what is asked of "this year" or 去年 in documents of that year; nothing if they do
+        not answer."""
+
+        def is_known(year: str) -> bool:
+            return any(year in f"{one.title} {one.heading}" for one in request.sources)
+
+        question = with_years(request.question, self._this_year(), is_known)
+        parts = self._parts(question, request) if question != request.question else []
+        return parts if any(one.outcome is Outcome.QUOTED for one in parts) else []
+
     def _parts(self, question: str, request: ChatRequest) -> list[_Part]:
         return [self._part(*part, request) for part in standalone_parts(question)]
 
     def _part(self, asked: str, question: str, request: ChatRequest) -> _Part:
         """Find what a part asks beside the words of the first, or alone where that answers only the
         first: 几点开门 after 烤箱预热多久."""
-        found, words = self._find(asked, question, request), telling_words(asked)
-        if (alone := as_question(asked)) == question or not words or not found.quotations:
+        found = self._find(asked, question, request)
+        if (alone := as_question(asked)) == question or not found.quotations:
             return found
-        if _has_words([found], words):
+        if not content_words(asked) or _has_words([found], asked):
             return found
         other = self._find(asked, alone, request)
-        return other if _has_words([other], words) else found
+        return other if _has_words([other], asked) else found
 
     def _is_covered(
         self, part: _Part, quotations: Sequence[Quotation], request: ChatRequest
@@ -161,15 +186,18 @@ class ExtractiveChatModel:
             min_chance = max(_MIN_FURTHER_CHANCE, best / (best + _FURTHER_ODDS * (1 - best)))
             others = without_other_figures(question, ranked)
             chosen = [one for one in others if one.chance >= min_chance]
+            # Of sources that a word names a section of, others only mention it.
+            chosen = [one for one in chosen if section_of(question, one)] or chosen
             # Together they answer with at least the chance of the best.
             quotations = [
                 replace(each, confidence=best)
-                for one in chosen[:_MAX_SOURCES]
+                for one in newest_first(_most_likely(question, chosen))
                 for each in choose(question, one)
             ]
             return _Part(asked, Outcome.QUOTED, tuple(quotations))
         # What was close to an answer may well be it, in words that the question does not share.
-        ranked = sorted(judged, key=lambda one: (one.chance, one.on_topic), reverse=True)
+        ranked = [one for one in judged if one.candidates]
+        ranked.sort(key=lambda one: (one.chance, one.on_topic), reverse=True)
         related = max((one.source.confidence for one in judged), default=0.0)
 
         def is_about(one: Judged) -> bool:
@@ -181,15 +209,32 @@ class ExtractiveChatModel:
         return _Part(asked, Outcome.ON_TOPIC if is_on_topic else Outcome.NOTHING, about=about)
 
 
-def _has_words(parts: Sequence[_Part], words: Sequence[Word]) -> bool:
-    """Return whether what is quoted, or what stands above it, has one of the words."""
-    said = [
-        f"{context_of(each.source, one)} {each.source.text[one.start : one.end]}"
+def _most_likely(question: str, chosen: Sequence[Judged]) -> list[Judged]:
+    """Return the sources to quote: more where rows of several tables answer one that asks for a
+    list."""
+
+    def has_row(judged: Judged) -> bool:
+        best = max(judged.candidates, key=lambda one: one.chance)
+        return bool(best.statement.cells) and best.chance >= _MIN_LISTED_CHANCE
+
+    further = chosen[_MAX_SOURCES:_MAX_LISTED_SOURCES]
+    if not asks_for_list(question, is_numbered=False):
+        further = []
+    return [*chosen[:_MAX_SOURCES], *filter(has_row, further)]
+
+
+def _has_words(parts: Sequence[_Part], question: str) -> bool:
+    """Return whether what is quoted, or what stands above it, has one of a question's words, or one
+    that means the same."""
+    said = (
+        f"{context_of(each.source, one)} {spelled_out(one, each.source.text)}"
         for part in parts
         for each in part.quotations
         for one in each.statements
-    ]
-    return bool(said) and bool(shares_of_words(words, said).any())
+    )
+    return any(
+        shares_of_words(content_words(reworded(question, text)), [text]).any() for text in said
+    )
 
 
 def _is_quoted(quotations: Sequence[Quotation], source: Source, start: int, end: int) -> bool:
@@ -210,7 +255,8 @@ class _Quoter:
     """Renders quotations. The first of a source has its number, further places in it get new ones;
     statements that were quoted already are left out, and so is the same text of another chunk."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], shown_titles: Collection[str] = ()) -> None:
+        self._shown_titles = shown_titles
         self._next = max((source.number for source in sources), default=0) + 1
         self._used: set[int] = set()
         self._quoted: list[Quotation] = []
@@ -224,6 +270,9 @@ class _Quoter:
                 continue
             source, start, end = quotation.source, quotation.start, quotation.end
             self._rendered.add(rendered)
+            is_other = not self._quoted or self._quoted[-1].source.title != source.title
+            if is_other and source.title in self._shown_titles:
+                rendered = render(below_title(quotation))
             self._quoted.append(quotation)
             number = self._number(source)
             yield TextDelta(

@@ -12,8 +12,8 @@ from portal.answering.quoting.questions import (
     VERBS_ASK,
     Word,
     as_question,
+    content_words,
     is_han,
-    telling_words,
     without_greeting,
 )
 from portal.answering.quoting.rules.kinds.patterns import CODE
@@ -63,6 +63,7 @@ _COMPARES = re.compile(
 _EACH = re.compile(
     rf"([{HAN}]{{2,6}}?)[和与及、]([{HAN}]{{2,6}}?)(?:各自?|分别)(?:都?[是有为])?([{HAN}].*)"
 )
+_ASKS_WHICH = re.compile(r"\s*(?:and\s+)?(?:which|what)\s+(?:[\w-]+\s+){1,2}", re.IGNORECASE)
 # What connects a part of a question with the answer to the one before.
 _IF_SO = re.compile(
     r"\A(?:(?:如果|要是|假如)?(?:没有|不是|不能|不行|不可以|有|是|能|行|可以)的话"
@@ -95,7 +96,7 @@ def find_parts(question: str) -> tuple[str, ...]:
         # A condition belongs to the whole: "if I am ill, whom do I tell?"
         if len(piece) < _MIN_PART_CHARACTERS or not _PART_ASKS.search(piece):
             return (question,)
-        parts.append((parts and _IF_SO.sub("", piece)) or piece)
+        parts.append(_IF_SO.sub("", piece) or piece if parts else piece)
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)
 
 
@@ -146,18 +147,18 @@ def needs_first_part(part: str) -> bool:
 
 def names_nothing(question: str) -> bool:
     """Return whether a question has no content words but Chinese verbs."""
-    return all(_is_han_verb(one) for one in telling_words(question))
+    return all(_is_han_verb(one) for one in content_words(question))
 
 
 def _ask_alike(first: str, part: str) -> bool:
     """Return whether both parts ask the same of what they begin with: 年会几号，体检几号."""
     asked = [_without_subject(one) for one in (first, part)]
-    return asked[0] == asked[1] is not None
+    return asked[0] is not None and asked[0] == asked[1]
 
 
 def _without_subject(part: str) -> str | None:
     """Return what is behind the words that a part begins with; None without such."""
-    words = telling_words(part)
+    words = content_words(part)
     return part[words[-1].end :].strip(" ?？") if words and words[0].start == 0 else None
 
 
@@ -169,11 +170,14 @@ def _is_han_verb(word: Word) -> bool:
 
 def _without_asking(part: str) -> str:
     """Return what a question is about: 下次会议 of 下次会议什么时候, 离职 of 离职提前多久通知."""
-    words = telling_words(part)
+    words = content_words(part)
     if not words:
         return ""
     asking = ASKS.search(part, words[0].end)
     before = [one for one in words if asking is None or one.end <= asking.start()]
+    if asking and _ASKS_WHICH.fullmatch(part, 0, asking.start()) and len(words) > len(before):
+        # "Which day is the next meeting?" is about the meeting.
+        return part[words[len(before)].start : words[-1].end]
     return part[words[0].start : before[-1].end]
 
 

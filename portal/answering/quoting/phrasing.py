@@ -7,9 +7,20 @@ import re
 from portal.answering.quoting.rules.weekdays import with_long_weekdays
 from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
+from portal.text.characters.scripts import HAN
 
 # The address of a link beside its text, whose words say nothing that the text does not.
 _ADDRESS = re.compile(r" ?\(https?://[^\s()]*\)")
+# The model does not take these for addresses unless they are called so.
+_E_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_WEB_ADDRESS = re.compile(
+    r"(?:https?://|(?<![\w.@/-])(?=www\.|(?:[\w-]{1,63}\.){1,8}[a-z]{2,10}/))([^\s,;，；。)）]+)",
+    re.IGNORECASE | re.ASCII,
+)
+_SAYS_E_MAIL = re.compile(r"mail|邮箱|邮件", re.IGNORECASE)
+_SAYS_WEB_ADDRESS = re.compile(r"address|website|\burl|\blink|网[址站页]|链接|地址", re.IGNORECASE)
+_HAN = re.compile(f"[{HAN}]")
+_COMMA = re.compile(r"[,，、;；]\s*")
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 
@@ -33,14 +44,26 @@ def without_addresses(text: str) -> str:
 
 
 def as_read(text: str) -> str:
-    """Return a statement without addresses of links, and with its weekdays in full."""
-    return with_long_weekdays(without_addresses(text))
+    """Return a statement without addresses of links, with its weekdays in full, and with what other
+    addresses are called."""
+    text = with_long_weekdays(without_addresses(text))
+    is_han = _HAN.search(text) is not None
+    if not _SAYS_E_MAIL.search(text):
+        text = _E_MAIL.sub("邮箱 \\g<0>" if is_han else "the e-mail address \\g<0>", text)
+    if not _SAYS_WEB_ADDRESS.search(text):
+        text = _WEB_ADDRESS.sub("网址 \\1" if is_han else "the web address \\1", text)
+    return text
 
 
 def with_units(statement: Statement) -> str:
     """Return each cell of a table row before its header, which may name the unit: "600 元 价格".
-    Empty for other statements."""
+    Where none does, the heading may: "住宿标准（每晚上限，元）". Empty for other statements."""
+    units = [" ".join(_UNIT.findall(name)) for name in statement.header]
+    if not any(units):
+        heading = statement.context.rpartition("\n")[2]
+        pieces = [piece for found in _UNIT.findall(heading) for piece in _COMMA.split(found)]
+        units = ["; ".join([*pieces[-1:], *pieces[:-1]])] * len(units)
     return "; ".join(
-        f"{cell} {' '.join(_UNIT.findall(name))} {name}"
-        for name, cell in zip(statement.header, statement.cells, strict=False)
+        f"{cell} {unit} {name.replace('_', ' ')}"
+        for name, unit, cell in zip(statement.header, units, statement.cells, strict=False)
     )

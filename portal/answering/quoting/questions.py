@@ -1,4 +1,4 @@
-"""The parts of a question and its content words."""
+"""The content words and dates of a question."""
 
 from __future__ import annotations
 
@@ -60,10 +60,17 @@ _SAYS_LITTLE = frozenset({
     "minimum", "maximum", "say", "says", "name", "called", "use", "used", "company", "ahead", "allowed",
 })  # fmt: skip
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+MONTH_NAME = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+# The whole name: a decision is no December, and a summary no March.
+_MONTH = rf"(?<![a-z]){MONTH_NAME}(?![a-z])"
+_DAY = r"(?:3[01]|[12]\d|0?[1-9])"
 _DATE = re.compile(
-    r"(?:(?P<y>(?:19|20)\d\d)\s*[-/.年]\s*)?(?<!\d)(?P<m>1[0-2]|0?[1-9])\s*(?:月|(?<=\d)[-/](?=\d))\s*(?P<d>3[01]|[12]\d|0?[1-9])(?!\d)\s*[日号號]?"
-    r"|(?P<d2>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m2>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-    r"|(?P<m3>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<d3>3[01]|[12]\d|0?[1-9])(?!\d)(?:st|nd|rd|th)?",
+    rf"(?:(?:19|20)\d\d\s*[-/.年]\s*)?(?<!\d)(?P<m>1[0-2]|0?[1-9])\s*(?:月|(?<=\d)[-/](?=\d))\s*(?P<d>{_DAY})(?!\d)\s*[日号號]?"
+    rf"|(?<![\d.])(?P<d2>{_DAY})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m2>{_MONTH})(?!(?<=may)\s+(?:be|not|only|also|have)\b)"
+    rf"|(?P<m3>{_MONTH})\.?\s+(?P<d3>{_DAY})(?!\d)(?:st|nd|rd|th)?",
     re.IGNORECASE,
 )
 _BEFORE_NAME = re.compile(
@@ -73,7 +80,8 @@ _BEFORE_NAME = re.compile(
 _GREETING = re.compile(
     r"\A(?:(?:hi|hey|hello|sorry|excuse me|quick question)"
     r"(?: (?:all|there|team|everyone|folks))?(?![\w-])"
-    r"|[你您]好(?![旅馆店家城])|嗨|(?:麻烦|想)?(?:请问(?:一下)?|问一?下)|想问|请教(?:一?下|(?=[\s,，]))|打扰(?:一下|了)|那个(?=\W))"
+    r"|(?:good (?:morning|afternoon|evening)|thanks|thank you)(?=\s*[,.!])|(?:谢谢[你您]?|早上好|下午好|晚上好)(?=[\s,，.。!！~])"
+    r"|[你您]们?好[呀啊]?(?![旅馆店家城])|嗨|(?:麻烦|想)?(?:请问(?:一下)?|问一?下)|想问|请教(?:一?下|(?=[\s,，]))|打扰(?:一下|了)|那个(?=\W))"
     r"[\s,，。.…!！:：~、—-]*",
     re.IGNORECASE,
 )
@@ -130,7 +138,7 @@ def is_han(character: str) -> bool:
     return character >= _FIRST_HAN
 
 
-def telling_words(question: str) -> tuple[Word, ...]:
+def content_words(question: str) -> tuple[Word, ...]:
     """Return the content words of a question, in order and without overlaps. Adjacent single
     Chinese characters are one word: 年 and 假 alone say little about 年假."""
     folded = fold(question)
@@ -173,7 +181,7 @@ def telling_words(question: str) -> tuple[Word, ...]:
         else:
             found.append(Word(term, text, start, end))
         end_before = end
-    return tuple(found)
+    return tuple(sorted(found, key=lambda word: word.start))
 
 
 def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool]) -> str:
@@ -190,12 +198,11 @@ def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool])
 
 
 def without_greeting(question: str) -> str:
-    """Return a question without what greets before it."""
-    bare = question
+    """Return a question without what greets before it; a greeting alone stays."""
+    bare = question.lstrip()
     while greeting := _GREETING.match(bare):
         bare = bare[greeting.end() :]
-    # Asked of every question: most have no greeting, and are not analysed for it.
-    return bare if bare != question and telling_words(bare) else question
+    return bare if len(bare.strip(" ?？!！。.")) > 1 else question
 
 
 def without_number_words(question: str) -> str:
@@ -214,9 +221,10 @@ def find_dates(text: str) -> tuple[Word, ...]:
     for match in _DATE.finditer(text):
         month, day = match["m"], match["d"] or match["d2"] or match["d3"]
         if month is None:
-            name = (match["m2"] or match["m3"]).lower()
-            month = str(_MONTHS.index(name) + 1)
-        found.append(Word(f"{int(month)}-{int(day)}", f"{int(month)}-{int(day)}", *match.span()))
+            # Folded: the long s of an old print matches as well.
+            month = _MONTHS.index(fold(match["m2"] or match["m3"]).text[:3]) + 1
+        term = f"{int(month)}-{int(day)}"
+        found.append(Word(term, term, *match.span()))
     return tuple(found)
 
 

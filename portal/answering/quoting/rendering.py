@@ -6,14 +6,16 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from portal.answering.marker_syntax import without_markers_of_its_own
 from portal.answering.quoting.choosing import Quotation
-from portal.answering.writing.prompt import without_markers_of_its_own
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
 # The sign that begins a list item, in Markdown as in most texts.
 _ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s+(?=\S)")
-_OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)]))")
+_OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)])(?=\s|\Z))")
+# The box of a task in Markdown, empty or ticked.
+_BOX = re.compile(r"\A\[([ xX])\](?=\s)")
 
 
 def render(quotation: Quotation) -> str:
@@ -62,11 +64,19 @@ def _keeps_numbers(signs: Sequence[str]) -> bool:
 
 def _render_table(quotation: Quotation) -> str:
     header = quotation.statements[0].header
-    rows = [one.cells for one in quotation.statements]
-    columns = max(map(len, (header, *rows)))
-    lines = [_row([as_markdown(cell) for cell in row], columns) for row in (header, *rows)]
+    rows = [(one.cells, one.marked) for one in quotation.statements]
+    columns = max(len(header), *(len(cells) for cells, _ in rows))
+    lines = [
+        _row([_cell(cell, is_marked=place in marked) for place, cell in enumerate(cells)], columns)
+        for cells, marked in ((header, frozenset()), *rows)
+    ]
     lines.insert(1, _row(["---"] * columns, columns))
     return "\n".join(lines)
+
+
+def _cell(text: str, *, is_marked: bool) -> str:
+    shown = as_markdown(text)
+    return f"**{shown}**" if is_marked and shown else shown
 
 
 def _row(cells: Sequence[str], columns: int) -> str:
@@ -74,10 +84,14 @@ def _row(cells: Sequence[str], columns: int) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Return a document's text as one line of Markdown that displays as just that text: nothing in
-    it is a marker, a link or markup."""
-    line = " ".join(without_markers_of_its_own(text).split())
+    """Return a document's text as one line of Markdown without markup, markers or links: [3] is
+    shown as (3)."""
+    line = " ".join(without_markers_of_its_own(_BOX.sub(_box, text)).split())
     line = _MARKUP.sub(lambda sign: f"\\{sign.group()}", line)
     return _OPENS_BLOCK.sub(
         lambda m: f"\\{m['sign']}" if m["sign"] else f"{m['number']}\\{m['point']}", line
     )
+
+
+def _box(match: re.Match[str]) -> str:
+    return "☐" if match[1] == " " else "☑"

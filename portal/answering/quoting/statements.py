@@ -21,7 +21,8 @@ from portal.text.layout.sentences import LIST_ITEM, each_sentence
 from portal.text.layout.tables import table_rows
 from portal.text.terms.analyser import index_terms
 
-_CELL_BORDER = re.compile(r"[^\S\n]*(?:\s\||\|\s|\t)[^\S\n]*")
+# From the first of several spaces on: tried from each of them, thousands would take minutes.
+_CELL_BORDER = re.compile(r"(?<![^\S\n])[^\S\n]*(?:\s\||\|(?=\s)|\t)")
 # The line below a table's header, in a text without known tables: "|---|:-:|".
 _TABLE_RULE = re.compile(r"[\s|+:=-]*(?:-\|-|-\+-|\|\s*:?-)[\s|+:=-]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
@@ -32,6 +33,20 @@ _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
 # "Present: Anna Berg": a whole line, at any length.
 _LABEL = re.compile(r"[^\s:：,，。.;；]{1,16}(?: [^\s:：,，。.;；]{1,16}){0,2}[:：]\s*\S")
+# How letters end.
+_SIGN_OFF = re.compile(
+    r"(?:(?:with )?(?:best|kind|warm)(?:est)? (?:regards|wishes)|regards|(?:yours )?sincerely"
+    r"|yours (?:faithfully|truly)|cheers|此致|敬礼|祝好|顺祝商祺)[,，.。!！]?",
+    re.IGNORECASE,
+)
+_SALUTATION = (
+    r"(?:dear|hi|hello) [^\d,.!?:]{1,40}[,!]?"
+    r"|(?:各位|亲爱的|尊敬的)[^\d，。：:]{0,16}[，：:！]?|大家好[！，。]?"
+)
+_AROUND_LETTER = re.compile(f"{_SIGN_OFF.pattern}|{_SALUTATION}", re.IGNORECASE)
+# Who signs: "Jonas Lind", 周敏; a telephone number or an address is worth quoting.
+_SIGNS = re.compile(rf"[^\W\d_]+(?:[ .'’-]+[^\W\d_]+){{0,3}}|[{HAN}]{{2,8}}")
+_MAX_SIGNING = 4  # Lines.
 _MAX_LABEL_CHARACTERS = 80
 _HAN_CHAPTER = r"第[一二三四五六七八九十百\d]+[章节節条條部篇]|[一二三四五六七八九十]+、"
 _CHAPTER = re.compile(rf"(?:{_HAN_CHAPTER}|\d+(?:\.\d+)*[.、]?\s)")
@@ -54,7 +69,8 @@ class Statement:
     headings above it, the line that introduces its list or table, or the header of its table. Rows
     of a table and items of a list have the number of their `group`; `group_start` is where the line
     that introduces a list begins, `depth` in how many items an item is nested, `heading` the last
-    heading above. A table row has `cells`, and a `header` when the table has one."""
+    heading above. A table row has `cells`, and a `header` when the table has one; `marked` are the
+    cells that answer, where a row has many."""
 
     start: int
     end: int
@@ -65,6 +81,7 @@ class Statement:
     group: int | None = None
     group_start: int | None = None
     depth: int = 0
+    marked: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +171,7 @@ class _Reader:
                 while end < len(kinds) and self._goes_on(kind, kinds, end):
                     end += 1
             kept = [line for line in self._lines[place:end] if line.text]
-            if kept:
+            if kept and kind != "blank":
                 # A lone line with a bar in it is text, unless it is known to be a row.
                 is_text = kind == "table" and len(kept) == 1 and self._table_at(kept[0]) is None
                 yield ("text" if is_text else kind), kept
@@ -175,7 +192,7 @@ class _Reader:
 
     def _kind(self, place: int) -> str:  # noqa: PLR0911 - one kind a line
         line = self._lines[place]
-        if not line.text:
+        if not line.text or _AROUND_LETTER.fullmatch(line.text) or self._signs(place):
             return "blank"
         if line.start in self._source.heading_starts:
             return "heading"
@@ -192,11 +209,24 @@ class _Reader:
             return "heading"
         # Below a marked title, sections may be numbered alone: 二、住宿.
         is_unmarked = not self._source.heading_starts or re.match(_HAN_CHAPTER, line.text)
-        if is_unmarked and self._reads_as_heading(place):
+        if (is_unmarked and self._reads_as_heading(place)) or self._heads_list(place):
             return "heading"
         if LIST_ITEM.match(line.text):
             return "list"
         return "label" if _LABEL.match(line.text) else "text"
+
+    def _signs(self, place: int) -> bool:
+        """Return whether a line is the name, or the office, of who signs a letter."""
+        if not _SIGNS.fullmatch(self._lines[place].text):
+            return False
+        above = [one.text for one in self._lines[max(0, place - _MAX_SIGNING) : place] if one.text]
+        if any(map(_SIGN_OFF.fullmatch, above)):
+            return True
+        below = [one.text for one in self._lines[place + 1 :] if one.text]
+        if len(below) >= _MAX_SIGNING or not all(map(_SIGNS.fullmatch, below)):
+            return False
+        said = next((one for one in reversed(above) if not _SIGNS.fullmatch(one)), "")
+        return _ENDS_STATEMENT.search(said) is not None
 
     def _is_above_text(self, place: int) -> bool:
         """Return whether a short line is the first of a paragraph and not its only one."""
@@ -236,6 +266,15 @@ class _Reader:
             )
         return not LIST_ITEM.match(text) and not _DIGIT.search(text)
 
+    def _heads_list(self, place: int) -> bool:
+        """Return whether a line of a word or two stands alone above a list: "Decisions"."""
+        before, following = self._lines[place - 1 : place], self._lines[place + 1 : place + 2]
+        return (
+            _SIGNS.fullmatch(self._lines[place].text) is not None
+            and not any(one.text for one in before)
+            and any(LIST_ITEM.match(one.text) for one in following)
+        )
+
     def _begins_with_title(self) -> bool:
         """Return whether the first line stands apart and has half of the words of the document's
         title."""
@@ -258,6 +297,8 @@ class _Reader:
                     )
             return
         lines = [line for line in lines if not _TABLE_RULE.fullmatch(line.text)]
+        if not lines:
+            return
         header, *rows = [_cells(line.text) for line in lines]
         context = self._context(introduction)
         for line, cells in zip(lines[1:], rows, strict=True):

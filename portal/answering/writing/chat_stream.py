@@ -15,6 +15,7 @@ import httpx
 
 from portal.answering.writing.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, Heartbeat, SearchCall, TextDelta
+from portal.text.characters.storable import storable
 
 _MAX_CALLS = 2
 _MAX_QUERY_LENGTH = 1000
@@ -45,7 +46,7 @@ class ChatStreamReader:
         self.is_finished = False
         """Whether the endpoint has said that this is all; without it an answer broke off."""
         self.is_done = False
-        """Whether nothing comes any more."""
+        """Whether the stream has ended."""
 
     def read(self, data: str) -> Iterator[ChatEvent]:
         """Yield the events of one piece, or of a whole answer. Raises Malformed, Refused."""
@@ -79,7 +80,7 @@ class ChatStreamReader:
             text = self._half + text
             # Some servers send the two surrogates of an emoji separately.
             self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-            yield TextDelta(storable(text.removesuffix(self._half)))
+            yield TextDelta(joined_surrogates(text.removesuffix(self._half)))
         elif piece.get("reasoning_content") or piece.get("reasoning"):
             yield Heartbeat()  # Reasoning is not shown, but proves the model is alive.
 
@@ -97,13 +98,12 @@ def _query(call: _Call) -> str:
         query = json.loads(call.arguments)["query"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return storable(query).strip()[:_MAX_QUERY_LENGTH] if isinstance(query, str) else ""
+    return joined_surrogates(query).strip()[:_MAX_QUERY_LENGTH] if isinstance(query, str) else ""
 
 
-def storable(text: str) -> str:
-    """Remove what PostgreSQL cannot store: NUL and lone surrogates."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return whole.replace("\0", "\ufffd")
+def joined_surrogates(text: str) -> str:
+    """Return storable text, with halves of a surrogate pair that came apart joined."""
+    return storable(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 def _words(error: Any) -> str:
@@ -113,7 +113,7 @@ def _words(error: Any) -> str:
 
 async def data_of(response: httpx.Response) -> AsyncIterator[str]:
     """Yield the data of each event of a stream as it arrives, or the whole body if it is not a
-    stream. Raises Malformed where the end is missing."""
+    stream. Raises Malformed when it is too long."""
     is_whole = response.headers.get("content-type", "").startswith("application/json")
     held, received = b"", 0
     async for part in response.aiter_bytes():
@@ -132,11 +132,11 @@ async def data_of(response: httpx.Response) -> AsyncIterator[str]:
         yield held.removeprefix(b"data:").decode(errors="replace").strip()
 
 
-async def start_of(response: httpx.Response, most: int) -> bytes:
-    """Return about the first `most` bytes of an answer."""
+async def start_of(response: httpx.Response, max_bytes: int) -> bytes:
+    """Return the beginning of an answer: what has arrived once it exceeds `max_bytes`."""
     start = b""
     async for part in response.aiter_bytes():
         start += part
-        if len(start) > most:
+        if len(start) > max_bytes:
             break
     return start

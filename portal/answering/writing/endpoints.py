@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from portal.domain.addresses import plain_address
 from portal.domain.openai_protocol import DEFAULT_API_BASE, authorization
 from portal.errors import ChatUnavailable, InvalidInput
 from portal.settings.base import http_address
@@ -44,15 +45,18 @@ def check_address(value: str) -> str:
     clouds serve the credentials of a machine there."""
     try:
         address = http_address(value.strip()).rstrip("/")
-        parts = urlsplit(address)
-        found = socket.getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
+        host, port = urlsplit(address).hostname, urlsplit(address).port or 80
     except ValueError as error:
-        raise InvalidInput("the address must begin with http:// or https://") from error
+        raise InvalidInput(
+            "the address must begin with http:// or https://, and hold no user name or password"
+        ) from error
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         # It may be reachable later; listing its models will show.
         return address
-    for *_, (host, *_port) in found:
-        ip = ipaddress.ip_address(str(host).partition("%")[0])
+    for *_, (number, *_port) in found:
+        ip = plain_address(ipaddress.ip_address(str(number).partition("%")[0]))
         if ip.is_link_local or ip.is_multicast or ip.is_unspecified:
             raise InvalidInput("the address leads to a link-local or multicast host")
     return address
@@ -65,11 +69,11 @@ def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
     try:
         body = _download(f"{api_base}/models", headers)
         return _names(json.loads(body))
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ChatUnavailable(
             "its endpoint cannot be reached (%(error)s)", error=type(error).__name__
         ) from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ChatUnavailable("its endpoint sends no list of models") from error
 
 

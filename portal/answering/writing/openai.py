@@ -18,8 +18,8 @@ from portal.answering.writing.chat_stream import (
     Malformed,
     Refused,
     data_of,
+    joined_surrogates,
     start_of,
-    storable,
 )
 from portal.answering.writing.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
@@ -31,7 +31,7 @@ from portal.domain.openai_protocol import (
 )
 from portal.errors import N_, ChatUnavailable, Message
 from portal.event_loop import EventLoop
-from portal.text.likeness.echo import MAX_READ_LENGTH, shown_error
+from portal.text.server_errors import MAX_READ_LENGTH, shown_error
 
 DEFAULT_MODEL = "gpt-4o-mini"
 
@@ -137,7 +137,7 @@ class OpenAIChatModel:
             async with asyncio.timeout(self._timeout_s):
                 await self._attempts(client, request, items)
         except TimeoutError:
-            items.put(_late(self._timeout_s))
+            items.put(_timed_out(self._timeout_s))
         except ChatUnavailable as error:
             items.put(error)
         except Exception as error:  # noqa: BLE001 - the reader would wait for ever
@@ -189,7 +189,7 @@ class OpenAIChatModel:
             # Also after the total timeout, which is reported outside.
             if has_begun:
                 raise
-            raise _late(self._first_s) from error
+            raise _timed_out(self._first_s) from error
         except _WorthRetrying as error:
             if has_begun:
                 raise ChatUnavailable(**error.params) from error
@@ -199,7 +199,7 @@ class OpenAIChatModel:
         self, client: httpx.AsyncClient, request: ChatRequest
     ) -> AsyncGenerator[ChatEvent, None]:
         reader = ChatStreamReader()
-        with self._in_words(request):
+        with self._translate_errors(request):
             async with client.stream(
                 "POST", f"{self._base}chat/completions", json=self._body(request)
             ) as response:
@@ -215,7 +215,7 @@ class OpenAIChatModel:
             yield call
 
     @contextmanager
-    def _in_words(self, request: ChatRequest) -> Iterator[None]:
+    def _translate_errors(self, request: ChatRequest) -> Iterator[None]:
         """Translate failures of the endpoint to ChatUnavailable, without request or response."""
         try:
             yield
@@ -289,7 +289,7 @@ class OpenAIChatModel:
         # Some endpoints repeat both.
         sent = [request.system, request.question, *(turn.content for turn in request.turns)]
         sent += [str(turn.get("content", "")) for turn in request.tool_turns]
-        return shown_error(storable(text), sent, self._key)
+        return shown_error(joined_surrogates(text), sent, self._key)
 
 
 class _WorthRetrying(ChatUnavailable):
@@ -300,7 +300,7 @@ class _WorthRetrying(ChatUnavailable):
         self.pause_s = pause_s
 
 
-def _late(seconds: float) -> ChatUnavailable:
+def _timed_out(seconds: float) -> ChatUnavailable:
     return ChatUnavailable(
         "its endpoint did not answer within %(seconds)s seconds", seconds=f"{seconds:g}"
     )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from portal.answering.marker_syntax import BRACKETS, MARKER
 from portal.answering.markers import shown_markers
 from portal.domain.answering import SearchCall, Source, Turn
+from portal.text.characters.look_alikes import FILLERS
 from portal.text.characters.scripts import is_invisible
 from portal.text.counting.token_bound import token_bound
 
@@ -55,9 +56,6 @@ _ANY_LANGUAGE = "the language of the question"
 # What opens a role or a turn in the templates of chat models.
 _TEMPLATE_SIGN = re.compile(
     r"<(?=[|｜])|\[(?=/?(?:INST|SYS)\])|<(?=</?SYS>|/?s>|(?:start|end)_of_turn>)", re.IGNORECASE
-)
-_LIKE_MARKER = re.compile(
-    r"[\[【［〔]([^\S\n]*\^?\d{1,3}(?:[^\S\n]*[,，、;；–-][^\S\n]*\d{1,3})*[^\S\n]*)[\]】］〕]"
 )
 
 
@@ -143,9 +141,8 @@ def from_notes(notes: Sequence[str], *, language: str, token_budget: int) -> str
 
 def as_data(text: str) -> str:
     """Return a document's text in a form that is safe in a prompt."""
-    plain = without_markers_of_its_own(visible(text))
-    # A model that repeats "[source 1]" would cite with it unintentionally.
-    plain = MARKER.sub(lambda marker: f"({marker.group().strip(BRACKETS)})", plain)
+    # A model that repeats "[3]" or "[source 3]" would cite with it unintentionally.
+    plain = MARKER.sub(lambda marker: f"({marker.group().strip(BRACKETS)})", visible(text))
     return without_template_signs(plain)
 
 
@@ -156,12 +153,7 @@ def without_template_signs(text: str) -> str:
 
 def visible(text: str) -> str:
     """Return text without invisible characters, which have been used to hide instructions."""
-    return "".join(c for c in text if c in "\n\t" or not is_invisible(c))
-
-
-def without_markers_of_its_own(text: str) -> str:
-    """Return text with bracketed numbers in parentheses: [3] as (3)."""
-    return _LIKE_MARKER.sub(r"(\1)", text)
+    return "".join(c for c in text if c in "\n\t" or not (is_invisible(c) or c in FILLERS))
 
 
 def _chunk(source: Source, code: str) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from enum import StrEnum
 from uuid import UUID
 
-from portal.answering.word_documents import WordDocument
 from portal.domain.conversations import Citation, Message, MessageStatus, Role, SourceState
 from portal.domain.documents import MediaType
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import conversations
+from portal.services.answers.word_documents import WordDocument
+from portal.text.titles import one_line
 
 # The file is written in the reader's language, outside of any page.
 _WORDS = {
@@ -83,11 +85,11 @@ def export(
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
     words = _words(language)
-    title = _one_line(conversation.title) or words["untitled"]
+    title = one_line(conversation.title) or words["untitled"]
     # Some file systems reject these characters.
     stem = _NOT_IN_FILE_NAMES.sub("", title)[:_FILE_NAME_CHARACTERS].strip()
     name = f"{stem or words['untitled']}.{file_format}"
-    day = conversation.created_at.strftime("%Y-%m-%d")
+    day = conversation.created_at.astimezone(UTC).strftime("%Y-%m-%d")
     if file_format is ExportFormat.DOCX:
         return ExportedFile(name, MediaType.DOCX, _as_docx(title, day, messages, words))
     parts = [f"# {title}", day]
@@ -103,7 +105,7 @@ def answer_with_sources(message: Message, language: str) -> str:
     lines = [message.content.strip()]
     if cited:
         lines += ["", f"{words['cited']}:" if words is _WORDS["en"] else f"{words['cited']}："]
-        lines += [f"[{one.marker}] {_one_line(one.title)}{_place(one, words)}" for one in cited]
+        lines += [f"[{one.marker}] {one_line(one.title)}{_place(one, words)}" for one in cited]
     return "\n".join(lines)
 
 
@@ -157,7 +159,7 @@ def _as_docx(title: str, day: str, messages: Sequence[Message], words: dict[str,
         if sources:
             document.add_heading(words[heading], level=3)
         for one in sources:
-            document.add_paragraph(f"[{one.marker}] {_one_line(one.title)} ({_notes(one, words)})")
+            document.add_paragraph(f"[{one.marker}] {one_line(one.title)} ({_notes(one, words)})")
             if one.excerpt:
                 document.add_quotation(one.excerpt)
             document.add_paragraph(f"{words['hash']}: {one.quote_sha256}")
@@ -176,7 +178,7 @@ def _notes(citation: Citation, words: dict[str, str]) -> str:
 
 
 def _source(citation: Citation, words: dict[str, str]) -> str:
-    title = _literal(_one_line(citation.title))
+    title = _literal(one_line(citation.title))
     lines = [f"- [{citation.marker}] {title} ({_notes(citation, words)})"]
     if citation.excerpt:
         lines.append(_quoted(_literal(citation.excerpt), indent="  "))
@@ -191,7 +193,3 @@ def _quoted(text: str, *, indent: str = "") -> str:
 def _literal(text: str) -> str:
     """Escape Markdown: a document must not add a remote image or a heading."""
     return _SIGNS.sub(r"\\\g<0>", text)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -3,13 +3,14 @@ language model is to read as a whole."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from portal.answering import replies
 from portal.answering.quoting.rendering import as_markdown
-from portal.answering.replies import Message, Task
+from portal.answering.replies import Task, UnderstoodMessage
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.store.answers import conversations as conversation_store
@@ -20,6 +21,8 @@ from portal.store.session import Session
 from portal.text.characters.folding import fold, in_script_of
 from portal.text.terms.analyser import query_terms
 
+_YEAR = re.compile(r"[\s(（_-]*(?:19|20)\d\d年?(?:[版度])?[\s)）_-]*")
+_BETWEEN_WORDS = re.compile(r"[\s_-]+")
 _MAX_LISTED = 30
 _MAX_READ = 2000
 _MAX_OUTLINED = 40
@@ -101,12 +104,18 @@ def find_reply(
 
 
 def _reply_about(
-    session: Session, understood: Message, titles: dict[UUID, str], say: Callable[..., str]
+    session: Session,
+    understood: UnderstoodMessage,
+    titles: dict[UUID, str],
+    say: Callable[..., str],
 ) -> Reply | None:
     """Return the reply to a request to outline or compare documents; None for a question."""
     if understood.task is Task.COMPARISON:
-        named = [] if understood.may_ask else _all_named(understood.subject, titles)
-        return Reply(say("comparison", title=as_markdown(titles[named[0]]))) if named else None
+        named = _all_named(understood.subject, titles)
+        is_question = understood.may_ask and len(named) < 2  # noqa: PLR2004
+        if not named or is_question:
+            return None
+        return Reply(say("comparison", title=as_markdown(titles[named[0]])))
     document_id = _find(session, understood.subject, titles)
     if document_id is None:
         title = as_markdown(next(iter(titles.values())))
@@ -150,19 +159,34 @@ def _titles(
 
 
 def _all_named(subject: str, titles: dict[UUID, str]) -> list[UUID]:
-    """Return the documents whose whole title is in the text."""
-    folded = fold(subject).text
+    """Return the documents whose whole title is in the text, or all that only their years tell
+    apart: "this and last year's travel policy"."""
+    folded = _spaced(fold(subject).text)
+    by_name: dict[str, list[UUID]] = {}
+    for document_id, title in titles.items():
+        by_name.setdefault(_YEAR.sub("", _plain(title)).strip(), []).append(document_id)
+    in_years = {
+        one
+        for name, ones in by_name.items()
+        if name and len(ones) > 1 and name in folded
+        for one in ones
+    }
     return [
         document_id
         for document_id, title in titles.items()
-        if (plain := _plain(title)) and plain in folded
+        if (plain := _plain(title)) and (plain in folded or document_id in in_years)
     ]
 
 
 def _plain(title: str) -> str:
-    """Return a title folded, without the ending of a file name."""
+    """Return a title folded, without the ending of a file name and the signs between its words."""
     folded = fold(title).text
-    return folded.rpartition(".")[0] or folded
+    return _spaced(folded.rpartition(".")[0] or folded)
+
+
+def _spaced(folded: str) -> str:
+    """Return a folded text with spaces for hyphens, as file names have them: on-call-rules."""
+    return _BETWEEN_WORDS.sub(" ", folded).strip()
 
 
 def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
@@ -187,7 +211,7 @@ def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
     )
     if not words or not titles:
         return None
-    folded = fold(subject).text
+    folded = _spaced(fold(subject).text)
 
     def overlap(title: str) -> float:
         terms = set(query_terms(title))

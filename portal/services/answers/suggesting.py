@@ -8,12 +8,11 @@ from time import monotonic
 
 from cachetools import TTLCache
 
-from portal.answering import suggestions
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.domain.people import User
 from portal.errors import PortalError
 from portal.services import Services
-from portal.services.answers import single_answer
+from portal.services.answers import single_answer, suggested_questions
 from portal.services.search import cache
 from portal.store.documents import question_texts
 from portal.store.search.context import read_context
@@ -50,7 +49,9 @@ _lock = Lock()
 
 def suggest_questions(services: Services, user: User, *, language: str) -> Suggestions:
     """Return questions that the user's documents answer, those in `language` first. They are kept
-    until the documents or their switches change."""
+    until the documents or their switches change. Administrators get none of others' private
+    documents."""
+    user = replace(user, is_admin=False)
     wanted = services.settings.search.keyword_backend
     with services.database.driver() as reader:
         context = read_context(reader, user.id, None, keyword_backend=wanted)
@@ -100,7 +101,9 @@ def _candidates(services: Services, user: User, language: str) -> list[str]:
             question,
         )
         for text in texts
-        for rank, question in enumerate(suggestions.suggest(text.title, text.body, text.headings))
+        for rank, question in enumerate(
+            suggested_questions.suggest(text.title, text.body, text.headings)
+        )
     ]
     ranked.sort(key=lambda one: one[:-1])
     return list(dict.fromkeys(question for *_, question in ranked))

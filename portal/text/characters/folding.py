@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 
 import opencc
 
@@ -13,7 +13,7 @@ from portal.text.characters.normalise import NormalisedText, normalise, normalis
 from portal.text.characters.scripts import HAN_RUN
 
 _simplifier = opencc.OpenCC("t2s")
-_MAX_MET = 65536
+_MAX_CACHED = 65536
 _ODD = "\0"
 """Stands for a character whose fold depends on its neighbours, or is not one character."""
 
@@ -26,7 +26,7 @@ class _Folds(dict[int, str]):
         self._fold_character = fold_character
 
     def __missing__(self, code: int) -> str:
-        if len(self) > _MAX_MET:
+        if len(self) > _MAX_CACHED:
             self.clear()
         folded = self[code] = self._fold_character(chr(code))
         return folded
@@ -36,14 +36,15 @@ def fold(text: str) -> NormalisedText:
     """Return text in NFKC, lower case, simplified, without accents; offsets map back to `text`."""
     folded = text.lower() if text.isascii() else text.translate(_folds)
     if _ODD not in folded:
-        return NormalisedText(_simplify(folded))
+        return NormalisedText(simplify(folded))
     normalised = normalise(text)
     # İ alone would become two characters.
     folded = normalised.text.replace("İ", "i").lower().translate(_folds_of_normalised)
-    return normalised.with_text(_simplify(folded))
+    return normalised.with_text(simplify(folded))
 
 
-def _simplify(text: str) -> str:
+def simplify(text: str) -> str:
+    """Return Chinese in simplified characters, character for character."""
     if text.isascii() or not HAN_RUN.search(text):
         return text
     simplified: str = _simplifier.convert(text)
@@ -53,7 +54,6 @@ def _simplify(text: str) -> str:
     return "".join(s if len(s := _simplifier.convert(c)) == 1 else c for c in text)
 
 
-@lru_cache(maxsize=65536)
 def _fold_character(character: str) -> str:
     """Fold one character to one: é → e, ’ → ', – → -, ٣ → 3. Other scripts keep their marks."""
     if character in "’‘ʼ":

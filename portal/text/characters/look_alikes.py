@@ -16,19 +16,20 @@ _DOT_ABOVE = "\u0307"
 
 # Characters that display nothing but are neither control nor format characters
 # (Default_Ignorable_Code_Point), and the blank of Braille.
-_INVISIBLE = frozenset(
-    [
+FILLERS = frozenset(
+    chr(code)
+    for code in (
         *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
         *range(0x180B, 0x1810),
         *range(0xFE00, 0xFE10),
         *range(0xE0100, 0xE01F0),
-    ]
+    )
 )
 
 
 def shows_nothing(character: str) -> bool:
     """Return whether a character displays nothing, or only space."""
-    return unicodedata.category(character)[0] in "CZ" or ord(character) in _INVISIBLE
+    return unicodedata.category(character)[0] in "CZ" or character in FILLERS
 
 
 def skeleton(name: str) -> str:

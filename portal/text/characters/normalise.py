@@ -21,8 +21,8 @@ _INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
 )
 # Known characters that stay as they are.
-_met_stable: set[str] = set()
-_MAX_MET = 65536
+_known_stable: set[str] = set()
+_MAX_CACHED = 65536
 _ZERO_WIDTH_SPACE = "\u200b"  # It marks a word boundary, so it becomes a space.
 
 
@@ -84,17 +84,23 @@ def _unstable(characters: set[str]) -> set[str]:
 
     Most are cached after the first time.
     """
-    unknown = characters - _met_stable
+    unknown = characters - _known_stable
     odd = {c for c in unknown if _kind(c) != _STABLE}
-    if len(_met_stable) > _MAX_MET:
-        _met_stable.clear()
-    _met_stable.update(unknown - odd)
+    if len(_known_stable) > _MAX_CACHED:
+        _known_stable.clear()
+    _known_stable.update(unknown - odd)
     return odd
 
 
 def clean(text: str) -> str:
     """Return text as embedding models take it: some crash on what `normalise` removes."""
     return normalise(text).text
+
+
+def clean_beginning(text: str, max_characters: int) -> str:
+    """Return the beginning of a text, cleaned. It is cut before and after, because NFKC turns one
+    character into up to eighteen."""
+    return clean(text[:max_characters])[:max_characters]
 
 
 def _rewrite(text: str, odd_places: re.Pattern[str]) -> NormalisedText:

@@ -1,4 +1,4 @@
-"""Ends of a part of a text that leave out a heading without what stands below it."""
+"""Where an excerpt ends, so that it does not end with a heading whose section is left out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MAX_HEADING_LENGTH = 80
 
 
 def end_before_heading(text: str, start: int, end: int, earliest: int) -> int:
-    """Return where `text[start:end]` should end, so that it does not end with a heading, or the
-    first row of a table, of what it leaves out. Never before `earliest`.
+    """Return where `text[start:end]` should end, so that it does not end with the heading, or the
+    first row of the table, of what follows. Never before `earliest`.
 
-    There are no blocks to ask: a heading is a short line between blank ones that ends as no
-    sentence does.
+    The text has no known blocks: a short line between blank ones that does not end like a sentence
+    is taken for a heading.
     """
     while end < len(text):
         line = text.rfind("\n", start, end) + 1

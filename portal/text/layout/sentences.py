@@ -22,7 +22,7 @@ _BOUNDARY = re.compile(
     r"|(?P<line>\n)"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[^\w.])(?:[A-Za-z]|(?:[A-Za-z]\.)+[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Sgt|Rev"
+    r"(?:^|[^\w.])([A-Za-z]|(?:[A-Za-z]\.)+[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Sgt|Rev"
     r"|Fig|Figs|No|Nos|Vol|pp|Eq|Sec|Ch|Inc|Ltd|Corp|Co|vs|cf|etc|approx|est|al|ca|Jan|Feb|Mar|Apr"
     r"|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)$"
 )
@@ -36,9 +36,8 @@ LIST_ITEM = re.compile(
     r"\s*(?:[-*•·▪●○①-⑳]|\d{1,3}\.(?:\d{1,2}(?:\.\d{1,2})*(?=[ \t]))?"
     r"|[（(]?(?:\d{1,3}|[一二三四五六七八九十]+)[）)、])"
 )
-_NEVER_LAST = frozenset(
-    {"etc", "al", "Inc", "Ltd", "Corp", "Co", "Jr", "Sr"}
-)  # These also end sentences.
+# These also end sentences.
+_MAY_BE_LAST = frozenset({"etc", "al", "Inc", "Ltd", "Corp", "Co", "Jr", "Sr"})
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -70,7 +69,7 @@ def _boundaries(text: str) -> Iterator[int]:
     for match in _ends(text):
         kind = match.lastgroup
         at, end = match.span()
-        if kind == "full" or kind == "blank":  # noqa: PLR1714 - one kind a name
+        if kind in {"full", "blank"}:
             yield end
         elif kind == "latin":
             if not match.group().startswith(".") or _dot_ends_sentence(text, at, end):
@@ -103,8 +102,7 @@ def _dot_ends_sentence(text: str, at: int, end: int) -> bool:
     before = _ABBREVIATION.search(said)
     if not before or end - at > 1:
         return True
-    word = before.group().lstrip(" \n(\"'“‘").rstrip()
-    return word in _NEVER_LAST or not following
+    return before[1] in _MAY_BE_LAST or not following
 
 
 def _wraps(text: str, line_start: int, line_end: int) -> bool:

@@ -1,1 +1,1 @@
-"""Likeness of texts: differences, copies, repeated input."""
+"""Likeness of texts: differences, copies."""

@@ -37,7 +37,7 @@ _SPELLINGS = str.maketrans("〇萬億兩", "零万亿两", ",")
 _Units = npt.NDArray[np.uint16]
 _Hashes = npt.NDArray[np.uint32]
 
-_HALF = np.uint64(32)  # Of the bits of a shingle's hash beside its owner.
+_HALF = np.uint64(32)  # A pair is one number: the shingle's hash above the 32 bits of its owner.
 _DROPPED = 0
 _UNKNOWN = 0xFFFF  # Not a valid character.
 # The folded value of each UTF-16 unit, filled on first use.

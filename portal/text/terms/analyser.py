@@ -82,7 +82,6 @@ def analyse_in(language: str) -> None:
     """Set the stemmer's language for words in Latin letters, in the whole process."""
     if language != lexemes.language():
         lexemes.stem_in(language)
-        _stop_terms.cache_clear()
 
 
 def analyse(text: str) -> list[Token]:
@@ -116,7 +115,7 @@ def query_terms(text: str) -> tuple[str, ...]:
     terms = dict.fromkeys(
         term for term, _, _ in folded_terms(fold(text).text, dictionary_words_whole=True)
     )
-    telling = tuple(term for term in terms if term not in _stop_terms())
+    telling = tuple(term for term in terms if term not in stop_terms())
     return telling or tuple(terms)
 
 
@@ -141,7 +140,7 @@ def tsquery_any_in_each(text: str) -> str:
     sure: list[str] = []
     unsure: list[str] = []
     for run in _RUNS.finditer(fold(text).text):
-        if terms := [term for term in query_terms(run.group()) if term not in _stop_terms()]:
+        if terms := [term for term in query_terms(run.group()) if term not in stop_terms()]:
             is_sure = not run["han"] or any(map(_is_dictionary_word, terms))
             (sure if is_sure else unsure).append(f"({tsquery_or(terms)})")
     return " & ".join(sure or unsure)
@@ -151,8 +150,13 @@ def _is_dictionary_word(word: str) -> bool:
     return len(word) > 1 and bool(rjieba.has_word(word))
 
 
+def stop_terms() -> frozenset[str]:
+    """Return the terms of stop words, in the current language of the stemmer."""
+    return _stop_terms(lexemes.language())
+
+
 @cache
-def _stop_terms() -> frozenset[str]:
+def _stop_terms(_language: str) -> frozenset[str]:
     return frozenset(index_terms(" ".join(STOP_WORDS)).split())
 
 

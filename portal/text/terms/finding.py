@@ -37,7 +37,7 @@ def find_terms(text: str, terms: tuple[str, ...], text_terms: str | None = None)
     wanted = frozenset(terms)
     if not wanted:
         return []
-    sought = _parse_term(wanted)
+    sought = _parse_terms(wanted)
     if sought is None:
         return [token for token in analyse(text) if token.term in wanted]
     if text_terms is not None:
@@ -69,7 +69,7 @@ class _Sought:
 
 
 @lru_cache(maxsize=512)
-def _parse_term(terms: frozenset[str]) -> _Sought | None:
+def _parse_terms(terms: frozenset[str]) -> _Sought | None:
     """Return what to search for, None if a term is neither Chinese nor plain letters and digits."""
     han = {term for term in terms if HAN_RUN.fullmatch(term)}
     plain = frozenset(term for term in terms if _PLAIN.fullmatch(term))
@@ -149,4 +149,4 @@ def _beginnings(terms: Iterable[str]) -> tuple[str, ...]:
 
     Stemming may change a word's last letter (happy, happi), so a term's last letter is ignored.
     """
-    return tuple({term[: max(1, len(term) - 1)].partition("zz")[0] or term[0] for term in terms})
+    return tuple({term[: max(1, len(term) - 1)].partition("zz")[0] for term in terms})

@@ -36,6 +36,8 @@ _TYPES = TYPES | {
     "tsv": MediaType.CSV,
     "powerpoint": MediaType.PPTX,
     "mail": MediaType.EML,
+    "jpg": MediaType.JPEG,
+    "tif": MediaType.TIFF,
 }
 
 _UNSPACED = f"{HAN}{HIRAGANA}{KATAKANA}{HANGUL}\u3000-\u303f\uff01-\uff1f"
@@ -66,7 +68,7 @@ _OPERATORS = re.compile(
     # These begin at the start of a word, after white space.
     r"(?<!\S)(?:"
     f'(?:{_TITLE_NAMES})[:：](?:{_quote("title")}{_AFTER_QUOTE}|(?P<title>(?!["“「『＂]){_WORD}))'
-    f"|(?:{_TYPE_NAMES})[:：](?P<type>{'|'.join(_TYPES)})(?!\\S)"
+    f"|(?:{_TYPE_NAMES})[:：](?P<type>(?a:{'|'.join(_TYPES)}))(?!\\S)"
     f"|[-－](?:{_quote('not')}{_AFTER_QUOTE}|(?P<not>(?=[^\\W\\d_]|{_EMOJI}){_WORD}))"
     ")"
     f"|{_BEFORE_QUOTE}{_quote('phrase')}{_AFTER_QUOTE}"

@@ -33,9 +33,7 @@ _COMMON = STOP_WORDS | frozenset(
     "回进开关等并或但且又再还只才很更最太较约近将已曾正所以因则若如像同跟比至该当受被"
 )
 
-_RUNS = re.compile(
-    f"(?P<han>[{HAN}]++)|[^\\W_{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]++", re.UNICODE
-)
+_RUNS = re.compile(f"(?P<han>[{HAN}]++)|[^\\W_{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]++")
 
 
 class Word(NamedTuple):

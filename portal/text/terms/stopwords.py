@@ -7,7 +7,7 @@ Traditional Chinese 96.9 → 97.1; and highlights no longer mark every "the" and
 
 from __future__ import annotations
 
-_BY_LANGUAGE = """
+_WORDS = """
 a an and are as at be been being but by can could did do does for from had has have how i
 if in into is it its me my of on or our shall should so than that the their them then there
 these they this those to was we were what when where which who whom whose why will with
@@ -16,4 +16,4 @@ would you your
 请问 一个 被 把 于 有 何 这 那 这个 那个 我 你 他 她 它 我们 你们 他们 就 都 也 而 之
 """
 
-STOP_WORDS = frozenset(_BY_LANGUAGE.split())
+STOP_WORDS = frozenset(_WORDS.split())

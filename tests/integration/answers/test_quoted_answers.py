@@ -166,6 +166,24 @@ def test_documents_are_listed_and_outlined(handbook: Portal) -> None:
     assert "出差住宿凭发票报销" in outline.content
 
 
+def test_outline_cites_the_very_words_that_it_shows(portal: Portal) -> None:
+    rows = "| Service | Days |\n|---|---|\n| Up to 2 years | 25 |\n| 3 to 5 years | 27 |\n"
+    groups = "| Group | Notice |\n|---|---|\n| Vets | 3 months |\n| Nurses | 2 months |\n"
+    portal.add(f"# Handbook\n\n## Holiday\n\n{rows}\n## Notice\n\n{groups}", name="staff-book.md")
+    outline = answer_to(portal, "Summarise the staff book")
+    assert excerpts(outline) == ["Up to 2 years | 25", "Vets | 3 months"]
+
+
+def test_documents_to_compare_may_be_named_with_spaces_for_hyphens(portal: Portal) -> None:
+    portal.add("Vets are on call at night.", name="on-call-rules.md")
+    portal.add("Staff work 38 hours.", name="staff_handbook.md")
+    for message in (
+        "compare the on-call rules and the staff handbook",
+        "What is the difference between the on call rules and the staff handbook?",
+    ):
+        assert "language model" in answer_to(portal, message).content
+
+
 def test_document_is_outlined_by_its_first_heading(handbook: Portal) -> None:
     handbook.add("# 差旅规定\n\n出差须提前一周申请。\n", name="travel.md")
     handbook.add("# Fire drill\n\nLeave by the stairs.\n", name="2026-03.md")
@@ -180,6 +198,19 @@ def test_comparison_of_documents_is_declined_and_other_comparisons_are_questions
     handbook.add("Trips are booked a week ahead.", name="travel.md")
     assert "needs a language model" in answer_to(handbook, "Compare handbook and travel").content
     answer = answer_to(handbook, "比较一下不同工龄的年假天数")
+    assert "语言模型" not in answer.content
+
+
+def test_versions_of_a_document_are_compared_by_the_name_that_they_share(handbook: Portal) -> None:
+    handbook.add("Trips are booked a week ahead.", name="Travel Policy 2025.md")
+    handbook.add("Trips are booked two weeks ahead.", name="Travel Policy 2026.md")
+    for question in (
+        "compare last year's and this year's travel policy",
+        "What is the difference between Travel Policy 2025 and Travel Policy 2026?",
+        "differences between travel policy 2025 and 2026",
+    ):
+        assert "needs a language model" in answer_to(handbook, question).content, question
+    answer = answer_to(handbook, "工龄3年和5年的年假有什么区别？")
     assert "语言模型" not in answer.content
 
 

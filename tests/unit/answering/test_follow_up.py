@@ -8,6 +8,7 @@ from portal.answering.follow_up import rewritten, search_query
 from portal.domain.answering import Heartbeat, Turn
 from portal.errors import ChatUnavailable
 from portal.text.counting.token_bound import token_bound
+from portal.text.terms.analyser import analyse_in
 from tests.factories.scripted_chat import ScriptedChatModel
 
 
@@ -65,10 +66,37 @@ def test_what_the_question_points_back_to_is_carried_over(before, question, carr
         ("What changed in version 2.1?", "And version 2.2?", "What changed in version 2.2?"),
         ("Which version supports Python 3.12?", "And 3.13?",
          "Which version supports Python 3.13?"),
+        ("QJ-L20 多少钱？", "那 L10 呢？", "QJ-L10 多少钱？"),
         ("How long is the warranty of the X200?", "And the X300?",
          "How long is the warranty of the X300?"),
+        ("員工的年假有幾天？", "那麼經理呢？", "經理的年假有幾天？"),
+        ("員工的年假有幾天？", "還有經理呢？", "經理的年假有幾天？"),
+        ("員工的年假有幾天？", "換成經理呢？", "經理的年假有幾天？"),
+        ("員工的年假有幾天？", "然後經理呢？", "經理的年假有幾天？"),
+        ("员工的年假有几天？", "然后经理呢？", "经理的年假有几天？"),
         ("年假有几天？", "不是，我是问病假", "病假有几天？"),
         ("年假有几天？", "不对，我是问年假怎么申请", "年假怎么申请"),
+        ("年假有多少天？", "实习生呢？", "实习生年假有多少天？"),
+        ("陪产假几天", "产假呢", "产假几天"),
+        ("副总经理是谁", "总经理呢", "总经理是谁"),
+        ("周五吃什么", "汤呢？", "汤周五吃什么"),
+        ("谁参加了九月的会议", "10月的呢", "谁参加了10月的会议"),
+        ("How much can a hotel in Paris cost?", "and in Rome?",
+         "How much can a hotel in Rome cost?"),
+        ("How much can a hotel in Paris cost?", "and in 2025?",
+         "in 2025 How much can a hotel in Paris cost?"),
+        ("What does shipping to Germany up to 5 kg cost?", "and up to 30 kg?",
+         "What does shipping to Germany up to 30 kg cost?"),
+        ("What does spaying a cat cost?", "and a rabbit?", "What does spaying a rabbit cost?"),
+        ("What does spaying a cat cost?", "what about a big dog?",
+         "What does spaying a big dog cost?"),
+        ("Which laptop do designers get?", "and interns?", "Which laptop do interns get?"),
+        ("How much may a project engineer spend on a hotel?", "and a working student?",
+         "How much may a working student spend on a hotel?"),
+        ("工程师在一类城市的住宿标准是多少？", "那实习生呢", "实习生在一类城市的住宿标准是多少？"),
+        ("成都的年假有几天？", "汉堡办公室呢", "汉堡办公室的年假有几天？"),
+        ("How many days off for moving house?", "no, for business reasons",
+         "How many days off for business reasons?"),
     ],
 )  # fmt: skip
 def test_new_subject_is_asked_what_was_asked_of_the_one_before(before, question, query):
@@ -79,21 +107,27 @@ def test_where_nothing_tells_what_is_replaced_the_new_subject_is_added():
     before = "How much can I spend on a hotel in London?"
     assert search_query(turns(before), "And meals?") == f"meals {before}"
     assert search_query(turns(before), "And elsewhere?") == f"elsewhere {before}"
-    assert search_query(turns("会议在哪里开的？"), "下次呢？") == "下次 会议在哪里开的？"
-    assert search_query(turns("住宿标准是多少？"), "经理呢？") == "经理 住宿标准是多少？"
+    assert search_query(turns("会议在哪里开的？"), "下次呢？") == "下次会议在哪里开的？"
+    assert search_query(turns("住宿标准是多少？"), "经理呢？") == "经理住宿标准是多少？"
+    query = search_query(turns("年假有几天？"), "不是，我问的是汉堡办公室")
+    assert query == "汉堡办公室年假有几天？"
 
 
 @pytest.mark.parametrize(
     ("before", "question", "added"),
     [
         ("How long is the notice period?", "And for interns?", "for interns"),
-        ("年假有多少天？", "实习生呢？", "实习生"),
         ("Where is the office?", "And in Paris?", "in Paris"),
         ("How do I reset my password?", "Or by email?", "by email"),
         ("Is the canteen open on Friday?", "And without a badge?", "without a badge"),
         ("Is the canteen open on Friday?", "And tomorrow?", "tomorrow"),
         ("What does the Team plan cost?", "And Enterprise?", "Enterprise"),
         ("Does the plan include support?", "And training?", "training"),
+        (
+            "How many days may I work from home?",
+            "no, I meant the Chengdu office.",
+            "the Chengdu office",
+        ),
         ("What is Anna Berg's phone number?", "And Tom's?", "Tom's"),
     ],
 )
@@ -135,9 +169,13 @@ def test_each_new_subject_replaces_the_one_before():
     ("before", "question"),
     [
         ("Who founded the company?", "When did Luther publish his theses?"),
+        ("How many days of annual leave do I get?", "Is there a canteen in the Berlin office?"),
+        ("How much is a hotel in London?", "What is this year's training budget?"),
+        ("年假有几天？", "他人能否代领工资条？"),
         ("What is pgvector?", "How is the HNSW index built in PostgreSQL?"),
         ("年假有几天？", "病假怎么申请？"),
         ("法国有多少人口？", "北京和它的郊区一共有多少人口？"),
+        ("How far is it?", "How do I get to the casino, by bus?"),
     ],
 )
 def test_what_stands_alone_is_left_as_it_is(before, question):
@@ -205,3 +243,21 @@ def test_rule_decides_when_the_model_is_late_and_the_model_is_left():
 @pytest.mark.parametrize("question", ["没休完怎么办？", "超过了怎么办", "忘了申请怎么办？"])
 def test_question_without_a_subject_is_about_the_one_before(question):
     assert search_query(turns("年假有几天？"), question) == f"年假 {question}"
+
+
+def test_long_message_stands_alone():
+    question = "And for " + "managers, " * 60
+    assert search_query(turns("How long is the notice period?"), question) == question
+
+
+@pytest.mark.parametrize("language", ["simple", "german"])
+def test_words_of_asking_are_not_carried_over_with_any_stemmer(language):
+    analyse_in(language)
+    try:
+        query = search_query(
+            turns("How many days of annual leave do employees get?"),
+            "Please explain exactly what it does?",
+        )
+    finally:
+        analyse_in("english")
+    assert query.startswith("days annual leave employees get ")

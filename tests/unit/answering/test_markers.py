@@ -187,7 +187,7 @@ def test_text_is_not_held_back_for_long():
 def test_sources_found_later_can_be_named():
     stream = MarkerStream(SOURCES[:1])
     assert "".join(piece.text for piece in stream.feed("x [4]")) == "x"
-    stream.know([source(4)])
+    stream.add_sources([source(4)])
     assert stream.feed(" [4]")[-1].marker == 1
 
 

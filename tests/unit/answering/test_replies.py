@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from portal.answering.arithmetic import compute
 from portal.answering.replies import Task, understand
 
 MESSAGES = {
@@ -64,6 +65,8 @@ MESSAGES = {
         "you are useless",
         "That's not what I asked.",
         "this is wrong",
+        "你答错了",
+        "说错了",
         "你真没用",
         "答非所问",
         "这个回答不对",
@@ -215,8 +218,22 @@ MESSAGES = {
     Task.WRITING: [
         "Translate the guide into French",
     ],
+    Task.NOW: [
+        "what time is it?",
+        "What's today's date?",
+        "what is the weather like today",
+        "will it rain tomorrow?",
+        "今天星期几",
+        "现在几点了？",
+        "今天天气怎么样",
+    ],
 }
 QUESTIONS = [
+    "说错了工号怎么办",
+    "编译器版本",
+    "翻译费用标准",
+    "缩写表",
+    "team portal",
     "Is this right?",
     "what is wrong with the printer",
     "保修期错过了怎么办",
@@ -234,6 +251,10 @@ QUESTIONS = [
     "How does the drier work?",
     "谢谢卡怎么领？",
     "公司有什么福利",
+    "What time is the meeting?",
+    "What date is the deadline?",
+    "今天几点开会",
+    "明天放假吗",
     "What is 2FA?",
     "我可以休什么假",
     "会议上有哪些资料",
@@ -284,6 +305,14 @@ QUESTIONS = [
     "能帮我订票吗",
     "垃圾",
     "Rubbish?",
+    "Can you tell me the wifi password?",
+    "Please tell me the opening hours",
+    "翻译费怎么报销",
+    "合同需要翻译吗",
+    "写个人总结要多少字",
+    "24/7",
+    "2024/1/5",
+    "1,5 + 2",
     # Phrases that can be read in two ways, before something else.
     "谢谢" * 40 + "x",
     "hi there " * 400 + "x",
@@ -300,6 +329,46 @@ def test_message_that_asks_nothing_of_the_documents_gets_a_reply(task: Task, mes
     assert understood.task is task
 
 
+@pytest.mark.parametrize("question", ["摘要字数限制是多少", "总结报告什么时候交", "概要设计谁负责"])
+def test_what_sounds_like_a_task_may_be_a_question(question: str) -> None:
+    understood = understand(question)
+    assert understood is None or understood.may_ask
+
+
+@pytest.mark.parametrize(
+    ("sum_", "result"),
+    [("3加5再乘以2是多少", "16"), ("100减20再除以2", "40"), ("1,500 + 2", "1502")],
+)
+def test_sum_is_computed_as_it_is_said(sum_: str, result: str) -> None:
+    assert (compute(sum_) or "").replace(",", "").endswith(f"= {result}")
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_question_is_not_taken_for_small_talk(question: str) -> None:
     assert understand(question) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["5² + 3²", "What is 400-820-8820?", "What is 2024/25?", "what is 24/7?", "9.00-17.30"]
+)
+def test_figures_that_are_no_sum_are_not_computed(text: str) -> None:
+    assert compute(text) is None
+    assert compute("What is 12-5?") == "12-5 = 7"
+
+
+@pytest.mark.parametrize(
+    ("message", "task"),
+    [
+        ("thanks!\n\nhello", Task.THANKS),
+        ("Excuse me, what can you do?", Task.ABOUT),
+        ("麻烦问一下，有哪些文档？", Task.LIST_DOCUMENTS),
+        ("请翻译一下", Task.WRITING),
+        ("能把年假规定译成英文吗", Task.WRITING),
+    ],
+)
+def test_message_is_understood_in_several_lines_and_after_a_greeting(
+    message: str, task: Task
+) -> None:
+    understood = understand(message)
+    assert understood is not None
+    assert understood.task is task

@@ -50,6 +50,22 @@ def test_chinese_is_compared_in_both_scripts_and_numerals(content):
 
 
 @pytest.mark.parametrize(
+    ("content", "source"),
+    [
+        ("住宿费用每年增加百分之十[1]。", "住宿费用每年增加10%。"),
+        ("住宿费用每年增加10%[1]。", "住宿费用每年增加百分之十。"),
+        ("出差时每次最多报销住宿费一万二千元[1]。", "出差时每次最多报销住宿费12000元。"),
+        ("每次最多報銷12,000元[1]。", "每次最多报销一万二千元。"),
+        ("公司共有15万人[1]。", "公司共有十五萬人。"),
+    ],
+)
+def test_chinese_percentages_and_large_numbers_are_compared(content, source):
+    assert set(judged(content, {1: source}).values()) == {True}
+    other = source.replace("1", "3").replace("十", "二十").replace("二千", "三千")
+    assert set(judged(content, {1: other}).values()) == {False}
+
+
+@pytest.mark.parametrize(
     "content",
     [
         "The company was founded in 1999 by two engineers in Berlin [1].",

@@ -38,6 +38,7 @@ ORDINARY = [
     "title:?!",
     'title:"never closed',
     "type:exe",
+    "type:xlſx",
     "type:pdf,md",
     "subtitle:one",
     "what -",
@@ -79,6 +80,8 @@ def test_ordinary_question_is_left_as_it_is(question: str) -> None:
         ('"🍜"', ParsedQuery("🍜", ("🍜",))),
         ("-🍜 lunch", ParsedQuery("lunch", excluded=("🍜",))),
         ('lunch -"🍜 🍣" title:🍱', ParsedQuery("lunch", excluded=("🍜 🍣",), titles=("🍱",))),
+        ("disk type:jpg", ParsedQuery("disk", media_types=(MediaType.JPEG,))),
+        ("disk type:tif", ParsedQuery("disk", media_types=(MediaType.TIFF,))),
         ("TYPE:PDF 年假", ParsedQuery("年假", media_types=(MediaType.PDF,))),
         (
             "类型：txt a 類型:markdown",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.text.counting.tokens import count_tokens
-from portal.text.language import detect_language
+from portal.text.language import detect_language, detect_question_language
 from portal.text.layout.excerpt import best_excerpt
 from portal.text.layout.sentences import sentence_spans
 from portal.text.terms.analyser import query_terms
@@ -174,10 +174,31 @@ def test_sentences_hold_every_visible_character(text: str) -> None:
         ("Привет, мир", "other"),
         ("Über die Brücke führt für größere Züge", "other"),
         ("123", "other"),
+        ("When does the café open?", "en"),
+        ("Do I need a résumé?", "en"),
+        ("Ｈｏｗ ｍａｎｙ ｄａｙｓ？", "en"),
+        ("Who is José's manager?", "en"),
+        ("Wie lange gilt der Ausweis für Gäste?", "other"),
+        ("¿Cuántos días?", "other"),
     ],
 )
 def test_language(text: str, language: str) -> None:
     assert detect_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Kubernetes deployment怎么做", "zh"),
+        ("Tom Becker是谁", "zh"),
+        ("What is 年假 in English?", "en"),
+        ("Who is 张伟 of the office in Chengdu?", "en"),
+        ("VPN setup", "en"),
+        ("日本語の文書を検索する", "other"),
+    ],
+)
+def test_language_of_a_question(question: str, language: str) -> None:
+    assert detect_question_language(question) == language
 
 
 # True counts by the tokeniser of multilingual-e5-small, special tokens aside.

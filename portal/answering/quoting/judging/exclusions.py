@@ -1,31 +1,61 @@
 """Statements that do not answer a question, however likely the model finds them: those of another
-day, date, quarter or event, and those below a heading that denies what is asked for."""
+day, date, quarter, event or kind, and those below a heading that denies what is asked for."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.questions import find_dates
+from portal.answering.quoting.rules.alternatives import is_qualified, names_others
 from portal.answering.quoting.rules.conditions import find_quarters
 from portal.answering.quoting.rules.events import has_another_event
-from portal.answering.quoting.rules.kinds import Wanted
+from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
+from portal.answering.quoting.rules.months import find_months
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
 from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
+
+# "Who sent the notice?" is answered by the head of a mail.
+_ASKS_OF_MAIL = re.compile(
+    r"\b(?:e-?mails?|mails?|letters?|messages?|sent|sends?|wrote|writ\w+|announc\w+|from whom)\b"
+    r"|邮件|来信|发[的出送给布]|寄|谁发|通知",
+    re.IGNORECASE,
+)
+_MAIL_PEOPLE = re.compile(r"(?:from|to|cc|发件人|收件人|抄送)[:：]", re.IGNORECASE)
+_MAIL_HEADER = re.compile(
+    rf"{_MAIL_PEOPLE.pattern}|(?:sent|date|发送时间|日期)[:：]", re.IGNORECASE
+)
 
 
 def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
     """Return whether a statement, below `context`, says nothing of what is asked."""
     said = f"{context}\n{text}"
     return (
-        _is_of_others(asked.weekdays, find_weekdays, said)
-        or _is_of_others(asked.quarters, find_quarters, said)
+        _names_only_others(asked.weekdays, find_weekdays, said)
+        or _names_only_others(asked.quarters, find_quarters, said)
+        or _names_only_others(asked.months, find_months, text)
         or _is_below_another_date(asked.dates, context, text)
+        or _is_of_another_kind(asked, context, text, is_foreign=is_foreign)
         # In the question's language the model tells birth from death; across languages it does not.
         or (is_foreign and _is_of_another_event(asked, said))
-        or (asked.is_of_denied and not says_denied(fold(said).text))
+        or (asked.asks_denied and not says_denied(fold(said).text))
     )
+
+
+def is_unasked_header(asked: Asked, text: str) -> bool:
+    """Return whether a text is a line of a mail's head that says nothing of what is asked: whom it
+    is from, unless the question is about mail, or when, unless it asks for a time."""
+    if not is_mail_header(text):
+        return False
+    is_of_people = _MAIL_PEOPLE.match(text) is not None
+    return asked.wanted in ANY_TEXT or (is_of_people and not _ASKS_OF_MAIL.search(asked.folded))
+
+
+def is_mail_header(text: str) -> bool:
+    """Return whether a statement begins like the head of a mail: "From: Ann"."""
+    return _MAIL_HEADER.match(text) is not None
 
 
 def find_denials(asked: Asked, headings: Iterable[str], *, is_foreign: bool) -> set[str]:
@@ -39,8 +69,11 @@ def find_denials(asked: Asked, headings: Iterable[str], *, is_foreign: bool) -> 
     return {one for one, texts in lines.items() if denies(texts, asked.words)}
 
 
-def _is_of_others(asked: frozenset[int], find: Callable[[str], frozenset[int]], said: str) -> bool:
-    """Return whether a statement is of other weekdays or quarters than those in question."""
+def _names_only_others(
+    asked: frozenset[int], find: Callable[[str], frozenset[int]], said: str
+) -> bool:
+    """Return whether a statement names weekdays, quarters or months, and none of those in
+    question."""
     if not asked:
         return False
     found = find(said)
@@ -54,6 +87,15 @@ def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bo
         return False
     above, said = ({one.term for one in find_dates(each)} for each in (context, text))
     return len(above) == 1 and not (above | said) & asked
+
+
+def _is_of_another_kind(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
+    said = fold(text).text
+    # Most questions name no alternatives, and spare the headings.
+    if asked.alternatives and names_others(asked.alternatives, fold(context).text, said):
+        return True
+    words = asked.translated if is_foreign else asked.terms
+    return is_qualified(words, asked.folded, said)
 
 
 def _is_of_another_event(asked: Asked, said: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import rjieba
@@ -14,7 +15,7 @@ from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import index_terms
-from portal.text.terms.lexicon import Sense, share_of_best, translations
+from portal.text.terms.lexicon import Sense, share_of_best
 
 # The share of a Chinese word that a text has in a longer form.
 _BY_LONGER_FORM, _MAX_SHORT_FORM = 0.8, 4
@@ -23,17 +24,16 @@ _MIN_PART = 2
 Shares = NDArray[np.float32]
 
 
-def meanings(words: Sequence[Word]) -> list[tuple[Sense, ...]]:
-    """Return what each word means in the other language."""
-    return translations([one.text if one.is_han else one.term for one in words])
-
-
 def _longer_form(word: Word) -> re.Pattern[str] | None:
     """Return the pattern of what a Chinese word is short for: 物业费 for 物业服务费."""
-    length = len(word.text)
-    if not word.is_han or length == 1 or length > _MAX_SHORT_FORM:
-        return None
-    return re.compile(f"[{HAN}]{{0,{min(length - 1, 2)}}}".join(word.text))
+    is_short = word.is_han and 1 < len(word.text) <= _MAX_SHORT_FORM
+    return _in_longer_words(word.text) if is_short else None
+
+
+# `re` keeps 512 patterns, fewer than three sources have for a long question.
+@lru_cache(maxsize=4096)
+def _in_longer_words(text: str) -> re.Pattern[str]:
+    return re.compile(f"[{HAN}]{{0,{min(len(text) - 1, 2)}}}".join(text))
 
 
 def _known_part(word: Word) -> str:

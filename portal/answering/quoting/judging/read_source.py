@@ -1,4 +1,4 @@
-"""A source as the statements that the model reads, with what speaks for each of them."""
+"""The statements of a source, with their features."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.evidence import NO_STATEMENT, Evidence, chance_of, odds_of
-from portal.answering.quoting.judging.exclusions import find_denials, is_excluded
+from portal.answering.quoting.judging.exclusions import find_denials, is_excluded, is_unasked_header
 from portal.answering.quoting.judging.judged import Candidate, Judged
-from portal.answering.quoting.judging.matching import meanings, shares_of_words, weighted_means
+from portal.answering.quoting.judging.matching import shares_of_words, weighted_means
+from portal.answering.quoting.judging.wide_rows import MIN_WIDE, can_be_told, narrowed
 from portal.answering.quoting.phrasing import (
     as_read,
     context_of,
@@ -19,9 +20,11 @@ from portal.answering.quoting.phrasing import (
     with_units,
     without_addresses,
 )
+from portal.answering.quoting.questions import content_words
 from portal.answering.quoting.rules.events import lacks_event
 from portal.answering.quoting.rules.kinds import WITH_SIGNS, Wanted, can_hold
 from portal.answering.quoting.rules.ranges import has_figure, rows_in_range
+from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 from portal.text.characters.folding import fold
@@ -31,7 +34,6 @@ from portal.text.characters.folding import fold
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # What shared words, the rank of the source and the wanted kind add to the nearness of a statement.
 _WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
-_MIN_WIDE = 7  # Cells.
 _MIN_OFFICE = 0.75  # The share of the words of an office, such as 总经理, that names it.
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
@@ -42,6 +44,7 @@ class ReadSource:
 
     def __init__(self, source: Source, asked: Asked, *, is_foreign: bool) -> None:
         self.source = source
+        self._asked = asked
         self.is_foreign = is_foreign
         self.statements = statements(source)
         said = [spelled_out(one, source.text) for one in self.statements]
@@ -52,10 +55,9 @@ class ReadSource:
         self.otherwise: float | None = None
         words = asked.words
         weights = np.array([word.weight for word in words], np.float32)
-        # What each word means in the other language.
-        means = meanings(words) if is_foreign else None
+        means = asked.senses if is_foreign else None
         own = shares_of_words(words, self.texts, means)
-        in_range = rows_in_range(asked.question, self.statements)
+        in_range = self._in_range = rows_in_range(asked.question, self.statements)
         for place, figure in in_range.items():
             # A number of the question is in the row's range.
             own[place, [has_figure(word.text) for word in words]] = 1
@@ -66,6 +68,8 @@ class ReadSource:
         title = shares_of_words(words, [source.title], means) * _IN_TITLE
         self.own = weighted_means(own, weights)
         self.met = weighted_means(np.maximum(own, np.where(title > 0, title, above)), weights)
+        if not is_foreign:
+            self._count_synonyms(asked)
         self.holding = _holding(asked, self.statements, said, self.contexts)
         denials = find_denials(
             asked, {one.context for one in self.statements}, is_foreign=is_foreign
@@ -79,14 +83,38 @@ class ReadSource:
             # What an item in another language denies it need not deny of what it names itself.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)
+            and not (one.group is None and is_unasked_header(asked, self.texts[place]))
             and not is_excluded(
                 asked, self.contexts[place], self.texts[place], is_foreign=is_foreign
             )
         ]
 
+    def _count_synonyms(self, asked: Asked) -> None:
+        """Count the words of the question in those of each statement, where they mean the same."""
+        for place, text in enumerate(self.texts):
+            question = reworded(asked.question, text)
+            if question == asked.question:
+                continue
+            words = content_words(question)
+            weights = np.array([word.weight for word in words], np.float32)
+            here, above = shares_of_words(words, [text, self.contexts[place]])
+            met = np.maximum(here, above * _IN_CONTEXT)
+            own, met = weighted_means(np.stack([here, met]), weights)
+            self.own[place] = max(self.own[place], own)
+            self.met[place] = max(self.met[place], met)
+
     def has_any(self, names: Sequence[str], place: int) -> bool:
         said = f"{self.source.title} {self.contexts[place]} {self.texts[place]}"
         return any(name in said for name in names)
+
+    def narrowed(self, place: int) -> str:
+        """Return what is read of a statement; of a row of many cells those that name it or may
+        answer. Among all of them the model, which has read few such rows, does not find these."""
+        row = self.statements[place]
+        if place in self._in_range or not can_be_told(row, self._asked):
+            return self.texts[place]
+        row = narrowed(row, self._asked, is_foreign=self.is_foreign)
+        return as_read(spelled_out(row, self.source.text))
 
     def reading_priority(self, place: int) -> float:
         """Return how early the model should read a statement."""
@@ -130,7 +158,7 @@ class ReadSource:
             float(self.own[place]),
             self.read.get(place, self.otherwise),
             self.holding[place],
-            len(self.statements[place].cells) >= _MIN_WIDE,
+            len(self.statements[place].cells) >= MIN_WIDE,
         )
 
 

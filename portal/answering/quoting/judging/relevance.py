@@ -19,10 +19,11 @@ from portal.answering.quoting.judging.evidence import NO_STATEMENT, chance_of
 from portal.answering.quoting.judging.judged import Judged
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.read_source import ReadSource
-from portal.answering.quoting.questions import telling_words, without_name
+from portal.answering.quoting.questions import content_words, without_name
 from portal.answering.quoting.rules.conditions import Condition, met_by, without
 from portal.answering.quoting.rules.names import without_numbers_of_names
 from portal.answering.quoting.rules.ranges import has_other_figure
+from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.statements import is_label
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
@@ -32,7 +33,7 @@ from portal.text.language import detect_language
 # The max numbers of statements that are compared with the question, since a table of short rows has
 # hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
 # the other, where words help less to choose, two. There nearness adds to what the model reads.
-_OWN, _ACROSS = (40, 10, 0.0), (64, 16, 7.0)
+_OWN, _ACROSS = (100, 14, 0.0), (64, 16, 7.0)
 # The chance from which a statement is quoted, and the share of the question's words in a source on
 # its subject.
 MIN_CHANCE = 0.5
@@ -76,8 +77,8 @@ def judge(
 
 
 def _apply(conditions: Sequence[Condition], sources: Sequence[ReadSource]) -> set[Condition]:
-    """Exclude statements that do not meet the conditions, nor the ones before. Return those that
-    titles and headings meet: what is below need not repeat them."""
+    """Exclude statements that do not meet the conditions, not even together with the statement
+    before. Return those that titles and headings meet: what is below need not repeat them."""
     above = [met_by(conditions, one.contexts) for one in sources]
     named: set[Condition] = set().union(*chain.from_iterable(above))
     dates = {one for one in named if one.is_date}
@@ -154,25 +155,31 @@ def _read_together(
 def _read_again(
     sources: Sequence[ReadSource], question: str, reader: StatementReader, by_nearness: float
 ) -> None:
-    """Have the model read statements also without what they need not repeat, or what is known to be
-    met: a likelier reading counts."""
-    by_question: dict[str, list[tuple[ReadSource, int]]] = defaultdict(list)
+    """Read statements again, with the question in their words and without what they need not
+    repeat, and rows without cells that do not answer. The higher log odds count."""
+    by_question: dict[str, list[tuple[ReadSource, int, str]]] = defaultdict(list)
     for one in sources:
         for place, odds in one.read.items():
-            if not math.isnan(odds) and (short := _shortened(question, one, place)) != question:
-                by_question[short].append((one, place))
-    for short, places in by_question.items():
-        texts = [(one.contexts[place], one.texts[place]) for one, place in places]
-        found = reader.read_answers(short, texts, [0.0] * len(texts), len(texts), by_nearness)
-        for (one, place), value in zip(places, found, strict=True):
+            if math.isnan(odds):
+                continue
+            other, text = _other_words(question, one, place), one.narrowed(place)
+            if other != question or text != one.texts[place]:
+                by_question[other].append((one, place, text))
+    for other, places in by_question.items():
+        texts = [(one.contexts[place], text) for one, place, text in places]
+        found = reader.read_answers(other, texts, [0.0] * len(texts), len(texts), by_nearness)
+        for (one, place, _), value in zip(places, found, strict=True):
             one.read[place] = max(one.read[place], float(value))
 
 
-def _shortened(question: str, source: ReadSource, place: int) -> str:
-    """Return a question without what one of the statements need not repeat."""
-    short = without_numbers_of_names(question, source.texts[place])
-    if not is_label(source.texts[place]):
-        return short
+def _other_words(question: str, source: ReadSource, place: int) -> str:
+    """Return a question in a statement's words, without what the statement need not repeat."""
+    text = source.texts[place]
+    other = without_numbers_of_names(question, text)
+    if not source.is_foreign:
+        other = reworded(other, text)
+    if not is_label(text):
+        return other
     # "Author: …" does not repeat what names the document in the question.
-    words = telling_words(short)
-    return without_name(short, words, shares_of_words(words, source.contexts[:1])[0] > 0)
+    words = content_words(other)
+    return without_name(other, words, shares_of_words(words, source.contexts[:1])[0] > 0)

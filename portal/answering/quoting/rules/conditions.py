@@ -1,4 +1,4 @@
-"""Dates, years, versions, codes and names of a question, which an answer has or stands under."""
+"""Dates, years, versions, codes and names of a question, which an answer or its headings must have."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def _spelled(figure: str) -> re.Pattern[str]:
 
 
 def find_names(question: str) -> tuple[str, ...]:
-    """Return the words of a question that are in no dictionary, in its other script or capital."""
+    """Return the names in a question: capitalised words that no dictionary has, and in an English
+    question Chinese words."""
     is_english = detect_language(question) == "en"
     return tuple(
         name

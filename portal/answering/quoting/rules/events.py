@@ -15,11 +15,11 @@ _EVENTS = tuple(
         r"\bdied?\b|\bdies\b|\bdeath|passed away|去世|逝世|死于|死亡|过世",
         r"\bmarr(?:y|ie)|\bwedding|结婚|婚礼|嫁给|娶",
         r"\bgraduat|毕业",
-        r"\bfounde[dr]|\bfounding|\bestablished|\bset up\b|创立|创办|成立|创建|创始",
-        r"\binvent|发明",
+        r"\bfounde[dr]|\bfounding|\bestablished|\b(?:been|is|was|were) set up\b|创[立办建始]|成立",
+        r"\binvent(?:s|ed|ors?|ions?)?\b|发明",
         r"\bdiscover(?:ed|y|er)|发现",
         r"\b(?:wrote|written|writer|author)|\bdrafted|撰写|编写|起草|作者|写[了的下]|写[^一-龥]",
-        r"\bdesigned|\bdesigner|设计",
+        r"\bdesigned|\bdesigner of\b|设计(?![部师团组软稿图文院费])",
         r"\bpainted|\bpainter|绘制|画[了的]",
         r"\bw[io]ns?\b|\bwinn|\bchampion|获胜|赢得|夺冠|冠军|获奖|荣获",
     )
@@ -34,7 +34,7 @@ _CIRCUMSTANCE = re.compile(
 _OF_LIFE = _EVENTS[:2]
 # "Ada Lovelace (1815–1852)", also with days and months.
 _LIFE_DATES = re.compile(
-    r"\([^()]{0,24}1\d{3}[^()]{0,16}[-–—~至][^()]{0,16}(?:1\d|20)\d\d[^()]{0,12}\)"
+    r"\([^()]{0,24}1\d{3}[^()]{0,16}[-—~至][^()]{0,16}(?:1\d|20)\d\d[^()]{0,12}\)"
 )
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-_MONTHS = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-)
+from portal.answering.quoting.questions import MONTH_NAME
+
 # A number with a sign behind it is an amount, a date or a time.
 _NAME = re.compile(
-    rf"(?<![A-Za-z\d])(?!(?i:{_MONTHS})\b)[A-Z][A-Za-z-]{{1,24}} \d{{1,3}}(?![\d.:,%/°-]*\d|[%:°])",
+    rf"(?<![A-Za-z\d])(?!(?i:{MONTH_NAME})\b)"
+    r"[A-Z][A-Za-z-]{1,24} \d{1,3}(?![\d.:,%/°-]*\d|[%:°])",
 )
 
 

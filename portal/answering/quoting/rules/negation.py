@@ -29,7 +29,7 @@ _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
 # "哪些不能退" and "what can't be returned" ask for what is denied, which says so, or stands below
 # what does: 无理由退货 does not.
 _ASKS_DENIED = re.compile(
-    r"(?:哪[些种类]|(?<!为)什么(?!原因|情况|时候|条件|后果|影响)|谁)[^,，]{0,6}?"
+    r"(?:哪[些种类]|(?<!为)什么(?!原因|情况|时候|条件|后果|影响)|谁)[^,]{0,6}?"
     r"(?:不[能可予得许让给支包算用]|无法|禁止)"
     # "What happens if I do not reply" and "what do people pay who do not live here" do not.
     r"|(?:\A|[,;:.?!]|\b(?:and|from|for|at|in|on|to|under|after|with))\s*(?:what|which|who)\b"
@@ -64,7 +64,8 @@ def denies(headings: Iterable[str], words: Sequence[Word]) -> bool:
 
 
 def is_denial(headings: Iterable[str]) -> bool:
-    """Return whether a heading denies anything, in words that the question does not share."""
+    """Return whether a heading denies anything: for another language, where words cannot be
+    compared."""
     return any(_DENIAL.search(one) and not _BOTH.search(one) for one in headings)
 
 

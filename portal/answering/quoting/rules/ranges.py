@@ -14,8 +14,8 @@ from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
 
 _FIGURES = {"半": 0.5, **NUMBER_WORDS}
-# The longest first: "fourteen" is not "four".
-_NUMBER_WORD = "|".join(sorted(_FIGURES, key=len, reverse=True))
+# The longest first: "fourteen" is not "four". Whole words: "money" has no "one".
+_NUMBER_WORD = f"(?<![a-z])(?:{'|'.join(sorted(_FIGURES, key=len, reverse=True))})(?![a-z])"
 # Bounded, as a cell may consist of digits or spaces.
 _GAP = r"\s{0,3}"
 _HAN_NUMBER = "[零一二三四五六七八九十百千两]{1,12}"
@@ -181,8 +181,8 @@ def _in_full(text: str) -> str:
 
 
 def _amount(match: re.Match[str]) -> _Figure | None:
-    """Return an amount of money, or the many of something else with its unit (8 万人); None for a
-    number with neither."""
+    """Return an amount of money, or a round number of something else with its unit (8 万人); None
+    for a number with neither."""
     times, is_money = match["times"], match["sign"] or match["unit"]
     if not (times or is_money):
         return None

@@ -9,8 +9,16 @@ from portal.text.characters.folding import fold
 _ORDER = {day: place for place, day in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
 _ORDER |= {day: place for place, day in enumerate("一二三四五六日")} | {"天": 6}
 # 每周三次 and 一周五天 name no day.
-_HAN_DAY = r"(?:周|星期|礼拜)([一二三四五六日天])(?![次天个节回般致定])"
-_DAY = rf"(?:{_HAN_DAY}|\b(mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?s?\b)"
+_HAN_DAY = (
+    r"(?:周|星期|礼拜)([一二三四五六日天])"
+    r"(?![次天个节回般致定轮百千万元人]|十[一二三四五六七八九]?个?(?:小时|天|元|人|分钟|次))"
+)
+# "Sat 9:00" and "Mon to Fri", but not "she sat down" and "sun cream".
+_NAME = (
+    r"(mon|tue|wed|thu|fri|sat|sun)"
+    r"(?:(?:s|nes|rs|ur)?days?\b|(?:s|rs?)?\b(?=\.?\s*(?:[\d–/,;&|~-]|\Z|and\b|to\b|through\b)))"
+)
+_DAY = rf"(?:{_HAN_DAY}|\b{_NAME})"
 _SPAN = re.compile(
     rf"{_DAY}(?:\s*(?:至|到|-|–|—|~|to|through)\s*(?:周|星期|礼拜)?(?:([一二三四五六日天])(?![次个])"
     r"|(mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?s?\b))?"

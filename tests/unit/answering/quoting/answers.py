@@ -33,7 +33,7 @@ def content_of(events, sources):
     pieces = []
     for event in events:
         if isinstance(event, TextDelta) and event.quoted:
-            markers.know([source(event.quoted.number)])
+            markers.add_sources([source(event.quoted.number)])
         pieces += markers.feed(event.text)
     pieces += markers.close()
     return "".join(piece.text for piece in pieces), markers.order

@@ -254,7 +254,7 @@ def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
         request("How many days of annual leave a year?", [source(1, text)])
     )
     assert isinstance(event, Abstained)
-    assert reader.compared == 40
+    assert reader.compared == 100
 
 
 def test_part_that_only_the_first_answers_beside_it_is_asked_alone():

@@ -25,6 +25,10 @@ def test_first_row_of_a_drawn_table_is_its_header_and_not_quoted_alone():
     assert "Wren" not in content
 
 
+def test_drawn_box_without_rows_has_no_statement():
+    assert statements(source(1, text="Title\n\n+----+----+\n+----+----+\n\nA sentence."))
+
+
 def test_row_is_read_with_the_figure_that_is_in_its_range():
     table = source(1, "| Amount | Who |\n|--|--|\n| up to $1,000 | lead |\n| over $1,000 | board |")
     chat = ExtractiveChatModel(Reader("Amount: $5k (over $1,000); Who: board"))
@@ -135,6 +139,22 @@ def test_items_are_a_list_and_what_follows_their_sign_is_no_markup():
     )
 
 
+def test_box_of_a_task_is_a_sign_and_a_number_in_a_cell_is_no_list():
+    text = "Before the first day:\n\n- [ ] Order a laptop\n- [x] Sign the contract"
+    content, _ = content_of(ask("What is done before the first day?", [source(1, text)]), [])
+    assert "> - ☐ Order a laptop\n> - ☑ Sign the contract" in content
+    row = "Article | Price\nSocket set | 38.9"
+    content, _ = content_of(ask("What does a socket set cost?", [source(1, row)]), [])
+    assert "| Socket set | 38.9 |" in content
+
+
+def test_day_of_the_week_in_other_words_names_its_row():
+    text = "星期 | 主菜\n周一 | 红烧肉\n周二 | 宫保鸡丁\n周三 | 清蒸鱼"
+    content, _ = content_of(ask("星期二的主菜是什么？", [source(1, text)], "zh"), [])
+    assert "宫保鸡丁" in content
+    assert "清蒸鱼" not in content
+
+
 def test_numbers_that_a_list_would_change_are_quoted_as_lines():
     text = "1. Open the lid\n   1. Lift the lock\n   2. Pull\n2. Close the lid"
     shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))))
@@ -226,3 +246,67 @@ def test_sentence_that_names_the_table_below_introduces_it():
     assert row.context.endswith("The table gives the max for a night, in EUR.")
     *_, row = statements(source(1, text.replace("The table gives", "We pay")))
     assert "We pay" not in row.context
+
+
+def test_how_a_letter_ends_is_no_statement():
+    text = "The office is closed on 24 December.\n\nBest regards\nJonas"
+    found = [text[one.start : one.end] for one in statements(source(1, text))]
+    assert "Best regards" not in found
+
+
+def test_keyword_that_names_a_section_gets_the_section():
+    text = (
+        "二、年休假\n\n工龄 | 年假天数\n1至3年 | 8天\n4年以上 | 12天\n\n"
+        "结转的年假在6月30日前休完。\n\n三、病假\n\n病假须提交证明，不占用年假。"
+    )
+    leave = source(1, text, heading_starts=frozenset({0, text.index("三、病假")}))
+    other = source(2, "年假前请交接工作。", title="交接指南")
+    content, order = content_of(ask("年假", [leave, other], "zh"), [leave, other])
+    assert "| 1至3年 | 8天 |" in content
+    assert "结转的年假" in content
+    assert "证明" not in content
+    assert 2 not in order
+    content, _ = content_of(ask("年假什么时候休完？", [leave, other], "zh"), [leave, other])
+    assert "8天" not in content
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        "Dear all,\n\nThe office is closed on 24 December.\n\nBest regards\nJonas Lind\nFacilities",
+        "各位同事：\n\n二月八日由客服部值班。\n\n周敏\n行政部",
+    ],
+)
+def test_salutation_and_signature_of_a_letter_are_not_quoted(letter):
+    found = [letter[one.start : one.end] for one in statements(source(1, letter))]
+    assert len(found) == 1
+
+
+def test_telephone_number_below_a_letter_is_quoted():
+    letter = "Dear Ann,\n\nThe keys are here.\n\nRegards\nJonas Lind\nTel. 030 1234"
+    found = [letter[one.start : one.end] for one in statements(source(1, letter))]
+    assert found == ["The keys are here.", "Tel. 030 1234"]
+
+
+def test_a_word_above_a_list_is_its_heading_and_not_quoted():
+    text = (
+        "9. Summer party\nIt is on 11 July.\n\nDecisions\n- Two people check medicines\n- No dogs"
+    )
+    found = {text[one.start : one.end]: one for one in statements(source(1, text))}
+    assert "Decisions" not in found
+    assert found["- No dogs"].heading == "Decisions"
+
+
+def test_row_is_quoted_beside_a_sentence_that_answers_as_likely():
+    text = (
+        "假期 | 天数\n年假 | 满一年7天，最多15天\n病假 | 10天\n\n"
+        "年假可结转最多5天。\n\n请年假须提前两天申请。"
+    )
+    one = source(1, text, title="制度")
+    odds = {"年假可结转最多5天。": 5.0, "假期: 年假; 天数: 满一年7天，最多15天": 4.0}
+    content, _ = content_of(
+        ExtractiveChatModel(OddsReader(odds)).stream(request("年假几天？", [one], "zh")), [one]
+    )
+    assert "结转" in content
+    assert "15天" in content
+    assert "提前" not in content

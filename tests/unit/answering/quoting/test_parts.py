@@ -64,3 +64,8 @@ def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...])
 def test_part_gets_the_subject_of_the_first_where_it_has_none(question: str, searched: str) -> None:
     _, (_, second) = standalone_parts(question)
     assert second == searched
+
+
+def test_part_that_refers_back_gets_what_the_first_is_about_not_the_kind_that_it_asks_for():
+    _, (_, second) = standalone_parts("Which day is the next weekly meeting and who chairs it?")
+    assert second == "next weekly meeting who chairs it?"

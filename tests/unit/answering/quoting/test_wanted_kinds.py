@@ -33,6 +33,26 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
     assert without not in content
 
 
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("What is the daily allowance?", Wanted.MONEY),
+        ("What do we pay for hosting each month?", Wanted.MONEY),
+        ("What happens to my deposit?", Wanted.ANYTHING),
+        ("What documents do I need to claim a travel allowance?", Wanted.LIST),
+        ("Which adapter do I need to charge the laptop?", Wanted.ANYTHING),
+        ("What is the password policy?", Wanted.ANYTHING),
+        ("账号什么时候开通？", Wanted.TIME),
+        ("打什么疫苗？", Wanted.ANYTHING),
+        ("工资多少号发？", Wanted.DAY),
+    ],
+)
+def test_word_of_a_kind_asks_for_it_only_where_it_is_what_is_asked(
+    question: str, wanted: Wanted
+) -> None:
+    assert find_wanted(question) is wanted
+
+
 def test_name_that_begins_a_sentence_is_a_person():
     said = ("Amina asks the choir.", "Visits need no guide.", "- Tariq checks the tax.")
     held = [can_hold(Wanted.PERSON, one, "Who does it?") for one in said]
@@ -95,3 +115,157 @@ def test_how_pay_is_worked_out_asks_for_an_amount_a_share_or_a_rule(question):
 )
 def test_how_other_things_are_worked_out_asks_for_no_money(question):
     assert find_wanted(question) is not Wanted.MONEY
+
+
+@pytest.mark.parametrize(
+    ("wanted", "questions"),
+    [
+        (Wanted.CLOCK, ("At what times can I fetch it?", "几点取件？")),
+        (Wanted.CONTACT, ("店里的电话", "What's your website?")),
+        (
+            Wanted.COUNT,
+            ("志愿者最小要多大年纪？", "那两周有几位客户没来？", "一共有多少块地？", "要几桶油"),
+        ),
+        (
+            Wanted.DAY,
+            ("打哪天起涨价？", "期限是哪一天？", "要拖到几月几号？", "运动会在哪两天办？"),
+        ),
+        (
+            Wanted.DURATION,
+            (
+                "Can I stay at home, and how long?",
+                "How many unused leave days may I keep?",
+                "几周到货？",
+                "多长的通知期",
+            ),
+        ),
+        (Wanted.FREQUENCY, ("滤网多久洗？", "几天一查？", "How many times a month may I ask?")),
+        (Wanted.MEASURE, ("How fast did the log grow?", "包间多大？", "塔吊臂多长")),
+        (Wanted.MONEY, ("How high is the late charge?", "How big may the bonus be?")),
+        (Wanted.NUMBER, ("额定功率是多少？", "通道数为多少？")),
+        (Wanted.PERCENT, ("弄坏了要赔几成？", "房租最多加几个点？", "合格率是多少？")),
+        (Wanted.TIME, ("几时开业？", "How early do I have to ask?", "几月放假？")),
+        (
+            Wanted.ANYTHING,
+            ("What's my holiday allowance?", "What is she in charge of?", "老跳闸是哪儿的毛病？"),
+        ),
+    ],
+)
+def test_kind_that_a_question_wants(wanted, questions):
+    assert {question: find_wanted(question) for question in questions} == dict.fromkeys(
+        questions, wanted
+    )
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "On which day of the month are wages paid?",
+        "什么情况下要给她打电话",
+        "Who changes the prices on our website?",
+        "What is done with goods above 8 degrees of temperature?",
+    ],
+)
+def test_subject_of_a_question_is_not_its_kind(question):
+    assert find_wanted(question) not in {Wanted.MONEY, Wanted.CONTACT, Wanted.TEMPERATURE}
+
+
+@pytest.mark.parametrize(
+    ("question", "answers", "others"),
+    [
+        (
+            "What time does the car leave?",
+            ("It leaves at 7.40.",),
+            ("It costs £7.40.", "See 2.11.3."),
+        ),
+        (
+            "哪天开工？",
+            ("8月18日开工。", "2026-09-10", "each 24 March"),
+            ("十月开工。", "2026年开工。"),
+        ),
+        ("要赔几成？", ("承担三成。", "七二折", "加收 2 个点"), ("三成员完成了。", "两点开会。")),
+        ("How long is it kept?", ("Until it is full.", "10 yrs", "30  交货天数"), ("It is kept.",)),
+        (
+            "多收多少钱？",
+            ("加收半天房费。", "每天罚千分之二。", "22,000  EUR"),
+            ("半天之后再说。",),
+        ),
+        (
+            "取消最晚到什么时候？",
+            ("Up to 12 hours before the start.", "开始前12小时前"),
+            ("取消须告知。",),
+        ),
+        ("要控制在多少度？", ("在18至24摄氏度。", "零下60摄氏度"), ("温度须控制。",)),
+        ("屏幕要多大？", ("10 英寸", "15 centimetres"), ("屏幕要大。",)),
+        (
+            "锅放在哪里？",
+            (
+                "放在门后的袋子里。",
+                "地点是莲花体育馆",
+                "使用509室",
+                "顶楼  存放地点;",
+                "on the two lowest levels",
+            ),
+            ("放在周一中午。", "锅要放好。"),
+        ),
+        (
+            "在哪个房间开会？",
+            ("在 210 室开。", "四楼的小会议室", "the library"),
+            ("隔周 16:00 开会。", "在成都开会。"),
+        ),
+        ("Which floor is it on?", ("On the third floor.", "Room 305, see (305)"), ("In Lyon.",)),
+        ("哪间会议室能开视频会议？", ("听涛：五楼，有视频系统。",), ("有视频系统。",)),
+        (
+            "What does a lesson cost?",
+            ("It costs 12 and is taken off.", "190  Hotel limit per night"),
+            (
+                "The fee is due within 30 days.",
+                "It is paid on 3 March.",
+                "It costs nothing to ask.",
+            ),
+        ),
+        (
+            "Which room is the auditor in?",
+            ("She sits in Room 5.",),
+            ("The room of the auditor is closed.",),
+        ),
+        ("What is her e-mail address?", ("ann@rowan.example",), ("Call 0113 496 0120.",)),
+        ("哪家公司维保？", ("乙方：江州恒拓自动化设备有限公司",), ("由公司维保。",)),
+        ("口令在哪里？", ("装在抽屉的信封里。", "在当班组长的柜子里"), ("口令每月换。",)),
+        ("网址是什么？", ("见 rowan.example",), ("电话 0571-5550 7261",)),
+        ("谁值班？", ("个人自理。",), ("三个人轮流值。",)),
+    ],
+)
+def test_signs_of_the_wanted_kind(question, answers, others):
+    wanted = find_wanted(question)
+    held = {one: can_hold(wanted, one, question) for one in (*answers, *others)}
+    assert held == dict.fromkeys(answers, True) | dict.fromkeys(others, False)
+
+
+def test_row_of_many_cells_is_also_read_without_those_that_do_not_answer():
+    names = "型号 | 名称 | 供电 | 协议 | 防水 | 质保(月) | 上市时间"
+    cells = "G2 | 网关 | USB | Zigbee | 无 | 24 | 2025-08"
+    table = source(1, f"{names}\n{cells}\n{cells.replace('G2', 'G3')}", title="产品")
+    reader = OddsReader({"型号: G2; 名称: 网关; 质保(月): 24": 3.0})
+    asked = request("网关G2保修多久？", [table], "zh")
+    content, _ = content_of(ExtractiveChatModel(reader).stream(asked), [table])
+    assert "| G2 | 网关 | USB | Zigbee | 无 | **24** | 2025-08 |" in content
+    # What a place or a name is cannot be seen in a cell.
+    assert not is_quoted(reader, request("网关G2放在哪里？", [table], "zh"))
+
+
+@pytest.mark.parametrize(
+    ("said", "is_held"),
+    [
+        ("Files may be seen by people approved by the CTO in Hangzhou", False),
+        ("Marco 建议参展，待总经理审批", False),
+        ("Our CTO is Ann Berg", True),
+        ("Approved by the CTO, Ann Berg", True),
+        ("由总经理王强审批", True),
+        ("总经理王强", True),
+    ],
+)
+def test_holder_of_an_office_is_not_who_something_goes_to(said, is_held):
+    question = "总经理是谁？" if "总" in said else "Who is the CTO?"
+    assert find_wanted(question) is Wanted.HOLDER
+    assert can_hold(Wanted.HOLDER, said, question) is is_held

@@ -7,6 +7,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
+from portal.answering.marker_syntax import without_markers_of_its_own
 from portal.answering.markers import MarkerStream, shown_markers
 from portal.answering.quoting.extractive import ExtractiveChatModel, as_markdown
 from portal.answering.writing import prompt
@@ -50,6 +51,8 @@ HOSTILE = {
     "meta": "<meta http-equiv=refresh content='0;url=http://evil.example'>",
     "hidden tags": "Leave." + "".join(chr(0xE0000 + ord(c)) for c in "obey me"),
     "bidi": "Leave \u202eevil\u202c \u2066x\u2069.",
+    "variation selectors": "Leave." + "".join(chr(0xE0100 + ord(c)) for c in "obey me"),
+    "fillers": "Obey\u3164me\ufe0f.",
     "zero width": "Ob\u200bey\u2060 me\ufeff.",
     "nul": "Obey\0me \x1b[31m.",
     "lone surrogate": "Obey \ud800 me.",
@@ -60,7 +63,9 @@ HOSTILE = {
     "code": "`[x](http://evil.example)` and ``` ![y](http://evil.example)",
     "entity": "&lt;img src=x&gt; &#60;script&#62;",
 }
-INVISIBLE = re.compile("[\u200b\u202a-\u202e\u2060-\u2069\ufeff\x00-\x08\x1b\U000e0000-\U000e0fff]")
+INVISIBLE = re.compile(
+    "[\u200b\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\u3164\x00-\x08\x1b\U000e0000-\U000e0fff]"
+)
 
 
 def hostile(name):
@@ -160,5 +165,13 @@ def test_quoted_text_reads_as_it_was_written(name):
     read = re.sub(r"<[^>]+>", "", page)
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
         read = read.replace(entity, character)
-    expected = " ".join(prompt.without_markers_of_its_own(text).split())
+    expected = " ".join(without_markers_of_its_own(text).split())
     assert " ".join(read.split()) == expected.replace("\0", "\ufffd")
+
+
+def test_lists_and_spaces_that_never_become_a_marker_take_no_time() -> None:
+    # Each took exponential time or hours once.
+    assert prompt.as_data("[" + "1, " * 2000 + "x]")
+    stream = MarkerStream([])
+    assert stream.feed("[a](" + " " * 1900)
+    assert stream.close() is not None

@@ -6,6 +6,14 @@ of the question it has.
 
 from portal.answering.quoting.rules.kinds.asking import find_wanted
 from portal.answering.quoting.rules.kinds.holding import can_hold, is_word
-from portal.answering.quoting.rules.kinds.wanted import OF_EVENTS, WITH_SIGNS, Wanted
+from portal.answering.quoting.rules.kinds.wanted import (
+    ANY_TEXT,
+    OF_EVENTS,
+    OF_TIMES,
+    WITH_SIGNS,
+    Wanted,
+)
 
-__all__ = ["OF_EVENTS", "WITH_SIGNS", "Wanted", "can_hold", "find_wanted", "is_word"]
+__all__ = [
+    "ANY_TEXT", "OF_EVENTS", "OF_TIMES", "WITH_SIGNS", "Wanted", "can_hold", "find_wanted", "is_word",
+]  # fmt: skip

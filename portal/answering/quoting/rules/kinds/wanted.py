@@ -40,7 +40,11 @@ ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
     Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.COLOUR,
-    Wanted.UNIT, Wanted.DAY,
+    Wanted.UNIT, Wanted.DAY, Wanted.NAME,
+)  # fmt: skip
+# Points and lengths of time.
+OF_TIMES = (
+    Wanted.TIME, Wanted.UNTIL, Wanted.DAY, Wanted.CLOCK, Wanted.DURATION, Wanted.FREQUENCY,
 )  # fmt: skip
 # What happens to someone or something.
 OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)

@@ -74,6 +74,12 @@ def test_figure_of_the_question_comes_with_its_row() -> None:
     }
 
 
+@pytest.mark.parametrize("word", ["money", "freight guests", "content", "maintenance"])
+def test_word_with_a_number_in_it_is_no_number(word: str) -> None:
+    rows = [Statement(0, 1, cells=(one, "20 EUR"), group=1) for one in ("1-5", "6-10")]
+    assert rows_in_range(f"How much {word} is the cleaning fee?", rows) == {}
+
+
 def test_open_bound_does_not_include_the_number_itself() -> None:
     rows = [Statement(0, 1, cells=(one, "5")) for one in ("under 2 years", "over 5 years")]
     assert rows_in_range("after 2 years", rows) == {}

@@ -17,6 +17,9 @@ from portal.answering.quoting.rules.weekdays import find_weekdays, with_long_wee
         ("工作日 1.5 倍，休息日 2 倍", [0, 1, 2, 3, 4, 5, 6]),
         ("每天 22:00 关门", [0, 1, 2, 3, 4, 5, 6]),
         ("每周三次，一周五天", []),
+        ("每周四十小时，一周五百元，每两周一轮换", []),
+        ("周五十点开会", [4]),
+        ("She sat down and put on sun cream.", []),
         ("须在 3 个工作日内提交", []),
     ],
 )

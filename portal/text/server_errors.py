@@ -36,11 +36,19 @@ def shown_error(said: str, sent: Iterable[str], key: str) -> str:
 def _repeats(line: str, text: str) -> bool:
     for run in (_RUN_HAN, _RUN):
         if len(text) <= run:
-            return len(text) > 1 and text in line
+            return len(text) > 1 and _stands_in(line, text)
         pieces = (line[start : start + run] for start in range(len(line) - run + 1))
         if any(piece in text for piece in pieces if run == _RUN or HAN_RUN.search(piece)):
             return True
     return False
+
+
+def _stands_in(line: str, text: str) -> bool:
+    """Return whether a short text is in a line, in Latin letters as whole words: "hi" is not in
+    "this"."""
+    if HAN_RUN.search(text):
+        return text in line
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", line) is not None
 
 
 def _plain(text: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from portal.answering.suggestions import suggest
 from portal.domain.documents import Heading
+from portal.services.answers.suggested_questions import suggest
 
 
 def test_a_document_asks_first_itself() -> None:

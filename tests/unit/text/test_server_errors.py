@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from portal.text.likeness.echo import strip_echo
+from portal.text.server_errors import strip_echo
 
 PASSAGE = "The mauve elephant of the third archive was never catalogued by anybody at all."
 
@@ -24,6 +24,12 @@ def test_repetition_of_the_input_is_removed(said, sent):
     assert "left out" in told
     for word in ("refund", "mauve", "退款", "档案馆", "\\u"):
         assert word not in told.lower()
+
+
+def test_short_words_of_the_input_are_not_seen_in_others():
+    said = "This model does not exist within your organisation"
+    assert strip_echo(said, ["hi", "no"]) == said
+    assert "left out" in strip_echo("cannot answer: hi", ["hi"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""Table rows of many cells, of which few say anything of what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from portal.answering.quoting.asked import Asked
+from portal.answering.quoting.judging.matching import shares_of_words
+from portal.answering.quoting.phrasing import with_units
+from portal.answering.quoting.rules.kinds import Wanted, can_hold
+from portal.answering.quoting.statements import Statement
+
+MIN_WIDE = 7  # Cells.
+_NAMING_CELLS = 2  # The first of a row say what it is of.
+# What a cell can be seen to have.
+_IN_FIGURES = (
+    Wanted.MONEY, Wanted.DURATION, Wanted.TIME, Wanted.DAY, Wanted.UNTIL, Wanted.CLOCK,
+)  # fmt: skip
+_MAX_ANSWERING = 2
+
+
+def can_be_told(row: Statement, asked: Asked) -> bool:
+    """Return whether a row is wide, and its cells show whether they have the wanted kind."""
+    is_wide = len(row.cells) >= MIN_WIDE and len(row.header) == len(row.cells)
+    return is_wide and asked.wanted in _IN_FIGURES
+
+
+def narrowed(row: Statement, asked: Asked, *, is_foreign: bool) -> Statement:
+    """Return a row with its first cells, those that share words with the question, and those that
+    have the wanted kind of answer."""
+    said = [f"{name} {cell}" for name, cell in zip(row.header, row.cells, strict=True)]
+    means = asked.senses if is_foreign else None
+    shared = np.count_nonzero(shares_of_words(asked.words, said, means), axis=1)
+    holding = _holding(row, asked, np.flatnonzero(shared == 0).tolist())
+    kept = sorted({*range(_NAMING_CELLS), *np.flatnonzero(shared).tolist(), *holding})
+    cells, header = (tuple(each[place] for place in kept) for each in (row.cells, row.header))
+    return replace(row, cells=cells, header=header)
+
+
+def with_answer_marked(row: Statement, asked: Asked) -> Statement:
+    """Return a row with the cells marked that have the wanted kind of answer, if they are few."""
+    if not can_be_told(row, asked):
+        return row
+    holding = _holding(row, asked, range(_NAMING_CELLS, len(row.cells)))
+    return replace(row, marked=frozenset(holding if len(holding) <= _MAX_ANSWERING else ()))
+
+
+def _holding(row: Statement, asked: Asked, places: Sequence[int]) -> list[int]:
+    def holds(place: int) -> bool:
+        cells, header = row.cells[place : place + 1], row.header[place : place + 1]
+        cell = with_units(replace(row, cells=cells, header=header))
+        return can_hold(asked.wanted, cell, asked.question)
+
+    return [place for place in places if place >= _NAMING_CELLS and holds(place)]

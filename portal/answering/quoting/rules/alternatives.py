@@ -1,0 +1,167 @@
+"""Terms of which one is not the other: sick leave is no annual leave, a deputy manager no manager.
+
+The model that reads places such terms close together, and takes what is said of one for the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from portal.text.characters.scripts import HAN
+from portal.text.terms.analyser import index_terms
+
+# A group a line, each pattern an alternative, in both languages; texts are folded.
+_GROUPS = tuple(
+    tuple(map(re.compile, patterns))
+    for patterns in (
+        (
+            r"年休?假|\b(?:annual|vacation) leave\b|\b(?:holiday|vacation) (?:allowance|days)\b",
+            r"病假|\bsick(?:ness)? (?:leave|days?|pay)\b|\bsickness\b",
+            r"(?<!陪)产假|\bmaternity\b",
+            r"陪产假|护理假|\bpaternity\b",
+            r"育儿假|\bparental leave\b",
+            r"婚假|\bmarriage leave\b",
+            r"丧假|\b(?:bereavement|compassionate)\b",
+            r"事假|\b(?:unpaid|personal) leave\b",
+            r"学习假|\bstudy leave\b",
+        ),
+        (
+            r"本科|\bundergraduates?\b|\bbachelor",
+            r"硕士|\bmaster'?s? (?:students?|degree|thesis|programme|candidate)",
+            r"博士(?!后)|\bph\.?d\b|\bdoctoral\b",
+            r"博士后|\bpost-?docs?\b|\bpostdoctoral\b",
+        ),
+        (
+            r"成人|(?<!未)成年|\badults?\b",
+            r"儿童|小孩|孩子|未成年|\bchild(?:ren)?\b|\bkids?\b",
+        ),
+        (
+            r"(?<![祖岳])父母|父亲|母亲|\bparents?\b(?!-in)|\b(?:fa|mo)thers?\b(?!-in)",
+            r"岳父|岳母|公婆|公公|婆婆|-in-law\b",
+            r"祖父|祖母|\bgrand(?:parent|father|mother)s?\b",
+        ),
+        (
+            r"早餐|早饭|\bbreakfast\b",
+            r"午餐|午饭|中饭|\blunch\b",
+            r"晚餐|晚饭|\b(?:dinner|supper)\b",
+        ),
+        (
+            r"(?<!下了)(?<!下)火车(?!站)|高铁(?!站)|动车|(?<!off the )\btrains?\b(?! station)",
+            r"飞机|航班|机票|乘机|\bflights?\b|\bplanes?\b|\bair(?:fare|line)|\bfly(?:ing)?\b",
+            r"出租车|打车|的士|网约车|\btaxis?\b|\bcabs?\b",
+            r"公交|大巴|巴士|班车|\bbus(?:es)?\b|\bcoach\b|\bshuttle\b|\bminibus\b",
+            r"地铁|\bmetro\b|\bsubway\b|\bunderground\b|\btube\b",
+            r"自行车|单车|\bbi(?:ke|cycle)s?\b",
+            r"摩托车|\bmotor(?:bike|cycle)s?\b",
+            r"自驾|私家?车|\b(?:own|private) car\b",
+        ),
+        (
+            r"黑色|\bblack\b",
+            r"白色|\bwhite\b",
+            r"红色|\bred\b",
+            r"黄色|\byellow\b",
+            r"绿色|\bgreen\b",
+            r"蓝色|\bblue\b",
+            r"紫色|\bpurple\b",
+            r"灰色|\bgr[ea]y\b",
+            r"粉色|\bpink\b",
+            r"橙色",
+        ),
+        (
+            r"春[季天招]|\bspring\b",
+            r"夏[季天令]|暑[假期]|\bsummer\b",
+            r"秋[季天招]|\bautumn\b",
+            r"冬[季天令]|寒假|\bwinter\b",
+        ),
+        # Not what something is compared with.
+        (
+            r"(?<![比较])去年|上一?年度|(?<!than )(?<!on )(?<!over )\b(?:last|previous) year",
+            r"今年|本年度|\bthis year",
+        ),
+        (r"上半年|\bfirst half\b", r"下半年|\bsecond half\b"),
+        (
+            r"[白日]班|\bday shift",
+            r"夜班|\bnight shift",
+            r"早班|\b(?:early|morning) shift",
+            r"中班",
+            r"晚班|\b(?:late|evening) shift",
+        ),
+        (r"单人[间房]|\bsingle room", r"双人[间房]|标准间|\b(?:double|twin) room"),
+        (
+            r"最[高多大]|上限|至多|不[得能]?超过|\bmax(?:imum)?\b|\bat most\b|\bup to\b",
+            r"最[低少小]|下限|至少|不[少低]于|\bminimum\b|(?<!\d)(?<!\d )\bmin\b|\bat least\b",
+        ),
+        (r"进口|\bimport", r"出口|\bexport"),
+        (
+            r"访客|来宾|\b(?:visitor|guest)s?\b",
+            r"员工(?:专用|通道|网络)|\bfor (?:staff|employees)\b",
+        ),
+        (
+            r"春节|除夕|\bspring festival\b|\b(?:chinese|lunar) new year\b",
+            r"元旦|(?<!chinese )(?<!lunar )\bnew year",
+            r"清明|\bqingming\b|\btomb[- ]sweeping\b",
+            r"劳动节|五一|\blabou?r day\b|\bmay day\b",
+            r"端午|\bdragon boat\b",
+            r"中秋|\bmid-autumn\b",
+            r"国庆|十一(?=长?假|黄金周)|\bnational day\b",
+            r"圣诞|\b(?:christmas|xmas)\b",
+            r"复活节|\beaster\b",
+            r"感恩节|\bthanksgiving\b",
+        ),
+    )
+)
+# "On Saturdays only breakfast is served" says something of lunch as well.
+_RULES_OUT = re.compile(r"只|仅|除|其[余他它]|\b(?:only|just|must|except|others?|all|both|any)\b")
+# What makes a title or a group another one, and what it stands with.
+_BEFORE = "(?:vice|deputy|assistant|associate|acting|former|honorary)"
+_QUALIFIER = re.compile(rf"[非副]|助理|\bnon|\b(?:co|ex)-|\b{_BEFORE}\b")
+_QUALIFIED = re.compile(
+    rf"[非副]([{HAN}]{{2,5}})|([{HAN}]{{2,4}})助理"
+    rf"|\bnon-?([a-z]{{3,}})|\b(?:co|ex|vice)-([a-z]{{3,}})|\b{_BEFORE} ([a-z]{{3,}})"
+)
+
+Alternatives = Mapping[int, frozenset[int]]
+
+
+def find_alternatives(folded: str) -> Alternatives:
+    """Return by group which alternatives a folded text names, as positions."""
+    named = ((group, _named(group, folded)) for group in range(len(_GROUPS)))
+    return {group: found for group, found in named if found}
+
+
+def names_others(asked: Alternatives, context: str, text: str) -> bool:
+    """Return whether a folded text, or its headings if it does not, names alternatives of the same
+    group and none of those in question."""
+    return any(_names_others(group, ones, context, text) for group, ones in asked.items())
+
+
+def is_qualified(words: Iterable[tuple[str, ...]], question: str, text: str) -> bool:
+    """Return whether a folded text has a word of the question only in another's title or group:
+    总经理 in 副总经理, "member" in "non-members". Each word is given as the terms for it, English
+    ones as stems."""
+    qualified = " ".join("".join(found) for found in _QUALIFIED.findall(text))
+    if not qualified or _QUALIFIER.search(question):
+        return False
+    beside = _QUALIFIED.sub(" ", text)
+    return any(_has_any(qualified, word) and not _has_any(beside, word) for word in words)
+
+
+def _named(group: int, folded: str) -> frozenset[int]:
+    found = (place for place, pattern in enumerate(_GROUPS[group]) if pattern.search(folded))
+    return frozenset(found)
+
+
+def _names_others(group: int, asked: frozenset[int], context: str, text: str) -> bool:
+    said, above = _named(group, text), _named(group, context)
+    if not said:
+        return bool(above) and not above & asked
+    is_below_asked = bool(above) and above <= asked
+    return not (said & asked or is_below_asked or _RULES_OUT.search(text))
+
+
+def _has_any(folded: str, terms: tuple[str, ...]) -> bool:
+    stems = index_terms(folded).split()
+    return any(
+        (len(one) > 1 and one in folded) if one[0] >= HAN[0] else one in stems for one in terms
+    )

@@ -1,0 +1,47 @@
+"""Versions of a document, which only the figures in their titles tell apart: policies, minutes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.judging.judged import Judged
+
+_FIGURES = re.compile(r"[\d\W_]+")
+_YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
+_FIGURE = re.compile(r"\d+")
+
+
+def newest_first(judged: Sequence[Judged]) -> list[Judged]:
+    """Return sources in their order, those of several years of one document by year, newest first:
+    what an older version says may no longer hold."""
+    titles = [one.source.title for one in judged]
+    names = {_name(one) for one in titles}
+    if len(names) != 1 or not all(map(_YEAR.search, titles)):
+        return list(judged)
+    return sorted(judged, key=lambda one: _figures(one.source.title), reverse=True)
+
+
+def alike_titles(quotations: Iterable[Quotation]) -> set[str]:
+    """Return the titles of the quoted documents that only figures tell apart. Without them two
+    versions look like one that contradicts itself."""
+    titles = {one.source.title for one in quotations}
+    names = Counter(map(_name, titles))
+    return {one for one in titles if names[_name(one)] > 1}
+
+
+def below_title(quotation: Quotation) -> Quotation:
+    """Return a quotation with the title of its document before its heading."""
+    titles = filter(None, (quotation.source.title, quotation.title))
+    return replace(quotation, title=" – ".join(titles))
+
+
+def _name(title: str) -> str:
+    return _FIGURES.sub(" ", title).strip()
+
+
+def _figures(title: str) -> list[int]:
+    return [int(one) for one in _FIGURE.findall(title)]

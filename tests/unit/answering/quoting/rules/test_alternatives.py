@@ -1,0 +1,88 @@
+"""Terms of which one is not the other: kinds of leave, titles, means of transport."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.quoting.asked import Asked
+from portal.answering.quoting.judging.exclusions import is_excluded
+
+
+def excludes(question: str, text: str, context: str = "", *, is_foreign: bool = False) -> bool:
+    return is_excluded(Asked.of(question), context, text, is_foreign=is_foreign)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How long is maternity leave?", "Paternity leave is 15 days."),
+        ("What is the Wi-Fi for visitors?", "The office Wi-Fi for staff is Q-Staff."),
+        ("圣诞节放假吗？", "2027年春节放假时间为2月5日至2月14日。"),
+        ("Are we closed on New Year's Day?", "The office is closed for Chinese New Year."),
+        ("产假有几天？", "陪产假15天，须在子女出生后三个月内休完。"),
+        ("年假怎么申请？", "假别: 病假; 申请: 当天上午打电话"),
+        ("How many sick days do I get?", "Annual leave is 25 days."),
+        ("博士后每月发多少津贴？", "博士生每月 2200 元。"),
+        ("How much is an adult ticket?", "Children pay 4 euros."),
+        ("成年人票价多少？", "未成年人半价。"),
+        ("When is dinner served?", "Breakfast is from 7 to 9."),
+        ("打车能报多少？", "机票限经济舱。"),
+        ("岳父去世，丧假几天？", "父母、配偶或子女去世，给丧假5天；祖父母去世给2天。"),
+        ("Who wears a red badge?", "Visitors wear a blue badge."),
+        ("去年的预算是多少？", "今年预算 40 万元。"),
+        ("夜班有补贴吗？", "早班每天补贴 10 元。"),
+        ("这台机器最少要几个人？", "机器旁最多三人。"),
+        ("总经理是谁？", "副总经理王强分管销售。"),
+        ("总经理是谁？", "总经理助理李敏负责会议室。"),
+        ("How much do members pay?", "Non-members pay 12 euros."),
+        ("会员多少钱？", "非会员每次80元。"),
+        ("Who is the manager?", "The deputy manager, Tom Reed, keeps the keys."),
+    ],
+)
+def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> None:
+    assert excludes(question, text)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "context"),
+    [
+        # Both, neither, or the heading says which.
+        ("How long is maternity leave?", "Maternity leave is 98 days, paternity leave 15.", ""),
+        ("How long is maternity leave?", "Mothers get 98 days.", ""),
+        ("How long is maternity leave?", "It begins before paternity leave.", "Maternity leave"),
+        # What rules out the others is said of them too.
+        ("周六有晚饭吗？", "周六只供应早餐和午餐。", ""),
+        ("How much more will we spend this year?", "90,000 euros, 10 % more than last year.", ""),
+        ("下了火车怎么走？", "坐6路公交到湖滨站。", ""),
+        # 副总经理 is in question, or the general manager in the text as well.
+        ("副总经理是谁？", "副总经理王强分管销售。", ""),
+        ("总经理是谁？", "总经理陈明、副总经理王强出席。", ""),
+        ("Who is the deputy manager?", "The deputy manager, Tom Reed, keeps the keys.", ""),
+        ("What do members pay?", "Members pay 9 euros, non-members 12.", ""),
+    ],
+)
+def test_what_is_said_of_what_is_asked_is_kept(question: str, text: str, context: str) -> None:
+    assert not excludes(question, text, context)
+
+
+def test_heading_counts_where_the_text_names_no_alternative() -> None:
+    assert excludes("病假有几天？", "每年 10 天，不结转。", "员工手册\n年假")
+    assert not excludes("病假有几天？", "每年 10 天，不结转。", "员工手册\n年假和病假")
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_other"),
+    [
+        ("Who is the manager?", "副总经理王强分管销售。", True),
+        ("Who is the manager?", "总经理陈明签字。", False),
+        ("会员多少钱？", "Non-members pay 12 euros.", True),
+        ("病假有几天？", "Annual leave is 25 days.", True),
+    ],
+)
+def test_alternatives_of_another_language(question: str, text: str, is_other: bool) -> None:
+    assert excludes(question, text, is_foreign=True) is is_other
+
+
+def test_minutes_are_no_minimum() -> None:
+    assert not excludes("What is the maximum length of a talk?", "Talks last 20 min.")
+    assert excludes("What is the maximum length of a talk?", "Talks last at least 20 minutes.")

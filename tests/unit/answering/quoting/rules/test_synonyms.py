@@ -1,0 +1,34 @@
+"""A question in the words of a statement that mean the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.quoting.rules.synonyms import reworded
+from tests.unit.answering.quoting.answers import OddsReader, is_quoted, request
+from tests.unit.answering.sources import source
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "other"),
+    [
+        ("可以在家办公吗？", "每周可远程办公两天。", "可以远程办公吗？"),
+        ("WiFi密码是多少？", "无线网络的密码是 blue。", "无线网络密码是多少？"),
+        ("Who is the CEO?", "Jonas Lind (managing director)", "Who is the managing director?"),
+        ("How many vacation days?", "28 days PTO a year.", "How many pto days?"),
+        ("国庆节加班给多少钱？", "法定节假日加班按300%支付。", "法定节假日加班给多少钱？"),
+        # The text has the question's own word, or none that means the same.
+        ("房东叫什么？", "房东和出租方是陈明。", "房东叫什么？"),
+        ("How much is a taxi?", "Scabs heal.", "How much is a taxi?"),
+    ],
+)
+def test_question_takes_the_words_of_the_text(question: str, text: str, other: str) -> None:
+    assert reworded(question, text) == other
+
+
+def test_statement_in_other_words_is_read_with_the_question_in_them() -> None:
+    said = "每周可远程办公两天。"
+    reader = OddsReader({said: -5.0}, {"可以远程办公吗": {said: 4.0}})
+    assert is_quoted(reader, request("可以在家办公吗？", [source(1, said)], "zh"))
+    reader = OddsReader({said: -5.0})
+    assert not is_quoted(reader, request("可以在家办公吗？", [source(1, said)], "zh"))

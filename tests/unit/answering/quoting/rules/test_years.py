@@ -1,0 +1,32 @@
+"""Years that are named by their distance: 去年, "this year's"."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.quoting.rules.years import with_years
+
+
+@pytest.mark.parametrize(
+    ("question", "dated"),
+    [
+        ("今年的伙食补助是多少？", "2026年的伙食补助是多少？"),
+        ("去年伙食补助多少", "2025年伙食补助多少"),
+        ("上一年度的预算", "2025年的预算"),
+        ("What was the limit in Berlin last year?", "What was the limit in Berlin in 2025?"),
+        ("What does this year's policy say?", "What does 2026 policy say?"),
+        ("How many came in the last year of school?", "How many came in the last year of school?"),
+        ("How long is a year?", "How long is a year?"),
+    ],
+)
+def test_years_are_told_in_figures(question: str, dated: str) -> None:
+    assert with_years(question, 2026, str.isdigit) == dated
+
+
+def test_year_that_no_document_names_stays_as_it_is() -> None:
+    assert with_years("去年的预算", 2026, "2026".__eq__) == "去年的预算"
+
+
+def test_question_about_two_years_stays_as_it_is() -> None:
+    question = "今年的年假能转到明年吗？"
+    assert with_years(question, 2026, str.isdigit) == question

@@ -1,0 +1,40 @@
+"""The words in which the model reads a statement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from portal.answering.quoting.phrasing import as_read, with_units
+from portal.answering.quoting.statements import Statement
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (
+            "Ask Hannah at hannah@nord.example.",
+            "Ask Hannah at the e-mail address hannah@nord.example.",
+        ),
+        ("发票发到 fp@nord.example。", "发票发到 邮箱 fp@nord.example。"),
+        (
+            "Request leave at hr.example.com/leave.",
+            "Request leave at the web address hr.example.com/leave.",
+        ),
+        ("请登录 https://hr.example.com 申请。", "请登录 网址 hr.example.com 申请。"),
+        ("E-mail: hannah@nord.example", "E-mail: hannah@nord.example"),
+        ("The website is https://hr.example.com", "The website is https://hr.example.com"),
+        ("Handbook (https://hr.example.com/a) of 2026", "Handbook of 2026"),
+        ("v2.1/v2.2 costs 5.50/month", "v2.1/v2.2 costs 5.50/month"),
+        ("Sat 9–17", "Saturday 9–17"),
+    ],
+)  # fmt: skip
+def test_addresses_are_called_so(text: str, read: str) -> None:
+    assert as_read(text) == read
+
+
+def test_unit_of_a_table_may_be_in_its_heading() -> None:
+    row = Statement(0, 1, "二、住宿标准（每晚上限，元）", ("工程师", "550"), ("职级", "一类城市"))
+    assert "550 元" in with_units(row)
+    assert "元" not in with_units(replace(row, header=("职级", "人数（人）")))

@@ -1,0 +1,41 @@
+"""Documents whose titles only figures tell apart: which is quoted first, and how they are shown."""
+
+from __future__ import annotations
+
+from portal.answering.quoting.extractive import ExtractiveChatModel
+from tests.unit.answering.quoting.answers import OddsReader, content_of, request
+from tests.unit.answering.sources import source
+
+OLD = source(1, "每天补助60元。", title="差旅制度2025")
+NEW = source(2, "每天补助80元。", title="差旅制度2026")
+ODDS = {"每天补助60元。": 6.0, "每天补助80元。": 5.8}
+
+
+def answer(question: str, *sources: object) -> str:
+    chat = ExtractiveChatModel(OddsReader(ODDS), this_year=lambda: 2026)
+    return content_of(list(chat.stream(request(question, sources, "zh"))), sources)[0]
+
+
+def test_newer_version_is_quoted_first_and_both_below_their_titles() -> None:
+    content = answer("每天补助多少？", OLD, NEW)
+    new, old = content.index("> **差旅制度2026**\n> 每天补助80元。"), content.index("2025")
+    assert new < old
+    assert "> **差旅制度2025**\n> 每天补助60元。" in content
+
+
+def test_documents_of_other_names_are_quoted_by_likelihood_without_titles() -> None:
+    other = source(2, "每天补助80元。", title="展会指南2026")
+    content = answer("每天补助多少？", OLD, other)
+    assert content.index("60元") < content.index("80元")
+    assert "**" not in content
+
+
+def test_last_year_is_asked_of_the_document_of_that_year() -> None:
+    content = answer("去年每天补助多少？", OLD, NEW)
+    assert "60元" in content
+    assert "80元" not in content
+    assert "80元" in answer("今年每天补助多少？", OLD, NEW)
+
+
+def test_year_without_a_document_is_asked_as_it_was_written() -> None:
+    assert "60元" in answer("今年每天补助多少？", OLD)

@@ -1,0 +1,35 @@
+"""Addresses of endpoints and the lists of their models."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.writing.endpoints import check_address, list_models
+from portal.errors import ChatUnavailable, InvalidInput
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "2852039166",
+        "[::ffff:169.254.169.254]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[::169.254.169.254]",
+        "[fe80::1]",
+        "0.0.0.0",
+        "[ff02::1]",
+    ],
+)
+def test_link_local_host_is_refused_however_it_is_written(host: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_address(f"http://{host}/v1")
+
+
+def test_host_of_the_machine_is_accepted() -> None:
+    assert check_address(" http://127.0.0.1:11434/v1/ ") == "http://127.0.0.1:11434/v1"
+
+
+def test_name_that_cannot_be_a_host_is_unavailable() -> None:
+    with pytest.raises(ChatUnavailable, match="cannot be reached"):
+        list_models("http://-ü.com/v1", None)

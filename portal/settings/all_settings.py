@@ -18,6 +18,7 @@ from pydantic_settings import (
 
 from portal.errors import InvalidSetting
 from portal.settings.base import Listed, http_address
+from portal.settings.fields import environment_name, iterate_fields
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
 from portal.settings.oidc import OidcSettings
 from portal.settings.search import SearchSettings
@@ -43,15 +44,7 @@ _HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|[0-9a-f:]*:[0-9a-f:.]*")
 # Settings whose values are not repeated in an error. Among recipients there may be a private key
 # by mistake.
 _SECRETS = ("KEY", "KEY_OLD", "PASSWORD", "URL", "TOKEN", "SECRET", "RECIPIENTS")
-
-
-_WITHOUT_PREFIX = {"database_url", "database_replica_url", "redis_url", "use_hybrid_search"}
-
-
-def environment_name(path: tuple[str, ...]) -> str:
-    """Return the variable of a setting, such as PORTAL_SEARCH__MAX_TOP_K."""
-    prefix = "" if len(path) == 1 and path[0] in _WITHOUT_PREFIX else "PORTAL_"
-    return prefix + "__".join(path).upper()
+_NOUNS = ("whole number", "number", "path")
 
 
 class Settings(BaseSettings):
@@ -301,10 +294,14 @@ def load_settings(**overrides: Any) -> Settings:
         name = path[0] if path[0].isupper() else environment_name(path)
         secret = name.endswith(_SECRETS) or "@" in str(first.get("input"))
         got = "a value that is not shown" if secret else repr(first.get("input"))
-        raise InvalidSetting(name=name, got=got, takes=_takes(first)) from None
+        raise InvalidSetting(name=name, got=got, takes=_takes(name, first)) from None
 
 
-def _takes(error: Any) -> str:
+def _takes(name: str, error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "no value: there is no such setting (docs/settings.md lists them)"
+    if error["type"] not in {"value_error", "literal_error"}:
+        for setting in iterate_fields(Settings):
+            if name == setting.name:
+                return f"a {setting.takes}" if setting.takes.startswith(_NOUNS) else setting.takes
     return str(error["msg"]).replace("Input should be ", "").replace("Value error, ", "")

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import BaseModel, SecretStr
-from pydantic.fields import FieldInfo
-
-from portal.settings.all_settings import Settings, environment_name
+from portal.settings.all_settings import Settings
+from portal.settings.fields import SettingField, iterate_fields
 
 # Common settings, in the order in which an operator meets them.
 EVERYDAY = (
@@ -63,24 +57,18 @@ _HEADINGS = {
     "metrics": "Metrics",
     "tracing": "Traces",
 }
-_TYPES = {
-    str: "text",
-    int: "whole number",
-    float: "number",
-    bool: "true or false",
-    Path: "path",
-    SecretStr: "secret text",
-}
 _INTRODUCTION = """\
 # Settings
 
 Generated from `portal/settings` by `python -m portal.settings`; do not edit by hand.
 
-Values come from `portal.yaml` (path in `PORTAL_CONFIG`) and, above it, the environment.
+Values come from `portal.yaml` in the current directory (another path: `PORTAL_CONFIG`) and, above
+it, the environment.
 In YAML, two underscores are a level of nesting:
 `PORTAL_SEARCH__HNSW__M=24` is `search: {hnsw: {m: 24}}`.
 A wrong value stops the start with its name, the value and what is accepted. A setting without
-effect is named at the start and by `portal doctor`.
+effect, and a variable that begins with `PORTAL_` and is no setting, is named at the start and by
+`portal doctor`.
 
 Administrators change weights, fusion, the number of results and the size of prompts at
 `/admin/search` while the portal serves.
@@ -90,60 +78,23 @@ Administrators change weights, fusion, the number of results and the size of pro
 _TABLE = ["| setting | takes | default | what it does |", "|---|---|---|---|"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    name: str
-    section: str
-    field: FieldInfo
-
-    @property
-    def row(self) -> str:
-        return (
-            f"| `{self.name}` | {_takes(self.field)} | {_default(self.field.default)} "
-            f"| {self.field.description} |"
-        )
-
-
 def settings_page() -> str:
     """Return docs/settings.md: the settings that people set, then all others by group."""
-    settings = {setting.name: setting for setting in _settings(Settings)}
-    lines = [_INTRODUCTION, *_TABLE, *(settings.pop(name).row for name in EVERYDAY)]
+    settings = {setting.name: setting for setting in iterate_fields(Settings)}
+    lines = [_INTRODUCTION, *_TABLE, *(_row(settings.pop(name)) for name in EVERYDAY)]
     for section, heading in _HEADINGS.items():
-        rows = [setting.row for setting in settings.values() if setting.section == section]
+        path = (section,) if section else ()
+        rows = [_row(setting) for setting in settings.values() if setting.path[:-1][:1] == path]
         if rows:
             lines += ["", f"## {heading}", "", *_TABLE, *rows]
     return "\n".join(lines) + "\n"
 
 
-def _settings(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[_Setting]:
-    for name, field in model.model_fields.items():
-        nested = field.annotation
-        if isinstance(nested, type) and issubclass(nested, BaseModel):
-            yield from _settings(nested, (*path, name))
-        else:
-            yield _Setting(environment_name((*path, name)), path[0] if path else "", field)
-
-
-def _takes(field: FieldInfo) -> str:
-    bounds = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "length ≥"}
-    limits = [
-        f"{sign} {value}"
-        for rule in field.metadata
-        for bound, sign in bounds.items()
-        if (value := getattr(rule, bound, None)) is not None
-    ]
-    return ", ".join([_type(field.annotation), *limits])
-
-
-def _type(annotation: Any) -> str:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Literal:
-        return ", ".join(f"`{choice}`" for choice in arguments)
-    if origin is tuple:
-        return "names" if arguments[-1] is ... else f"{len(arguments)} numbers"
-    if origin in {types.UnionType, Union}:
-        return _type(next(argument for argument in arguments if argument is not type(None)))
-    return _TYPES[annotation]
+def _row(setting: SettingField) -> str:
+    field = setting.field
+    return (
+        f"| `{setting.name}` | {setting.takes} | {_default(field.default)} | {field.description} |"
+    )
 
 
 def _default(value: Any) -> str:

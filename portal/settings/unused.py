@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from portal.settings.all_settings import Settings, environment_name
+from portal.settings.all_settings import Settings
+from portal.settings.fields import environment_name, iterate_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,41 @@ _RANKED_BY_TSVECTOR = _Rule(
     "words are ranked by BM25; it needs PORTAL_SEARCH__KEYWORD_BACKEND=tsvector",
     fields=("weights", "normalization"),
 )
+
+# Variables of commands, clients, examples and tests.
+_NO_SETTINGS = frozenset(
+    f"PORTAL_{name}"
+    for name in (
+        *("CONFIG", "EVAL_DATA", "EXAMPLE_MODEL", "TOKEN", "URL", "USER", "PASSWORD"),
+        *("ORACLE_STATES", "SCHEMATHESIS_EXAMPLES", "SCHEMATHESIS_ONLY", "TEST_CHROMIUM"),
+    )
+)
+# Kubernetes sets these in each container for a service whose name begins with "portal".
+_SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_\w+=.*|PORT=\w+://.*)")
+_MIN_SIMILARITY = 0.8
+
+
+def find_unknown(environment: Mapping[str, str]) -> list[UnusedSetting]:
+    """Return the variables that begin with PORTAL_ and are no setting, with the nearest one."""
+    paths = [setting.path for setting in iterate_fields(Settings)]
+    names = [environment_name(path) for path in paths]
+    # A section may be given as a whole, in JSON, and each setting with the prefix.
+    known = _NO_SETTINGS | {
+        "PORTAL_" + "__".join(path[:depth]).upper()
+        for path in paths
+        for depth in range(1, len(path) + 1)
+    }
+    unknown = []
+    for name, value in sorted(environment.items()):
+        wanted = name.upper()
+        if not wanted.startswith("PORTAL_") or wanted in known:
+            continue
+        if _SERVICE_LINK.fullmatch(f"{wanted}={value}"):
+            continue
+        near = difflib.get_close_matches(wanted, names, n=1, cutoff=_MIN_SIMILARITY)
+        hint = f"; did you mean {near[0]}?" if near else " (docs/settings.md lists them)"
+        unknown.append(UnusedSetting(name, f"there is no such setting{hint}"))
+    return unknown
 
 
 def find_unused(settings: Settings, *, ranks_by_bm25: bool | None = None) -> list[UnusedSetting]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from portal.settings import Settings
-from portal.settings.all_settings import environment_name
+from portal.settings.fields import environment_name
 from portal.settings.page import EVERYDAY, settings_page
 
 

@@ -71,6 +71,24 @@ def test_wrong_value_stops_the_start_with_its_name(given: dict[str, Any], name: 
     assert not [secret for secret in SECRETS if secret in str(refused.value)]
 
 
+@pytest.mark.parametrize(
+    ("given", "takes"),
+    [
+        ({"max_upload_mb": "abc"}, "a whole number, ≥ 1, ≤ 10240"),
+        ({"max_upload_mb": 0}, "a whole number, ≥ 1, ≤ 10240"),
+        ({"metrics_public": "maybe"}, "true or false"),
+        ({"search": {"hybrid": {"vector_weight": 3}}}, "a number, ≥ 0, ≤ 1"),
+        ({"registration": "all"}, "'invite', 'open' or 'closed'"),
+    ],
+)
+def test_wrong_value_is_answered_with_what_the_settings_page_says(
+    given: dict[str, Any], takes: str
+) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(**given)
+    assert str(refused.value).endswith(f"but takes {takes}.")
+
+
 def test_short_key_is_refused_with_the_way_to_a_longer_one() -> None:
     with pytest.raises(InvalidSetting, match=r"32 bytes.*token_urlsafe"):
         load_settings(secret_key="short-secret")

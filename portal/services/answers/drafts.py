@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from portal.services.search import dynamic_config
 from portal.store.answers import citations as citation_store
 from portal.store.answers import messages as message_store
 from portal.store.answers.citations import CitedSource
+from portal.store.people import accounts as account_store
 
 
 class AnswerDraft:
@@ -86,7 +87,9 @@ class AnswerDraft:
     def abstain(self, abstained: Abstained) -> None:
         """Keep only the places that are about the question."""
         if abstained.outcome is not None:
-            self._quoted = {one.number: one for one in abstained.about}
+            # An outline is a reply that quotes.
+            if abstained.outcome is not Outcome.REPLY:
+                self._quoted = {one.number: one for one in abstained.about}
             self._in_prompt = set(self._quoted)
             self._note(outcome=abstained.outcome.value)
             for one in abstained.about:
@@ -97,7 +100,7 @@ class AnswerDraft:
         if all(one.number != quoted.number for one in self.register):
             source = replace(quoted.source, number=quoted.number)
             self.register.append(source)
-            self._markers.know([source])
+            self._markers.add_sources([source])
 
     def _note(self, **values: Any) -> None:
         self.replay = replace(self.replay, extra=self.replay.extra | values)
@@ -111,7 +114,7 @@ class AnswerDraft:
             (one for one in found if one.number not in known), key=lambda one: one.number
         )
         self._in_prompt |= {source.number for source in shown}
-        self._markers.know(shown)
+        self._markers.add_sources(shown)
         self.replay = replace(
             self.replay,
             further_queries=(*self.replay.further_queries, query),
@@ -125,12 +128,12 @@ class AnswerDraft:
     def save_progress(self) -> bool:
         """Store the text so far; return whether to continue the answer."""
         cited = self.cited
-        is_new = cited != self._kept
         with self._services.database.begin() as session:
-            alive = citation_store.hold_documents(session, cited if is_new else ())
-            if not message_store.keep_alive(session, self.message_id, self.content):
+            alive = citation_store.hold_documents(session, cited)
+            content, _ = without_quotations(self.content, (), _erased(cited, alive))
+            if not message_store.keep_alive(session, self.message_id, content):
                 return False
-            if is_new:
+            if cited != self._kept:
                 citation_store.replace_citations(session, self.message_id, cited, alive)
         self._kept = cited
         return True
@@ -151,16 +154,17 @@ class AnswerDraft:
             row = existing(message_store.lock_message(session, self.message_id))
             citation_store.replace_citations(session, self.message_id, cited, alive)
             # The answer keeps no sentence of documents purged while it was written either.
-            erased = [one.source.text for one in cited if not alive.get(one.source.document_id)]
-            content, checked = without_quotations(content, checked, erased)
+            content, checked = without_quotations(content, checked, _erased(cited, alive))
             if row.status == MessageStatus.STREAMING:
                 row.status = status.value
             row.content = content
             row.support = [one.as_json() for one in checked]
             row.retrieval = asdict(self.replay)
             session.flush()
+            current = account_store.with_current_rights(session, self._user)
+            reader = current or replace(self._user, is_admin=False)
             # A finished answer is never stale.
-            return message_store.get_message(session, self._user, self.message_id, stale_after_s=0)
+            return message_store.get_message(session, reader, self.message_id, stale_after_s=0)
 
     def give_up(self) -> None:
         """End the answer as it was last stored, because it cannot be continued."""
@@ -203,3 +207,8 @@ class AnswerDraft:
         if (quoted := self._quoted.get(source.number)) is not None:
             return quoted.start, quoted.end
         return quoted_range(source.text, content, marker)
+
+
+def _erased(cited: Sequence[CitedSource], alive: Mapping[UUID, bool]) -> list[str]:
+    """Return the texts of documents that were purged meanwhile."""
+    return [one.source.text for one in cited if not alive.get(one.source.document_id)]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from portal.answering import follow_up
 from portal.answering.quoting.parts import standalone_parts
-from portal.answering.replies import without_greeting
+from portal.answering.quoting.questions import without_greeting
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role
 from portal.domain.documents.selection import AskScope
@@ -23,7 +23,7 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
 )
-from portal.errors import EmbedderUnavailable
+from portal.errors import EmbedderUnavailable, existing
 from portal.services import Services
 from portal.services.answers import replying
 from portal.services.answers.replying import Reply
@@ -35,7 +35,8 @@ from portal.store.answers.sources import PastMessage
 from portal.store.documents import selections as selection_store
 from portal.store.documents.selections import Snapshot
 from portal.store.embedding_models import registry
-from portal.text.language import detect_language
+from portal.store.people import accounts as account_store
+from portal.text.language import detect_language, detect_question_language
 
 # Chunks to quote from, unless an administrator sets a number, and those in the other language.
 QUOTED_FROM, _ACROSS = 12, 16
@@ -91,7 +92,7 @@ def ask_in(
 ) -> Asked:  # fmt: skip
     """Return the question with the language of its answer: its own, else that of earlier
     questions."""
-    language = detect_language(question)
+    language = detect_question_language(question)
     if language == "other":
         with services.database.begin() as session:
             past = source_store.read_past(session, user, conversation_id, before=before)
@@ -190,12 +191,32 @@ def _search_and_read(
     return retrieved, len(stored) == len(hits)
 
 
+def still_readable(
+    services: Services, asked: Asked, sources: Sequence[Source]
+) -> tuple[Source, ...]:
+    """Return the sources that the user may still read, without those that were withdrawn, switched
+    off or deleted while a model wrote. Raises NotFound if the account is disabled or gone."""
+    asked = _with_current_rights(services, asked)
+    with services.database.begin() as session:
+        stored = source_store.read_sources(
+            session, asked.user, asked.conversation_id, [one.chunk_id for one in sources]
+        )
+    return tuple(one for one in sources if one.chunk_id in stored)
+
+
+def _with_current_rights(services: Services, asked: Asked) -> Asked:
+    with services.database.read() as session:
+        user = account_store.with_current_rights(session, asked.user)
+    return replace(asked, user=existing(user))
+
+
 def search_further(
     services: Services, asked: Asked, query: str, known: Sequence[Source]
 ) -> tuple[Source, ...]:
     """Return the chunks that another query finds, best first. New ones are numbered after the known
     ones, which keep their numbers."""
     query = query[:MAX_QUERY_CHARACTERS]
+    asked = _with_current_rights(services, asked)
     return _read_beside(services, asked, known, lambda: _search(services, asked, query))
 
 
@@ -204,6 +225,7 @@ def search_across(
 ) -> tuple[Source, ...]:
     """Return the nearest chunks in the other language than the question's, numbered like those of
     `search_further`. They rarely come first in one list with those in its own."""
+    asked = _with_current_rights(services, asked)
     request = SearchRequest(
         query[:MAX_QUERY_CHARACTERS],
         conversation_id=asked.conversation_id,

@@ -41,7 +41,13 @@ from portal.errors import ChatUnavailable, DatabaseUnavailable, PortalError
 from portal.observability import tracing
 from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
-from portal.services.answers.retrieving import Asked, Retrieved, search_across, search_further
+from portal.services.answers.retrieving import (
+    Asked,
+    Retrieved,
+    search_across,
+    search_further,
+    still_readable,
+)
 from portal.services.answers.slots import Slot
 
 log = structlog.get_logger(__name__)
@@ -214,10 +220,13 @@ class AnswerStream(Iterator[AnswerEvent]):
             return replace(request, system=parts[0].system, can_search=False)
         notes = []
         for part in parts:
+            # Each part takes the model some seconds.
+            sources = self._still_readable(part.sources)
+            built = prompt.build(sources, language=language, token_budget=budget)
             asked = replace(
                 request,
-                system=part.system,
-                sources=part.sources,
+                system=built.system,
+                sources=built.sources,
                 turns=(prompt.take_notes(self._answering.asked.question),),
                 can_search=False,
             )
@@ -261,6 +270,8 @@ class AnswerStream(Iterator[AnswerEvent]):
         if self._draft.has_text or self._services.chat.only_quotes:
             return
         quoting = replace(self._services, chat=ExtractiveChatModel(self._services.embedder))
+        # A model may fail late.
+        request = replace(request, sources=self._still_readable(request.sources))
         with suppress(ChatUnavailable), closing(chat_events(quoting, request)) as events:
             for event in events:
                 if isinstance(event, TextDelta):
@@ -318,8 +329,9 @@ class AnswerStream(Iterator[AnswerEvent]):
         """Return the next request, with the new hits in the prompt and the old ones that fit."""
         answering = self._answering
         found = self._found(call)
+        known = self._still_readable(request.sources)
         built = prompt.build(
-            list({one.number: one for one in (*found, *request.sources)}.values()),
+            list({one.number: one for one in (*found, *known)}.values()),
             language=answering.asked.language,
             token_budget=answering.retrieved.token_budget,
             can_search=may_again,
@@ -335,6 +347,13 @@ class AnswerStream(Iterator[AnswerEvent]):
             can_search=may_again,
             tool_turns=(*request.tool_turns, *exchange),
         )
+
+    def _still_readable(self, sources: Sequence[Source]) -> tuple[Source, ...]:
+        try:
+            return still_readable(self._services, self._answering.asked, sources)
+        except PortalError as error:
+            log.warning("sources_not_read_again", code=error.code)
+            return ()
 
     def _found(self, call: SearchCall) -> tuple[Source, ...]:
         """Search; a failure counts as no hits, and the model answers from what it has."""

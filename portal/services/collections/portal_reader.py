@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from portal.domain.search import SearchHit, SearchRequest
 from portal.domain.search.metadata_filter import MetadataFilter
 from portal.errors import EmbedderUnavailable, NoSuchAccount
 from portal.services import Services
+from portal.services.documents import private_reads
 from portal.services.models import catalog
 from portal.services.search import engine
 from portal.store.answers import conversations
@@ -59,7 +60,9 @@ class PortalReader:
         user = self._load_user()
         with self.services.database.read() as session:
             self._require_conversation(session, user)
-            return self._chunks(session, user, ids)
+            found = self._chunks(session, user, ids)
+        self._record(user, found.values())
+        return found
 
     def list_chunks(
         self, metadata: MetadataFilter | None, *, limit: int | None, offset: int
@@ -71,7 +74,13 @@ class PortalReader:
             listed = portal_chunks.list_chunks(
                 session, user, self.conversation_id, metadata=metadata, limit=limit, offset=offset
             )
-            return self._with_selection(session, user, listed)
+            found = self._with_selection(session, user, listed)
+        self._record(user, found)
+        return found
+
+    def _record(self, user: User, found: Iterable[ReadChunk]) -> None:
+        read = {one.chunk.document_id for one in found}
+        private_reads.record(self.services, user, read, found=False)
 
     def count(self) -> int:
         user = self._load_user()
@@ -97,15 +106,11 @@ class PortalReader:
         given = self.user
         with self.services.database.read() as session:
             if isinstance(given, str):
-                row = accounts.find_user_by_name(session, given)
-            else:
-                row = accounts.get_user(session, given.id)
-            if row is None or row.disabled_at is not None:
-                raise NoSuchAccount(name=given if isinstance(given, str) else given.name)
-            user = accounts.to_user(row)
-        # A caller may hold fewer rights than the account has: those of a token without `admin`.
-        narrowed = not isinstance(given, str) and not given.is_admin
-        return replace(user, is_admin=False) if narrowed else user
+                given = accounts.to_user(accounts.get_user_by_name(session, given))
+            user = accounts.with_current_rights(session, given)
+        if user is None:
+            raise NoSuchAccount(name=given.name)
+        return user
 
     def _require_conversation(self, session: Session, user: User) -> None:
         if self.conversation_id is not None:

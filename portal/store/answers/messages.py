@@ -27,7 +27,7 @@ from portal.store.answers import citations
 from portal.store.answers.conversations import of_user
 from portal.store.answers.readers import shown_to
 from portal.store.documents.scopes import name_scope
-from portal.store.models import ConversationRow, MessageRow
+from portal.store.models import ConversationRow, MessageRow, UserRow
 
 _STREAMING = MessageStatus.STREAMING.value
 
@@ -175,10 +175,16 @@ def add_message(
 
 def keep_alive(session: Session, message_id: UUID, content: str) -> bool:
     """Store the text so far; return whether to continue, which is not the case when the answer was
-    stopped, replaced, or deleted with its conversation."""
+    stopped, replaced, or deleted with its conversation, or when the user was disabled."""
+    is_of_enabled_user = exists().where(
+        ConversationRow.id == MessageRow.conversation_id,
+        UserRow.id == ConversationRow.user_id,
+        UserRow.disabled_at.is_(None),
+    )
     kept = session.scalar(
         update(MessageRow)
         .filter_by(id=message_id, status=_STREAMING)
+        .where(is_of_enabled_user)
         .values(content=content, updated_at=func.now())
         .returning(MessageRow.id)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -50,6 +51,15 @@ def get_user_by_name(session: Session, name: str) -> UserRow:
 
 def get_user(session: Session, user_id: UUID) -> UserRow | None:
     return session.get(UserRow, user_id)
+
+
+def with_current_rights(session: Session, user: User) -> User | None:
+    """Return a user as the account is now; None where it is disabled or gone. A caller may hold
+    fewer rights than the account has: those of a token without `admin`."""
+    row = session.get(UserRow, user.id)
+    if row is None or row.disabled_at is not None:
+        return None
+    return replace(to_user(row), is_admin=user.is_admin and row.is_admin)
 
 
 def lock_user(session: Session, user_id: UUID) -> UserRow | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.domain.answering import (
@@ -26,16 +27,18 @@ from portal.domain.conversations import (
     SearchedAgain,
     TextWritten,
 )
+from portal.domain.documents import Visibility
 from portal.domain.embedding import Vector
 from portal.embeddings.layer import EmbedderLayer
 from portal.errors import ChatUnavailable, InvalidInput, NotFound
 from portal.services.answers import answering, conversations
 from portal.services.documents import library, selections
 from portal.services.search import dynamic_config
+from portal.store.models import UserRow
 from tests.conftest import Portal
 from tests.factories.answers import answer_of, ask, asked, saying
 from tests.factories.cases import for_each
-from tests.integration.answers.conftest import QUESTION
+from tests.integration.answers.conftest import LEAVE, QUESTION
 
 
 def test_answer_is_stored_with_its_question_and_what_it_cites(portal: Portal, talk) -> None:
@@ -217,6 +220,46 @@ def test_further_search_obeys_switches(portal: Portal, talk) -> None:
     answer = ask(services, portal.admin, talk, QUESTION)
     assert all("five hundred" not in request.system for request in asked(services))
     assert answer.content == "Well."
+
+
+def test_further_search_has_the_rights_of_now(portal: Portal) -> None:
+    bea, ann = portal.user("bea", is_admin=True), portal.user("ann")
+    talk = conversations.create(portal.services, bea).id
+    secret = "The beacon of Zanzibar has the code e00531."
+
+    def demote(_request: ChatRequest) -> Iterator[ChatEvent]:
+        with portal.services.database.begin() as session:
+            session.execute(update(UserRow).filter_by(id=bea.id).values(is_admin=False))
+        portal.add(secret, owner=ann, visibility=Visibility.PRIVATE)
+        yield SearchCall("call-1", "code of the beacon of Zanzibar")
+
+    services = saying(portal.services, demote, "Well [1].", takes_tools=True)
+    answer = ask(services, bea, talk, "What is the code of the beacon?")
+    assert all("e00531" not in str(request) for request in asked(services))
+    assert answer.citations == ()
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["searches", "fails"])
+def test_document_withdrawn_while_a_model_writes_is_not_read_again(
+    portal: Portal, fails: bool
+) -> None:
+    ann = portal.user("ann")
+    document = portal.add(LEAVE, title="Leave policy")
+    talk = conversations.create(portal.services, ann).id
+
+    def withdraw(_request: ChatRequest) -> Iterator[ChatEvent]:
+        library.change_document(
+            portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
+        )
+        if fails:
+            raise ChatUnavailable("its endpoint failed")
+        yield SearchCall("call-1", "paper tray of the printer")
+
+    services = saying(portal.services, withdraw, "Well.", takes_tools=True)
+    answer = ask(services, ann, talk, QUESTION)
+    assert "fifteen days" in asked(services)[0].system
+    assert all("fifteen days" not in request.system for request in asked(services)[1:])
+    assert "fifteen days" not in answer.content
 
 
 def test_prompt_keeps_to_the_configured_budget(portal: Portal, talk) -> None:

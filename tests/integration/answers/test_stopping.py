@@ -23,6 +23,7 @@ from portal.domain.conversations import (
 from portal.errors import DatabaseUnavailable, NotFound, TooManyAnswers
 from portal.services.answers import answering, conversations, drafts, streaming
 from portal.services.documents import library
+from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories.answers import answer_of, ask, asked, saying
 from tests.integration.answers.conftest import QUESTION
@@ -249,6 +250,43 @@ def test_document_purged_while_its_answer_is_written_leaves_no_word(portal: Port
     assert {(one.state.value, one.excerpt) for one in answer.citations} == {("gone", "")}
     with portal.services.database.begin() as session:
         assert set(session.scalars(text("SELECT quote FROM citations"))) == {""}
+
+
+def test_document_purged_while_its_answer_is_written_does_not_come_back(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    stored: list[str] = []
+
+    def purge(request: ChatRequest) -> Iterator[ChatEvent]:
+        yield TextDelta("Employees may take fifteen days of annual leave [1]. ")
+        for source in request.sources:
+            library.purge_document(portal.services, portal.admin, source.document_id)
+        yield TextDelta("So ")
+        yield TextDelta("it is.")
+        stored.append(conversations.messages(portal.services, portal.admin, talk)[-1].content)
+
+    answer = ask(saying(portal.services, purge), portal.admin, talk, QUESTION)
+    assert "So" in stored[0]
+    assert all("fifteen days" not in content for content in (*stored, answer.content))
+
+
+def test_answer_ends_when_its_user_is_disabled(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    ann = portal.user("ann")
+    talk = conversations.create(portal.services, ann).id
+
+    def disable(_request: ChatRequest) -> Iterator[ChatEvent]:
+        yield TextDelta("Well, ")
+        accounts.set_disabled(portal.services, portal.admin, ann.id, disabled=True)
+        yield TextDelta("fifteen ")
+        yield TextDelta("days.")
+
+    answer = ask(saying(portal.services, disable), ann, talk, QUESTION)
+    assert answer.status is MessageStatus.STOPPED
+    assert "days" not in answer.content
 
 
 def test_only_so_many_answers_at_once(portal: Portal, talk, make_services) -> None:

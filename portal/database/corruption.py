@@ -17,6 +17,8 @@ _CHECKS = {
     "gin": "SELECT gin_index_check(CAST(:oid AS regclass))",
     "table": "SELECT count(*) FROM verify_heapam(CAST(:oid AS regclass))",
 }
+# What amcheck and the server report of data and indexes that are damaged.
+_DAMAGE = frozenset({"XX001", "XX002"})
 _OBJECTS = """
     SELECT c.oid, c.oid::regclass::text AS name,
            CASE c.relkind WHEN 'r' THEN 'table' ELSE am.amname END AS kind,
@@ -74,10 +76,18 @@ def _is_sound(connection: Connection, oid: int, kind: str) -> bool:
     try:
         found = connection.execute(text(_CHECKS[kind]), {"oid": oid}).scalar()
     except DBAPIError as error:
-        if error.connection_invalidated:
-            raise
-        return False
+        if getattr(error.orig, "sqlstate", None) in _DAMAGE:
+            return False
+        # A model that was dropped meanwhile took its table along.
+        if not error.connection_invalidated and not _exists(connection, oid):
+            return True
+        raise
     return kind != "table" or not found
+
+
+def _exists(connection: Connection, oid: int) -> bool:
+    query = text("SELECT EXISTS (SELECT FROM pg_class WHERE oid = :oid)")
+    return bool(connection.scalar(query, {"oid": oid}))
 
 
 def _rebuild(connection: Connection, name: str, kind: str) -> bool:

@@ -68,13 +68,13 @@ def report(connection: Connection, *, wants_bm25: bool = True) -> ServerReport:
     """Inspect the server of `connection` without changing anything."""
     version = server_version(connection)
     extensions = read_extensions(connection)
-    has_textsearch = extensions["pg_textsearch"].installed is not None
-    bm25 = read_state(connection) if has_textsearch else Bm25State("absent")
+    textsearch = extensions["pg_textsearch"]
+    bm25 = read_state(connection) if textsearch.installed else Bm25State("absent")
     lacks = [
         *_check_version(version),
         *_check_encoding(connection),
         *_check_extensions(extensions),
-        *(_check_bm25(connection, bm25, has_textsearch=has_textsearch) if wants_bm25 else ()),
+        *(_check_bm25(connection, bm25, textsearch) if wants_bm25 else ()),
         *_check_settings(connection),
     ]
     return ServerReport(
@@ -108,37 +108,52 @@ def _check_encoding(connection: Connection) -> Iterator[Shortcoming]:
 
 def _check_extensions(extensions: dict[str, Extension]) -> Iterator[Shortcoming]:
     vector, wanted = extensions["vector"], ".".join(str(part) for part in MIN_PGVECTOR)
-    if vector.installed is None or version_tuple(vector.installed) < MIN_PGVECTOR:
-        have = f"pgvector {vector.installed}" if vector.installed else "no pgvector"
+    found = vector.installed or vector.available
+    if found is None or version_tuple(found) < MIN_PGVECTOR:
+        have = f"pgvector {found}" if found else "no pgvector"
         yield Shortcoming(
             what=f"{have}, where {wanted} is the minimum",
             cost="the portal does not start",
-            remedy=f"install pgvector {wanted} or newer on the server, then run "
-            "CREATE EXTENSION vector (or ALTER EXTENSION vector UPDATE)",
+            remedy=f"install pgvector {wanted} or newer on the server, then run portal migrate",
             is_fatal=True,
         )
+    elif vector.installed is None:
+        yield _not_created(vector, "the portal does not start")
     costs = {
         "pg_trgm": "fuzzy search corrects words with one error only",
         "unaccent": "words that differ in accents are not matched",
     }
     for name, cost in costs.items():
-        if extensions[name].installed is None:
-            remedy = f"run CREATE EXTENSION {name} in this database"
-            if extensions[name].available is None:
-                remedy = f"install PostgreSQL's contrib package on the server, then {remedy}"
+        if extensions[name].installed is not None:
+            continue
+        if extensions[name].available is not None:
+            yield _not_created(extensions[name], cost)
+        else:
+            remedy = "install PostgreSQL's contrib package on the server, then run portal migrate"
             yield Shortcoming(what=f"no {name}", cost=cost, remedy=remedy)
 
 
+def _not_created(extension: Extension, cost: str) -> Shortcoming:
+    return Shortcoming(
+        what=f"{extension.name} {extension.available} is available, but not created",
+        cost=f"until then {cost}",
+        remedy="run portal migrate, which creates it, or as the database's administrator "
+        f"CREATE EXTENSION {extension.name}",
+    )
+
+
 def _check_bm25(
-    connection: Connection, bm25: Bm25State, *, has_textsearch: bool
+    connection: Connection, bm25: Bm25State, textsearch: Extension
 ) -> Iterator[Shortcoming]:
-    if not has_textsearch:
-        yield Shortcoming(
-            what=NO_TEXTSEARCH,
-            cost="hybrid search is semantic only; searches for words alone rank by "
-            "ts_rank_cd, which does not weigh rare words",
-            remedy=TEXTSEARCH_REMEDY,
+    if textsearch.installed is None:
+        cost = (
+            "hybrid search is semantic only; searches for words alone rank by ts_rank_cd, "
+            "which does not weigh rare words"
         )
+        if textsearch.available is None:
+            yield Shortcoming(what=NO_TEXTSEARCH, cost=cost, remedy=TEXTSEARCH_REMEDY)
+        else:
+            yield _not_created(textsearch, cost)
         return
     is_migrated = connection.scalar(text("SELECT to_regclass('bm25_index_state')")) is not None
     if is_migrated and bm25.state != "ready":

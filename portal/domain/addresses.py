@@ -11,6 +11,20 @@ _MAX_QUERY_CHARACTERS = 200
 # What one customer of a provider is given, to take addresses from as they like.
 _IPV6_NETWORK = 64
 _MAX_CLIENT_CHARACTERS = 100
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def plain_address(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 one stands for, or the address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    last = int(address) % 2**32
+    if address in _NAT64 or (address in _COMPATIBLE and last > 1):
+        return ipaddress.IPv4Address(last)
+    return address.ipv4_mapped or address
 
 
 def chunk_url(document_id: UUID, chunk_id: UUID, query: str | None = None) -> str:

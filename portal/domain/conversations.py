@@ -73,7 +73,8 @@ class Citation:
     of revision `revision_id`, or without one of a chunk added through the API; `quote_sha256` is
     its hash. `was_cited` if a marker names it, otherwise it was only consulted. `page_label` is
     printed on the page where that is not its number. `can_open` if this reader may open the
-    document. A purged source has no excerpt; `gone_at` is when it was purged."""
+    document, `can_restore` if it is in a trash that this reader sees. A purged source has no
+    excerpt; `gone_at` is when it was purged."""
 
     id: UUID
     marker: int
@@ -97,6 +98,7 @@ class Citation:
     was_cited: bool
     state: SourceState
     can_open: bool
+    can_restore: bool
     cited_at: datetime
     gone_at: datetime | None = None
 

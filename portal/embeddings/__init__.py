@@ -71,9 +71,9 @@ def create_embedder(
     """Return the model for these settings, with a cache of query vectors.
 
     Processes that are given the same `cache` share vectors. What a model measures of this machine
-    is kept in `cache_dir`. Nothing is loaded or requested yet, so
-    an unusable model does not keep a process from starting: embedding then raises
-    EmbedderUnavailable, with the remedy. Only a bundled model that does not exist is rejected here.
+    is kept in `cache_dir`. Nothing is loaded or requested yet, so an unusable model does not keep a
+    process from starting: embedding then raises EmbedderUnavailable, with the remedy. Only a
+    bundled model that does not exist is rejected here.
     """
     model = MeasuredEmbedder(PROVIDERS[settings.provider](settings, cache_dir), settings.provider)
     shared = SharedVectors(cache, settings, model.name) if cache is not None else None

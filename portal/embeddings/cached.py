@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from cachetools import LRUCache
 
-from portal.domain.embedding import Embedder, FixedLength, Vector
+from portal.domain.embedding import Embedder, Vector
 from portal.domain.health import HealthSample
 from portal.embeddings.layer import EmbedderLayer
 from portal.embeddings.shared import SharedVectors
@@ -77,7 +77,7 @@ class CachedQueries(EmbedderLayer):
     def _embed(self, text: str) -> Vector:
         # The lock is not held while the model works: two threads may embed the same question, but
         # no question waits for another one.
-        with self._noting():
+        with self._recording_health():
             vector = self._embedder.embed_query(text)
             self._require_length(vector.reshape(1, -1), count=1)
         if self._shared is not None:
@@ -93,7 +93,7 @@ class CachedQueries(EmbedderLayer):
         return vector
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
-        with self._noting():
+        with self._recording_health():
             vectors = self._embedder.embed_chunks(texts)
             if len(texts):
                 self._require_length(vectors, count=len(texts))
@@ -109,16 +109,10 @@ class CachedQueries(EmbedderLayer):
             require_shape(vectors.shape, dimensions=self._length, count=count, of=self.name)
 
     @contextmanager
-    def _noting(self) -> Iterator[None]:
+    def _recording_health(self) -> Iterator[None]:
         try:
             yield
         except (EmbedderUnavailable, InvalidEmbedding):
             self._health = HealthSample(ok=False)
             raise
         self._health = HealthSample(ok=True)
-
-
-def fix_length(embedder: Embedder, dimensions: int) -> None:
-    """Have a model reject vectors of any length but its registered one."""
-    if isinstance(embedder, FixedLength):
-        embedder.fix_length(dimensions)

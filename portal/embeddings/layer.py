@@ -8,6 +8,12 @@ from portal.domain.embedding import Embedder, FixedLength, Vector
 from portal.embeddings.validation import reading
 
 
+def fix_length(embedder: Embedder, dimensions: int) -> None:
+    """Have a model reject vectors of any length but its registered one."""
+    if isinstance(embedder, FixedLength):
+        embedder.fix_length(dimensions)
+
+
 class EmbedderLayer:
     """Delegates to the wrapped model what a layer does not override."""
 
@@ -23,8 +29,7 @@ class EmbedderLayer:
         return self._embedder.dimensions
 
     def fix_length(self, dimensions: int) -> None:
-        if isinstance(self._embedder, FixedLength):
-            self._embedder.fix_length(dimensions)
+        fix_length(self._embedder, dimensions)
 
     def read_answers(
         self,

@@ -18,7 +18,7 @@ from portal.embeddings.calibration import Calibration
 from portal.embeddings.calibration.eventual import PATIENCE_S, EventualCalibration
 from portal.settings import EmbeddingSettings
 
-# One is active, one is being built, one is kept to switch back to.
+# One is active, one is being built, one is kept to switch back to, one is compared with them.
 MAX_MODELS = 4
 
 

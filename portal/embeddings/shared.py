@@ -11,8 +11,8 @@ from portal.domain.embedding import Vector
 from portal.settings import EmbeddingSettings
 
 _LIFE_S = 24 * 3600
-# Settings that change how long a vector takes, not its value.
-_IRRELEVANT = {"api_key", "timeout_s", "threads", "batch_size"}
+# Settings that do not change vectors.
+_IRRELEVANT = {"api_key", "timeout_s", "threads", "batch_size", "max_retries"}
 _MAX_ERROR = 1e-3
 
 

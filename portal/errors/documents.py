@@ -26,7 +26,7 @@ class AlreadyElsewhere(Conflict):
 
 
 class KeptElsewhere(Conflict):
-    message = N_("The same file is here already, as “%(title)s”, and stays where it is.")
+    message = N_("This file already exists as “%(title)s”. It was not moved.")
 
 
 class UploadedAgain(Conflict):
@@ -47,6 +47,12 @@ class IdempotencyConflict(Conflict):
 class IdempotencyMismatch(PortalError):
     status = 409
     message = N_("This Idempotency-Key was used for another request. Use a new one.")
+
+
+class OwnerQuotaExceeded(PortalError):
+    status = 413
+    message = N_("Not enough storage for “%(name)s”: the version counts against the storage of the "
+                 "document's owner, who has too little left.")
 
 
 class QuotaExceeded(PortalError):
@@ -82,7 +88,7 @@ class UnsupportedFormat(PortalError):
 
 
 class UnsupportedSuffix(UnsupportedFormat):
-    message = N_("Files of this type are not read. Supported are PDF, Word, Excel, PowerPoint, "
+    message = N_("This file type is not supported. Supported are PDF, Word, Excel, PowerPoint, "
                  "EPUB, e-mail (EML), CSV, HTML, Markdown and plain text.")
 
 

@@ -56,8 +56,8 @@ class NoTextInPicture(InvalidInput):
 
 class UndecodableText(InvalidInput):
     is_permanent = True
-    message = N_("“%(name)s” could not be read: it is no text, or its encoding is unknown. If it "
-                 "is a text, save it as UTF-8 and upload that. Other files that are read: PDF, "
+    message = N_("“%(name)s” could not be read: it is not text, or its encoding is unknown. If it "
+                 "is text, save it as UTF-8 and upload that. Other files that are read: PDF, "
                  "Word, Excel, PowerPoint, EPUB, e-mail (EML), CSV, HTML and Markdown.")
 
 

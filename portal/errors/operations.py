@@ -16,7 +16,7 @@ class DatabaseUnavailable(Unavailable):
 
 
 class WritingUnavailable(DatabaseUnavailable):
-    message = N_("At the moment the portal can only be read. Nothing was saved. Try again in a "
+    message = N_("The portal is read-only at the moment. Nothing was saved. Try again in a "
                  "minute.")
     retry_after_s = 10
 

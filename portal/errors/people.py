@@ -46,7 +46,7 @@ class WrongSecondFactor(WrongCredentials):
 
 
 class TotpUnreadable(WrongCredentials):
-    message = N_("Codes of the authenticator app cannot be checked any more, because the portal's "
+    message = N_("Codes of the authenticator app can no longer be checked, because the portal's "
                  "secret key has changed. Use a passkey or a recovery code, or ask an "
                  "administrator to remove your two-step verification.")
 

@@ -21,7 +21,8 @@ class NestedTooDeeply(MalformedRequest):
 
 
 class CsrfFailed(Forbidden):
-    message = N_("This form has expired or came from another site. Reload the page and try again.")
+    message = N_("This form has expired or came from another site. Go back, reload the "
+                 "page and send the form again.")
 
 
 class MethodNotAllowed(PortalError):
@@ -42,8 +43,7 @@ class BodyTooLarge(PortalError):
 
 class TooManyValues(PortalError):
     status = 413
-    message = N_("The request holds more than the %(limit)s values that are taken here. Send fewer "
-                 "at once.")
+    message = N_("The request has more than %(limit)s values. Send fewer at once.")
 
 
 class BodyTooSlow(PortalError):

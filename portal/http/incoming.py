@@ -26,7 +26,12 @@ from portal.http.marks import Mark
 from portal.services.documents.intake import idempotency
 from portal.services.documents.intake.disk_space import ReservedSpace, temporary_dir
 from portal.services.documents.intake.idempotency import Answer
-from portal.services.documents.intake.uploads import Place, Upload, clean_file_name, digest_of
+from portal.services.documents.intake.uploads import (
+    Upload,
+    UploadTarget,
+    clean_file_name,
+    digest_of,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -74,7 +79,7 @@ def store_once(
     )
 
 
-def form_place() -> Place:
+def form_target() -> UploadTarget:
     """Return where the form wants its files: the fields `folder_id` and `path`.
 
     Raises MalformedRequest for an id that is none, so that no file lands elsewhere, and for a path
@@ -83,22 +88,22 @@ def form_place() -> Place:
     folder_id, path = request.form.get("folder_id", ""), request.form.get("path", "")
     _check_length(path)
     try:
-        return Place(UUID(folder_id) if folder_id else None, path)
+        return UploadTarget(UUID(folder_id) if folder_id else None, path)
     except ValueError as error:
         raise MalformedRequest("folder_id must be the id of a folder") from error
 
 
-def form_places(count: int) -> list[Place]:
-    """Return where the form wants each of its files: that of `form_place`, or with a field `paths`
+def form_targets(count: int) -> list[UploadTarget]:
+    """Return where the form wants each of its files: that of `form_target`, or with a field `paths`
     the path in each of its lines, a line a file. Raises MalformedRequest."""
-    place, lines = form_place(), request.form.get("paths", "")
+    target, lines = form_target(), request.form.get("paths", "")
     if not lines:
-        return [place] * count
+        return [target] * count
     paths = lines.replace("\r", "").split("\n")
     if len(paths) != count:
         raise MalformedRequest("paths must have a line for each file")
     _check_length(*paths)
-    return [replace(place, path=path) for path in paths]
+    return [replace(target, path=path) for path in paths]
 
 
 def _check_length(*paths: str) -> None:

@@ -84,6 +84,10 @@ FAILED_FILTERS = {
     ),
     "phrase": N_("No passage of “%(title)s” contains the exact phrase “%(operand)s”."),
     "word": N_("Every passage of “%(title)s” contains “%(operand)s”, which the search excludes."),
+    "facet": N_(
+        "“%(title)s” is outside what the search is limited to: folder, tag, type, owner, domain or "
+        "date."
+    ),
     "together": N_("No single passage of “%(title)s” matches all the filters. Remove one of them."),
 }
 HAS_FAILED = N_("“%(title)s” has no searchable text because reading it failed.")

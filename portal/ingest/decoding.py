@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 import charset_normalizer
-import opencc
 
 from portal.errors import N_, Message, UndecodableText
+from portal.text.characters.folding import simplify
 
 # The 640 characters that make up four fifths of Chinese text, simplified; text decoded with the
 # wrong encoding has next to none of them.
@@ -61,12 +61,11 @@ _MIN_WHOLE_SHARE = 10
 # At the end of a file: the first bytes, at least two, of a three- or four-byte character.
 _CUT_CHARACTER = re.compile(rb"(?:[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2})\Z")
 
-_simplifier = opencc.OpenCC("t2s")
-
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """Decoded text, with U+FFFD for each NUL; `warnings` count these."""
+    """Decoded text, with U+FFFD for each NUL and each invalid byte; `warnings` count both, and name
+    invisible control characters."""
 
     text: str
     encoding: str
@@ -221,7 +220,7 @@ def _binary(text: str) -> bool:
 
 def _plausibility(text: str, encoding: str) -> float:
     """Return the mean score of non-ASCII characters: near 1 for real text, <= 0 for garbage."""
-    counts = Counter(_simplifier.convert(text[:_SCORED_CHARACTERS].replace("\0", "\x01")))
+    counts = Counter(simplify(text[:_SCORED_CHARACTERS].replace("\0", "\x01")))
     if encoding.startswith("utf_16") and counts:
         # ASCII counts here, since otherwise every second byte of it would be zero.
         return sum(_character_score(c, encoding) * n for c, n in counts.items()) / counts.total()

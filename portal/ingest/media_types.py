@@ -45,7 +45,7 @@ PICTURES: Mapping[MediaType, tuple[tuple[bytes, ...], tuple[str, ...]]] = {
     MediaType.TIFF: ((b"II*\0", b"MM\0*"), (".tif", ".tiff")),
 }
 _MAX_CONTROL_SHARE = 0.02
-_MAX_NUL_SHARE_ONE_SIDE = 0.05
+_MAX_IMPLAUSIBLE_SHARE = 0.05
 
 _ZIP_SIGNATURES = (b"PK\x03\x04", _ZIP_END)
 _SIGNATURES = (
@@ -294,5 +294,5 @@ def _is_utf_16(head: bytes) -> bool:
         common = sum(c < "\u0250" or "\u3000" <= c <= "\u9fff" or c >= "\uff00" for c in text)
         if text and min(known, common) > 0.95 * len(text) and "\0" not in text:
             plausible_high = sum(b == 0 or 0x30 <= b <= 0x9F or b == 0xFF for b in high)  # noqa: PLR2004
-            return plausible_high > (1 - _MAX_NUL_SHARE_ONE_SIDE) * len(high)
+            return plausible_high > (1 - _MAX_IMPLAUSIBLE_SHARE) * len(high)
     return False

@@ -27,7 +27,7 @@ from uuid import UUID
 import structlog
 
 from portal.domain.documents import ExtractedText
-from portal.domain.documents.sources import Opened, Source, SourceItem
+from portal.domain.documents.sources import Opened, Source, SourceItem, Unchanged
 from portal.domain.people import User
 from portal.errors import PageGone, PortalError, SourceUnavailable
 from portal.ingest.chunking import TARGET_TOKENS, split
@@ -241,7 +241,7 @@ class VectorStoreManager(_ConfiguredStore):
                 tempfile.TemporaryDirectory(prefix="portal-") as directory,
                 followed.source.open(item, known.stamp if known else None) as opened,
             ):
-                if opened is None:
+                if isinstance(opened, Unchanged):
                     return known.resource_hash if known else None
                 # A copy, since readers leave files beside theirs for a while.
                 copy = Path(directory) / "original"

@@ -7,6 +7,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from portal.domain.embedding import Vector
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.domain.search.metadata_filter import parse_filter
 from portal.domain.search.semantic import SemanticChunk, SemanticHit
 from portal.domain.vector_collections import NewRecord, Page, RecordFilter, StoredRecord
@@ -21,7 +22,6 @@ from portal.integrations.chunk_store import (
 from portal.integrations.values import document_name, plain_errors
 from portal.services.collections.hybrid import ranks_words, search_by_words
 from portal.services.collections.records import Collections
-from portal.services.search.programs.semantic import NO_KEYWORD_INDEX
 from portal.text.terms.analyser import query_terms
 
 Result = TypeVar("Result")
@@ -42,7 +42,7 @@ class PostgresChunks:
     # --- searching ------------------------------------------------------------------------------
 
     def why_no_sparse(self) -> str | None:
-        return None if ranks_words(self._collections) else NO_KEYWORD_INDEX
+        return None if ranks_words(self._collections) else KEYWORD_UNAVAILABLE
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None

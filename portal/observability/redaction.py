@@ -40,6 +40,11 @@ _SECRETS = (
         ),
         rf"\1{REDACTED}",
     ),
+    # An option of a command, with its value as the next word.
+    (
+        re.compile(r"(--[\w-]*(?:password|secret|token|key)\s+)[^\s-]\S*", re.IGNORECASE),
+        rf"\1{REDACTED}",
+    ),
     # The query string of an address holds queries.
     (re.compile(r"(/[^\s?\"']*)\?[^\s\"']+"), rf"\1?{REDACTED}"),
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from portal.errors import N_, Message, RerankerUnavailable
 from portal.settings import DEFAULT_RERANKER
-from portal.text.characters.normalise import clean
+from portal.text.characters.normalise import clean_beginning
 
 # The deadline is checked between batches, so that a late call soon frees the processor.
 _BATCH = 4
@@ -41,7 +41,8 @@ class CrossEncoderReranker:
 
     def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         ends_at = time.monotonic() + deadline_s
-        pairs = [(_cap(query), _cap(chunk)) for chunk in chunks]
+        asked, *texts = (clean_beginning(text, _MAX_CHARACTERS) for text in (query, *chunks))
+        pairs = [(asked, text) for text in texts]
         found: list[float] = []
         with self._lock:
             model = self._loaded()
@@ -66,10 +67,6 @@ class CrossEncoderReranker:
             self._again_at = time.monotonic() + _LOAD_AGAIN_AFTER_S
             raise
         return self._model
-
-
-def _cap(text: str) -> str:
-    return clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]
 
 
 def _load(name: str) -> Any:

@@ -13,7 +13,7 @@ from portal.errors import RerankerUnavailable
 # A model that is late for every question would add its whole timeout to every search.
 MAX_FAILURES = 3
 REST_S = 30.0
-_LOOK_S = 5.0
+_PROBE_TIMEOUT_S = 5.0
 
 
 class _Call(threading.Thread):
@@ -62,7 +62,7 @@ class TimeBoxed:
         """Score one short chunk, however long the model takes to load. Raises
         RerankerUnavailable."""
         self._reranker.load()
-        self.scores("?", ["?"], deadline_s=_LOOK_S)
+        self.scores("?", ["?"], deadline_s=_PROBE_TIMEOUT_S)
 
     @property
     def name(self) -> str:

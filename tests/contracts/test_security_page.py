@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+from portal.domain.people.audit import AuditEvent
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("security.md",)
 NAMED = re.compile(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`")
@@ -37,6 +39,13 @@ def test_every_test_that_is_named_exists() -> None:
             if not file.exists() or (name and name not in functions_of(file)):
                 missing.append(f"{page}: {path}::{name}")
     assert missing == []
+
+
+def test_table_of_the_audit_log_has_every_event() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Audit log\n")[2].partition("\n### ")[0]
+    named = [name for row in ROW.findall(section) for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(AuditEvent)
 
 
 def functions_of(file: Path) -> set[str]:

@@ -117,8 +117,8 @@ def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -
     page = get(client, portal, "/?suggest=1", **portal.headers(mei), **fragment)
     assert page.count('data-testid="suggestion"') == suggesting.MAX_SUGGESTED
     # Others' documents suggest nothing, and neither do those that are switched off.
-    li = portal.user("li")
-    assert suggest(portal, li, "en") == ()
+    assert suggest(portal, portal.user("li"), "en") == ()
+    assert suggest(portal, portal.admin, "en") == (), "nor do private ones for administrators"
     for document in library.list_documents(portal.services, mei).items:
         selections.set_switch(portal.services, mei, None, document.id, False)
     assert suggest(portal, mei, "en") == ()

@@ -52,7 +52,7 @@ def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkLi
 def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedChunksResponse:
     """Add passages to a document.
 
-    For the document's owner and administrators. All are added or none; they can be searched and
+    For those who may change the document. All are added or none; they can be searched and
     cited at once. 409 if a chunk_index is taken, or if the passages of this job are not the ones
     that are searched.
     """

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
@@ -67,7 +66,7 @@ class RunModel(ResponseModel):
 
 
 class PastRunModel(RunModel):
-    ran_at: datetime
+    ran_at: AwareDatetime
 
 
 class SourceModel(ResponseModel):
@@ -75,8 +74,8 @@ class SourceModel(ResponseModel):
     address: str = Field(examples=["/srv/documents/contracts"])
     every_minutes: int
     owner: str = Field(description="owner of the documents")
-    due_at: datetime = Field(description="time of the next run")
-    last_run_at: datetime | None
+    due_at: AwareDatetime = Field(description="time of the next run")
+    last_run_at: AwareDatetime | None
     last_run: RunModel | None
     changes: list[PastRunModel] = Field(
         description=f"the last {MAX_RUNS_KEPT} runs that added, changed or removed something, "

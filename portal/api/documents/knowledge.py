@@ -14,12 +14,12 @@ from portal.api.documents.schemas.jobs import JobModel, failure_model
 from portal.api.schemas import file_response_doc, read_scope
 from portal.api.search import knowledge_search_schemas as search_schemas
 from portal.domain.addresses import chunk_url
-from portal.domain.documents import DocumentSummary, MediaType
+from portal.domain.documents import DocumentSummary, MediaType, Visibility
 from portal.domain.documents.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.http.incoming import form_place, form_visibility, sent_files, store_once
+from portal.http.incoming import form_target, form_visibility, sent_files, store_once
 from portal.http.messages import missing_message, translated
 from portal.http.responses.downloads import as_download
 from portal.limits.bodies import accepts_files
@@ -150,13 +150,15 @@ def upload_documents() -> schemas.UploadResponse:
 
     `file` may be repeated: all files are accepted, or none. With `Idempotency-Key` a repeated
     request gets the same response and stores nothing twice. 413 `quota_exceeded` beyond the quota,
-    with `details` `{size_bytes, used_bytes, limit_bytes}`.
+    with `details` `{size_bytes, used_bytes, limit_bytes}`. Without `visibility` documents are
+    shared, in a private folder private.
     """
     files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")
     if title and len(files) > 1:
         raise InvalidInput("a title goes with a single file")
-    visibility, place = form_visibility(), form_place()
+    visibility = form_visibility() if "visibility" in request.form else None
+    target = form_target()
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(
@@ -165,14 +167,20 @@ def upload_documents() -> schemas.UploadResponse:
             title=title,
             domain=request.form.get("domain"),
             visibility=visibility,
-            place=place,
+            target=target,
         )
         response = schemas.UploadResponse(
             documents=[uploaded_model(receipt) for receipt in receipts]
         )
         return response.model_dump(mode="json")
 
-    values = (title, request.form.get("domain"), visibility.value, str(place.folder_id), place.path)
+    values = (
+        title,
+        request.form.get("domain"),
+        str(visibility or Visibility.SHARED),
+        str(target.folder_id),
+        target.path,
+    )
     answer = store_once(store, files, *values)
     # An answer that was kept for this key may be of an older version, which knew none of these.
     added: dict[str, Any] = {

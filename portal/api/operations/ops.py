@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hmac
-from datetime import datetime
 from typing import Any, Literal
 
 from flask import Response, jsonify, request
 from flask.sansio.blueprints import BlueprintSetupState
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import ResponseModel
@@ -47,7 +46,7 @@ class Rehearsal(ResponseModel):
     """The last rehearsed restore of a backup."""
 
     status: Literal["ok", "failed"]
-    at: datetime
+    at: AwareDatetime
 
 
 class HealthBody(ResponseModel):

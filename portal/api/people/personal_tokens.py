@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.people.auth import TAG
@@ -39,9 +38,9 @@ class PersonalTokenModel(ResponseModel):
     id: UUID
     name: str
     scopes: list[Scope]
-    created_at: datetime
-    expires_at: datetime
-    last_used_at: datetime | None = Field(description="to the minute; null if never")
+    created_at: AwareDatetime
+    expires_at: AwareDatetime
+    last_used_at: AwareDatetime | None = Field(description="to the minute; null if never")
 
 
 class CreatedTokenModel(PersonalTokenModel):

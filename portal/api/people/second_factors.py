@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.people.auth import TAG
@@ -25,16 +24,16 @@ admin_blueprint = ApiBlueprint(
 
 
 class TotpModel(ResponseModel):
-    created_at: datetime
-    last_used_at: datetime | None = Field(description="null if never")
+    created_at: AwareDatetime
+    last_used_at: AwareDatetime | None = Field(description="null if never")
 
 
 class PasskeyModel(ResponseModel):
     id: UUID
     name: str
     rp_id: str = Field(description="the domain name that it is valid for", examples=["localhost"])
-    created_at: datetime
-    last_used_at: datetime | None = Field(description="null if never")
+    created_at: AwareDatetime
+    last_used_at: AwareDatetime | None = Field(description="null if never")
 
 
 class SecondFactorsModel(ResponseModel):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.people.auth import TAG
@@ -27,9 +26,9 @@ class SessionModel(ResponseModel):
     kind: SessionKind
     device: DeviceModel = Field(description="as reported by the client")
     address: str | None = Field(description="address of the last use", examples=["192.0.2.1"])
-    created_at: datetime
-    last_used_at: datetime = Field(description="to the minute")
-    expires_at: datetime
+    created_at: AwareDatetime
+    last_used_at: AwareDatetime = Field(description="to the minute")
+    expires_at: AwareDatetime
     methods: list[SignInMethod] = Field(description="how the user signed in")
     current: bool = Field(description="the session of this request")
 

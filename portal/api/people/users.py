@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
 from flask import url_for
-from pydantic import Field, WithJsonSchema
+from pydantic import AwareDatetime, Field, WithJsonSchema
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
@@ -27,9 +26,9 @@ class UserModel(ResponseModel):
     id: UUID
     name: str = Field(examples=["ada"])
     is_admin: bool
-    created_at: datetime
-    disabled_at: datetime | None = Field(description="null if enabled", examples=[None])
-    last_seen_at: datetime | None = Field(description="null if they never signed in")
+    created_at: AwareDatetime
+    disabled_at: AwareDatetime | None = Field(description="null if enabled", examples=[None])
+    last_seen_at: AwareDatetime | None = Field(description="null if they never signed in")
 
 
 class UserList(ResponseModel):
@@ -43,7 +42,7 @@ class UserChange(RequestModel):
 
 class PasswordResetModel(ResponseModel):
     url: str = Field(description="single-use link that sets a new password; shown once")
-    expires_at: datetime
+    expires_at: AwareDatetime
 
 
 class UserDeletion(RequestModel):

@@ -179,7 +179,7 @@ class WhyQuery(RequestModel):
 
 
 class FailedFilterModel(ResponseModel):
-    kind: Literal["domain", "type", "title", "phrase", "word", "together"]
+    kind: Literal["domain", "type", "title", "phrase", "word", "facet", "together"]
     operand: str = Field(examples=["年假"])
 
 

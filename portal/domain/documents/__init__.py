@@ -83,7 +83,6 @@ class ExtractedText:
     headings: tuple[Heading, ...] = ()
     blocks: tuple[Block, ...] = ()
     encoding: str | None = None
-    title: str | None = None
     warnings: tuple[Message, ...] = ()
 
 

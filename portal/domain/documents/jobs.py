@@ -53,12 +53,11 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class ListedJob:
     """A job in a list, with its document. `can_retry` if it ended without a text, is the newest of
-    its document, might end otherwise, and the user may."""
+    its document, and might end otherwise."""
 
     job: Job
     title: str
     owner_name: str
-    can_edit: bool
     can_retry: bool
 
 

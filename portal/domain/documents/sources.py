@@ -57,15 +57,24 @@ class Opened:
     title: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A file that says the same as before, and the stamp to compare with next time."""
+
+    stamp: str
+
+
 class Source(Protocol):
     """What a folder is synchronised with."""
 
     def list_items(self) -> Listing:
         """Return all files. Raises SourceUnavailable."""
 
-    def open(self, item: SourceItem, known: str | None) -> AbstractContextManager[Opened | None]:
-        """Open a file that was listed, or yield None if it is as it was at the stamp `known`.
-        Raises OSError, PageUnavailable, and PageGone for one that the source removed."""
+    def open(
+        self, item: SourceItem, known: str | None
+    ) -> AbstractContextManager[Opened | Unchanged]:
+        """Open a file that was listed, unless it says the same as at the stamp `known`. Raises
+        OSError, PageUnavailable, and PageGone for one that the source removed."""
 
 
 class Change(StrEnum):

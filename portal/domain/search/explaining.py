@@ -32,8 +32,8 @@ class MissingReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FailedFilter:
     """A filter of the search that the document does not pass: `kind` is ``domain``, ``type``,
-    ``title``, ``phrase``, ``word`` (one that must not occur) or ``together``, if no single chunk
-    passes all of several."""
+    ``title``, ``phrase``, ``word`` (one that must not occur), ``facet`` (without an operand) or
+    ``together``, if no single chunk passes all of several."""
 
     kind: str
     operand: str

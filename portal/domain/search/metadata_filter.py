@@ -271,7 +271,9 @@ def _check_path(path: tuple[Any, ...]) -> Path:
 
 
 def _unknown(operator: Any) -> InvalidInput:
-    return InvalidInput("“%(name)s” is no operator of a metadata filter", name=_shorten(operator))
+    return InvalidInput(
+        "“%(name)s” is not an operator of a metadata filter", name=_shorten(operator)
+    )
 
 
 def _shorten(name: Any) -> str:

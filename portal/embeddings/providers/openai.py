@@ -23,7 +23,7 @@ from portal.embeddings.providers.endpoint import Answer, AnswerTooLarge, Endpoin
 from portal.embeddings.providers.prefixes import prefixed, prefixes
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, Message
-from portal.text.likeness.echo import MAX_READ_LENGTH, shown_error, strip_echo
+from portal.text.server_errors import MAX_READ_LENGTH, shown_error, strip_echo
 
 DEFAULT_MODEL = "text-embedding-3-small"
 KNOWN_DIMENSIONS = {
@@ -83,7 +83,7 @@ class OpenAIEmbedder:
 
         Raises EmbedderUnavailable, InvalidEmbedding.
         """
-        return self._dimensions or len(self.embed_query("dimensions"))
+        return self._dimensions or len(self.embed_query("?"))
 
     def fix_length(self, dimensions: int) -> None:
         """Require this length instead of that of earlier answers.

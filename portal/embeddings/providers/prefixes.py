@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from portal.text.characters.normalise import clean
+from portal.text.characters.normalise import clean_beginning
 
 # About 8,000 tokens of the densest script, the usual limit of endpoints. Local models read 512, and
 # the rest would only keep their tokenizer busy.
@@ -32,4 +32,4 @@ def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
 
 def prefixed(prefix: str, text: str) -> str:
     """Return a clean text of bounded length behind its prefix."""
-    return prefix + clean(text[:MAX_CHARACTERS])[:MAX_CHARACTERS]
+    return prefix + clean_beginning(text, MAX_CHARACTERS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from portal.domain.documents import ExtractedText
-from portal.errors import ExtractionTooLarge, TooMuchInOne
+from portal.errors import N_, ExtractionTooLarge, TooMuchInOne
 from portal.ingest.formats.plain_text import read_text
 from portal.ingest.formats.texts.sheet_text import SheetText
 from portal.ingest.limits import FileToRead
@@ -18,6 +18,7 @@ EXTRACTOR = "csv"
 MAX_CELLS = 2_000_000
 _DELIMITERS = ",;\t|"
 _LINES_COMPARED = 20
+_MAX_LINE_COMPARED = 100_000
 _MAX_FIELD_CHARACTERS = 1_000_000
 
 
@@ -32,7 +33,7 @@ def extract(file: FileToRead) -> ExtractedText:
         if cell_count > MAX_CELLS:
             raise TooMuchInOne(name=file.name, what=COUNTED["cells"], limit=MAX_CELLS)
         if character_count > max_characters:
-            raise ExtractionTooLarge(name=file.name, what="characters", limit=max_characters)
+            raise ExtractionTooLarge(name=file.name, what=N_("characters"), limit=max_characters)
         writer.add_row(record)
     writer.close_table()
     extracted = writer.readable.extracted(file, EXTRACTOR)
@@ -60,7 +61,7 @@ def _delimiter(lines: list[str], file_name: str) -> str:
     """Return the delimiter that splits the first lines into the most equal columns."""
     if file_name.lower().endswith((".tsv", ".tab")):
         return "\t"
-    sample = [line for line in lines[:_LINES_COMPARED] if line.strip()]
+    sample = [line[:_MAX_LINE_COMPARED] for line in lines[:_LINES_COMPARED] if line.strip()]
 
     def columns(delimiter: str) -> tuple[int, int]:
         counts = [len(next(csv.reader([line], delimiter=delimiter), [])) for line in sample]

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from portal.domain.documents import ExtractedText
 from portal.ingest.formats.html import read_html
-from portal.ingest.formats.texts.readable_text import one_line
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
 
@@ -22,10 +21,7 @@ _AROUND_BODY = re.compile(
 def extract(file: FileToRead) -> ExtractedText:
     """Return headings, lists, tables and notes of each chapter. Raises EmptyFile, BrokenFile,
     ExtractionTimedOut and ExtractionTooLarge."""
-    title, chapters = "", []
-    for record in read_records("epub_reader", file, characters=file.limits.max_characters):
-        title = record.get("title", title)
-        if "html" in record:
-            chapters.append(f"<div>{_AROUND_BODY.sub('', record['html'])}</div>")
+    records = read_records("epub_reader", file, characters=file.limits.max_characters)
+    chapters = (f"<div>{_AROUND_BODY.sub('', record['html'])}</div>" for record in records)
     read = read_html("<html><body>" + "".join(chapters), file)
-    return replace(read, extractor=EXTRACTOR, title=one_line(title) or read.title)
+    return replace(read, extractor=EXTRACTOR)

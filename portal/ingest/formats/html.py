@@ -13,7 +13,6 @@ from portal.errors import N_, EmptyFile
 from portal.ingest.decoding import DecodedText, decode, decode_strictly, known_encoding
 from portal.ingest.formats.plain_text import with_line_feeds
 from portal.ingest.formats.texts.html_text import HtmlText
-from portal.ingest.formats.texts.readable_text import one_line
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_text_records
 
@@ -55,7 +54,7 @@ def extract(file: FileToRead) -> ExtractedText:
 
 def read_html(html: str, file: FileToRead) -> PageText:
     """Return the text of a decoded page that was found in a file. Raises as `extract` does."""
-    page_title, is_flattened = "", False
+    is_flattened = False
     events: list[tuple[str, Any]] = []
     for record in read_text_records(
         "html_reader",
@@ -64,7 +63,6 @@ def read_html(html: str, file: FileToRead) -> PageText:
         characters=file.limits.max_characters,
         events=_MAX_EVENTS,
     ):
-        page_title = record.get("title", page_title)
         is_flattened = record.get("is_flattened", is_flattened)
         # There are about twenty kinds and millions of events, so each kind is stored once.
         events += ((sys.intern(kind), value) for kind, value in record.get("events", ()))
@@ -74,14 +72,12 @@ def read_html(html: str, file: FileToRead) -> PageText:
     if not text.strip():
         raise EmptyFile(name=file.name)
     headings = tuple(writer.readable.headings)
-    title = one_line(page_title) or (headings[0].title if headings else "")
     return PageText(
         text=text,
         extractor=EXTRACTOR,
         sections=tuple(writer.sections),
         headings=headings,
         blocks=writer.readable.all_blocks,
-        title=title or None,
         warnings=(NESTED_TOO_DEEP,) if is_flattened else (),
     )
 

@@ -35,7 +35,6 @@ def extract(file: FileToRead) -> ExtractedText:
     return replace(
         read,
         extractor=EXTRACTOR,
-        title=subject or None,
         warnings=(*read.warnings, *([ATTACHMENTS_LEFT_OUT] if names else [])),
     )
 

@@ -38,9 +38,9 @@ _OF_GENERATOR = re.compile(
 
 def extract(file: FileToRead) -> ExtractedText:
     """Return readable text: tables and lists by line, links with their address. Code is kept as
-    written, and so is front matter that is not for a site generator. The title is the front
-    matter's, which is a heading too, else the first heading. Raises EmptyFile, UndecodableText,
-    ExtractionTimedOut and ExtractionTooLarge."""
+    written, and so is front matter that is not for a site generator. The title of
+    front matter is a heading. Raises EmptyFile, UndecodableText, ExtractionTimedOut and
+    ExtractionTooLarge."""
     read = read_text(file)
     source = read.text
     front_matter, body = _parted(source)
@@ -62,7 +62,6 @@ def extract(file: FileToRead) -> ExtractedText:
         headings=headings,
         blocks=blocks,
         encoding=read.encoding,
-        title=_front_title(front_matter) or (headings[0].title if headings else None),
         warnings=read.warnings,
     )
 

@@ -37,23 +37,18 @@ _MAX_LINES = 1_000_000
 _SYMBOLS = str.maketrans(dict.fromkeys("\uf0a7\uf0b7\uf0d8\uf06e\uf076\uf0fc", "•"))
 _MAX_LABEL_LENGTH = 30
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
-# Default titles that programs fill in.
-_NO_TITLE = re.compile(
-    r"untitled|unspecified|(microsoft )?(word|powerpoint|excel)\b.*"
-    r"|.*\.(docx?|pptx?|xlsx?|tex|indd)",
-    re.IGNORECASE,
-)
 _SPACES = re.compile(r"[^\S\n]+")
 
 
 @dataclass(slots=True)
 class _Pages:
-    """What the reader says of a file: lines and labels of each page, `blank` ones by number."""
+    """What the reader yields for a file: lines and labels of each page, the numbers of `blank`
+    ones, and the outline."""
 
     lines: list[list[Line]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     blank: set[int] = field(default_factory=set)
-    document: dict[str, Any] = field(default_factory=dict)
+    outline: list[tuple[int, str, int]] = field(default_factory=list)
 
     def without_text(self, pages: Sequence[Sequence[Line]]) -> list[int]:
         """Return the numbers of the pages that are not blank and have no readable text."""
@@ -89,7 +84,7 @@ def extract(file: FileToRead) -> ExtractedText:
         )
     text, ranges = join_pages(paragraphs_by_page)
     labels = [_label(label, number) for number, label in enumerate(read.labels, 1)]
-    headings = outlined_headings(read.document["outline"], text, ranges)
+    headings = outlined_headings(read.outline, text, ranges)
     headings = headings or styled_headings(paragraphs_by_page, text, ranges)
     blocks = tuple(_blocks(paragraphs_by_page, ranges, {heading.start for heading in headings}))
     return ExtractedText(
@@ -101,7 +96,6 @@ def extract(file: FileToRead) -> ExtractedText:
         ),
         blocks=blocks,
         headings=headings,
-        title=_title(read.document["title"]),
         warnings=page_recognition.warnings(empty, recognised),
     )
 
@@ -227,7 +221,7 @@ def _read(file: FileToRead) -> _Pages:
             if record.get("is_blank"):
                 pages.blank.add(len(pages.lines))
         elif "outline" in record:
-            pages.document = record
+            pages.outline = record["outline"]
     return pages
 
 
@@ -259,8 +253,3 @@ def _label(label: str, number: int) -> str | None:
     label = one_line(readable(label))
     is_other = label != str(number) and len(label) <= _MAX_LABEL_LENGTH
     return label if label and is_other else None
-
-
-def _title(title: str) -> str | None:
-    title = readable(title).strip()
-    return None if not title or _NO_TITLE.fullmatch(title) else title

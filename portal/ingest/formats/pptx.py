@@ -19,13 +19,13 @@ HIDDEN_LEFT_OUT = N_("hidden slides were skipped")
 def extract(file: FileToRead) -> ExtractedText:
     """Return titles as headings, lists, tables and notes; a slide's number is its page. Raises
     EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge."""
-    pages, numbers, title, has_hidden = [], [], "", False
+    pages, numbers, has_hidden = [], [], False
     for record in read_records("pptx_reader", file, characters=file.limits.max_characters):
         if "slide" in record:
             numbers.append(record["slide"])
             pages.append(_page(record["title"], record["html"], record["notes"]))
         else:
-            title, has_hidden = record["title"], record["has_hidden"]
+            has_hidden = record["has_hidden"]
     read = read_html("<html><body>" + "".join(pages), file)
     return replace(
         read,
@@ -34,7 +34,6 @@ def extract(file: FileToRead) -> ExtractedText:
             Page(number, start, end)
             for number, (start, end) in zip(numbers, read.sections, strict=True)
         ),
-        title=title.strip() or read.title,
         warnings=(*read.warnings, *([HIDDEN_LEFT_OUT] if has_hidden else [])),
     )
 

@@ -22,19 +22,16 @@ _NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECA
 def extract(file: FileToRead) -> ExtractedText:
     """Return cells as displayed, row by row: results of formulas, dates and percentages. Raises
     EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge."""
-    writer, title, has_hidden = SheetText(), "", False
+    writer, has_hidden = SheetText(), False
     for record in read_records("xlsx_reader", file, characters=file.limits.max_characters):
         if "sheet" in record:
             name = one_line(record["sheet"])
             writer.open_sheet(name, is_heading=bool(name) and not _NO_NAME.fullmatch(name))
         for row in record.get("rows", ()):
             writer.add_row(row)
-        if "title" in record:
-            title = one_line(record["title"])
-            has_hidden = record["has_hidden"]
+        has_hidden = record.get("has_hidden", has_hidden)
     writer.close_table()
     if not writer.readable.has_words:
         raise EmptyFile(name=file.name)
     warnings = (HIDDEN_LEFT_OUT,) if has_hidden else ()
-    extracted = writer.readable.extracted(file, EXTRACTOR)
-    return replace(extracted, title=title or None, warnings=warnings)
+    return replace(writer.readable.extracted(file, EXTRACTOR), warnings=warnings)

@@ -1,6 +1,5 @@
 """Reader of a book (EPUB) that yields its chapters as web pages, in reading order.
 
-    {"title": "…"}
     {"html": "…"}
 
 The package lists the chapters; no other part is opened. `archives` checks the archive first. Only
@@ -41,8 +40,6 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 def _chapters(archive: zipfile.ZipFile, characters: int) -> Iterator[dict[str, Any]]:
     package_name = _find(ET.fromstring(archive.read(_CONTAINER)), "rootfile").get("full-path", "")  # noqa: S314 - checked by `archives`
     package = ET.fromstring(archive.read(package_name))  # noqa: S314 - as above
-    titles = [element.text or "" for element in package.iter() if _name(element) == "title"]
-    yield {"title": titles[0] if titles else ""}
     items = {
         element.get("id"): posixpath.normpath(
             posixpath.join(posixpath.dirname(package_name), unquote(element.get("href", "")))

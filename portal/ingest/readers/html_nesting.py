@@ -1,7 +1,7 @@
 """Limits on the tags of a web page, checked before anything is parsed.
 
 HTML's rules for an element look at all open elements around it, so deep nesting costs the square
-of its depth. Like browsers, `flattened` therefore drops the tags of content that is nested deeper
+of its depth. Like browsers, `flatten` therefore drops the tags of content that is nested deeper
 than any page needs.
 """
 

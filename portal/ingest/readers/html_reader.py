@@ -1,8 +1,8 @@
 """Reader of an HTML file, in UTF-8, that yields its visible text as a browser parses it.
 
-Records are lists of events, each `[kind, value]`, in reading order; the first says the title:
+Records are lists of events, each `[kind, value]`, in reading order, after a first record:
 
-    {"title": "…", "is_flattened": false}
+    {"is_flattened": false}
     {"events": [["text", "…"], ["heading", 2], ["/heading", null], ["list", 1], …]}
 
 `heading` (its level), `list` (its first number, null for bullets, -1 for terms), `row`, `cell`
@@ -103,8 +103,7 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
         # Any content is a valid page, so only memory can be the cause.
         yield {"error": "memory"}
         return
-    title = tree.css_first("title")
-    yield {"title": title.text() if title is not None else "", "is_flattened": is_flattened}
+    yield {"is_flattened": is_flattened}
     root = tree.body or tree.root
     around: frozenset[int] | None = _around_content(tree)
     if not any(kind == "text" and value.strip() for kind, value in _events(root, around)):

@@ -72,7 +72,7 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 
 
 def _parts(message: EmailMessage) -> list[EmailMessage]:
-    """Return the parts that are no containers, in order. Avoids recursion: messages may be nested
+    """Return the parts that hold content, in order. Not recursive, because messages may be nested
     deeply."""
     found: list[EmailMessage] = []
     waiting: list[tuple[Any, int]] = [(message, 0)]

@@ -84,7 +84,7 @@ def _site_markup(state: StateInline, silent: bool) -> bool:
 
 
 def _destination(source: str, start: int, end: int) -> Any:
-    """Read the address of a link; one that a generator fills in is none of this document."""
+    """Parse the address of a link; "#" stands for one that a site generator fills in."""
     address = _ADDRESS.match(source, start, end)
     if address is None or not _TEMPLATE.search(address.group()):
         return helpers.parseLinkDestination(source, start, end)

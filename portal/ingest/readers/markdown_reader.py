@@ -32,9 +32,8 @@ from portal.ingest.readers.image_keys import OF_FILE, key_of
 Event = tuple[str, Any]
 
 _DEEPEST_NESTING = 60
-_MAX_INLINE_LENGTH = (
-    50_000  # No written paragraph is as long; hostile ones take 0.1 ms a character.
-)
+# No written paragraph is as long; hostile ones take 0.1 ms a character.
+_MAX_INLINE_LENGTH = 50_000
 _MAX_TABLE_TOKENS = 1_000
 _EVENTS_A_RECORD = 2_000
 _CHARACTERS_A_RECORD = 1_000_000
@@ -109,7 +108,7 @@ def records(source: str) -> Iterator[dict[str, Any]]:
 
 
 def _reference(state: StateBlock, first: int, last: int, silent: bool) -> bool:
-    """Read the address of a link; a footnote of one word, as all in Chinese, is none."""
+    """Parse a link reference definition, but not a footnote: "[^1]: 注释" would read as one."""
     place = state.bMarks[first] + state.tShift[first]
     return not state.src.startswith("[^", place) and reference(state, first, last, silent)
 

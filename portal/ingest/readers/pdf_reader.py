@@ -3,7 +3,7 @@
     {"pages": 12}
     {"label": "iv", "lines": [[text, left, right, baseline, size, style], …],
      "tables": [[3, rows], …]}
-    {"title": …, "outline": [[level, title, page index], …]}
+    {"outline": [[level, title, page index], …]}
 
 `style` is "bold", "turned" (text that does not run from left to right) or empty.
 `tables` are tagged, ruled or aligned tables: the index of the line that follows, and the texts of
@@ -92,7 +92,7 @@ def read(
             )
             return
         yield page
-    yield {"title": _title(document), "outline": list(_outline(document))}
+    yield {"outline": list(_outline(document))}
 
 
 def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
@@ -100,14 +100,16 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
         page = document[index]
         text_page = page.get_textpage()
     except pypdfium2.PdfiumError:
-        return {"label": "", "lines": [], "broken": True}
+        return {"label": "", "lines": []}
     matches = _lines(text_page.raw)
     characters = Characters(text_page.raw)
     tags = pdf_tags.LineTags(page.raw, text_page.raw)
     measured = [_measure(characters, line, tags) for line in matches]
     # Headers and footers are artifacts; programs that mark all text so have tagged none of it.
-    kept = [line for line in measured if not line.pop()]
-    lines = _join_lines(kept if 2 * len(kept) >= len(measured) else measured)
+    kept = [line for line, is_artifact in measured if not is_artifact]
+    if 2 * len(kept) < len(measured):
+        kept = [line for line, _ in measured]
+    lines = _join_lines(kept)
     tables = _tables(page.raw, characters, matches) if lines else []
     is_blank = len(lines) <= _MAX_BLANK_LINES and not _has_pictures(page.raw)
     text_page.close()
@@ -193,8 +195,10 @@ def _lines(text_page: Any) -> list[re.Match[str]]:
     return [line for line in _LINE.finditer(text) if line.group().strip("\0")]
 
 
-def _measure(characters: Characters, line: re.Match[str], tags: pdf_tags.LineTags) -> list[Any]:
-    """Return the text of a line, its left, right, baseline, size and style, and whether it is an
+def _measure(
+    characters: Characters, line: re.Match[str], tags: pdf_tags.LineTags
+) -> tuple[list[Any], bool]:
+    """Return a line as [text, left, right, baseline, size, style], and whether it is an
     artifact."""
     visible = _VISIBLE.search(line.string, *line.span())
     first, end = visible.span() if visible else (line.start(), line.start() + 1)
@@ -210,7 +214,7 @@ def _measure(characters: Characters, line: re.Match[str], tags: pdf_tags.LineTag
     if tags.begins_item(first) and not lead:
         text = f"- {text}"
     measures = [round(measure, 1) for measure in (left, right, baseline, size)]
-    return [text, *measures, style, tags.is_artifact(first)]
+    return [text, *measures, style], tags.is_artifact(first)
 
 
 def _join_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:
@@ -247,10 +251,6 @@ def _join_parts(parts: list[list[Any]]) -> list[Any]:
     _, _, _, baseline, size, style = max(parts, key=lambda part: (part[4], len(part[0])))
     style = style if all(part[5] == style for part in parts if len(part[0].strip()) > 1) else ""
     return ["".join(texts), parts[0][1], max(part[2] for part in parts), baseline, size, style]
-
-
-def _title(document: pypdfium2.PdfDocument) -> str:
-    return str(document.get_metadata_value("Title") or "").strip()[:_MAX_TITLE_LENGTH]
 
 
 def _outline(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, str, int]]:

@@ -1,7 +1,7 @@
 """Reader of a presentation (PPTX) that yields each slide as a simple web page.
 
     {"slide": 3, "title": "Results", "html": "<p>…</p><table>…</table>", "notes": "…"}
-    {"title": "…", "has_hidden": false}
+    {"has_hidden": false}
 
 python-pptx knows which text is a title and where each stands; the order is top to bottom, then left
 to right. Hidden slides are left out, pictures, programs and links stay closed.
@@ -55,7 +55,7 @@ def _slides(presentation: Any, characters: int) -> Iterator[dict[str, Any]]:
             return
         name = title.text_frame.text if title is not None and title.has_text_frame else ""
         yield {"slide": number, "title": name, "html": html, "notes": notes}
-    yield {"title": presentation.core_properties.title or "", "has_hidden": has_hidden}
+    yield {"has_hidden": has_hidden}
 
 
 def _shapes(shapes: Iterable[Any], title: Any, depth: int = 0) -> Iterator[str]:

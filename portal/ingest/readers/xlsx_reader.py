@@ -2,7 +2,7 @@
 
     {"sheet": "Prices"}
     {"rows": [["Part", "Price"], ["Fan", "12.50"], …]}
-    {"title": "…", "has_hidden": false}
+    {"has_hidden": false}
 
 openpyxl reads a sheet as a stream. Formulas are not computed: their results are read as
 the saving program stored them. Macros, external links and pictures are not opened.
@@ -71,10 +71,7 @@ def _sheets(
                 yield {"rows": rows}
                 rows = []
         yield {"rows": rows}
-    yield {
-        "title": book.properties.title or "",
-        "has_hidden": any(sheet.sheet_state != "visible" for sheet in book.worksheets),
-    }
+    yield {"has_hidden": any(sheet.sheet_state != "visible" for sheet in book.worksheets)}
 
 
 def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:

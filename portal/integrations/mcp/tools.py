@@ -27,6 +27,7 @@ from mcp_types import (
 from pydantic import BaseModel, ValidationError
 
 from portal.domain.people import Scope, User
+from portal.domain.people.audit import Origin, Source
 from portal.errors import (
     InsufficientScope,
     InvalidInput,
@@ -43,7 +44,7 @@ from portal.integrations.mcp.documents import (
     search,
 )
 from portal.limits.calls import CallLimits
-from portal.services import Services
+from portal.services import Services, audit
 from portal.services.people import tokens
 
 log = structlog.get_logger(__name__)
@@ -110,15 +111,15 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
         return ListToolsResult(tools=[_describe(name, kind) for name, kind in _TOOLS.items()])
 
     async def call_tool(
-        _context: ServerRequestContext[Any], params: CallToolRequestParams
+        context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
         kind = _TOOLS.get(params.name)
         if kind is None:
             raise MCPError(INVALID_PARAMS, "There is no such tool. There are: search, fetch.")
         arguments = params.arguments or {}
-        call = partial(
-            _call, services, limits, params.name, kind, token=read_token(), arguments=arguments
-        )
+        called = partial(_call, services, limits, params.name, kind)
+        origin = _origin_of(context.request)
+        call = partial(called, origin=origin, token=read_token(), arguments=arguments)
         return await anyio.to_thread.run_sync(call, limiter=at_once)
 
     return Server(
@@ -143,16 +144,27 @@ def _describe(name: str, kind: _Kind) -> Tool:
     )
 
 
+def _origin_of(request: Any) -> Origin | None:
+    """Return where a call comes from for the audit log: an HTTP request, or None for the program
+    that started this one."""
+    if request is None:
+        return None
+    address = request.client.host if request.client else None
+    return Origin(Source.WEB, address, request.headers.get("user-agent"))
+
+
 def _call(
     services: Services,
     limits: CallLimits,
     name: str,
     kind: _Kind,
     *,
+    origin: Origin | None,
     token: str,
     arguments: dict[str, Any],
 ) -> CallToolResult:
     """Call a tool. Errors become text, which clients show to their model."""
+    audit.set_origin(origin)
     started = time.perf_counter()
     outcome = "ok"
     try:

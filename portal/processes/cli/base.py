@@ -32,8 +32,8 @@ class OneLineErrors(click.Group):
             message = escape_controls(str(error), keep="\n")
             click.echo(f"portal: {message}", err=True)
             ctx.exit(1)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # Click is silent where a reader such as `head` has seen enough.
         except KeyboardInterrupt:
             click.echo("portal: stopped", err=True)
             ctx.exit(_INTERRUPTED)

@@ -35,7 +35,7 @@ _TITLE_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Target:
     """The position of a question: it replaces the messages from `since` on, or is appended.
     `existing` is the question itself when only its answer is replaced, `before` its position. A
     `scope` narrows it."""
@@ -67,13 +67,13 @@ def ask(
         conversation_store.require_own(session, conversation_id, user.id)
         if scope:
             scope_store.require_visible_scope(session, user, scope)
-        place = _Place(conversation_id, scope=scope)
+        target = _Target(conversation_id, scope=scope)
         if replace_from is not None:
             replaced = message_store.find_shown(session, conversation_id, replace_from)
             if replaced.role != Role.USER:
                 raise NotFound
-            place = replace(place, since=replaced.position, before=replaced.position)
-    return _begin(services, user, place, question)
+            target = replace(target, since=replaced.position, before=replaced.position)
+    return _begin(services, user, target, question)
 
 
 def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
@@ -85,14 +85,14 @@ def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
         if answer.role != Role.ASSISTANT:
             raise NotFound
         question = message_store.question_of(session, answer)
-        place = _Place(
+        target = _Target(
             message.conversation_id,
             since=answer.position,
             before=question.position,
             existing=question.id,
             scope=AskScope.from_json(question.scope),
         )
-    return _begin(services, user, place, question.content)
+    return _begin(services, user, target, question.content)
 
 
 def stop(services: Services, user: User, message_id: UUID) -> Message:
@@ -105,23 +105,23 @@ def stop(services: Services, user: User, message_id: UUID) -> Message:
         return message_store.get_message(session, user, message_id, stale_after_s=patience_s)
 
 
-def _begin(services: Services, user: User, place: _Place, question: str) -> AnswerStream:
+def _begin(services: Services, user: User, target: _Target, question: str) -> AnswerStream:
     slot = services.answer_slots.take(user.id, services.settings.chat)
     try:
         services = writers.with_current(services)
         asked = ask_in(
-            services, user, place.conversation_id, question, place.before, scope=place.scope
+            services, user, target.conversation_id, question, target.before, scope=target.scope
         )
         with tracing.span("answer.retrieve"):
             retrieved = retrieve(services, asked)
-        answering = _store(services, asked, place, retrieved)
+        answering = _store(services, asked, target, retrieved)
     except BaseException:
         slot.release()
         raise
     return AnswerStream(services, answering, slot)
 
 
-def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved) -> Answering:
+def _store(services: Services, asked: Asked, target: _Target, retrieved: Retrieved) -> Answering:
     """Store the question and its answer, still empty, with the chunks that it is written from."""
     built = _prompt(services, asked, retrieved)
     replay = _replay(services, retrieved, built.tokens)
@@ -132,8 +132,8 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
     with services.database.begin() as session:
         alive = citation_store.hold_documents(session, draft.cited)
         conversation = conversation_store.lock_own(session, asked.conversation_id, asked.user.id)
-        message_store.supersede_messages(session, asked.conversation_id, since=place.since)
-        question = _store_question(session, asked, place)
+        message_store.supersede_messages(session, asked.conversation_id, since=target.since)
+        question = _store_question(session, asked, target)
         message_store.add_message(
             session, asked.conversation_id, draft.message_id,
             role=Role.ASSISTANT, content="", status=MessageStatus.STREAMING, replay=replay,
@@ -159,9 +159,9 @@ def _prompt(services: Services, asked: Asked, retrieved: Retrieved) -> Prompt:
     )
 
 
-def _store_question(session: Session, asked: Asked, place: _Place) -> MessageRow:
-    if place.existing is not None:
-        return message_store.find_shown(session, place.conversation_id, place.existing)
+def _store_question(session: Session, asked: Asked, target: _Target) -> MessageRow:
+    if target.existing is not None:
+        return message_store.find_shown(session, target.conversation_id, target.existing)
     return message_store.add_message(
         session, asked.conversation_id, uuid4(),
         role=Role.USER, content=asked.question, status=MessageStatus.DONE, scope=asked.scope,

@@ -10,7 +10,7 @@ from portal.domain.people import User
 from portal.domain.search import Span
 from portal.errors import NotFound, existing
 from portal.services import Services
-from portal.services.documents import library
+from portal.services.documents import library, private_reads
 from portal.store.answers import citations as citation_store
 from portal.store.session import Session
 
@@ -50,15 +50,19 @@ def verify(services: Services, user: User, citation_id: UUID) -> Verification:
 def quoted_text(
     services: Services, user: User, citation_id: UUID, *, around: int = _AROUND
 ) -> QuotedText:
-    """Return the quotation in the text that it was taken from, which later revisions do not change.
-    Raises NotFound, also where that text was deleted."""
+    """Return the quotation in the text that it was taken from, which later revisions do not change;
+    alone if its document is in another user's trash. Raises NotFound, also where that text was
+    deleted."""
     with services.database.begin() as session:
         citation = _own(session, user, citation_id)
         if citation.state is SourceState.GONE:
             raise NotFound
-        found = citation_store.read_around(session, citation, around)
+        is_alone = citation.state is SourceState.TRASHED and not citation.can_restore
+        found = None if is_alone else citation_store.read_around(session, citation, around)
+    if found is not None and citation.document_id is not None:
+        private_reads.record(services, user, [citation.document_id], found=False)
     if found is None:
-        # A chunk that a program added and deleted: there is no surrounding text.
+        # Also of a chunk that a program added and deleted.
         alone = LaidOutText(citation.excerpt)
         whole = Span(0, len(citation.excerpt))
         return QuotedText(citation, alone, whole, starts_text=True, ends_text=True)

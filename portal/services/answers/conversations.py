@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -134,11 +135,16 @@ def restore(services: Services, user: User, conversation_id: UUID) -> None:
         ).deleted_at = None
 
 
-def erase_old(services: Services, *, now: datetime | None = None) -> None:
+def erase_old(
+    services: Services,
+    *,
+    now: datetime | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
     """Erase what was deleted an hour ago, begun a day ago and never used, or last used
     `conversation_days` ago, one transaction each. Safe in several workers at once."""
     now, days = now or datetime.now(UTC), services.settings.conversation_days
-    while True:
+    while not should_stop():
         with services.database.begin() as session:
             conversation_id = conversation_store.lock_erasable(
                 session,

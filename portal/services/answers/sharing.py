@@ -54,7 +54,9 @@ def add_reader(services: Services, user: User, conversation_id: UUID, name: str)
         if reader.id == user.id:
             raise InvalidInput("it is your own conversation")
         if len(reader_store.list_readers(session, conversation_id)) >= MAX_READERS:
-            raise InvalidInput("a conversation is shown to at most %(max)s users", max=MAX_READERS)
+            raise InvalidInput(
+                "a conversation can be shared with at most %(max)s users", max=MAX_READERS
+            )
         if reader_store.add_reader(session, conversation_id, reader.id):
             notification_store.add_shared(session, reader.id, conversation_id, owner=user.name)
         _record(session, user, conversation_id, AuditEvent.CONVERSATION_SHARED, reader.name)
@@ -143,6 +145,8 @@ def _may_reveal_hidden(message: Message, *, was_hidden: bool) -> bool:
 
 def _is_hidden(citation: Citation) -> bool:
     """Return whether the reader may not see a source; of an erased one nothing is left to see."""
+    if citation.state is SourceState.TRASHED:
+        return not citation.can_restore
     return citation.state is SourceState.GONE and citation.gone_at is None
 
 

@@ -11,7 +11,6 @@ from uuid import UUID
 import structlog
 
 from portal.answering.markers import MarkerStream
-from portal.answering.replies import reply_to, understand
 from portal.answering.writing import prompt
 from portal.answering.writing.prompt import Prompt
 from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
@@ -21,14 +20,14 @@ from portal.domain.people import User
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import ChatUnavailable
 from portal.services import Services
-from portal.services.answers import writers
+from portal.services.answers import replying, writers
 from portal.services.answers.retrieving import QUOTED_FROM, retry_until_complete, sources_of
 from portal.services.answers.streaming import chat_events
 from portal.services.search import dynamic_config, engine
 from portal.services.search.programs import document_search
 from portal.services.search.programs.document_search import DocumentHit, DocumentsFound
 from portal.store.answers import sources as source_store
-from portal.text.language import detect_language
+from portal.text.language import detect_question_language
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +78,9 @@ def answer(
     def search_and_read() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
         found = document_search.search(services, user, query, limit=k, weights=weights, scope=scope)
         chunks = [hit.chunk for hit in found.hits]
-        request, built, has_all = _request(services, user, found.query, chunks, language)
+        request, built, has_all = _request(
+            services, user, found.query, chunks, language, scope=scope
+        )
         return (found, request, built), has_all
 
     try:
@@ -92,7 +93,7 @@ def is_answered(services: Services, user: User, question: str, *, language: str)
     """Return whether the best chunks answer a question, as a new conversation would search for it.
     Raises the errors of `engine.search`, and ChatUnavailable."""
     request = SearchRequest(question, default_top_n=QUOTED_FROM)
-    hits = engine.search_or_words(services, user, request).hits
+    hits = engine.search_or_words(services, user, request, is_shown=False).hits
     chat_request, built, _ = _request(services, user, question, hits, language)
     written = _written(services, chat_request, built)
     return bool(written.cited) and not written.has_abstained
@@ -112,20 +113,22 @@ def _answered(
 
 
 def _request(
-    services: Services, user: User, query: str, chunks: Sequence[SearchHit], language: str
-) -> tuple[ChatRequest, Prompt, bool]:
+    services: Services, user: User, query: str, chunks: Sequence[SearchHit], language: str,
+    *, scope: AskScope | None = None,
+) -> tuple[ChatRequest, Prompt, bool]:  # fmt: skip
     """Return the request to the chat model, and whether all chunks still count."""
-    detected = detect_language(query)
+    detected = detect_question_language(query)
     language = language if detected == "other" else detected
     with services.database.begin() as session:
         stored = source_store.read_sources(
             session, user, None, [chunk.chunk_id for chunk in chunks]
         )
+        reply = None
+        if services.chat.only_quotes:
+            reply = replying.find_reply(session, user, None, query, language, scope=scope)
         token_budget = dynamic_config.read(session, services.settings.search).context_token_budget
     sources = sources_of(chunks, stored, after=0)
-    understood = None
     if services.chat.only_quotes:
-        understood = understand(query)
         built = Prompt("", sources, 0)
     else:
         built = prompt.build(sources, language=language, token_budget=token_budget)
@@ -135,7 +138,7 @@ def _request(
         question=query,
         language=language,
         sources=built.sources,
-        reply=reply_to(understood, query, language) if understood else None,
+        reply=reply.text if reply else None,
     )
     return request, built, len(stored) == len(chunks)
 
@@ -149,7 +152,7 @@ def _written(services: Services, request: ChatRequest, built: Prompt) -> _Writte
     with closing(chat_events(services, request)) as events:
         for event in events:
             if isinstance(event, TextDelta) and (quoted := event.quoted):
-                markers.know([replace(quoted.source, number=quoted.number)])
+                markers.add_sources([replace(quoted.source, number=quoted.number)])
                 documents[quoted.number] = quoted.source.document_id
             if isinstance(event, TextDelta | Abstained):
                 parts += [piece.text for piece in markers.feed(event.text)]

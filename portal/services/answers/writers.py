@@ -156,16 +156,22 @@ def disconnect(services: Services, user: User) -> None:
 
 
 def load_models(services: Services, user: User) -> Endpoint:
-    """Load the endpoint's models again. Administrators only. Raises ChatUnavailable."""
+    """Load the endpoint's models again. Administrators only. Raises ChatUnavailable, and
+    NotFound without an endpoint, also one that is disconnected meanwhile."""
     require_admin(user)
     endpoint = _require_endpoint(services)
     listed = endpoints.list_models(
         endpoints.check_address(endpoint.api_base), _unseal(services, endpoint.sealed_key)
     )
-    endpoint = replace(endpoint, models=listed)
     with services.database.begin() as session:
-        writer_store.write_setup(session, endpoint=asdict(endpoint))
-    return endpoint
+        now, _ = _read_setup(session)
+        if now is None:
+            raise NotFound
+        # Another administrator may have connected another one meanwhile.
+        if (now.api_base, now.sealed_key) == (endpoint.api_base, endpoint.sealed_key):
+            now = replace(now, models=listed)
+            writer_store.write_setup(session, endpoint=asdict(now))
+    return now
 
 
 def choose_model(services: Services, user: User, model: str) -> None:

@@ -130,7 +130,7 @@ def _by_words(
     limit: int,
     enough: int,
 ) -> list[Scored]:
-    """Return the best by BM25: `limit`, or at least `enough` if more would cost too much; None if
+    """Return the best by BM25: `limit`, or at least `enough` if more would cost too much; none if
     the server cannot rank words."""
     settings, terms = collections.search, query_terms(words)
     if backend is KeywordBackend.OFF:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
@@ -21,7 +22,7 @@ from portal.errors import Conflict, Forbidden, InvalidInput, PortalError, Upload
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import shared_words
-from portal.services.documents.folders import find_open_for
+from portal.services.documents.folders import find_open_for, gate_of, record_audience
 from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import bulk_reports as report_store
@@ -58,6 +59,8 @@ def apply(
         # A keeper may have no right to what is moved out, so those are listed before.
         is_listed_after = action in {BulkAction.RESTORE, BulkAction.ADD_TAG}
         skipped_before = None if is_listed_after else listed()
+        if action is BulkAction.MOVE:
+            _record_move(session, user, bulk_store.count_gates(session, user, target), value)
         done = bulk_store.change(session, user, target, action, value)
         if action is BulkAction.VISIBILITY and done.change_id:
             changed = undo_store.list_of_change(session, done.change_id)
@@ -152,6 +155,19 @@ def _record_visibility(
         for document_id, title, noted in documents
     ]
     audit.record_each(session, AuditEvent.VISIBILITY_CHANGED, user, entries)
+
+
+def _record_move(
+    session: Session, user: User, gates: Counter[UUID | None], folder_id: UUID | None
+) -> None:
+    """Record documents that leave a folder for members, or come into one."""
+    to = gate_of(session, folder_id)
+    for gate_id, count in gates.items():
+        closed_by = gate_id or to
+        folder = folder_store.get_row(session, closed_by) if closed_by else None
+        if folder is not None:
+            subject = Subject(SubjectKind.FOLDER, folder.id, folder.name)
+            record_audience(session, user, subject, gate_id, to, document_count=count)
 
 
 def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResult:

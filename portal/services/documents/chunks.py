@@ -1,7 +1,7 @@
 """Chunks of a job, as API clients list, read, add and delete them.
 
-Users who may see a document may read its chunks, enabled or not; its owner and administrators add
-and delete them. Additions and deletions take effect in search at once.
+Users who may see a document may read its chunks, enabled or not; those who may change it add and
+delete them. Additions and deletions take effect in search at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from portal.errors import ChunkIndexTaken, Conflict, Forbidden, InvalidInput, No
 from portal.services import Services
 from portal.services.documents import library, private_reads
 from portal.services.documents.ingestion import chunk_storage
-from portal.services.documents.ingestion.chunk_storage import ChunkToStore, Place
+from portal.services.documents.ingestion.chunk_storage import ChunkOwner, ChunkToStore
 from portal.store.documents import rows as document_store
 from portal.store.documents.ingestion import job_chunks
 from portal.store.models import DocumentRow
@@ -74,15 +74,15 @@ def add_chunks(
         # Check this first: embedding is slow, and some providers charge for it.
         document_id = _lock_editable(session, user, job_id).id
 
-    def prepare(session: Session) -> tuple[Place, Sequence[ChunkToStore]]:
+    def prepare(session: Session) -> tuple[ChunkOwner, Sequence[ChunkToStore]]:
         document = _lock_editable(session, user, job_id)
-        place = Place(job_id, document.id, document.collection_id, document.title)
-        return place, _numbered(session, job_id, new)
+        owner = ChunkOwner(job_id, document.id, document.collection_id, document.title)
+        return owner, _numbered(session, job_id, new)
 
     added: list[JobChunk] = []
 
-    def finish(session: Session, place: Place, chunk_ids: Sequence[UUID]) -> None:
-        job_chunks.update_count(session, place.document_id)
+    def finish(session: Session, owner: ChunkOwner, chunk_ids: Sequence[UUID]) -> None:
+        job_chunks.update_count(session, owner.document_id)
         added.extend(_found(session, job_id, chunk_id) for chunk_id in chunk_ids)
 
     texts = [chunk.content for chunk in new]

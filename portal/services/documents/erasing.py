@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from portal.answering.writing.prompt import without_markers_of_its_own
+from portal.answering.marker_syntax import without_markers_of_its_own
 from portal.domain.answering import SentenceSupport
 from portal.store.answers import messages as message_store
 from portal.store.answers import quotations

@@ -261,8 +261,8 @@ def delete_document(services: Services, user: User, document_id: UUID) -> None:
 
 
 def restore_document(services: Services, user: User, document_id: UUID) -> None:
-    """Restore a document from the trash. Raises NotFound, and UploadedAgain if its owner has
-    uploaded its file, or that of its pending version, again."""
+    """Restore a document from the trash. Raises NotFound, Forbidden, and UploadedAgain if its owner
+    has uploaded its file, or that of its pending version, again."""
     with shared_words.sharing(services) as session:
         document = find_editable(session, user, document_id, deleted=True)
         _refuse_duplicate(session, document)
@@ -285,11 +285,12 @@ def find_pending(session: Session, document_id: UUID) -> Original | None:
     return file_store.find_original_of_job(session, job.id) if job else None
 
 
-def refuse_elsewhere(session: Session, document: DocumentRow, sha256: str) -> None:
-    """Ensure that an owner has these bytes in only one document until the transaction ends. Raises
-    AlreadyElsewhere."""
+def refuse_elsewhere(session: Session, user: User, document: DocumentRow, sha256: str) -> None:
+    """Ensure that an owner has these bytes in only one document until the transaction ends, of
+    those that the user may see. Raises AlreadyElsewhere."""
     other = _find_elsewhere(session, document, {sha256})
-    if other is not None:
+    # A keeper of a folder does not learn what its members have elsewhere.
+    if other is not None and document_store.is_visible(session, user, other.id):
         raise AlreadyElsewhere(title=other.title)
 
 
@@ -311,7 +312,8 @@ def _find_elsewhere(
 
 
 def purge_document(services: Services, user: User, document_id: UUID) -> None:
-    """Erase text, vectors and file permanently, from the trash or directly. Raises NotFound."""
+    """Erase text, vectors and file permanently, from the trash or directly. Raises
+    NotFound and Forbidden."""
     with services.database.begin() as session:
         in_trash = document_store.find_summary(session, user, document_id, deleted=True)
         document_store.lock_for_purge(session, document_id)

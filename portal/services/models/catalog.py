@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from portal.domain.embedding import Embedder, ModelSource, Vector
 from portal.embeddings import PROVIDERS, create_embedder
-from portal.embeddings.cached import fix_length
 from portal.embeddings.calibration.eventual import PATIENCE_S
+from portal.embeddings.layer import fix_length
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import Conflict, EmbedderUnavailable, InvalidEmbedding, InvalidInput, NoSuchModel
 from portal.services import Services

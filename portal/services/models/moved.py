@@ -40,7 +40,7 @@ def require_same(
     if source.dimensions != registered.dimensions:
         return
     with services.database.begin() as session:
-        texts, kept = samples.sample_chunks(session, registered, limit=_SAMPLED_CHUNKS)
+        texts, kept = samples.sample_embedded(session, registered, limit=_SAMPLED_CHUNKS)
     if not texts:
         return
     vectors = embedder.embed_chunks(texts)

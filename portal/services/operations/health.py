@@ -31,8 +31,8 @@ _SHARED_COUNTS = "shared_counts"
 
 
 def check(services: Services) -> dict[str, Any]:
-    """Return ``status`` "ok" when the database answers and this code serves its schema, which is
-    "ahead" during a rolling upgrade.
+    """Return ``status`` "ok" when the database answers and this code serves its schema. During a
+    rolling upgrade ``checks.schema`` is "ahead".
 
     Takes at most a second, also when the database hangs.
     """

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import structlog
 
 from portal.domain.documents.jobs import UNFINISHED
+from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.documents import bulk, notifications, shared_words, trash
@@ -39,34 +41,51 @@ def run(services: Services, *, should_stop: Callable[[], bool] = lambda: False) 
     words, redo a share of what an older analyser or reader made, and purge old trash. The keyword
     index has its own timer: to build it may take minutes, and what writes to it comes last.
     What takes seconds is left to the next call once `should_stop` returns True."""
-    builds.requeue_lost(services)
-    _requeue_lost(services)
-    with services.database.begin() as session:
-        token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
-        session_store.delete_old(
-            session,
-            sessions_before=datetime.now(UTC),
-            devices_before=datetime.now(UTC) - _DEVICE_MEMORY,
-        )
-    second_factors.delete_expired(services)
-    oidc_sign_ins.delete_expired(services)
-    idempotency.delete_expired(services)
-    bulk.delete_expired(services)
-    notifications.delete_expired(services)
-    conversations.erase_old(services)
-    audit_log.delete_expired(services)
-    disk_space.delete_leftovers(services.settings)
-    slow_duties: tuple[Callable[[], object], ...] = (
-        lambda: calibrating.fit_if_due(services),
-        lambda: shared_words.fill(services, seconds=_WORDS_S, should_stop=should_stop),
-        lambda: reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S, should_stop=should_stop),
-        lambda: rereading.reread_outdated(services),
-        lambda: trash.purge_expired(services, seconds=_PURGE_S, should_stop=should_stop),
-    )
-    for duty in slow_duties:
+    for duty in (
+        builds.requeue_lost,
+        _requeue_lost,
+        _delete_expired_sessions,
+        second_factors.delete_expired,
+        oidc_sign_ins.delete_expired,
+        idempotency.delete_expired,
+        bulk.delete_expired,
+        notifications.delete_expired,
+        partial(conversations.erase_old, should_stop=should_stop),
+        partial(audit_log.delete_expired, should_stop=should_stop),
+        _delete_leftovers,
+    ):
+        _run(duty, services)
+    for slow_duty in (
+        calibrating.fit_if_due,
+        partial(shared_words.fill, seconds=_WORDS_S, should_stop=should_stop),
+        partial(reanalysis.reanalyse_for, seconds=_REANALYSIS_S, should_stop=should_stop),
+        rereading.reread_outdated,
+        partial(trash.purge_expired, seconds=_PURGE_S, should_stop=should_stop),
+    ):
         if should_stop():
             return
-        duty()
+        _run(slow_duty, services)
+
+
+def _run(duty: Callable[[Services], object], services: Services) -> None:
+    """Run a duty. If it fails, the ones after it have their turn all the same."""
+    try:
+        duty(services)
+    except DatabaseUnavailable:
+        raise
+    except Exception:
+        log.exception("duty_failed", duty=getattr(duty, "func", duty).__name__)
+
+
+def _delete_expired_sessions(services: Services) -> None:
+    now = datetime.now(UTC)
+    with services.database.begin() as session:
+        token_store.delete_expired(session, before=now - _TOKEN_MEMORY)
+        session_store.delete_old(session, sessions_before=now, devices_before=now - _DEVICE_MEMORY)
+
+
+def _delete_leftovers(services: Services) -> None:
+    disk_space.delete_leftovers(services.settings)
 
 
 def _requeue_lost(services: Services) -> None:

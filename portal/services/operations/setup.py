@@ -12,7 +12,7 @@ from portal.database import health as server_health
 from portal.database.bm25 import indexes
 from portal.database.cancelling import Cancelled
 from portal.domain.search import KeywordBackend
-from portal.embeddings.cached import fix_length
+from portal.embeddings.layer import fix_length
 from portal.errors import (
     EmbedderUnavailable,
     InvalidEmbedding,
@@ -226,7 +226,9 @@ def _check_confinement(confinement: Mapping[str, bool]) -> Iterator[server_healt
 def _check_settings(services: Services) -> Iterator[server_health.Shortcoming]:
     for unused in _find_unused_settings(services):
         yield server_health.Shortcoming(
-            what=f"{unused.name} has no effect", cost=unused.reason, remedy="take the setting out"
+            what=f"{unused.name} has no effect",
+            cost=unused.reason,
+            remedy="take it out, or correct it",
         )
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import structlog
 
 from portal.domain.search import KeywordBackend
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.domain.search.semantic import HybridStatus
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.search import dynamic_config
 from portal.services.search.programs import semantic
 from portal.services.search.programs.portal_semantic import BACKEND
-from portal.services.search.programs.semantic import NO_KEYWORD_INDEX
 from portal.settings import Settings
-from portal.settings.unused import UnusedSetting, find_unused, given_fields
+from portal.settings.unused import UnusedSetting, find_unknown, find_unused, given_fields
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
 from portal.store.migrations import serves_schema
@@ -44,7 +46,11 @@ def unused_settings(
         if name in given and config[key] != unset[key]
     ]
     is_bm25 = keywords.alone is KeywordBackend.PG_TEXTSEARCH
-    return [*find_unused(settings, ranks_by_bm25=is_bm25), *overridden]
+    return [
+        *find_unknown(os.environ),
+        *find_unused(settings, ranks_by_bm25=is_bm25),
+        *overridden,
+    ]
 
 
 def announce(services: Services) -> None:
@@ -86,7 +92,7 @@ def announce(services: Services) -> None:
 def _announce_keywords(settings: Settings, keywords: KeywordState, index: IndexState) -> None:
     is_hybrid = keywords.backend is not KeywordBackend.OFF
     is_requested = settings.hybrid_semantic_search
-    reason = NO_KEYWORD_INDEX if is_requested and not is_hybrid else None
+    reason = KEYWORD_UNAVAILABLE if is_requested and not is_hybrid else None
     semantic.announce(
         HybridStatus(BACKEND, is_requested, is_requested and is_hybrid, reason),
         is_intended=keywords.alone is not KeywordBackend.OFF,

@@ -137,7 +137,7 @@ def _record_created(session: Session, row: UserRow, *, by: str) -> None:
 def find_user(services: Services, name: str) -> User:
     """Return an enabled account by name, for the command line. Raises NoSuchAccount."""
     with services.database.begin() as session:
-        row = account_store.get_user_by_name(session, name)
+        row = account_store.get_user_by_name(session, normalise_name(name))
         if row.disabled_at is not None:
             raise NoSuchAccount(name=name)
         return account_store.to_user(row)

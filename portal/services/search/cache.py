@@ -97,7 +97,7 @@ def _read(value: bytes) -> SearchOutcome | None:
         return _outcomes.validate_json(value)
     except ValueError:
         # Written by another release while a new version is rolled out.
-        log.info("a kept result is not one of ours")
+        log.info("cached_search_unreadable")
         return None
 
 
@@ -122,7 +122,7 @@ def key_of_search(
             analyser_version(),
         )
     except TypeError as error:
-        log.error("a search cannot be kept", reason=str(error))
+        log.error("search_not_cacheable", reason=str(error))
         return None
 
 

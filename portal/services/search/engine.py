@@ -14,6 +14,7 @@ from dataclasses import replace
 from portal.domain.deadlines import Deadline
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
+from portal.domain.search.degraded import NO_WORDS
 from portal.errors import NotFound, VectorStoreDisabled
 from portal.observability import metrics
 from portal.services import Services
@@ -21,7 +22,6 @@ from portal.services.documents import private_reads
 from portal.services.search import cache, results
 from portal.services.search.corrections import respelling, suggestions
 from portal.services.search.finding import ModelGone, find
-from portal.services.search.plan import KEYWORD_UNAVAILABLE, PHRASE_NOT_FOUND, VECTOR_UNAVAILABLE
 from portal.services.search.planning import make_plan
 from portal.settings.search import uses_bm25
 from portal.store.answers import conversations as conversation_store
@@ -32,28 +32,19 @@ from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.text.characters.scripts import has_visible_text
 from portal.text.terms.query_syntax import ParsedQuery
 
-__all__ = [
-    "KEYWORD_UNAVAILABLE",
-    "NO_WORDS",
-    "PHRASE_NOT_FOUND",
-    "VECTOR_UNAVAILABLE",
-    "search",
-    "search_or_words",
-]
-
-NO_WORDS = "no_words"
-
 
 def search(
-    services: Services, user: User, request: SearchRequest, *, deadline: Deadline | None = None
-) -> SearchOutcome:
+    services: Services, user: User, request: SearchRequest,
+    *, deadline: Deadline | None = None, is_shown: bool = True,
+) -> SearchOutcome:  # fmt: skip
     """Return the best chunks among those that the user may see and has switched on.
 
     The search ends at `deadline`, and after `search.statement_timeout_s` at the latest. A leg that
-    fails or is late is left out and listed in `degraded`. Raises NotFound for another user's
-    conversation and for what the user may not see in the scope,
-    EmbedderUnavailable when a semantic-only search was requested and the model does
-    not answer, InvalidQueryVector, VectorStoreDisabled, Unavailable when no leg is in time.
+    fails or is late is left out and listed in `degraded`. With `is_shown` the audit log names the
+    private documents of others that an administrator finds. Raises NotFound for another user's
+    conversation and for what the user may not see in the scope, EmbedderUnavailable when a
+    semantic-only search was requested and the model does not answer, InvalidQueryVector,
+    VectorStoreDisabled, Unavailable when no leg is in time.
     """
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
@@ -66,38 +57,42 @@ def search(
     trace = Trace()
     ranks_words = request.mode is not SearchMode.VECTOR and uses_bm25(services.settings.search)
     server = services.database.ranking_words() if ranks_words else nullcontext()
-    with server, metrics.searching(request.mode.value):
-        with trace.timed("configuration"):
-            context, corpus = _read_context(services, user, request)
-        key = cache.key_of_search(services, user, request, context)
-        outcome = None if key is None else services.search_cache.get(key)
-        if outcome is None:
-            # Checked before the search, because the setting might change while it runs.
-            is_settled = key is not None and cache.is_settled(services, request, context)
-            plan = make_plan(
-                services, user, request, parsed, context=context, corpus=corpus, trace=trace
-            )
-            try:
+    try:
+        with server, metrics.searching(request.mode.value):
+            with trace.timed("configuration"):
+                context, corpus = _read_context(services, user, request)
+            key = cache.key_of_search(services, user, request, context)
+            outcome = None if key is None else services.search_cache.get(key)
+            if outcome is None:
+                # Checked first: the calibration may get ready during the search, after it was used.
+                is_settled = key is not None and cache.is_settled(services, request, context)
+                plan = make_plan(
+                    services, user, request, parsed, context=context, corpus=corpus, trace=trace
+                )
                 plan, found = find(services, plan, trace, deadline)
-            except ModelGone:
-                # An administrator dropped the model just now; the next one is active.
-                return search(services, user, request, deadline=deadline)
-            outcome = results.outcome(services, plan, found, trace)
-            suggestion = suggestions.suggest(services, plan, outcome, found, trace.enabled)
-            outcome = replace(outcome, correction=suggestion)
-            if key is not None and is_settled:
-                services.search_cache.put(key, outcome)
+                outcome = results.outcome(services, plan, found, trace)
+                suggestion = suggestions.suggest(services, plan, outcome, found, trace.enabled)
+                outcome = replace(outcome, correction=suggestion)
+                if key is not None and is_settled:
+                    services.search_cache.put(key, outcome)
+    except ModelGone:
+        # An administrator dropped the model just now; the next one is active.
+        return search(services, user, request, deadline=deadline, is_shown=is_shown)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
-    found_ids = {hit.document_id for hit in outcome.hits}
-    private_reads.record(services, user, found_ids, found=True)
+    if is_shown:
+        found_ids = {hit.document_id for hit in outcome.hits}
+        private_reads.record(services, user, found_ids, found=True)
     return outcome
 
 
-def search_or_words(services: Services, user: User, request: SearchRequest) -> SearchOutcome:
+def search_or_words(
+    services: Services, user: User, request: SearchRequest, *, is_shown: bool = True
+) -> SearchOutcome:
     """Search; where vectors are disabled, search by keywords alone and say so in `degraded`."""
     if services.settings.vector_store_enabled or request.mode is not SearchMode.HYBRID:
-        return search(services, user, request)
-    outcome = search(services, user, replace(request, mode=SearchMode.KEYWORD))
+        return search(services, user, request, is_shown=is_shown)
+    words = replace(request, mode=SearchMode.KEYWORD)
+    outcome = search(services, user, words, is_shown=is_shown)
     return replace(outcome, degraded=(*outcome.degraded, VectorStoreDisabled.code))
 
 
@@ -109,7 +104,8 @@ def _find_nothing(
         with services.database.begin() as session:
             if not conversation_store.belongs_to(session, request.conversation_id, user.id):
                 raise NotFound
-    return results.empty_outcome(request, (NO_WORDS,) if parsed.has_filters else ())
+    degraded = (NO_WORDS,) if parsed.has_filters else ()
+    return SearchOutcome(request.query, (), 0, request.mode, degraded=degraded)
 
 
 def _read_context(

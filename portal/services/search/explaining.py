@@ -9,6 +9,7 @@ from uuid import UUID
 from portal.domain.documents.selection import SelectionSource
 from portal.domain.people import User
 from portal.domain.search import MAX_RESULTS, SearchHit, SearchMode, SearchOutcome, SearchRequest
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE, NO_WORDS, PHRASE_NOT_FOUND
 from portal.domain.search.explaining import FailedFilter, MissingReason, OtherDocument, WhyNot
 from portal.errors import NotFound
 from portal.services import Services
@@ -29,7 +30,7 @@ _MAX_COMPARED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _RankedHit:
     """A result and its rank, from 1."""
 
     rank: int
@@ -45,9 +46,9 @@ def why_not(services: Services, user: User, request: SearchRequest, document_id:
     state = _state(services, user, request, document_id)
     if (answer := _kept_out(state)) is not None:
         return answer
-    shown = engine.search(services, user, replace(request, explain=False))
-    if (place := _place_of(document_id, shown)) is not None:
-        return _ranked(state, place, shown, reason=MissingReason.IN_RESULTS)
+    shown = engine.search(services, user, replace(request, explain=False), is_shown=False)
+    if (ranked := _find_ranked(document_id, shown)) is not None:
+        return _ranked(state, ranked, shown, reason=MissingReason.IN_RESULTS)
     if (reason := _why_not_searched(shown)) is not None:
         return _because(state, reason)
     if (failed := _failed_filter(services, state, request, shown)) is not None:
@@ -93,10 +94,10 @@ def _kept_out(state: DocumentState) -> WhyNot | None:
 
 def _why_not_searched(shown: SearchOutcome) -> MissingReason | None:
     """Return the reason why nothing was searched at all."""
-    if engine.NO_WORDS in shown.degraded:
+    if NO_WORDS in shown.degraded:
         return MissingReason.NO_WORDS
     is_by_words = shown.search_method is SearchMode.KEYWORD
-    if is_by_words and engine.KEYWORD_UNAVAILABLE in shown.degraded:
+    if is_by_words and KEYWORD_UNAVAILABLE in shown.degraded:
         return MissingReason.KEYWORD_UNAVAILABLE
     return None
 
@@ -107,7 +108,7 @@ def _failed_filter(
     """Return the first condition of the search that no chunk of the document meets."""
     applied = shown.correction if shown.correction and shown.correction.is_applied else None
     parsed = parse(request, applied.query if applied else request.query)
-    if engine.PHRASE_NOT_FOUND in shown.degraded:
+    if PHRASE_NOT_FOUND in shown.degraded:
         parsed = replace(parsed, phrases=())  # The search itself continued without them.
     document_id = state.summary.id
     with services.database.begin() as session:
@@ -116,6 +117,9 @@ def _failed_filter(
             return None
         if request.domain is not None and state.summary.domain != request.domain:
             return FailedFilter("domain", request.domain)
+        limits = narrowing(ParsedQuery(""), facets=request.facets)
+        if not explaining_store.passes(session, document_id, limits):
+            return FailedFilter("facet", "")
         for failed, alone in _each_filter(parsed):
             if not explaining_store.passes(session, document_id, narrowing(alone)):
                 return failed
@@ -154,26 +158,26 @@ def _outranked(
 ) -> WhyNot:
     """Return the reason for a document that was searched but ranked too low."""
     wide = replace(request, top_n=MAX_RESULTS, threshold=None, explain=False)
-    found = engine.search(services, user, wide)
+    found = engine.search(services, user, wide, is_shown=False)
     twin = _duplicate_of(services, state, found)
-    if twin is not None and _place_of(twin.hit.document_id, shown) is not None:
+    if twin is not None and _find_ranked(twin.hit.document_id, shown) is not None:
         other = OtherDocument(twin.hit.document_id, twin.hit.title, twin.rank)
         return replace(
             _ranked(state, twin, shown, reason=MissingReason.DUPLICATE_OF), duplicate_of=other
         )
-    place = twin or _place_of(state.summary.id, found)
-    if place is None and len(found.hits) >= MAX_RESULTS:
-        found = engine.search(services, user, replace(wide, top_n=FARTHEST_RANK))
-        place = _place_of(state.summary.id, found)
-    if place is None:
+    ranked = twin or _find_ranked(state.summary.id, found)
+    if ranked is None and len(found.hits) >= MAX_RESULTS:
+        found = engine.search(services, user, replace(wide, top_n=FARTHEST_RANK), is_shown=False)
+        ranked = _find_ranked(state.summary.id, found)
+    if ranked is None:
         return _not_found_at_all(state, found, shown)
     threshold = request.threshold or 0.0
     is_by_words = request.mode is SearchMode.KEYWORD
-    cut = place.hit.score if is_by_words else place.hit.confidence
+    cut = ranked.hit.score if is_by_words else ranked.hit.confidence
     if cut < threshold:
-        below = _ranked(state, place, shown, reason=MissingReason.BELOW_THRESHOLD)
+        below = _ranked(state, ranked, shown, reason=MissingReason.BELOW_THRESHOLD)
         return replace(below, score=cut, threshold=threshold)
-    return _ranked(state, place, shown, reason=MissingReason.RANKED)
+    return _ranked(state, ranked, shown, reason=MissingReason.RANKED)
 
 
 def _not_found_at_all(state: DocumentState, found: SearchOutcome, shown: SearchOutcome) -> WhyNot:
@@ -187,29 +191,31 @@ def _not_found_at_all(state: DocumentState, found: SearchOutcome, shown: SearchO
     )
 
 
-def _duplicate_of(services: Services, state: DocumentState, found: SearchOutcome) -> _Place | None:
+def _duplicate_of(
+    services: Services, state: DocumentState, found: SearchOutcome
+) -> _RankedHit | None:
     """Return the best result that is a near-duplicate of a chunk of the document."""
-    places = [_Place(rank, hit) for rank, hit in enumerate(found.hits, 1) if hit.duplicate_count]
-    if not places:
+    twins = [_RankedHit(rank, hit) for rank, hit in enumerate(found.hits, 1) if hit.duplicate_count]
+    if not twins:
         return None
     with services.database.begin() as session:
-        texts = explaining_store.contents(session, [place.hit.chunk_id for place in places])
+        texts = explaining_store.contents(session, [twin.hit.chunk_id for twin in twins])
         own = explaining_store.contents_of(session, state.summary.id, limit=_MAX_COMPARED)
-    return _first_copied(places, [texts.get(place.hit.chunk_id, "") for place in places], own)
+    return _first_copied(twins, [texts.get(twin.hit.chunk_id, "") for twin in twins], own)
 
 
 def _first_copied(
-    places: Sequence[_Place], texts: Sequence[str], own: Sequence[str]
-) -> _Place | None:
+    twins: Sequence[_RankedHit], texts: Sequence[str], own: Sequence[str]
+) -> _RankedHit | None:
     groups = group_near_duplicates([*texts, *own])
     copied = [group for group in groups[len(texts) :] if group < len(texts)]
-    return places[min(copied)] if copied else None
+    return twins[min(copied)] if copied else None
 
 
-def _place_of(document_id: UUID, outcome: SearchOutcome) -> _Place | None:
+def _find_ranked(document_id: UUID, outcome: SearchOutcome) -> _RankedHit | None:
     for rank, hit in enumerate(outcome.hits, 1):
         if hit.document_id == document_id:
-            return _Place(rank, hit)
+            return _RankedHit(rank, hit)
     return None
 
 
@@ -218,12 +224,12 @@ def _because(state: DocumentState, reason: MissingReason) -> WhyNot:
 
 
 def _ranked(
-    state: DocumentState, place: _Place, shown: SearchOutcome, *, reason: MissingReason
+    state: DocumentState, ranked: _RankedHit, shown: SearchOutcome, *, reason: MissingReason
 ) -> WhyNot:
     return replace(
         _because(state, reason),
-        rank=place.rank,
+        rank=ranked.rank,
         shown_count=len(shown.hits),
-        score=place.hit.score,
-        chunk_id=place.hit.chunk_id if place.hit.document_id == state.summary.id else None,
+        score=ranked.hit.score,
+        chunk_id=ranked.hit.chunk_id if ranked.hit.document_id == state.summary.id else None,
     )

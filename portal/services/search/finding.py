@@ -34,7 +34,7 @@ from portal.store.search.legs.trace import Trace
 from portal.store.search.selection.changes import may_replace_text
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures
-from portal.text.language import detect_language
+from portal.text.language import detect_question_language
 from portal.text.likeness.near_duplicates import group_near_duplicates
 from portal.text.terms.lexicon import translated_share, translates, translations
 from portal.text.terms.proximity import closeness
@@ -240,14 +240,13 @@ def _found(
     if plan.legs.by_document:
         is_each = len(best) >= enabled.document_count
         is_complete = is_each or max(found.vector_count, found.text_count) < plan.legs.leg_limit
-    is_enough = is_complete or len(set(groups)) >= plan.limit
-    return found if is_enough else replace(found, is_enough=False)
+    return replace(found, is_enough=is_complete or len(set(groups)) >= plan.limit)
 
 
 def _translated(plan: SearchPlan, chunks: Sequence[FoundChunk]) -> dict[UUID, float]:
     """Return the share of the query's words that each chunk in the other language of the dictionary
     has in translation."""
-    language = detect_language(plan.request.query)
+    language = detect_question_language(plan.request.query)
     others = [one for one in chunks if translates(language, one.language)]
     if not others:
         return {}

@@ -16,6 +16,7 @@ from portal.domain.search import (
     Unit,
     UsedParameters,
 )
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE, PHRASE_NOT_FOUND, VECTOR_UNAVAILABLE
 from portal.domain.search.fusion import (
     MAX_COMPARED_BY_PROXIMITY,
     Offer,
@@ -40,12 +41,6 @@ _CANDIDATES = 100
 # with its rivals.
 SPARE_RESULTS = 10
 _MAX_SPARE = 1000
-
-MODEL_NOT_INDEXED = "model_not_indexed"
-KEYWORD_UNAVAILABLE = "keyword_unavailable"
-KEYWORD_INCOMPLETE = "keyword_incomplete"
-VECTOR_UNAVAILABLE = "vector_unavailable"
-PHRASE_NOT_FOUND = "phrase_not_found"
 
 
 # The legs that are asked, and codes of what is left out.

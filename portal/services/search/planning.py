@@ -19,6 +19,7 @@ from portal.domain.search import (
     Unit,
     Weights,
 )
+from portal.domain.search.degraded import KEYWORD_INCOMPLETE, KEYWORD_UNAVAILABLE, MODEL_NOT_INDEXED
 from portal.domain.search.fusion import Ranking, Scale
 from portal.embeddings.calibration import QueryStatistics, uncorrected
 from portal.embeddings.loaded import LoadedModel
@@ -30,9 +31,6 @@ from portal.services.search import dynamic_config
 from portal.services.search.corrections import respelling
 from portal.services.search.dynamic_config import DynamicConfig
 from portal.services.search.plan import (
-    KEYWORD_INCOMPLETE,
-    KEYWORD_UNAVAILABLE,
-    MODEL_NOT_INDEXED,
     SPARE_RESULTS,
     SearchPlan,
     leg_limit,

@@ -11,7 +11,6 @@ from portal.domain.search import (
     SearchHit,
     SearchMode,
     SearchOutcome,
-    SearchRequest,
     Span,
 )
 from portal.embeddings.calibration.confidence import Evidence, coverage, lacks_code
@@ -44,11 +43,6 @@ class _Result(NamedTuple):
     @property
     def source(self) -> SearchMode:
         return SearchMode.KEYWORD if self.fills_up else self.candidate.source
-
-
-def empty_outcome(request: SearchRequest, degraded: tuple[str, ...] = ()) -> SearchOutcome:
-    """Return the outcome of a search with nothing to search for."""
-    return SearchOutcome(request.query, (), 0, request.mode, degraded=degraded)
 
 
 def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) -> SearchOutcome:
@@ -134,7 +128,6 @@ def _confidences(
         return Evidence(
             candidate.chunk.document_id,
             candidate.chunk.language,
-            candidate.offer.cosine,
             candidate.offer.likeness,
             candidate.offer.bm25 if has_bm25 else None,
         )
@@ -290,9 +283,9 @@ def _explanation(plan: SearchPlan, found: Found, trace: Trace) -> dict[str, Any]
     """Return how the search ran."""
     ranking, enabled, legs = plan.ranking, trace.enabled, plan.legs
     # The vector plan is for administrators: it depends on the number of hidden chunks too.
-    ways = {"keyword": trace.keyword_plan}
+    plans = {"keyword": trace.keyword_plan}
     return {
-        "plan": ways | ({"vector": trace.vector_plan} if plan.user.is_admin else {}),
+        "plan": plans | ({"vector": trace.vector_plan} if plan.user.is_admin else {}),
         "fusion": ranking.fusion.value,
         "normalisation": ranking.normalisation.value,
         "weights": {"vector": ranking.weights.vector, "text": ranking.weights.text},

@@ -16,7 +16,7 @@ from portal.domain.search.saved import (
 from portal.errors import InvalidInput, existing
 from portal.services import Services
 from portal.store.search import saved as saved_store
-from portal.text.titles import without_invisible
+from portal.text.titles import one_line
 
 
 def list_saved(services: Services, user: User) -> list[SavedSearch]:
@@ -35,7 +35,7 @@ def save(services: Services, user: User, name: str, arguments: Mapping[str, str]
         raise InvalidInput("a search needs words to search for")
     if any(len(value) > MAX_VALUE_CHARACTERS for value in kept.values()):
         raise InvalidInput("a search has at most %(max)s characters", max=MAX_VALUE_CHARACTERS)
-    name = _checked_name(name.strip() or kept["q"][:MAX_NAME_CHARACTERS])
+    name = _checked_name(name or kept["q"][:MAX_NAME_CHARACTERS])
     with services.database.begin() as session:
         if len(saved_store.list_saved(session, user.id)) >= MAX_SAVED:
             raise InvalidInput(
@@ -61,7 +61,7 @@ def delete(services: Services, user: User, search_id: UUID) -> None:
 
 
 def _checked_name(name: str) -> str:
-    name = " ".join(without_invisible(name).split())
+    name = one_line(name)
     if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
         raise InvalidInput("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
     return name

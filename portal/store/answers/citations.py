@@ -19,7 +19,7 @@ from portal.domain.people import User
 from portal.domain.search import SearchMode
 from portal.store.answers.conversations import of_user
 from portal.store.documents.outlines import outlines, page_label
-from portal.store.documents.selection import visible_to
+from portal.store.documents.selection import listed_for, visible_to
 from portal.store.documents.texts.layouts import blocks_in, headings_in, laid_out
 from portal.store.models import (
     CitationRow,
@@ -141,6 +141,7 @@ def _with_state(user: User) -> Select[Any]:
             DocumentRow.purged_at,
             DocumentRow.deleted_at,
             func.coalesce(visible_to(user), False).label("is_visible"),
+            func.coalesce(listed_for(user, deleted=True), False).label("can_restore"),
             _Cited.sha256.label("cited_sha256"),
             _Current.sha256.label("current_sha256"),
             _CHUNK_STANDS,
@@ -246,6 +247,7 @@ def _to_citation(row: Any) -> Citation:
         was_cited=stored.was_cited,
         state=state,
         can_open=state in {SourceState.CURRENT, SourceState.REPLACED},
+        can_restore=row.can_restore,
         cited_at=stored.created_at,
         gone_at=row.purged_at if row.is_visible else None,
     )

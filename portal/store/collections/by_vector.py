@@ -24,7 +24,7 @@ from portal.store.collections.rows import VectorCollection
 from portal.store.embedding_models.vector_index import IndexShape, scan_settings
 from portal.store.statements import fetch_under
 
-# Of the cosine with a vector of no length pgvector says NaN; it is as far as what stands upright.
+# pgvector returns NaN for the cosine with a zero vector; treat it as orthogonal.
 _DISTANCES = {
     "cosine": "COALESCE(NULLIF({vector} <=> CAST(:query_vector AS vector), 'NaN'), 1)",
     "l2": "vector_l2_squared_distance({vector}, CAST(:query_vector AS vector))",
@@ -35,10 +35,10 @@ _DISTANCES = {
 _IN_ORDER = dict.fromkeys(("enable_sort", "enable_hashjoin", "enable_mergejoin"), "off")
 # Compiling a plan takes longer than comparing some thousand vectors.
 _COMPARING = {"jit": "off"}
-# Half precision mistakes the order of near ones.
+# Half precision can swap near neighbours.
 _HALF_PRECISION_FACTOR = 2
-# What fulfils a condition lies scattered in the graph: a walk that ends with the first few misses
-# some that are nearer.
+# Matching records are scattered over the graph: a scan that stops at the first few misses nearer
+# ones.
 _FILTERED_FACTOR = 4
 
 

@@ -238,7 +238,8 @@ def list_skipped(
         statement = documents.where(or_(~is_editable, ~_is_tagged(value)))
     elif not is_restoring:
         statement = statement.where(~is_editable)
-    rows = session.execute(statement.order_by(chosen.c.title).limit(MAX_SKIPPED_LISTED)).all()
+    first = statement.order_by(chosen.c.title, chosen.c.id).limit(MAX_SKIPPED_LISTED)
+    rows = session.execute(first).all()
     listed = tuple(SkippedRow(*row) for row in rows)
     if len(listed) < MAX_SKIPPED_LISTED:
         return listed, len(listed)

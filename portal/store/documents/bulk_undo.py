@@ -70,6 +70,7 @@ _UNDO_SWITCHES = (
         DELETE FROM user_document_defaults s USING bulk_changes c, jsonb_each_text(c.before) b
         WHERE c.id = :change_id AND s.user_id = c.user_id
           AND s.document_id = CAST(b.key AS uuid) AND b.value IS NULL
+          AND s.enabled = CAST(c.value ->> 'value' AS boolean)
         RETURNING s.document_id
         """
     ),
@@ -77,9 +78,11 @@ _UNDO_SWITCHES = (
         """
         INSERT INTO user_document_defaults (user_id, document_id, enabled)
         SELECT c.user_id, d.id, CAST(b.value AS boolean)
-        FROM bulk_changes c, jsonb_each_text(c.before) b
+        FROM bulk_changes c CROSS JOIN jsonb_each_text(c.before) b
         JOIN documents d ON d.id = CAST(b.key AS uuid)
-        WHERE c.id = :change_id AND b.value IS NOT NULL ORDER BY d.id
+        LEFT JOIN user_document_defaults s ON s.user_id = c.user_id AND s.document_id = d.id
+        WHERE c.id = :change_id AND b.value IS NOT NULL
+          AND s.enabled IS NOT DISTINCT FROM CAST(c.value ->> 'value' AS boolean) ORDER BY d.id
         ON CONFLICT (user_id, document_id)
         DO UPDATE SET enabled = excluded.enabled, updated_at = now()
         RETURNING document_id

@@ -62,7 +62,7 @@ from portal.store.models import (
     UserRow,
 )
 
-# Users take turns, so any user with queued jobs has one among the next of all (store.queue).
+# Users take turns, so any user with queued jobs has one among the next of all (`ingestion.queue`).
 _MAX_JOBS_CHECKED = 500
 _CONVERSATION = cast(NotificationRow.payload["details", "conversation"].as_string(), Uuid)
 _COLUMNS = (
@@ -166,8 +166,16 @@ def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
 
 
 def add_shared(session: Session, user_id: UUID, conversation_id: UUID, *, owner: str) -> None:
-    """Notify a user that another one shares a conversation with them."""
+    """Notify a user that another one shares a conversation with them, once for each."""
     details = {"conversation": str(conversation_id), "owner": owner}
+    session.execute(
+        delete(NotificationRow).where(
+            NotificationRow.user_id == user_id,
+            NotificationRow.kind == NotificationKind.SHARED.value,
+            NotificationRow.payload.contains({"details": details}),
+        ),
+        execution_options={"synchronize_session": False},
+    )
     _add(session, user_id, NotificationKind.SHARED, details=details)
 
 
@@ -349,20 +357,27 @@ def mark_read(
 
 def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None:
     """Delete notifications from before a moment, and all but the latest `max_per_user` of each
-    user."""
+    user; those of the account, which others could push out, only by age."""
+    is_of_account = NotificationRow.kind.in_([kind.value for kind in OF_ACCOUNT])
     first_beyond = (
         select(NotificationRow.created_at)
-        .where(NotificationRow.user_id == UserRow.id)
+        .where(NotificationRow.user_id == UserRow.id, ~is_of_account)
         .order_by(NotificationRow.created_at.desc())
         .offset(max_per_user)
         .limit(1)
         .correlate(UserRow)
         .scalar_subquery()
     )
-    old = select(UserRow.id, func.greatest(before, first_beyond).label("until")).subquery()
+    beyond = select(UserRow.id, first_beyond.label("until")).subquery()
+    is_beyond = and_(
+        NotificationRow.user_id == beyond.c.id,
+        ~is_of_account,
+        NotificationRow.created_at <= beyond.c.until,
+    )
+    old = NotificationRow.created_at <= before
     session.execute(
         delete(NotificationRow).where(
-            NotificationRow.user_id == old.c.id, NotificationRow.created_at <= old.c.until
+            or_(old, select(beyond.c.id).where(is_beyond).correlate(NotificationRow).exists())
         ),
         execution_options={"synchronize_session": False},
     )

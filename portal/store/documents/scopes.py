@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -12,32 +13,37 @@ from portal.domain.documents.selection import AskScope, NamedScope
 from portal.domain.people import User
 from portal.errors import NotFound
 from portal.store.documents import document_lists, rows, selections
-from portal.store.documents.folders import find_folder, folder_visible_to
+from portal.store.documents.folders import folder_visible_to
+from portal.store.documents.selection import listed_for
 from portal.store.models import DocumentRow, FolderRow
 
 
 def require_visible_scope(session: Session, user: User, scope: AskScope) -> None:
     """Raise NotFound for a document or a folder that the user may not see."""
-    found = rows.list_summaries(session, user, scope.documents)
-    if len(found) < len(set(scope.documents)):
-        raise NotFound
-    if any(find_folder(session, user, folder) is None for folder in scope.folders):
+    named = name_scope(session, user, scope)
+    if len(named.documents) < len(scope.documents) or len(named.folders) < len(scope.folders):
         raise NotFound
 
 
 def name_scope(session: Session, user: User, scope: AskScope) -> NamedScope:
     """Return the names in a scope, without those that the user may not see any more."""
-    found = {
-        summary.id: summary.title for summary in rows.list_summaries(session, user, scope.documents)
-    }
-    folders = (find_folder(session, user, folder) for folder in scope.folders)
+    titles = _names(session, DocumentRow.id, DocumentRow.title, scope.documents, listed_for(user))
+    names = _names(session, FolderRow.id, FolderRow.name, scope.folders, folder_visible_to(user))
     return NamedScope(
-        documents=tuple(
-            (document, found[document]) for document in scope.documents if document in found
-        ),
-        folders=tuple((folder.id, folder.name) for folder in folders if folder is not None),
+        documents=tuple((one, titles[one]) for one in scope.documents if one in titles),
+        folders=tuple((one, names[one]) for one in scope.folders if one in names),
         tags=scope.tags,
     )
+
+
+def _names(
+    session: Session, id_: Any, name: Any, ids: Collection[UUID], is_visible: Any
+) -> dict[UUID, str]:
+    """Return the names of those that are visible, in one statement."""
+    if not ids:
+        return {}
+    rows = session.execute(select(id_, name).where(id_.in_(ids), is_visible))
+    return {row[0]: row[1] for row in rows}
 
 
 def find_named(session: Session, user: User, words: str, *, limit: int) -> NamedScope:

@@ -60,7 +60,6 @@ _COLUMNS = f"""
     {IN_SCOPE} AS in_scope
 """
 _SWITCHES = f"SELECT {_COLUMNS} {_SEEN}"
-_ONE = text(f"{_SWITCHES} AND d.id = :document_id")
 _SOME = text(f"{_SWITCHES} AND d.id = ANY(:ids)")
 # Documents that could not be read are never searched.
 _READABLE = "AND (d.status <> 'failed' OR d.current_job_id IS NOT NULL)"
@@ -142,9 +141,9 @@ def find_switch(
     session: Session, user: User, conversation_id: UUID | None, document_id: UUID
 ) -> DocumentSwitch | None:
     """Return one document's switches, None if the user may not see it."""
-    binds = selection_binds(user, conversation_id) | {"document_id": document_id}
-    row = session.execute(_ONE, binds).one_or_none()
-    return _to_switch(row) if row else None
+    return find_switches(session, user, [document_id], conversation_id=conversation_id).get(
+        document_id
+    )
 
 
 def find_switches(

@@ -44,7 +44,7 @@ def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> S
     return SampledVectors(vectors, tuple(row.language for row in rows))
 
 
-def sample_chunks(
+def sample_embedded(
     session: Session, model: RegisteredModel, *, limit: int
 ) -> tuple[list[str], Vector]:
     """Return some chunks, the same ones each time, and their vectors (n, dim) by the model."""

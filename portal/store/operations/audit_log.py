@@ -94,8 +94,6 @@ def list_recent_subjects(
     within_s: int,
 ) -> set[str]:
     """Return the subjects for which the actor has an event of this kind already."""
-    if not ids:
-        return set()
     recent = select(AuditRow.subject_id).where(
         AuditRow.subject_kind == kind.value,
         AuditRow.subject_id.in_([str(subject_id) for subject_id in ids]),

@@ -103,10 +103,12 @@ def read_queue(session: Session, *, silent_after_s: float) -> QueueState:
           FROM procrastinate_jobs GROUP BY queue_name, status
         UNION ALL
         SELECT 'document', '', status, count(*) FROM documents
-         WHERE deleted_at IS NULL GROUP BY status
+         WHERE deleted_at IS NULL
+           AND collection_id = (SELECT id FROM collections WHERE name = 'portal') GROUP BY status
         UNION ALL
-        SELECT 'wait', '', '', COALESCE(extract(epoch FROM now() - min(created_at)), 0)
-          FROM jobs WHERE status = 'queued'
+        SELECT 'wait', '', '', COALESCE(extract(epoch FROM now() - min(j.created_at)), 0)
+          FROM jobs j JOIN documents d ON d.id = j.document_id
+         WHERE j.status = 'queued' AND d.deleted_at IS NULL
         UNION ALL
         SELECT 'worker', '', '', count(*) FROM procrastinate_workers
          WHERE last_heartbeat > now() - make_interval(secs => :silent_after_s)

@@ -38,9 +38,10 @@ _DAYS = text(
 )
 _QUEUE = text(
     """
-    SELECT count(*) FILTER (WHERE status = 'queued') AS waiting,
-           count(*) FILTER (WHERE status = 'processing') AS working
-    FROM jobs WHERE status IN ('queued', 'processing')
+    SELECT count(*) FILTER (WHERE j.status = 'queued') AS waiting,
+           count(*) FILTER (WHERE j.status = 'processing') AS working
+    FROM jobs j JOIN documents d ON d.id = j.document_id
+    WHERE j.status IN ('queued', 'processing') AND d.deleted_at IS NULL
     """
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import delete, exists, func, or_, select, update
@@ -163,8 +163,9 @@ def failure_wait_s(
     session: Session, user_id: UUID, method: FactorMethod, *, max_failures: int, window: timedelta
 ) -> float:
     """Return the seconds until fewer than `max_failures` lie within `window`; 0 when they do."""
-    failed_at = session.scalar(
-        select(SecondFactorFailureRow.failed_at)
+    left = SecondFactorFailureRow.failed_at + window - func.clock_timestamp()
+    wait_s = session.scalar(
+        select(func.extract("epoch", left))
         .where(
             SecondFactorFailureRow.user_id == user_id,
             SecondFactorFailureRow.method == method.value,
@@ -174,9 +175,7 @@ def failure_wait_s(
         .offset(max_failures - 1)
         .limit(1)
     )
-    if failed_at is None:
-        return 0.0
-    return max(0.0, (failed_at + window - datetime.now(UTC)).total_seconds())
+    return max(0.0, float(wait_s or 0))
 
 
 def spend_challenge(session: Session, digest: bytes, *, expires_at: datetime) -> bool:

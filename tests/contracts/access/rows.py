@@ -365,7 +365,7 @@ ROWS: dict[str, Row] = {
     "admin_audit.export": Row(ADMINS, 200, ADMIN),
     "audit_api.list_audit_log": Row(ADMINS, 200, ADMIN),
     "admin_models.show": Row(ADMINS, 200, ADMIN),
-    "admin_models.build": Row(ADMINS, 303, ADMIN, form(name="no such model")),
+    "admin_models.build": Row(ADMINS, 422, ADMIN, form(name="no such model")),
     "admin_models.switch": Row(ADMINS, 303, ADMIN, form(name="no such model")),
     "admin_models.rollback": Row(ADMINS, 303, ADMIN),
     "admin_models.confirm_drop": Row(ADMINS, 200, ADMIN, query(name=MODEL)),

@@ -118,6 +118,9 @@ def test_prompt_holds_titles_and_chunks_of_the_hits_as_data(
 
 def test_nothing_found_is_reported_and_cites_nothing(portal: Portal) -> None:
     given = answer(portal, portal.services, "zebra crossing")
+    assert given["answer"].startswith("There are no documents yet")
+    portal.add("The kettle is in the kitchen.", name="kettle.txt")
+    given = answer(portal, portal.services, "zebra crossing")
     assert (given["status"], given["citations"], given["hits"]) == ("abstained", [], [])
     assert given["answer"].startswith("Nothing about this was found")
 
@@ -266,3 +269,11 @@ def test_nothing_of_an_answer_is_stored(portal: Portal, ids: dict[str, str]) -> 
     headers = portal.headers()
     client = create_app(portal.services).test_client()
     assert client.get("/api/conversations", headers=headers).json["conversations"] == []
+
+
+def test_question_for_the_list_of_documents_is_replied_to(
+    portal: Portal, ids: dict[str, str]
+) -> None:
+    given = answer(portal, portal.services, query="Which documents do you have?")
+    assert given["status"] == "abstained"
+    assert "documents are in use" in given["answer"]

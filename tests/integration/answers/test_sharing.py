@@ -93,6 +93,18 @@ def test_reader_reads_and_others_find_nothing(
     assert sharing.list_shared(portal.services, reader) == ()
 
 
+def test_source_in_a_trash_is_shown_to_those_who_may_restore_it(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    talk = share(portal, reader, QUESTION)
+    assert not answers(portal, reader, talk)[0].is_withheld
+    library.delete_document(portal.services, portal.admin, secret.id)
+    (shown,) = answers(portal, reader, talk)
+    assert (shown.is_withheld, shown.message.citations) == (True, ())
+    own = conversations.messages(portal.services, portal.admin, talk)[-1]
+    assert own.citations[0].can_restore
+
+
 def test_source_that_a_reader_may_not_see_leaks_nothing(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:
@@ -226,6 +238,9 @@ def test_reader_is_reported_once_and_no_longer_when_it_is_not_shared(
     for _ in range(2):
         answer = client.post(readers, headers=owner, json={"name": reader.name})
         assert answer.json["readers"] == [{"id": str(reader.id), "name": reader.name}]
+    # Again and again tells no more.
+    sharing.remove_reader(portal.services, portal.admin, talk, reader.id)
+    sharing.add_reader(portal.services, portal.admin, talk, reader.name)
     [told] = client.get("/api/notifications", headers=mine).json["notifications"]
     assert (told["kind"], told["conversation_id"]) == ("shared", str(talk))
     page = client.get("/notifications", headers=mine).text

@@ -10,7 +10,8 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.container import build_services
-from portal.services.answers import conversations
+from portal.errors import NotFound
+from portal.services.answers import conversations, writers
 from tests.conftest import Portal
 from tests.factories.answers import ask
 from tests.factories.cases import for_each
@@ -239,3 +240,18 @@ def test_new_secret_key_asks_for_the_key_of_the_endpoint_again(
     page = client.get(PAGE, headers=headers | {"Accept-Language": "en"}).get_data(as_text=True)
     assert "Enter it again." in page
     rotated.database.dispose()
+
+
+def test_loading_models_brings_no_endpoint_back_that_was_disconnected_meanwhile(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(client, portal, endpoint)
+
+    def disconnect(*_: object) -> list[str]:
+        writers.disconnect(portal.services, portal.admin)
+        return ["qwen3:8b"]
+
+    monkeypatch.setattr(writers.endpoints, "list_models", disconnect)
+    with pytest.raises(NotFound):
+        writers.load_models(portal.services, portal.admin)
+    assert "qwen3:8b" not in get(client, portal)

@@ -4,10 +4,18 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DataError
 
 from portal.database import corruption
 from portal.database.embedded import EmbeddedPostgres
-from portal.database.extensions import Extension, ensure_extensions, require_pgvector, version_tuple
+from portal.database.extensions import (
+    OPTIONAL,
+    REQUIRED,
+    Extension,
+    ensure_extensions,
+    require_pgvector,
+    version_tuple,
+)
 from portal.database.health import ServerReport, report
 from portal.errors import ServerSetup
 from portal.services.operations import setup
@@ -49,9 +57,8 @@ def test_the_embedded_server_is_fit(server: EmbeddedPostgres) -> None:
         ("SET LOCAL jit = on", "jit is on"),
         ("SET LOCAL random_page_cost = 4", "random_page_cost is 4"),
         ("SET LOCAL maintenance_work_mem = '16MB'", "maintenance_work_mem is 16 MB"),
-        ("DROP EXTENSION pg_trgm", "no pg_trgm"),
-        ("DROP EXTENSION unaccent", "no unaccent"),
-        ("DROP EXTENSION IF EXISTS pg_textsearch CASCADE", "no pg_textsearch"),
+        ("DROP EXTENSION pg_trgm", "pg_trgm 1.6 is available, but not created"),
+        ("DROP EXTENSION unaccent", "unaccent 1.1 is available, but not created"),
     ],
 )
 def test_each_lack_has_cost_and_remedy(server: EmbeddedPostgres, statement: str, what: str) -> None:
@@ -62,10 +69,23 @@ def test_each_lack_has_cost_and_remedy(server: EmbeddedPostgres, statement: str,
     assert found.is_fit
 
 
-def test_a_server_without_pgvector_is_not_fit(server: EmbeddedPostgres) -> None:
-    found = look(server, "DROP EXTENSION vector")
+def test_a_server_without_pgvector_is_not_fit(
+    server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = {name: Extension(name, None, None) for name in (*REQUIRED, *OPTIONAL)}
+    monkeypatch.setattr("portal.database.health.read_extensions", lambda _: absent)
+    found = look(server)
     assert not found.is_fit
     assert "pgvector" in next(lack.what for lack in found.lacks if lack.is_fatal)
+    assert {"no pg_trgm", "no unaccent", "no pg_textsearch"} <= {lack.what for lack in found.lacks}
+
+
+def test_extensions_of_a_new_database_are_left_to_migrate(server: EmbeddedPostgres) -> None:
+    found = look(server, "DROP EXTENSION vector")
+    assert found.is_fit
+    lack = next(lack for lack in found.lacks if "vector" in lack.what)
+    assert lack.what == "vector 0.8.6 is available, but not created"
+    assert lack.remedy.startswith("run portal migrate")
 
 
 def test_an_old_pgvector_is_refused_by_its_cve() -> None:
@@ -114,6 +134,18 @@ def test_a_damaged_page_of_an_index_is_found_and_the_index_rebuilt(
     ]
     assert all(line.is_well for line in lines)
     assert not any(one.is_damaged for one in corruption.check(database.engine) or ())
+
+
+def test_errors_of_a_check_are_no_damage_and_what_was_dropped_meanwhile_is_passed_over(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = portal.services.database.engine
+    monkeypatch.setitem(corruption._CHECKS, "btree", "SELECT 1 / (CAST(:oid AS bigint) * 0)")
+    with pytest.raises(DataError):
+        list(corruption.check(engine) or ())
+    missing = "SELECT CAST(1 AS oid) AS oid, 'gone' AS name, 'btree' AS kind, CAST(1 AS oid)"
+    monkeypatch.setattr(corruption, "_OBJECTS", missing)
+    assert [one.is_damaged for one in corruption.check(engine) or ()] == [False]
 
 
 def test_a_damaged_table_is_named_and_unchanged(portal: Portal, run_dir: Path) -> None:

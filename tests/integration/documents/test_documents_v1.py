@@ -218,6 +218,15 @@ def test_equal_documents_are_both_there_and_always_in_the_same_order(
     assert search(client, portal, limit=2)["hits"] == found["hits"][:2]
 
 
+def test_weights_that_are_both_0_are_refused_with_the_reason(
+    client: FlaskClient, portal: Portal
+) -> None:
+    body = {"query": QUESTION, "weights": {"text": 0, "vector": 0}}
+    refused = client.post("/v1/search", json=body, headers=portal.headers())
+    assert refused.status_code == 422
+    assert refused.json["error"]["details"] == {"json": {"weights": ["must not both be 0"]}}
+
+
 def test_configured_weights_count_where_the_request_says_none(
     make_services: Callable[..., Services],
 ) -> None:

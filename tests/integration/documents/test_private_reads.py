@@ -12,10 +12,14 @@ from portal.domain.documents import Visibility
 from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.domain.people import User
+from portal.domain.search import SearchRequest
 from portal.errors import NotFound
+from portal.services.answers import citing, conversations, single_answer
 from portal.services.documents import folders, private_reads
 from portal.services.documents.folders import members as folder_members
+from portal.services.search import explaining
 from tests.conftest import Portal
+from tests.factories.answers import ask
 
 
 @pytest.fixture
@@ -67,6 +71,18 @@ def test_searching_is_recorded(portal: Portal, client: FlaskClient) -> None:
     assert "salary is" not in page
 
 
+def test_what_a_search_behind_a_page_finds_is_not_recorded(
+    portal: Portal, client: FlaskClient
+) -> None:
+    mei = portal.user("mei")
+    secret = portal.add("The salary is ten.", owner=mei, visibility=Visibility.PRIVATE)
+    office = portal.add("The office salary list is in the safe.")
+    request = SearchRequest("salary", top_n=1)
+    explaining.why_not(portal.services, portal.admin, request, office.id)
+    single_answer.is_answered(portal.services, portal.admin, "What is the salary?", language="en")
+    assert reads(portal, mei, secret.id) == []
+
+
 def test_folder_for_members_is_closed_to_administrators_who_are_no_members(
     portal: Portal, client: FlaskClient
 ) -> None:
@@ -110,3 +126,12 @@ def test_owner_sees_who_read_and_others_do_not(portal: Portal, client: FlaskClie
     for other in (ben, portal.admin):
         with pytest.raises(NotFound):
             private_reads.list_reads(portal.services, other, secret.id)
+
+
+def test_citation_that_shows_the_text_around_it_is_recorded(portal: Portal) -> None:
+    mei = portal.user("mei")
+    secret = portal.add("The office closes at six.", owner=mei, visibility=Visibility.PRIVATE)
+    talk = conversations.create(portal.services, portal.admin).id
+    answer = ask(portal.services, portal.admin, talk, "When does the office close?")
+    citing.quoted_text(portal.services, portal.admin, answer.citations[0].id)
+    assert ("admin", "private_document_opened") in reads(portal, mei, secret.id)

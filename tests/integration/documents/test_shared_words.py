@@ -12,12 +12,12 @@ from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import BulkAction, BulkTarget
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
+from portal.domain.search.degraded import KEYWORD_INCOMPLETE
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.documents import bulk, library, shared_words
 from portal.services.operations import maintenance
 from portal.services.search.engine import search
-from portal.services.search.plan import KEYWORD_INCOMPLETE
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents.texts import shared_words as store_words
 from portal.store.session import Session

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import text
 
+from portal.domain.documents import Visibility
 from portal.domain.people import TokenKind
 from portal.services import Services
+from portal.services.documents import private_reads
 from portal.services.people import tokens
 from tests.conftest import Portal
 from tests.factories.uploads import run_apart
@@ -53,6 +56,26 @@ def test_http_without_a_good_token_is_401(portal: Portal, http_url: str) -> None
         assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
     tokens.revoke(portal.services, token)
     assert post(http_url, token).status_code == 401
+
+
+def test_what_administrators_fetch_is_in_the_audit_log_with_its_address(
+    portal: Portal, http_url: str
+) -> None:
+    mei = portal.user("mei")
+    secret = portal.add("A private plan.", owner=mei, visibility=Visibility.PRIVATE)
+    with portal.services.database.begin() as session:
+        chosen = f"SELECT id FROM document_chunks WHERE document_id = '{secret.id}'"
+        chunk_id = session.execute(text(chosen)).scalar_one()
+    call = {"name": "fetch", "arguments": {"id": str(chunk_id)}}
+    body = LIST | {"method": "tools/call", "params": call}
+    headers = HEADERS | {"Authorization": f"Bearer {portal.token(portal.admin)}"}
+    assert "A private plan." in httpx2.post(http_url, json=body, headers=headers).text
+    (entry,) = private_reads.list_reads(portal.services, mei, secret.id)
+    assert (entry.event, entry.source, entry.address) == (
+        "private_document_opened",
+        "web",
+        "127.0.0.1",
+    )
 
 
 def test_http_answers_only_to_its_own_names(portal: Portal, environment: dict[str, str]) -> None:

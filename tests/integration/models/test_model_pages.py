@@ -70,8 +70,6 @@ def test_switch_roll_back_and_drop_from_the_page(pages: Pages, portal: Portal) -
 
 def test_refused_action_is_reported_on_the_page(pages: Pages, portal: Portal) -> None:
     for path, name, words in (
-        ("build", "/etc", "cannot be built from this page"),
-        ("build", "nothing", "There is no embedding model"),
         ("switch", OLD, "is already active"),
         ("rollback", "", "no previous model to roll back to"),
         ("drop", OLD, "switch to another model first"),
@@ -79,6 +77,22 @@ def test_refused_action_is_reported_on_the_page(pages: Pages, portal: Portal) ->
         page = pages.post(f"/admin/models/{path}", name=name)
         assert words in page, path
         assert 'data-kind="error"' in page
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("/etc", "cannot be built from this page"),
+        ("nothing:x", "“nothing:x” has no known provider"),
+    ],
+)
+def test_name_that_cannot_be_built_stays_in_its_field(
+    pages: Pages, portal: Portal, name: str, words: str
+) -> None:
+    refused = pages.client.post("/admin/models/build", data={"name": name}, headers=pages.headers)
+    assert refused.status_code == 422
+    assert words in refused.text
+    assert re.search(rf'value="{name}"[^>]*aria-invalid="true"[^>]*autofocus', refused.text)
 
 
 def test_build_failure_is_shown_in_words(pages: Pages, portal: Portal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -180,6 +181,22 @@ def test_doctor_and_models_speak_of_this_database(run) -> None:
     assert "fit to serve" in said.stdout
     assert "pg_textsearch" in said.stdout
     assert "hashing" in run("models").stdout
+
+
+def test_reader_that_ends_early_gets_no_words(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def echo(*_arguments: object, err: bool = False, **_options: object) -> None:
+        assert not err
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(click, "echo", echo)
+    said = run("audit", "--csv")
+    assert (said.exit_code, said.stderr) == (1, "")
+
+
+def test_account_is_not_linked_without_an_issuer(run) -> None:
+    said = run("user", "link", "admin", "7f3a")
+    assert said.exit_code == 1
+    assert "set PORTAL_OIDC__ISSUER or PORTAL_JWT__OUTSIDE__ISSUER" in said.stderr
 
 
 def test_models_are_built_compared_switched_and_dropped(run, portal: Portal) -> None:

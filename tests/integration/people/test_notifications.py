@@ -309,6 +309,12 @@ def test_old_notifications_and_those_of_deleted_users_go(
     monkeypatch.setattr(notifications, "_MAX_PER_USER", 1)
     maintenance.run(portal.services)
     assert [title for title, _ in kinds(portal, ada)] == ["note 2"]
+    with portal.services.database.begin() as session:
+        notification_store.add_recovery_code(session, ada.id, left=3)
+    read(portal, store(portal, "note 3", ada))
+    read(portal, store(portal, "note 4", ada))
+    maintenance.run(portal.services)
+    assert [kind for _, kind in kinds(portal, ada)] == [NotificationKind.RECOVERY_CODE, READY]
     assert len(listed(portal, eve)) == 1
     portal.execute("DELETE FROM users WHERE id = :id", id=eve.id)
-    assert count(portal) == 1
+    assert count(portal) == 2

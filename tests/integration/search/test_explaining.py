@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.people import User
-from portal.domain.search import SearchMode, SearchRequest
+from portal.domain.search import Facets, SearchMode, SearchRequest
 from portal.domain.search.explaining import FailedFilter, MissingReason, WhyNot
 from portal.errors import NotFound
 from portal.services import Services
@@ -131,6 +131,11 @@ def test_filter_that_excludes_is_named(
 ) -> None:
     answer = why(portal, query, office, domain=domain)
     assert (answer.reason, answer.failed_filter) == (MissingReason.EXCLUDED_BY_FILTER, failed)
+
+
+def test_facet_that_excludes_is_named_as_such(portal: Portal, office: UUID) -> None:
+    answer = why(portal, "office", office, facets=Facets(tag="travel"))
+    assert answer.failed_filter == FailedFilter("facet", "")
 
 
 def test_phrase_that_the_search_went_on_without_excludes_nothing(

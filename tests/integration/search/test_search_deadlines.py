@@ -13,6 +13,7 @@ from sqlalchemy import TextClause, text
 from portal import create_app
 from portal.domain.deadlines import Deadline
 from portal.domain.search import SearchRequest
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE, VECTOR_UNAVAILABLE
 from portal.errors import Unavailable
 from portal.services import Services
 from portal.services.search import engine
@@ -61,8 +62,8 @@ def test_all_attempts_share_one_patience_and_a_leg_in_time_answers(
 ) -> None:
     request = SearchRequest("days of leave")
     legs: dict[str, IsLate] = {
-        engine.KEYWORD_UNAVAILABLE: lambda shape: shape.keyword is not None,
-        engine.VECTOR_UNAVAILABLE: lambda shape: shape.vector is not None,
+        KEYWORD_UNAVAILABLE: lambda shape: shape.keyword is not None,
+        VECTOR_UNAVAILABLE: lambda shape: shape.vector is not None,
     }
     for degraded, is_late in legs.items():
         with late(monkeypatch, is_late):

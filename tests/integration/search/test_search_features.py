@@ -15,6 +15,7 @@ from portal.domain.search import (
     SearchRequest,
     Weights,
 )
+from portal.domain.search.degraded import PHRASE_NOT_FOUND
 from portal.services.models import catalog
 from portal.services.search import engine
 from portal.store.embedding_models.registry import find_active
@@ -64,7 +65,7 @@ def test_operators_narrow_every_leg(
 def test_phrase_found_nowhere_is_ignored_and_reported(handbook: Portal) -> None:
     outcome = search(handbook, 'leave "sixteen days"')
     assert "leave" in titles(outcome)
-    assert engine.PHRASE_NOT_FOUND in outcome.degraded
+    assert PHRASE_NOT_FOUND in outcome.degraded
 
 
 def test_query_of_exclusions_only_finds_nothing(handbook: Portal) -> None:

@@ -11,6 +11,7 @@ import pytest
 from portal import create_app
 from portal.database.bm25 import indexes
 from portal.domain.search import SearchOutcome, SearchRequest
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.errors import RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
 from portal.services import Services
@@ -51,7 +52,7 @@ def test_keyword_index_that_is_gone_is_reported_at_once_and_its_return_too(
 ) -> None:
     portal.add("The office closes at six.")
     portal.execute(LOSSES[loss])
-    assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
+    assert KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
     body = look(portal.services)
     assert (body["status"], body["keyword_backend"], body["hybrid"]) == (
         "degraded", "tsvector", False,

@@ -72,7 +72,7 @@ def test_header_that_an_excerpt_begins_with_is_shown_as_one(
 ) -> None:
     portal.add("Widget,Price\nHammer,30\nSaw,20", name="prices.csv")
     page = client.get("/search?q=widget+hammer", headers=headers(portal)).get_data(as_text=True)
-    table = page.partition('<table class="result-table">')[2].partition("</table>")[0]
+    table = page.partition('<table class="result-table" tabindex="0">')[2].partition("</table>")[0]
     header = re.findall(r'<th scope="col">(.*?)</th>', table)
     assert header == ["<mark>Widget</mark>", "Price"]
     rows = re.findall(r"<td>(.*?)</td>", table)
@@ -175,7 +175,7 @@ def test_correction_is_reported_and_undone_by_a_link(
 ) -> None:
     found = Correction("<office>", ("office",), (("ofice", "<office>"),), is_applied)
 
-    def search(*_arguments: object) -> SearchOutcome:
+    def search(*_arguments: object, **_options: object) -> SearchOutcome:
         return SearchOutcome("<ofice>", (), 0, "hybrid", ("keyword_unavailable",), correction=found)
 
     monkeypatch.setattr(engine, "search", search)

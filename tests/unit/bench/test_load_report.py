@@ -61,6 +61,11 @@ def test_users_a_core_are_counted_by_the_time_of_processors(run: report.Run) -> 
     assert rows["chunks a GB of disk"] == "1,000"
 
 
+def test_the_table_of_resources_holds_figures_only(run: report.Run) -> None:
+    cells = [cell for _, *row in report.resource_rows(run)[1:] for cell in row if cell]
+    assert all(float(cell) >= 0 for cell in cells)
+
+
 def test_the_page_says_how_long_and_under_what_it_ran(run: report.Run) -> None:
     text = report.page_text(run)
     assert "8 people" in text

@@ -187,7 +187,7 @@ def test_a_run_of_ingest_alone_renews_only_its_own_tables(tmp_path: Path) -> Non
     written = page.read_text()
     assert written.count("old") == 1
     assert "<!-- bench: search -->\nold\n" in written
-    assert "2 files of 3 pages, 4 passages" in written
+    assert "2 files of 3 pages, 4 chunks" in written
     assert "| as it is | 4.00 | 5.00 | 123.0 | 4.0 | 1 of 4 |" in written
     assert "| embedding | 96.8 |" in written
     assert "| onnxruntime | 2 | 16 | 9.00 | 4.0 | 0.9991 |" in written
@@ -269,7 +269,7 @@ def test_upkeep_alone_renews_its_table(tmp_path: Path) -> None:
     }
     write_page({"sizes": {}, "load_before": 0.4, "upkeep": upkeep}, page)
     text = page.read_text()
-    assert "10,000 passages. Load before it: 0.4." in text
+    assert "10,000 chunks. Load before it: 0.4." in text
     assert "| delete of 1,600 documents | 1.2 | 4.0 | 2.0 | 4.5 |" in text
     assert "| restart to first search | 1,300.0 |  |  |  |" in text
     options = parse(["--upkeep", "10000"])

@@ -55,7 +55,6 @@ def test_chinese_lines_join_without_spaces_and_pages_keep_their_ranges(tmp_path:
     first, second = extracted.pages
     assert extracted.text[first.start : first.end].startswith("知识门户操作手册")
     assert extracted.text[second.start : second.end].endswith("管理员可以看到。")
-    assert extracted.title == "知识门户操作手册"
     assert extracted.warnings == ()
 
 

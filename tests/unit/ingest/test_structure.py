@@ -100,10 +100,11 @@ def test_footnotes_in_markdown_are_kept(tmp_path: Path) -> None:
     ("front_matter", "title"),
     [("title: Leave", "Leave"), ("title: '假期 2024'", "假期 2024"), ("title: ''", "First")],
 )
-def test_title_of_markdown_is_that_of_its_front_matter(
+def test_title_of_front_matter_is_the_first_heading(
     tmp_path: Path, front_matter: str, title: str
 ) -> None:
-    assert read(tmp_path, f"---\n{front_matter}\n---\n\n## First\n").title == title
+    found = read(tmp_path, f"---\n{front_matter}\n---\n\n## First\n").headings
+    assert found[0].title == title
 
 
 def test_items_are_ranges_with_their_depth(tmp_path: Path) -> None:

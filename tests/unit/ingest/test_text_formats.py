@@ -73,7 +73,6 @@ def test_too_many_characters_are_refused(tmp_path: Path) -> None:
 
 def test_markdown_reads_like_the_rendered_page(tmp_path: Path) -> None:
     extracted = read_markdown(tmp_path, files.ENGLISH_MARKDOWN)
-    assert extracted.title == "Solar power in the valley"
     assert "**" not in extracted.text
     assert "opened in 2019" in extracted.text
     assert "yearly report (https://example.com/report) for details" in extracted.text
@@ -157,11 +156,6 @@ def test_markdown_forms(tmp_path: Path, source: str, text: str) -> None:
 )
 def test_syntax_of_site_generators_is_left_out(tmp_path: Path, source: str, text: str) -> None:
     assert read_markdown(tmp_path, source).text == text
-
-
-def test_front_matter_gives_the_title_when_there_is_no_heading(tmp_path: Path) -> None:
-    assert read_markdown(tmp_path, "---\ntitle: 年度计划\n---\n正文").title == "年度计划"
-    assert read_markdown(tmp_path, "no heading").title is None
 
 
 def test_title_of_front_matter_is_a_heading_and_keys_of_a_generator_are_left_out(

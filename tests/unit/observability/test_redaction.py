@@ -205,6 +205,7 @@ def test_settings_an_operator_must_fix_are_logged() -> None:
         ("api_key: 'abc def'", "api_key: [redacted]"),
         ("sk-abcdefgh1234", "[redacted]"),
         ("GET /search?q=a&b=c HTTP/1.1", "GET /search?[redacted] HTTP/1.1"),
+        ("scan --token abc --deep {file}", "scan --token [redacted] --deep {file}"),
         ("is it? yes", "is it? yes"),
         ("a quiet line of 12 tokens", "a quiet line of 12 tokens"),
     ],

@@ -68,13 +68,21 @@ def test_remote_content_and_tags_in_the_text_are_never_rendered(content: str) ->
     html = render(content)
     tags = {tag.split()[0] for tag in re.findall(r"<([a-z][^>]*)>", html)}
     assert tags <= {"p", "br", "a", "pre", "code", "table", "thead", "tbody", "tr", "th", "td"}
-    assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {'class="marker"'}
+    assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {'class="marker"', 'tabindex="0"'}
+
+
+def test_tables_and_code_that_scroll_are_reached_by_keyboard() -> None:
+    html = render("| A |\n|---|\n| b |\n\n    code")
+    assert re.findall(r"<(\w+) tabindex", html) == ["table", "pre"]
+    assert "&lt;table&gt;" in render("`<table>`")
 
 
 @given(st.text(alphabet="[]()!<>`*_#|-\n 1ab\"'‹›:/=\\", max_size=60))
 def test_answer_html_has_no_attribute_but_ours(content: str) -> None:
     html = render(content)
-    assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {'class="marker"', 'start="1"'}
+    assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {
+        *('class="marker"', 'start="1"', 'tabindex="0"')
+    }
 
 
 def test_forged_places_stay_text() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from portal.api.schemas import (
     SCOPE,
@@ -19,6 +19,7 @@ from portal.api.schemas import (
     cursor_field,
 )
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
+from portal.errors import N_
 from portal.services.answers.single_answer import AnswerStatus
 from portal.services.models.backfilling import DEFAULT_BATCH
 
@@ -66,6 +67,12 @@ class HybridWeightsModel(RequestModel):
 
     text: Weight = Field(None, description="of `text_score`; configured: 0.35")
     vector: Weight = Field(None, description="of `vec_score`; configured: 0.65")
+
+    @model_validator(mode="after")
+    def _has_weight(self) -> Self:
+        if self.text == 0 and self.vector == 0:
+            raise ValueError(N_("must not both be 0"))
+        return self
 
 
 class DocumentSearchQuery(ScopeQuery):

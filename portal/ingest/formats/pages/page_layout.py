@@ -38,7 +38,7 @@ _SHORT_LINE = 0.6  # of the width of the text
 _MIN_COLUMN_LINES = 3
 _MIN_COLUMN_WIDTH = 0.25  # of the width of the text
 _MAX_WORD_LENGTH = 500
-_HEADING_SIZE = 1.15  # times the size of most of the text
+HEADING_SIZE = 1.15  # times the size of most of the text
 _TITLE_LEADING = 1.6  # times its size: the lines of one title
 _TITLE_SIZE_CHANGE = 0.05
 _BOLD_LINE = 0.9  # of the width of the text: a line in bold type that is no heading
@@ -109,7 +109,7 @@ def paragraphs(lines: Sequence[Line], words: frozenset[str] = frozenset()) -> li
 def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     leading = _usual_leading(lines)
     margins = _margins(lines)
-    title_size = _HEADING_SIZE * usual_size(lines)
+    title_size = HEADING_SIZE * usual_size(lines)
     group: list[Line] = []
     for place, line in enumerate(lines):
         left, right = margins[max(0, place - 1)]  # Of the previous line, which may end a paragraph.

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from portal.domain.documents import Heading
-from portal.ingest.formats.pages.page_layout import Paragraph, readable
+from portal.ingest.formats.pages.page_layout import HEADING_SIZE, Paragraph, readable
 from portal.ingest.formats.texts.readable_text import is_caption
 from portal.text.characters.scripts import HAN
 
-_HEADING_SIZE = 1.15  # times the size of most of the text
 _MIN_BOLD_SIZE = 0.95
 _MAX_HEADING_LENGTH = 120
 _MAX_HEADING_LINES = 4
@@ -114,7 +113,7 @@ def _type(paragraph: Paragraph) -> tuple[float, str]:
 def _stands_out(one: tuple[float, str], body: tuple[float, str]) -> bool:
     size, style = one
     is_bold = style == "bold" and body[1] != "bold" and size >= _MIN_BOLD_SIZE * body[0]
-    return style != "turned" and (is_bold or size > _HEADING_SIZE * body[0])
+    return style != "turned" and (is_bold or size > HEADING_SIZE * body[0])
 
 
 def _is_title(paragraph: Paragraph) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 
-from portal.ingest.formats.pages.page_layout import Line
+from portal.ingest.formats.pages.page_layout import HEADING_SIZE, Line
 
 _PAGE_NUMBER = re.compile(
     r"(?:[-–—•·\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—•·\s]*|第\s*\d+\s*[页頁](?:[,，/\s共]*\d+\s*[页頁])?"
@@ -15,7 +15,6 @@ _PAGE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
-_HEADING_SIZE = 1.15  # times the size of most of the text
 _SMALL_SIZE = 0.95
 _MAX_RUNNING = 2  # Lines of a header, and of a footer.
 
@@ -92,7 +91,7 @@ def _running(line: Line, page: int, body_size: float) -> Iterator[tuple[str, str
 
 def _repeated_as(line: Line, pattern: str, body_size: float) -> Iterator[tuple[str, str, int]]:
     yield "text", pattern, 0
-    if line.size <= body_size * _HEADING_SIZE:  # Titles of slides are repeated too.
+    if line.size <= body_size * HEADING_SIZE:  # Titles of slides are repeated too.
         yield "place", pattern, round(line.baseline / 2)
     if line.size < body_size * _SMALL_SIZE:
         yield "small", pattern, round(line.baseline / 2)

@@ -91,8 +91,8 @@ def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]
 
 
 def _barred(lines: Sequence[str], first: int) -> tuple[int, list[list[str]]]:
-    """Return the rows of a table that is drawn with bars, none if it is no table, and the first
-    line behind them."""
+    """Return the index of the line after a table that is drawn with bars, and its rows; no rows if
+    the lines do not form a table."""
     rows = list[list[str]]()
     place = end = first
     while place < len(lines):

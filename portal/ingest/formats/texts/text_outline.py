@@ -61,7 +61,8 @@ class _Line:
 
 def text_headings(text: str) -> tuple[Heading, ...]:
     """Return the headings of a plain text; a kind that is new is one level below the heading above.
-    Lines of a table of contents, which have nothing below them, are none. Linear in len(text)."""
+    Lines of a table of contents, which have nothing below them, are skipped. Linear in
+    len(text)."""
     lines = [line for line in _lines(text) if _is_alone(text, line)]
     last = {line.title: line.start for line in lines}
     levels: dict[str, int] = {}

@@ -131,7 +131,7 @@ class _Found:
         return True
 
     def table(self) -> Table | None:
-        """Return the table, or None for rows that are none."""
+        """Return the table; None if the rows do not form one."""
         rows, columns = self._rows, self._columns
         while rows and len(rows[-1].cells) == 1 and rows[-1].cells[0].left < columns[0].right:
             rows = rows[:-1]  # A title or a sentence below, which is narrow by chance.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from portal.domain.documents import Visibility
@@ -19,7 +20,7 @@ from portal.domain.documents.folders import (
 from portal.domain.people import User
 from portal.errors import Conflict, Forbidden, InvalidInput, NameTaken, existing
 from portal.services import Services, audit
-from portal.services.audit import Subject, SubjectKind
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import shared_words
 from portal.services.documents.library import find_editable
 from portal.services.transactions import in_transaction
@@ -117,6 +118,9 @@ def move_folder(services: Services, user: User, folder_id: UUID, parent_id: UUID
                 raise Conflict("folders can be nested %(max)s deep", max=MAX_DEPTH)
         row = existing(folder_store.get_row(session, folder_id))
         _refuse_taken(session, user, row, parent_id)
+        if folder.gate_id != folder_id:
+            subject = Subject(SubjectKind.FOLDER, folder.id, folder.name)
+            record_audience(session, user, subject, folder.gate_id, gate_of(session, parent_id))
         row.parent_id = parent_id
 
 
@@ -135,6 +139,12 @@ def delete_folder(
         parent_id = row.parent_id
         session.expunge(row)
         folder_store.keep_gates(session, user, folder.id, into=parent_id)
+        for document_id, title in folder_store.close_trash(session, folder.id):
+            subject = Subject(SubjectKind.DOCUMENT, document_id, title)
+            before, after = Visibility.SHARED.value, Visibility.PRIVATE.value
+            audit.record_visibility(session, user, subject, before, after)
+        subject = Subject(SubjectKind.FOLDER, folder.id, folder.name)
+        record_audience(session, user, subject, folder.gate_id, gate_of(session, parent_id))
         folder_store.remove_folder(session, folder.id, into=parent_id)
     return RemovedFolder(trashed, moved)
 
@@ -148,7 +158,38 @@ def move_document(
         folder_store.hold(session, folder_id)
         document = find_editable(session, user, document_id, deleted=False)
         find_open_for(session, user, folder_id)
+        if document.visibility == Visibility.SHARED:
+            subject = Subject(SubjectKind.DOCUMENT, document.id, document.title)
+            gate_id = gate_of(session, folder_id)
+            record_audience(session, user, subject, document.gate_id, gate_id)
         document.folder_id = folder_id
+
+
+def is_private(session: Session, folder_id: UUID | None) -> bool:
+    """Return whether a folder is its owner's alone."""
+    row = folder_store.get_row(session, folder_id) if folder_id else None
+    return row is not None and row.visibility == FolderVisibility.PRIVATE
+
+
+def gate_of(session: Session, folder_id: UUID | None) -> UUID | None:
+    """Return the gate that documents lie behind in a folder, or outside of folders with None."""
+    row = folder_store.get_row(session, folder_id) if folder_id else None
+    return row.gate_id if row else None
+
+
+def record_audience(
+    session: Session,
+    user: User,
+    subject: Subject,
+    before: UUID | None,
+    after: UUID | None,
+    **details: Any,
+) -> None:
+    """Record that a document, or those in a folder, got behind another gate or lost theirs."""
+    if before != after:
+        words = ["members" if gate_id else Visibility.SHARED.value for gate_id in (before, after)]
+        details |= dict(zip(("before", "after"), words, strict=True))
+        audit.record(session, AuditEvent.VISIBILITY_CHANGED, user, subject, **details)
 
 
 def find_place(
@@ -168,9 +209,8 @@ def find_place(
     if names and place:
         _check_open_for(session, user, place)
     depth = folder_store.depth_of(session, place) if names and place else 0
-    row = folder_store.get_row(session, place) if place else None
     wanted = FolderVisibility(visibility)
-    if row is not None and row.visibility == Visibility.PRIVATE:
+    if is_private(session, place):
         # Names of folders below a private one are private, too.
         wanted = FolderVisibility.PRIVATE
     for name in names[: MAX_DEPTH - depth]:

@@ -23,9 +23,12 @@ from portal.store.session import Session
 
 
 def list_members(services: Services, user: User, folder_id: UUID) -> list[FolderMember]:
-    """Return the members of a folder, groups first. Raises NotFound."""
+    """Return the members of a folder, groups first; none of a folder that is open to others, unless
+    the user may limit it to them again. Raises NotFound."""
     with services.database.begin() as session:
-        existing(folder_store.find_folder(session, user, folder_id))
+        folder = existing(folder_store.find_folder(session, user, folder_id))
+        if folder.gate_id != folder_id and not folder.can_share:
+            return []
         return member_store.list_members(session, folder_id)
 
 
@@ -90,15 +93,10 @@ def preview_access(services: Services, user: User, folder_id: UUID) -> AccessCha
     with services.database.begin() as session:
         folder = _find_shareable(session, user, folder_id)
         gate_above = _find_gate(session, user, folder.parent_id)
-        above = member_store.list_behind(session, gate_above)
-        members = member_store.list_behind(session, folder_id)
-        others = tuple(name for one, name in above.items() if one not in members)
-        added = tuple(name for one, name in members.items() if one not in above)
         count = _count_gates_below(session, user, folder_id)[folder.gate_id]
-        is_open = gate_above is None
-        if folder.gate_id == folder_id:
-            return AccessChange(count, opens=is_open, gains=others, loses=added)
-        return AccessChange(count, closes=is_open, gains=added, loses=others)
+        to = gate_above if folder.gate_id == folder_id else folder_id
+        moved = Counter({folder.gate_id: count})
+        return _compare_audiences(session, user, moved, to, shareable=folder_id)
 
 
 def preview_removal(services: Services, user: User, folder_id: UUID) -> AccessChange:
@@ -125,12 +123,19 @@ def _count_gates_below(session: Session, user: User, folder_id: UUID) -> Counter
 
 
 def _compare_audiences(
-    session: Session, user: User, gates: Counter[UUID | None], to: UUID | None
+    session: Session,
+    user: User,
+    gates: Counter[UUID | None],
+    to: UUID | None,
+    *,
+    shareable: UUID | None = None,
 ) -> AccessChange:
     moved = Counter({gate: count for gate, count in gates.items() if gate != to})
     if not moved:
         return AccessChange(0)
-    known = member_store.audience(session, user, [gate for gate in {*moved, to} if gate])
+    known = member_store.audience(
+        session, user, [gate for gate in {*moved, to} if gate], shareable=shareable
+    )
     before = [known.get(gate, set()) for gate in moved if gate]
     after = known.get(to, set()) if to else set()
     # Who sees only some of the documents now gains the others.

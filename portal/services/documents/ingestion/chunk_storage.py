@@ -21,7 +21,7 @@ from portal.text.terms.analyser import analyser_version, index_terms
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkOwner:
     """The job and document that chunks belong to, with its title."""
 
     job_id: UUID
@@ -38,8 +38,8 @@ class ChunkToStore:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-Prepare = Callable[[Session], tuple[Place, Sequence[ChunkToStore]]]
-Finish = Callable[[Session, Place, Sequence[UUID]], None]
+Prepare = Callable[[Session], tuple[ChunkOwner, Sequence[ChunkToStore]]]
+Finish = Callable[[Session, ChunkOwner, Sequence[UUID]], None]
 
 
 def store(
@@ -65,12 +65,12 @@ def store(
         vectors = catalog.embed_for_all(services, texts, document_id=document_id)
     while True:
         with services.database.begin() as session:
-            place, chunks = prepare(session)
+            owner, chunks = prepare(session)
             kept = registry.hold_models(session)
             if all(_is_embedded(model, vectors) for model in kept):
-                chunk_ids = _insert(session, place, chunks, kept, vectors)
+                chunk_ids = _insert(session, owner, chunks, kept, vectors)
                 if finish is not None:
-                    finish(session, place, chunk_ids)
+                    finish(session, owner, chunk_ids)
                 return chunk_ids
         vectors = catalog.embed_for_all(services, texts, vectors, document_id=document_id)
 
@@ -84,14 +84,14 @@ def _is_embedded(model: RegisteredModel, vectors: ModelVectors) -> bool:
 
 def _insert(
     session: Session,
-    place: Place,
+    owner: ChunkOwner,
     chunks: Sequence[ChunkToStore],
     kept: Sequence[RegisteredModel],
     vectors: ModelVectors,
 ) -> list[UUID]:
-    chunk_ids = chunk_store.add_chunks(session, [_row(place, new) for new in chunks])
+    chunk_ids = chunk_store.add_chunks(session, [_row(owner, new) for new in chunks])
     texts = [
-        chunk_text(place.title, row.chunk.heading, row.chunk.context, row.chunk.content)
+        chunk_text(owner.title, row.chunk.heading, row.chunk.context, row.chunk.content)
         for row in chunks
     ]
     vocabulary.add_words(session, texts)
@@ -103,23 +103,23 @@ def _insert(
             chunk_store.add_embeddings(
                 session,
                 model_id=model.id,
-                document_id=place.document_id,
-                job_id=place.job_id,
+                document_id=owner.document_id,
+                job_id=owner.job_id,
                 chunk_ids=chunk_ids,
                 vectors=own,
             )
     return chunk_ids
 
 
-def _row(place: Place, new: ChunkToStore) -> dict[str, Any]:
+def _row(owner: ChunkOwner, new: ChunkToStore) -> dict[str, Any]:
     chunk = new.chunk
     return {
-        "job_id": place.job_id,
-        "document_id": place.document_id,
-        "collection_id": place.collection_id,
+        "job_id": owner.job_id,
+        "document_id": owner.document_id,
+        "collection_id": owner.collection_id,
         "chunk_index": chunk.index,
         "content": chunk.content,
-        "terms": chunk_terms(place.title, chunk.heading, chunk.context, chunk.content),
+        "terms": chunk_terms(owner.title, chunk.heading, chunk.context, chunk.content),
         "analyser_version": analyser_version(),
         "language": detect_language(chunk.content),
         "page": chunk.page,

@@ -35,7 +35,7 @@ from portal.services.documents import shared_words
 from portal.services.documents.ingestion import attempts, chunk_storage
 from portal.services.documents.ingestion.adopting import adopt
 from portal.services.documents.ingestion.attempts import Attempt, JobGone
-from portal.services.documents.ingestion.chunk_storage import ChunkToStore, Place
+from portal.services.documents.ingestion.chunk_storage import ChunkOwner, ChunkToStore
 from portal.services.documents.intake import disk_space
 from portal.services.documents.versions import revision_changes
 from portal.services.models import catalog
@@ -273,9 +273,9 @@ def _store_batch(
 ) -> None:
     """Store one batch of chunks with their vectors; the file name and page become metadata."""
     new = [ChunkToStore(chunk, _metadata(chunk, attempt.file_name)) for chunk in batch]
-    place = Place(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
+    owner = ChunkOwner(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
 
-    def prepare(session: Session) -> tuple[Place, Sequence[ChunkToStore]]:
+    def prepare(session: Session) -> tuple[ChunkOwner, Sequence[ChunkToStore]]:
         attempts.held(session, attempt).deaths = 0
         job_store.note_progress(
             session,
@@ -285,7 +285,7 @@ def _store_batch(
             done=done,
             total=total,
         )
-        return place, new
+        return owner, new
 
     texts = [chunk_storage.embedded_text(chunk) for chunk in batch]
     chunk_storage.store(services, texts, prepare, document_id=attempt.document_id, vectors=vectors)

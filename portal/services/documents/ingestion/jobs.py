@@ -55,7 +55,7 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
             raise Conflict("only a failed document can be retried")
         original = file_store.find_original_of_job(session, job.id)
         if original is not None:
-            refuse_elsewhere(session, document, original.sha256)
+            refuse_elsewhere(session, user, document, original.sha256)
         job_store.requeue_finished(session, job)
         searchable = document.current_job_id is not None
         status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED
@@ -63,9 +63,9 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
 
 
 def retry_failed(services: Services, user: User, *, only_curable: bool = False) -> int:
-    """Retry all documents whose last job failed and that the user may change; with `only_curable`,
-    none that would fail again. They are queued in upload order; return their number. Cancelled
-    documents, and those that `retry` refuses, are left as they are."""
+    """Retry the user's documents whose last job failed, an administrator those of all users; with
+    `only_curable`, none that would fail again. They are queued in upload order; return their
+    number. Cancelled documents, and those that `retry` refuses, are left as they are."""
     with services.database.begin() as session:
         failed = job_lists.failed_documents(session, user, only_curable=only_curable)
     # One transaction each: locking the content of many documents in another order than an upload of

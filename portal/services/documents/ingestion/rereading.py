@@ -51,7 +51,7 @@ def reread(
             raise Conflict("the document is already being processed")
         if original is None:
             raise NotFound
-        refuse_elsewhere(session, document, original.sha256)
+        refuse_elsewhere(session, user, document, original.sha256)
         job_store.add_job(
             session,
             document_id=document_id,

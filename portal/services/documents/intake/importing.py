@@ -24,7 +24,7 @@ from portal.errors import (
 )
 from portal.services import Services
 from portal.services.documents.ingestion import jobs
-from portal.services.documents.intake.uploads import Place, store_upload
+from portal.services.documents.intake.uploads import UploadTarget, store_upload
 from portal.store.documents.ingestion import importing as import_store
 from portal.store.documents.ingestion.importing import Present, Progress
 
@@ -68,14 +68,14 @@ class _Terms:
     roots: Sequence[Path]
     into: str
 
-    def place_of(self, path: Path) -> Place:
+    def target_of(self, path: Path) -> UploadTarget:
         """Return the place of a file: the tree of the folder that was named is kept."""
         names = [name for name in self.into.split("/") if name]
         for root in self.roots:
             if path != root and path.is_relative_to(root):
                 names += [root.resolve().name, *path.relative_to(root).parent.parts]
                 break
-        return Place(path="/".join(map(display_name, names)))
+        return UploadTarget(path="/".join(map(display_name, names)))
 
 
 def import_files(
@@ -162,7 +162,7 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
                 file_name=display_name(path.name),
                 domain=terms.domain,
                 visibility=terms.visibility,
-                place=terms.place_of(path),
+                target=terms.target_of(path),
             )
     except (DatabaseUnavailable, StorageFull):
         raise

@@ -56,7 +56,7 @@ def clean_file_name(file_name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UploadTarget:
     """Where documents go: a folder, or none, and a path of folders below it that is created as far
     as it is missing."""
 
@@ -80,15 +80,15 @@ def store_upload(
     file_name: str,
     title: str | None = None,
     domain: str | None = None,
-    visibility: Visibility = Visibility.SHARED,
-    place: Place = Place(),
+    visibility: Visibility | None = None,
+    target: UploadTarget = UploadTarget(),
 ) -> UploadReceipt:
     """Store a file and queue its ingestion, unless the owner has the same bytes already. Raises
-    EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, QuotaExceeded, StorageFull; then nothing
-    is stored."""
+    what `check` and `store_uploads` raise, QuotaExceeded and StorageFull; then nothing is
+    stored."""
     upload = Upload(stream, file_name)
     receipts = store_uploads(
-        services, user, [upload], title=title, domain=domain, visibility=visibility, place=place
+        services, user, [upload], title=title, domain=domain, visibility=visibility, target=target
     )
     return receipts[0]
 
@@ -100,17 +100,21 @@ def store_uploads(
     *,
     title: str | None = None,
     domain: str | None = None,
-    visibility: Visibility = Visibility.SHARED,
-    place: Place = Place(),
+    visibility: Visibility | None = None,
+    target: UploadTarget = UploadTarget(),
 ) -> list[UploadReceipt]:
-    """Store several files together: all of them, or none on the first error. Raises NotFound for a
+    """Store several files together: all of them, or none on the first error. Without `visibility`
+    they are shared, in a private folder private. Raises NotFound for a
     folder that the user may not see, Forbidden for one that the user may not add to."""
     domain = check_domain(domain)
     checked = [check(services, user, file, title) for file in files]
     # Before, since the tree is locked while a folder is added and storing takes long.
     with services.database.begin() as session:
-        names = folders.path_names(place.path)
-        folder_id = folders.find_place(session, user, place.folder_id, names, visibility)
+        names = folders.path_names(target.path)
+        if visibility is None:
+            is_private = folders.is_private(session, target.folder_id)
+            visibility = Visibility.PRIVATE if is_private else Visibility.SHARED
+        folder_id = folders.find_place(session, user, target.folder_id, names, visibility)
     terms = _Terms(domain, visibility, folder_id)
     size_bytes = sum(file.size_bytes for file in checked)
     with disk_space.room_for(services, size_bytes), services.database.begin() as session:

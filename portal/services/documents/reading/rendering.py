@@ -10,6 +10,8 @@ from portal.errors import Overloaded
 from portal.ingest.decoding import decode
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.reader_process import read_text_records
+from portal.services import Services
+from portal.services.documents.intake import disk_space
 from portal.services.documents.library import StoredFile
 
 _LIMITS = ExtractionLimits(timeout_s=10, memory_mb=512)
@@ -18,13 +20,14 @@ _PATIENCE_S = 5
 _running = threading.BoundedSemaphore(2)
 
 
-def render_markdown(stored: StoredFile, encoding: str | None) -> str:
+def render_markdown(services: Services, stored: StoredFile, encoding: str | None) -> str:
     """Return the body of a web page, which may hold any HTML. Raises Overloaded,
     UndecodableText, BrokenFile and ExtractionTimedOut."""
     if not _running.acquire(timeout=_PATIENCE_S):
         raise Overloaded
     try:
-        with tempfile.TemporaryDirectory(prefix="portal-") as directory:
+        room = disk_space.temporary_dir(services.settings)
+        with tempfile.TemporaryDirectory(prefix="portal-", dir=room) as directory:
             file = FileToRead(Path(directory) / "file", stored.file_name, _LIMITS)
             text = decode(
                 b"".join(stored.parts), file_name=stored.file_name, encoding=encoding

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from portal.domain.documents.sources import Listing, Opened, SourceItem
+from portal.domain.documents.sources import Listing, Opened, SourceItem, Unchanged
 from portal.errors import N_, InvalidInput, PortalError, SourceUnavailable, UnsupportedSuffix
 from portal.services.documents.intake.finding_files import find_files
 from portal.services.documents.intake.importing import display_name
@@ -25,7 +25,7 @@ class Directory:
 
     def list_items(self) -> Listing:
         """Return all files, with time and size as the stamp. Raises SourceUnavailable."""
-        if not self.root.is_dir():
+        if not os.path.isdir(self.root):  # noqa: PTH112 - `is_dir` raises where it may not look
             raise SourceUnavailable("the directory does not exist")
         unreadable: list[str] = []
         refused: list[tuple[str, PortalError]] = []
@@ -51,11 +51,11 @@ class Directory:
         return Listing(items, unreadable, refused)
 
     @contextmanager
-    def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | None]:
+    def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | Unchanged]:
         """Open a file unless its time and size are as before. Raises OSError, also for one that
         became a link since it was listed."""
         if item.stamp == known:
-            yield None
+            yield Unchanged(item.stamp)
             return
         path = self.root / item.path
         if not path.parent.resolve().is_relative_to(self.root):

@@ -64,11 +64,11 @@ def set_source(
     every_minutes: int,
 ) -> None:
     """Tie a folder to a source, which is read at once and then on schedule. Its documents belong to
-    the user. Raises NotFound, Forbidden, InvalidInput for an address that the operator does not
-    allow."""
+    the user; those of another user's source stay as they are. Raises NotFound, Forbidden,
+    InvalidInput for an address that the operator does not allow."""
     if not MIN_EVERY_MINUTES <= every_minutes <= MAX_EVERY_MINUTES:
         raise InvalidInput(
-            "a source is read every %(min)s to %(max)s minutes",
+            "a source can sync every %(min)s to %(max)s minutes",
             min=MIN_EVERY_MINUTES,
             max=MAX_EVERY_MINUTES,
         )
@@ -84,6 +84,7 @@ def set_source(
             address=address,
             every_minutes=every_minutes,
             is_list=find_kind(kind).is_list,
+            may_act_for_others=user.is_admin,
         )
         _record(session, user, folder, address)
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
 
+import structlog
+
 from portal.domain import locks
 from portal.domain.documents import Failure, Visibility
 from portal.domain.documents.folders import FolderVisibility
@@ -41,7 +43,12 @@ from portal.errors import (
 )
 from portal.services import Services
 from portal.services.documents import folders, library
-from portal.services.documents.intake.uploads import Place, Upload, UploadReceipt, store_upload
+from portal.services.documents.intake.uploads import (
+    Upload,
+    UploadReceipt,
+    UploadTarget,
+    store_upload,
+)
 from portal.services.documents.sources.kinds import SourceContext
 from portal.services.documents.sources.registry import KINDS, open_source
 from portal.services.documents.versions import revisions
@@ -50,6 +57,8 @@ from portal.store.documents import folders as folder_store
 from portal.store.documents.folders import sources as source_store
 from portal.store.documents.folders.sources import KnownItem
 from portal.store.people import accounts as account_store
+
+log = structlog.get_logger(__name__)
 
 
 def sync_due(
@@ -99,6 +108,10 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
         raise
     except PortalError as error:
         failure = Failure.of(error)
+    except Exception:
+        # Without an outcome it would be the first of each round, and those after it never read.
+        log.exception("source_failed", folder_id=str(folder_id))
+        failure = Failure(PortalError.code)
     with services.database.begin() as session:
         outcome = run.outcome(failure) if run else SyncRun(failure=failure)
         source_store.finish(session, folder_id, outcome)
@@ -180,8 +193,12 @@ class _Run:
 
     def _sync_item(self, item: SourceItem, known: KnownItem | None) -> Change | None:
         try:
-            with self.source.open(item, known.stamp if known else None) as opened:
-                return self._store(item, known, opened) if opened else None
+            with self.source.open(item, known.stamp if known else None) as found:
+                if isinstance(found, Opened):
+                    return self._store(item, known, found)
+                if known is not None and found.stamp != known.stamp:
+                    self._record_item(replace(item, stamp=found.stamp), known.document_id)
+                return None
         except PageGone:
             if known is None:
                 raise
@@ -214,7 +231,7 @@ class _Run:
             file_name=upload.file_name,
             title=title or None,
             visibility=self.visibility,
-            place=Place(self.tie.folder_id, item.below),
+            target=UploadTarget(self.tie.folder_id, item.below),
         )
 
     def _adopt(self, item: SourceItem, receipt: UploadReceipt) -> Change | None:
@@ -253,7 +270,7 @@ class _Run:
         self._forget(path)
         return change
 
-    def _record_item(self, item: SourceItem, document_id: UUID) -> None:
+    def _record_item(self, item: SourceItem, document_id: UUID | None) -> None:
         with self.services.database.begin() as session:
             source_store.save_item(session, self.tie.folder_id, item, document_id)
 

@@ -1,7 +1,7 @@
 """New versions of a document's file, its earlier texts, and the differences between them.
 
-Users who may see a document may read all of its revisions, because answers cite them. Only its
-owner and administrators add one (docs/documents.md).
+Users who may see a document may read all of its revisions, because answers cite them. Those who may
+change it add one (docs/documents.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from portal.domain.documents.revisions import Revision, UnreadVersion
 from portal.domain.documents.structure import LaidOutText
 from portal.domain.paging import CountedPage
 from portal.domain.people import User
-from portal.errors import Conflict, Superseded, existing
+from portal.errors import Conflict, OwnerQuotaExceeded, QuotaExceeded, Superseded, existing
 from portal.services import Services
 from portal.services.documents import library
 from portal.services.documents.ingestion import attempts
@@ -103,7 +103,7 @@ def _take(
             return VersionOutcome.PRESENT
         revision_store.delete_unread(session, document)
         return VersionOutcome.TAKEN_BACK
-    refuse_elsewhere(session, document, file.sha256)
+    refuse_elsewhere(session, user, document, file.sha256)
     attempts.cancel(session, document, Failure(Superseded.code))
     job_id = _store(services, session, user, document, file)
     if document.current_job_id is None:
@@ -117,11 +117,16 @@ def _store(
 ) -> UUID:
     """Store a file and return the id of its job; it counts against the owner's quota."""
     owner_id = document.owner_id or user.id
-    size_bytes = file.size_bytes
-    with quotas.room_for(services, session, owner_id, name=file.file_name, size_bytes=size_bytes):
-        return job_store.add_job(
-            session, document_id=document.id, file_id=uploads.store_original(session, user, file)
-        )
+    name, size_bytes = file.file_name, file.size_bytes
+    try:
+        with quotas.room_for(services, session, owner_id, name=name, size_bytes=size_bytes):
+            file_id = uploads.store_original(session, user, file)
+            return job_store.add_job(session, document_id=document.id, file_id=file_id)
+    except QuotaExceeded:
+        # How much others store is theirs to know.
+        if owner_id == user.id or user.is_admin:
+            raise
+        raise OwnerQuotaExceeded(name=name) from None
 
 
 def discard_unread(services: Services, user: User, document_id: UUID) -> None:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from portal.domain.paging import ListPage
@@ -100,18 +100,17 @@ def _plain(value: str) -> str:
     return f"'{shown}" if value.startswith(_FORMULA_STARTS) else shown
 
 
-def delete_expired(services: Services) -> int:
-    """Delete entries that are older than the settings say; return how many."""
+def delete_expired(services: Services, *, should_stop: Callable[[], bool]) -> None:
+    """Delete entries that are older than the settings say."""
     days = services.settings.audit.retention_days
     if not days:
-        return 0
-    before, count = datetime.now(UTC) - timedelta(days=days), 0
-    while True:
+        return
+    before = datetime.now(UTC) - timedelta(days=days)
+    while not should_stop():
         with services.database.begin() as session:
             deleted = audit_store.delete_before(session, before, limit=_DELETED_AT_ONCE)
-        count += deleted
         if deleted < _DELETED_AT_ONCE:
-            return count
+            return
 
 
 def _page(

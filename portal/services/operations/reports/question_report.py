@@ -20,6 +20,7 @@ from portal.domain.people import User, require_admin
 from portal.errors import NotFound, existing
 from portal.services import Services
 from portal.services.documents import library
+from portal.services.documents.intake import disk_space
 from portal.store.operations import questions as question_store
 from portal.store.operations.questions import CitedDocument, ReportedQuestion, SavedQuestion, Week
 
@@ -91,7 +92,7 @@ def export(services: Services, user: User) -> IO[bytes]:
     require_admin(user)
     with services.database.begin() as session:
         kept = question_store.list_saved_questions(session)
-    file = TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file = TemporaryFile(dir=disk_space.temporary_dir(services.settings))  # noqa: SIM115 - the caller closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("questions.jsonl", "".join(map(_line, kept)))
         documents = sorted({one for question in kept for one in question.document_ids})

@@ -7,7 +7,7 @@ OpenID Connect provider. Names decide nothing: “admin” elsewhere is not “a
 from __future__ import annotations
 
 from portal.domain.people import TokenKind
-from portal.errors import InvalidInput, InvalidSetting, InvalidToken, UnknownSubject
+from portal.errors import CommandRefused, InvalidInput, InvalidToken, UnknownSubject
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.federation import oidc_sign_ins
@@ -47,7 +47,7 @@ def admit(session: Session, claims: OutsideClaims) -> LiveToken:
 
 
 def link(services: Services, *, name: str, subject: str, issuer: str | None = None) -> None:
-    """Let an issuer's tokens and sign-ins with this subject open an account. Raises InvalidSetting,
+    """Let an issuer's tokens and sign-ins with this subject open an account. Raises CommandRefused,
     InvalidInput, NoSuchAccount."""
     issuer = _issuer(services, issuer)
     with services.database.begin() as session:
@@ -57,7 +57,7 @@ def link(services: Services, *, name: str, subject: str, issuer: str | None = No
 
 
 def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bool:
-    """Let them open no account; False when they did not. Raises InvalidSetting, InvalidInput."""
+    """Let them open no account; False when they did not. Raises CommandRefused, InvalidInput."""
     issuer = _issuer(services, issuer)
     with services.database.begin() as session:
         user = identity_store.find_user(session, issuer=issuer, subject=subject)
@@ -74,10 +74,9 @@ def _issuer(services: Services, given: str | None) -> str:
     settings = services.settings
     known = list(dict.fromkeys(filter(None, (settings.jwt.outside.issuer, settings.oidc.issuer))))
     if not known:
-        raise InvalidSetting(
-            name="PORTAL_OIDC__ISSUER and PORTAL_JWT__OUTSIDE__ISSUER",
-            got="unset",
-            takes="the issuer of the subject",
+        raise CommandRefused(
+            "An account is linked to an issuer and its `sub`, and the settings name no issuer: set "
+            "PORTAL_OIDC__ISSUER or PORTAL_JWT__OUTSIDE__ISSUER."
         )
     if given in known or (given is None and len(known) == 1):
         return given or known[0]

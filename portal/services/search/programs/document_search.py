@@ -51,7 +51,7 @@ def search(
     if not has_visible_text(query):
         raise InvalidInput(verbatim("query"))
     if weights.text + weights.vector <= 0:
-        raise InvalidInput(verbatim("weights"))
+        raise InvalidInput("weights are both 0; at least one must be greater than 0")
     outcome = engine.search(
         services,
         user,

@@ -16,12 +16,12 @@ from portal.domain.search import (
     SearchRequest,
     Unit,
 )
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE, MODEL_NOT_INDEXED, VECTOR_UNAVAILABLE
 from portal.domain.search.fusion import RRF_K
 from portal.domain.search.semantic import HybridStatus, SemanticOutcome, SemanticResult
 from portal.errors import EmbedderUnavailable, VectorStoreDisabled
 from portal.services import Services
 from portal.services.search import engine
-from portal.services.search.plan import KEYWORD_UNAVAILABLE, MODEL_NOT_INDEXED, VECTOR_UNAVAILABLE
 from portal.services.search.programs import semantic
 from portal.store.search.found_chunks import WholeChunk, read_whole_chunks
 from portal.store.search.keywords import index as keyword_index
@@ -99,7 +99,7 @@ def status(services: Services) -> HybridStatus:
         keywords = keyword_index.read_state(reader, wanted=services.settings.search.keyword_backend)
     is_requested = services.settings.hybrid_semantic_search
     has_words = keywords.backend is not KeywordBackend.OFF
-    reason = semantic.NO_KEYWORD_INDEX if is_requested and not has_words else None
+    reason = KEYWORD_UNAVAILABLE if is_requested and not has_words else None
     found = HybridStatus(BACKEND, is_requested, is_requested and has_words, reason)
     semantic.announce(found)
     return found

@@ -15,6 +15,7 @@ import structlog
 
 from portal.domain.embedding import Vector
 from portal.domain.search import Fusion
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE, VECTOR_UNAVAILABLE
 from portal.domain.search.fusion import RRF_K, Offer, Ranked, Ranking, fuse
 from portal.domain.search.semantic import (
     HybridStatus,
@@ -24,7 +25,7 @@ from portal.domain.search.semantic import (
     SemanticOutcome,
     SemanticResult,
 )
-from portal.errors import Unavailable
+from portal.errors import EmbedderUnavailable, Unavailable
 from portal.text.characters.scripts import has_visible_text
 
 log = structlog.get_logger(__name__)
@@ -33,10 +34,6 @@ DEFAULT_LIMIT = 5
 # Candidates of each leg for each result: a chunk that one leg ranks low may rank first in both.
 CANDIDATES_PER_RESULT = 2
 
-EMBEDDING_FAILED = "embedder_unavailable"
-DENSE_FAILED = "vector_unavailable"
-SPARSE_FAILED = "keyword_unavailable"
-NO_KEYWORD_INDEX = SPARSE_FAILED
 THRESHOLD_NOT_APPLIED = "threshold_not_applied"
 
 _Found = Sequence[SemanticHit]
@@ -200,7 +197,7 @@ def announce(status: HybridStatus, *, is_intended: bool = False) -> None:
         return
     _announced[status.backend] = status
     is_missed = status.is_requested and not status.is_enabled
-    is_missed &= not (is_intended and status.reason == NO_KEYWORD_INDEX)
+    is_missed &= not (is_intended and status.reason == KEYWORD_UNAVAILABLE)
     (log.warning if is_missed else log.info)(
         "semantic_search_configured",
         backend=status.backend,
@@ -274,9 +271,9 @@ def _degraded(
 ) -> tuple[str, ...]:
     lost = []
     if dense is None:
-        lost.append(EMBEDDING_FAILED if vector is None else DENSE_FAILED)
+        lost.append(EmbedderUnavailable.code if vector is None else VECTOR_UNAVAILABLE)
     if sparse is None:
-        lost.append(SPARSE_FAILED)
+        lost.append(KEYWORD_UNAVAILABLE)
     return tuple(lost)
 
 

@@ -345,6 +345,25 @@ def trash_documents(session: Session, user: User, folder_id: UUID) -> int:
     return len(trashed.all())
 
 
+def close_trash(session: Session, folder_id: UUID) -> list[tuple[UUID, str]]:
+    """Make documents in the trash private that are behind a gate at or below a folder, which is to
+    be deleted; return their ids and titles. Restored, they would be open to more users."""
+    below = ids_below(folder_id)
+    is_behind = DocumentRow.gate_id.in_(select(below.c.id))
+    closed = session.execute(
+        update(DocumentRow)
+        .where(
+            is_behind,
+            DocumentRow.deleted_at.is_not(None),
+            DocumentRow.visibility == Visibility.SHARED.value,
+        )
+        .values(visibility=Visibility.PRIVATE.value)
+        .returning(DocumentRow.id, DocumentRow.title)
+        .execution_options(synchronize_session=False)
+    )
+    return [(id_, title) for id_, title in closed]
+
+
 def remove_folder(session: Session, folder_id: UUID, *, into: UUID | None) -> None:
     """Delete a folder and all below it; their documents move `into` another or out of folders."""
     below = ids_below(folder_id)

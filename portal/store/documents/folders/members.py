@@ -51,12 +51,15 @@ def list_members(session: Session, folder_id: UUID) -> list[FolderMember]:
 
 
 def audience(
-    session: Session, user: User, gate_ids: Collection[UUID]
+    session: Session, user: User, gate_ids: Collection[UUID], *, shareable: UUID | None
 ) -> dict[UUID, set[tuple[str, UUID]]]:
     """Return who passes each gate: users, with the name by which they do, their own or that of a
     group. Administrators, who pass each, and closed accounts are left out; so are gates that the
-    user does not pass: their members are not for the user to know."""
-    is_known = true() if user.is_admin else FolderRow.id.in_(gates_of(user))
+    user does not pass: their members are not for the user to know. Those of `shareable` are, which
+    the user may share and which need not be a gate."""
+    is_known = or_(FolderRow.id == shareable, FolderRow.id.in_(gates_of(user)))
+    if user.is_admin:
+        is_known = true()
     member, folder = FolderMemberRow, FolderRow
     owners = select(folder.id, UserRow.name, UserRow.id).join(
         UserRow, UserRow.id == folder.owner_id
@@ -81,27 +84,6 @@ def audience(
     for gate_id, name, user_id in session.execute(union_all(*passing)):
         found.setdefault(gate_id, set()).add((name, user_id))
     return found
-
-
-def list_behind(session: Session, gate_id: UUID | None) -> dict[UUID, str]:
-    """Return the users who pass a gate, or all without one, by name. Administrators, who pass each,
-    and closed accounts are left out."""
-    users = select(UserRow.id, UserRow.name).where(*_IS_COUNTED)
-    if gate_id is not None:
-        owner = select(FolderRow.owner_id).where(FolderRow.id == gate_id)
-        member = select(FolderMemberRow.user_id).where(
-            FolderMemberRow.folder_id == gate_id, FolderMemberRow.user_id.is_not(None)
-        )
-        in_group = (
-            select(GroupMemberRow.user_id)
-            .join(FolderMemberRow, FolderMemberRow.group_id == GroupMemberRow.group_id)
-            .where(FolderMemberRow.folder_id == gate_id)
-        )
-        users = users.where(
-            or_(UserRow.id.in_(owner), UserRow.id.in_(member), UserRow.id.in_(in_group))
-        )
-    rows = session.execute(users.order_by(func.lower(UserRow.name), UserRow.id))
-    return {row.id: row.name for row in rows}
 
 
 def set_member(

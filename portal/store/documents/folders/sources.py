@@ -101,11 +101,14 @@ def set_source(
     address: str,
     every_minutes: int,
     is_list: bool = False,
+    may_act_for_others: bool = False,
 ) -> None:
     """Tie a folder to a source that is due at once, and forget what was known of another one,
-    unless it is the same list with other entries."""
+    unless it is the owner's same list with other entries: what is no longer listed goes to the
+    trash of its owner. With `may_act_for_others` another user's list stays theirs."""
     row = session.get(FolderSourceRow, folder_id, with_for_update=True)
-    if row is not None and row.kind == kind and is_list:
+    is_own = row is not None and (row.owner_id == owner_id or may_act_for_others)
+    if row is not None and row.kind == kind and is_list and is_own:
         row.address = address
     if row is not None and (row.kind, row.address) != (kind, address):
         remove_source(session, folder_id)
@@ -202,8 +205,11 @@ def list_items(session: Session, folder_id: UUID) -> dict[str, KnownItem]:
     return {path: KnownItem(stamp, document_id) for path, stamp, document_id in rows}
 
 
-def save_item(session: Session, folder_id: UUID, item: SourceItem, document_id: UUID) -> None:
-    """Remember a file that is in the portal, unless the folder was untied meanwhile."""
+def save_item(
+    session: Session, folder_id: UUID, item: SourceItem, document_id: UUID | None
+) -> None:
+    """Remember a file that is in the portal, or whose document was purged, unless the
+    folder was untied meanwhile."""
     tied = select(FolderSourceRow.folder_id).where(FolderSourceRow.folder_id == folder_id)
     if session.scalar(tied.with_for_update(read=True)) is None:
         return

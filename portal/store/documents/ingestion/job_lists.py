@@ -43,7 +43,7 @@ def _select_listed(user: User) -> Select[Any]:
         JobRow.file_id.is_not(None),
         JobRow.id == NEWEST_JOB,
     )
-    columns = (JobRow, DocumentRow.title, DocumentRow.owner_id, UserRow.name, can_retry)
+    columns = (JobRow, DocumentRow.title, UserRow.name, can_retry)
     return _select_shown(user, *columns).outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
 
 
@@ -67,14 +67,14 @@ def list_jobs(
         JobRow.id,
         cursor=cursor,
         limit=limit,
-        to_item=lambda row: _to_listed(row, user),
+        to_item=_to_listed,
         place=lambda one: (one.job.queued_at, one.job.id),
     )
 
 
 def find_job(session: Session, user: User, job_id: UUID) -> ListedJob | None:
     row = session.execute(_select_listed(user).where(JobRow.id == job_id)).one_or_none()
-    return _to_listed(row, user) if row else None
+    return _to_listed(row) if row else None
 
 
 def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
@@ -102,13 +102,14 @@ def queue_state(session: Session, user: User) -> QueueState:
 
 
 def count_failed(session: Session, user: User, *, only_curable: bool = False) -> int:
-    """Return how many documents the user may retry whose last job failed."""
+    """Return how many documents `failed_documents` has."""
     failed = _select_failed(user, only_curable=only_curable, columns=[func.count()])
     return session.scalar(failed) or 0
 
 
 def failed_documents(session: Session, user: User, *, only_curable: bool) -> list[UUID]:
-    """Return documents the user may change whose last job failed, in upload order."""
+    """Return the user's own documents, an administrator's those of all users, whose last job
+    failed, in upload order."""
     statement = _select_failed(user, only_curable=only_curable, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
@@ -128,17 +129,15 @@ def _select_failed(user: User, *, only_curable: bool, columns: list[Any]) -> Sel
     return statement
 
 
-def _to_listed(row: Any, user: User) -> ListedJob:
-    job_row, title, owner_id, owner_name, can_retry = row
+def _to_listed(row: Any) -> ListedJob:
+    job_row, title, owner_name, can_retry = row
     job = _to_job(job_row)
-    can_edit = user.is_admin or owner_id == user.id
     is_curable = not (job.failure and job.failure.is_permanent)
     return ListedJob(
         job=job,
         title=title,
         owner_name=owner_name or "",
-        can_edit=can_edit,
-        can_retry=can_edit and can_retry and is_curable,
+        can_retry=can_retry and is_curable,
     )
 
 

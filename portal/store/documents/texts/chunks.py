@@ -178,7 +178,7 @@ def _one(session: Session, statement: Select[DocumentChunkRow, str | None]) -> S
     return _to_stored(*row) if row else None
 
 
-def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str]:
+def stretch_of_body(start: int, end: int | None) -> ColumnElement[str]:
     """Return SQL for the text of a revision, or for characters `start` to `end` of it."""
     body: ColumnElement[str] = DocumentRevisionRow.body.expression
     if not start and end is None:

@@ -22,7 +22,7 @@ def weigh(
     words: Sequence[str],
     shape: Bm25Shape,
     corpus: VisibleCorpus | None,
-    weighed: WordWeights | None = None,
+    weighed: WordWeights,
 ) -> tuple[dict[str, float], float | None]:
     """Return the weight of each word, and the mean length of a chunk in terms where it is known.
 
@@ -30,7 +30,6 @@ def weigh(
     that have it.
     """
     index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
-    weighed = weighed or WordWeights()
     _ask_weights(reader, words, shape, index, weighed)
     weights = {word: weight for word in words if (weight := weighed.weights[word])}
     mean_length = weighed.mean_length

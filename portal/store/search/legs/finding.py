@@ -93,8 +93,8 @@ def find_offers(
             beside.close()
             by_vector = hits_of(chain.from_iterable(nearest))
     if similar is not None:
-        by_vector = [(*near, 0.0) for near in similar.nearest(legs.leg_limit)]
-        by_words = _with_cosines(similar, by_words, given)
+        by_vector = [(*hit, 0.0) for hit in similar.nearest(legs.leg_limit)]
+        by_words = _add_cosines(similar, by_words, given)
     documents = {}
     if legs.by_document:
         documents = {chunk_id: document_id for chunk_id, document_id, *_ in by_vector + by_words}
@@ -170,7 +170,7 @@ def _compared(vectors: ChunkVectors | None, query: VectorQuery | None) -> ChunkS
     )
 
 
-def _with_cosines(
+def _add_cosines(
     similar: ChunkSimilarities, by_words: Sequence[Hit], given: Sequence[Scored]
 ) -> list[Hit]:
     """Return the hits of the server and those that were looked up, with their cosines."""

@@ -48,12 +48,12 @@ class VectorLeg:
 
     Embedding models put Chinese next to Chinese: a Chinese query is nearer to any Chinese chunk
     than to the English one that answers it. The direction from English to Chinese is therefore
-    measured for each model (`embeddings.calibration`), removed from the query, and removed from
-    stored vectors inside the index expression, so that the graph itself has both languages side by
-    side (ADR 32). `order` must be that same expression, or PostgreSQL does not use the index. An
-    index built before the direction was known has plain vectors, and finds little across languages:
-    until it is rebuilt it is searched with the plain query. Scores come from the stored vectors
-    either way.
+    measured for each model (`embeddings.calibration`) and removed from the query; the index halves
+    it in stored vectors and doubles it in queries (`language_axis`, ADR 32), so that its graph has
+    both languages side by side. `order` must be that same expression, or PostgreSQL does not use
+    the index. An index built before the direction was known has plain vectors, and finds little
+    across languages: until it is rebuilt it is searched with the plain query. Scores come from the
+    stored vectors either way.
     """
 
     plan: VectorPlan

@@ -14,7 +14,7 @@ from portal.store.search.selection.enabled import EnabledSet
 
 @dataclass(slots=True)
 class Trace:
-    """The plan of each leg, the enabled set, milliseconds per step."""
+    """The plan of each leg, the enabled set, milliseconds per step, of all attempts."""
 
     vector_plan: VectorPlan | None = None
     keyword_plan: KeywordPlan | None = None
@@ -28,10 +28,11 @@ class Trace:
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Record the duration of a step."""
+        """Add the duration of a step."""
         started = perf_counter()
         try:
             with tracing.span(f"search.{step}"):
                 yield
         finally:
-            self.milliseconds[step] = round((perf_counter() - started) * 1000, 3)
+            spent = (perf_counter() - started) * 1000
+            self.milliseconds[step] = round(self.milliseconds.get(step, 0.0) + spent, 3)

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import text
 
 from portal.database.bm25 import indexes
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.integrations.chunk_stores import open_chunk_store
 from portal.services import Services
 from portal.services.collections.records import Collections
-from portal.services.search.programs.semantic import NO_KEYWORD_INDEX
 from portal.settings import SearchSettings
 from tests.factories.uploads import needs_bm25
 from tests.integration.collections.chunk_stores.conftest import (
@@ -35,7 +35,7 @@ def test_6_5_and_8_3_index_of_words_goes_and_meaning_is_searched(services: Servi
         connection.execute(text(f"DROP INDEX {indexes.ALL_CHUNKS.name}"))
     outcome = store.search(QUESTION)
     assert (outcome.method, outcome.degraded) == ("dense", ())
-    assert (store.is_hybrid_search_enabled(), store.status.reason) == (False, NO_KEYWORD_INDEX)
+    assert (store.is_hybrid_search_enabled(), store.status.reason) == (False, KEYWORD_UNAVAILABLE)
 
 
 def test_collection_of_any_distance_is_searched_by_cosine(services: Services) -> None:

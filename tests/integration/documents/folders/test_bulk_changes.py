@@ -196,7 +196,7 @@ def test_nothing_selected_changes_nothing(shelf: Shelf) -> None:
 
 def test_switches_are_one_users_and_are_undone(shelf: Shelf) -> None:
     services = shelf.portal.services
-    selections.set_switch(services, shelf.ada, None, shelf.ids["a"], True)
+    selections.set_switch(services, shelf.ada, None, UUID(shelf.ids["a"]), True)
     done = shelf.apply(shelf.ada, "switch", matching={}, enabled=False)
     assert (done["changed_count"], done["skipped_count"]) == (4, 0)
     assert selections.count(services, shelf.ada, None) == (0, 4)
@@ -211,6 +211,15 @@ def test_switches_are_one_users_and_are_undone(shelf: Shelf) -> None:
     ]
     shelf.apply(shelf.ada, "switch", "a", "b", enabled=None)
     assert selections.count(services, shelf.ada, None) == (4, 4)
+
+
+def test_undo_keeps_switches_that_were_set_since(shelf: Shelf) -> None:
+    services, a = shelf.portal.services, UUID(shelf.ids["a"])
+    selections.set_switch(services, shelf.ada, None, a, False)
+    done = shelf.apply(shelf.ada, "switch", "a", enabled=None)
+    selections.set_switch(services, shelf.ada, None, a, True)
+    assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 0}
+    assert selections.switches(services, shelf.ada, [a])[a].user_default is True
 
 
 def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:

@@ -21,7 +21,7 @@ from portal.errors import Forbidden, NotFound
 from portal.services.documents import folders, library
 from portal.services.documents.folders import members
 from portal.services.documents.intake import disk_space
-from portal.services.documents.intake.uploads import Place, store_upload
+from portal.services.documents.intake.uploads import UploadTarget, store_upload
 from portal.services.people import groups
 from portal.store.documents.folders import lock_tree
 from portal.store.models import DocumentRow
@@ -372,22 +372,47 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Tea
     team.add("user", "ben", "reader")
     members = f"/folders/{team.folder}/members"
     page = team.call(team.ann, "GET", members).text
-    assert "Gain access: cleo" in page
-    assert "Lose access" not in page
+    assert "everyone who can see the folder above can see it" in page
+    assert "cleo" not in page, "users do not learn who has an account"
     sight = f"/api/folders/{team.folder}/sight"
     told = team.call(team.ann, "GET", f"{sight}?change=access").json
-    assert (told["opens"], told["closes"], told["gains"]) == (True, False, ["cleo"])
+    assert (told["opens"], told["closes"], told["gains"]) == (True, False, [])
     assert team.call(team.ben, "GET", f"{sight}?change=access").status_code == 403
     assert team.call(cleo, "GET", f"{sight}?change=access").status_code == 404
     assert team.call(team.ann, "GET", f"{sight}?change=delete").json["opens"]
     assert not team.call(team.ann, "GET", f"{sight}?change=move").json["gains"]
     team.call(team.ann, "POST", f"/folders/{team.folder}/access", data={"visibility": "shared"})
     page = team.call(team.ann, "GET", members).text
-    assert "Lose access: cleo" in page
+    assert "Keep access: ann, ben" in page
     told = team.call(team.ann, "GET", f"{sight}?change=access").json
-    assert (told["opens"], told["closes"], told["loses"]) == (False, True, ["cleo"])
+    assert (told["opens"], told["closes"], told["loses"]) == (False, True, [])
     assert "Gain access" not in page
     assert "Lose access" not in team.call(cleo, "GET", members).text
+
+
+def test_keeper_who_was_removed_above_does_not_learn_who_is_there(team: Team) -> None:
+    team.portal.user("cleo")
+    team.add("user", "ben", "keeper")
+    inner = {"name": "Inner", "parent_id": team.folder, "visibility": "members"}
+    below = team.call(team.ben, "POST", "/api/folders", json=inner).json["id"]
+    sight = f"/api/folders/{below}/sight?change=access"
+    assert team.call(team.ben, "GET", sight).json["gains"] == ["ann"]
+    team.call(team.ann, "DELETE", f"/api/folders/{team.folder}/members/{team.ben.id}")
+    team.add("user", "cleo", "reader")
+    assert team.call(team.ben, "GET", sight).json["gains"] == []
+
+
+def test_keeper_does_not_learn_which_files_a_member_has_elsewhere(team: Team) -> None:
+    team.add("user", "ben", "keeper")
+    draft = b"A letter of resignation."
+    private = {"title": "Resignation", "visibility": Visibility.PRIVATE}
+    team.portal.add(draft.decode(), owner=team.ann, **private)
+    path = f"/api/knowledge/documents/{team.document}/revisions"
+    for user, status in ((team.ann, 409), (team.ben, 202)):
+        file = {"file": (io.BytesIO(draft), "again.txt")}
+        answer = team.call(user, "POST", path, data=file)
+        assert answer.status_code == status, answer.text
+        assert ("Resignation" in answer.text) is (status == 409)
 
 
 def test_preview_tells_that_a_hidden_folder_hides_no_documents(team: Team) -> None:
@@ -395,7 +420,7 @@ def test_preview_tells_that_a_hidden_folder_hides_no_documents(team: Team) -> No
     cleo = team.portal.user("cleo")
     folder, document = f"/api/folders/{team.folder}", f"/api/knowledge/documents/{team.document}"
     told = team.call(team.ann, "GET", f"{folder}/sight?change=access").json
-    assert (told["opens"], "cleo" in told["gains"], told["document_count"]) == (True, True, 1)
+    assert (told["opens"], told["document_count"]) == (True, 1)
     assert team.call(cleo, "GET", document).status_code == 404
     assert team.call(team.ann, "PATCH", folder, json={"visibility": "private"}).status_code == 200
     assert team.call(cleo, "GET", folder).status_code == 404
@@ -486,9 +511,9 @@ def test_upload_whose_folder_changes_meanwhile_is_not_open_to_all(
         return room_for(*given)
 
     monkeypatch.setattr(disk_space, "room_for", change_meanwhile)
-    file, place = io.BytesIO(f"More {WORD}.".encode()), Place(UUID(team.folder))
+    file, target = io.BytesIO(f"More {WORD}.".encode()), UploadTarget(UUID(team.folder))
     with pytest.raises(refusal):
-        store_upload(team.portal.services, team.ben, stream=file, file_name="b.txt", place=place)
+        store_upload(team.portal.services, team.ben, stream=file, file_name="b.txt", target=target)
     assert library.list_documents(team.portal.services, team.portal.admin).total_count == 1
 
 
@@ -547,3 +572,47 @@ def test_facets_of_a_reader_have_folders_that_only_others_may_add_to(team: Team)
     page = team.call(team.ben, "GET", f"/search?q={WORD}").text
     assert f'<option value="{team.folder}"' in page
     assert "Below (1)" in page
+
+
+@pytest.mark.parametrize("documents", ["trash", "keep"])
+def test_document_in_the_trash_is_not_opened_by_deleting_its_folder(
+    team: Team, documents: str
+) -> None:
+    path = f"/api/knowledge/documents/{team.document}"
+    if documents == "keep":
+        assert team.call(team.ann, "DELETE", path).status_code == 204
+    deleted = team.call(team.ann, "DELETE", f"/api/folders/{team.folder}?documents={documents}")
+    assert deleted.status_code == 200
+    restored = team.call(team.ann, "POST", f"{path}/restore").json
+    assert (restored["visibility"], restored["folder"]) == ("private", None)
+    assert team.call(team.ben, "GET", path).status_code == 404
+    assert changes_of_sight(team)["document"] == ("shared", "private")
+
+
+def changes_of_sight(team: Team) -> dict[str, tuple[str, str]]:
+    """Return the latest change of who may see something, by the kind of the thing."""
+    entries = team.call(team.portal.admin, "GET", "/api/admin/audit").json["entries"]
+    return {
+        one["subject"]["kind"]: (one["details"]["before"], one["details"]["after"])
+        for one in reversed(entries)
+        if one["event"] == "visibility_changed"
+    }
+
+
+def test_documents_that_leave_a_folder_for_members_are_in_the_audit_log(team: Team) -> None:
+    path = f"/api/knowledge/documents/{team.document}/folder"
+    assert team.call(team.ann, "PUT", path, json={"folder_id": None}).status_code == 200
+    assert changes_of_sight(team)["document"] == ("members", "shared")
+    move = {"action": "move", "ids": [team.document], "folder_id": team.folder}
+    assert team.call(team.ann, "POST", "/api/knowledge/bulk", json=move).status_code == 200
+    assert changes_of_sight(team)["folder"] == ("shared", "members")
+    team.call(team.ann, "DELETE", f"/api/folders/{team.folder}?documents=keep")
+    assert changes_of_sight(team)["folder"] == ("members", "shared")
+
+
+def test_members_of_a_folder_that_was_opened_are_for_those_who_share_it(team: Team) -> None:
+    team.add("user", "ben", "reader")
+    cleo, path = team.portal.user("cleo"), f"/api/folders/{team.folder}"
+    team.call(team.ann, "PATCH", path, json={"visibility": "shared"})
+    assert team.call(cleo, "GET", f"{path}/members").json["members"] == []
+    assert len(team.call(team.ann, "GET", f"{path}/members").json["members"]) == 1

@@ -22,7 +22,7 @@ from portal.errors import Conflict
 from portal.services.documents import folders, library
 from portal.services.documents.intake import importing
 from portal.services.documents.intake.finding_files import find_files
-from portal.services.documents.intake.uploads import Place, store_upload
+from portal.services.documents.intake.uploads import UploadTarget, store_upload
 from portal.services.operations import account_deletion
 from portal.store.documents import folders as folder_store
 from tests.conftest import Portal
@@ -386,11 +386,11 @@ def test_upload_that_adds_a_folder_waits_without_holding_another(
     stored: list[bool] = []
 
     def upload() -> None:
-        place = Place(folder_id, "Drafts")
+        target = UploadTarget(folder_id, "Drafts")
         file = io.BytesIO(b"words of a draft")
         stored.append(
             not store_upload(
-                portal.services, people[0], stream=file, file_name="draft.txt", place=place
+                portal.services, people[0], stream=file, file_name="draft.txt", target=target
             ).is_duplicate
         )
 
@@ -450,6 +450,13 @@ def test_folder_without_a_usable_name_is_refused(ada: Cabinet, name: str) -> Non
     assert refused.status_code == 422
     assert "pattern" not in refused.text
     assert ada.call("POST", "/folders", data={"name": name}).status_code == 422
+
+
+def test_upload_into_a_private_folder_is_private(portal: Portal, ada: Cabinet) -> None:
+    made = ada.call("POST", "/api/folders", json={"name": "Own", "visibility": "private"}).json
+    assert ada.upload("own.txt", folder_id=made["id"])["visibility"] == "private"
+    told = ada.upload("told.txt", folder_id=made["id"], visibility="shared")
+    assert told["visibility"] == "shared"
 
 
 def test_document_in_the_trash_comes_back_where_it_was(portal: Portal, ada: Cabinet) -> None:

@@ -30,7 +30,7 @@ WITHIN_S = 30.0
 ENDLESS_READER = """
 import time
 def read(file, **options):
-    yield {"title": "", "is_flattened": False}
+    yield {"is_flattened": False}
     while True:
         time.sleep(0.05)
 """

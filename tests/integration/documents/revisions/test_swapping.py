@@ -46,8 +46,8 @@ def test_answers_retry_when_a_document_changes_before_its_text_is_read(
     document = portal.add(FIRST)
     search, coming = engine.search, [SECOND]
 
-    def then_swapped(*asked: Any) -> SearchOutcome:
-        outcome = search(*asked)
+    def then_swapped(*asked: Any, **options: Any) -> SearchOutcome:
+        outcome = search(*asked, **options)
         if coming:
             send(portal, document.id, coming.pop())
             read(portal, document.id)

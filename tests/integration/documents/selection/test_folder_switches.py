@@ -193,7 +193,7 @@ def test_panel_shows_folders_first_and_counts_what_can_be_read(ada: Desk, portal
     page = ada.call("GET", panel).text
     assert page.index("Archive") < page.index("Loose")
     assert "Using 2 of 2 documents" in page
-    assert "Off" not in page
+    assert "folder-off" not in page
     assert "Filed" not in page
     assert "broken" not in page
     inside = ada.call("GET", panel, query_string={"folder": str(archive)}).text

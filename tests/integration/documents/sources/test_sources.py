@@ -23,6 +23,7 @@ from portal.services.documents.folders import members as folder_members
 from portal.services.documents.sources import folder_sources, syncing
 from portal.services.documents.versions import revisions
 from portal.services.operations import account_deletion
+from portal.store.documents.folders import sources as source_store
 from tests.conftest import Portal
 from tests.factories.cases import for_each
 from tests.integration.documents.sources.tied_folder import Tied, counts
@@ -194,6 +195,22 @@ def test_run_continues_after_one_that_was_killed(
     assert counts(tied.run()) == (1, 0, 0, 0)
     assert tied.found() == document
     assert counts(tied.run()) == (0, 0, 0, 0)
+
+
+def test_source_that_fails_unexpectedly_has_had_its_turn(
+    tied: Tied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tied.write("leave.md", "Twelve days.")
+    tied.tie()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(syncing, "open_source", fail)
+        syncing.sync_due(tied.portal.services)
+    with tied.portal.services.database.begin() as session:
+        assert source_store.list_due(session, ["directory"]) == []
 
 
 def _die(*_: object) -> None:

@@ -103,8 +103,13 @@ def test_page_with_unchanged_words_is_no_new_version(tied: Tied, site: Website) 
     tied.tie(address, kind="pages")
     tied.run()
     tied.index()
-    site.page("/leave", "Twelve days.<script>token = 2</script><!-- 10:30 -->")
+    site.page("/leave", "Twelve days.<script>token = 2</script><!-- 10:30 -->", ETag='"2"')
     assert counts(tied.run()) == (0, 0, 0, 0)
+    site.requests.clear()
+    assert counts(tied.run()) == (0, 0, 0, 0)
+    assert [sent.get("If-None-Match") for path, sent in site.requests if path == "/leave"] == [
+        '"2"'
+    ]
 
 
 def test_failing_page_is_refused_and_keeps_its_document(tied: Tied, site: Website) -> None:
@@ -364,3 +369,17 @@ def test_page_and_api_offer_what_is_allowed(tied: Tied, site: Website) -> None:
     run = client.get(f"/api{at}", headers=headers).json["last_run"]
     assert {one["reason"] for one in run["listed"] if one["reason"]}
     assert folder_sources.find_source(tied.portal.services, tied.mei, tied.folder) is not None
+
+
+def test_list_that_another_user_changes_leaves_the_documents(tied: Tied, site: Website) -> None:
+    services, first = tied.portal.services, site.page("/leave", "Twelve days a year.")
+    tied.tie(first, tied.portal.admin, kind="pages")
+    tied.run()
+    (document,) = tied.found().values()
+    tied.tie(site.page("/travel", "Trains are paid for."), kind="pages")
+    source = folder_sources.find_source(services, tied.mei, tied.folder)
+    assert source is not None
+    assert source.owner_name == "mei"
+    assert counts(tied.run()) == (1, 0, 0, 0)
+    shown = library.list_documents(services, tied.mei).items
+    assert {one.id: one.owner_name for one in shown}[document] == "admin"

@@ -109,3 +109,18 @@ def test_long_titles_are_shortened_in_the_notice(client: FlaskClient, portal: Po
     answer = send(client, portal.headers(), *((name.encode(), name) for name in names))
     assert answer.status_code == 303
     assert max(map(len, answer.headers.getlist("Set-Cookie"))) < 4000
+
+
+def test_refused_upload_keeps_for_whom_it_is_and_its_domain(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = {**portal.headers(), "Accept": "text/html"}
+    sent = {"visibility": "private", "domain": "law"}
+    for file in ((io.BytesIO(b""), "empty.txt"), (io.BytesIO(b""), "")):
+        page = client.post("/documents", headers=headers, data=sent | {"file": file}).text
+        field = page.partition('data-testid="upload-for"')[2].partition("</select>")[0]
+        assert "selected" in field.partition('value="private"')[2]
+        assert 'value="law"' in page
+    sent["visibility"] = "shared"
+    page = client.post("/documents", headers=headers, data=sent).text
+    assert "selected" not in page.partition('data-testid="upload-for"')[2].partition("</select>")[0]

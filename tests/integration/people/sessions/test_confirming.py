@@ -194,3 +194,16 @@ def test_guesses_at_the_sign_in_leave_the_change_of_password_alone(
     form = {"current": PASSWORD, "new": NEW_PASSWORD, "new_again": NEW_PASSWORD}
     assert owner.post("/account/password", form).status_code == 303
     assert owner.get("/documents").status_code == 200
+
+
+def test_form_that_asks_for_a_password_alone_says_that_it_is_wrong(
+    make_services: Callable[..., Services],
+) -> None:
+    services = make_services()
+    accounts.ensure_first_administrator(services)
+    owner = Browser(create_app(services))
+    owner.sign_in("admin", PASSWORD)
+    form = {"current": "not the one", "new": NEW_PASSWORD, "new_again": NEW_PASSWORD}
+    page = owner.post("/account/password", form).text
+    assert "Incorrect password. Try again." in page
+    assert "username or password" not in page

@@ -11,16 +11,15 @@ from portal.container import build_services
 from portal.database.bm25 import indexes
 from portal.database.embedded import EmbeddedPostgres
 from portal.domain.search import SearchMode
+from portal.domain.search.degraded import KEYWORD_INCOMPLETE, KEYWORD_UNAVAILABLE
 from portal.services import Services
 from portal.services.operations import health, setup
-from portal.services.search import engine
-from portal.services.search.plan import KEYWORD_INCOMPLETE
 from portal.web.search.explanations import DEGRADED_WORDS
 from tests.conftest import Portal, make_settings
 from tests.factories.uploads import needs_bm25
 from tests.integration.search.degraded.asking import ask, fill, is_whole, titles
 
-KEYWORDS = engine.KEYWORD_UNAVAILABLE
+KEYWORDS = KEYWORD_UNAVAILABLE
 INDEX = indexes.ALL_CHUNKS.name
 IS_VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX}'::regclass"
 

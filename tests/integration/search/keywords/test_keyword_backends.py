@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
+from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.services import Services
 from portal.services.operations import setup
 from portal.services.search import engine
@@ -85,7 +86,7 @@ def test_without_a_backend_meaning_answers_and_operators_still_narrow(
     assert "handbook" in titles(outcome)
     assert "draft" not in titles(outcome)
     assert outcome.search_method is SearchMode.VECTOR
-    assert engine.KEYWORD_UNAVAILABLE in outcome.degraded
+    assert KEYWORD_UNAVAILABLE in outcome.degraded
 
 
 @pytest.mark.bm25
@@ -99,7 +100,7 @@ def test_a_lost_index_is_reported_once_and_its_return_too(
     portal.execute(f"DROP INDEX {keyword_index.ALL_CHUNKS.name}")
     with capture_logs() as logs:
         for _ in range(3):
-            assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
+            assert KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
         setup.repair_keyword_index(portal.services)
         for _ in range(3):
             assert not ask(portal, "office").degraded

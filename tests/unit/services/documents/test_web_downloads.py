@@ -6,6 +6,7 @@ import gzip
 import socket
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 
 import httpcore
@@ -41,10 +42,12 @@ Downloads = Callable[..., Downloader]
 
 
 @pytest.fixture
-def downloads(site: Website) -> Downloads:
+def downloads(site: Website, tmp_path: Path) -> Downloads:
     def make(**sources: Any) -> Downloader:
         allowed = {"hosts": (f"127.0.0.1:{site.port}",), "private_networks": ("127.0.0.0/8",)}
-        settings = Settings(sources={**allowed, "delay_s": 0, **sources}, max_upload_mb=1)
+        settings = Settings(
+            data_dir=tmp_path, sources={**allowed, "delay_s": 0, **sources}, max_upload_mb=1
+        )
         return Downloader(SourceContext(settings, take_turn=lambda *_: 0.0))
 
     return make
@@ -168,20 +171,22 @@ def test_host_with_an_address_that_is_not_public_is_refused(
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "127.1", "0", "localhost"])
-def test_other_spellings_of_this_machine_are_refused(site: Website, host: str) -> None:
-    settings = Settings(sources={"hosts": f"*:{site.port}", "delay_s": 0})
-    downloader = Downloader(SourceContext(settings, take_turn=lambda *_: 0.0))
+def test_other_spellings_of_this_machine_are_refused(
+    site: Website, downloads: Downloads, host: str
+) -> None:
+    downloader = downloads(hosts=f"*:{site.port}", private_networks=())
     assert "not public" in refusal(downloader, f"http://{host}:{site.port}/")
     assert not site.requests
 
 
-def test_unknown_host_looks_like_a_private_one(site: Website) -> None:
+def test_unknown_host_looks_like_a_private_one(tmp_path: Path) -> None:
     def resolve(host: str, port: int) -> Any:
         if host == "unknown":
             raise socket.gaierror
         return [ip_address("10.0.0.1")]
 
-    context = SourceContext(Settings(sources={"hosts": "*", "delay_s": 0}), lambda *_: 0.0)
+    settings = Settings(data_dir=tmp_path, sources={"hosts": "*", "delay_s": 0})
+    context = SourceContext(settings, lambda *_: 0.0)
     reasons = {
         refusal(Downloader(context, resolve=resolve), f"http://{host}/")
         for host in ("unknown", "wiki")

@@ -11,25 +11,22 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
 import httpcore
 import httpx
 
+from portal.domain.addresses import Address, plain_address
 from portal.errors import N_, InvalidInput, PageUnavailable
 from portal.settings import Settings
 from portal.settings.smaller_sections import Network, SourceSettings
 
-Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Sequence[Address]]
 
 MAX_URL_CHARACTERS = 1000
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PATTERN = re.compile(r"(?P<host>\[[^\]]+\]|[^:]+)(?::(?P<port>\d+))?")
-_NAT64 = IPv6Network("64:ff9b::/96")
-_COMPATIBLE = IPv6Network("::/96")
-_MAX_IPV4 = 2**32
 # Not public, which some versions of Python do not know.
 _SPECIAL: tuple[Network, ...] = (
     IPv4Network("192.0.0.0/24"),
@@ -89,7 +86,7 @@ def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
     """Return whether an address is public, or in a network that the operator allows. IPv4 addresses
     inside IPv6 ones count as what they are. Link-local ones, where clouds serve the credentials of
     a machine, multicast and unspecified ones are never allowed."""
-    plain = _plain(address)
+    plain = plain_address(address)
     if plain.is_link_local or plain.is_multicast or plain.is_unspecified:
         return False
     if any(plain in network for network in networks):
@@ -180,18 +177,6 @@ def resolve_host(host: str, port: int) -> Sequence[Address]:
     """Return the addresses of a host. Raises OSError, UnicodeError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [ip_address(str(where[0])) for *_, where in found]
-
-
-def _plain(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 one stands for, or the address itself."""
-    if isinstance(address, IPv4Address):
-        return address
-    if address.ipv4_mapped:
-        return address.ipv4_mapped
-    last = int(address) % _MAX_IPV4
-    if address in _NAT64 or (address in _COMPATIBLE and last > 1):
-        return IPv4Address(last)
-    return address
 
 
 def _matches(pattern: str, host: str, port: int) -> bool:

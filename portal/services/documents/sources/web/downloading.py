@@ -17,6 +17,7 @@ import httpcore
 import httpx
 
 from portal.errors import N_, Message, PageGone, PageUnavailable, verbatim
+from portal.services.documents.intake import disk_space
 from portal.services.documents.sources.kinds import SourceContext
 from portal.services.documents.sources.web.addresses import CheckedNetwork, Resolver, check_url
 
@@ -96,7 +97,8 @@ class Downloader:
     ) -> Iterator[Download | None]:
         """Load a page; yield None if it has not changed since `known`. Redirects are followed to
         allowed addresses. Raises PageUnavailable, and PageGone for status 410."""
-        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as stream:
+        room = disk_space.temporary_dir(self._context.settings)
+        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES, dir=str(room)) as stream:
             url = check_url(self._settings, address)
             headers = _conditions(known)
             if max_bytes is None:  # Sitemaps and feeds have their own limits.
@@ -167,7 +169,7 @@ class Downloader:
         max_pages = self._settings.max_pages
         if self._pages[host] >= max_pages:
             raise PageUnavailable(
-                "one run loads at most %(max)s pages from a server", max=max_pages
+                "one sync loads at most %(max)s pages from a server", max=max_pages
             )
         self._pages[host] += 1
 
@@ -175,11 +177,11 @@ class Downloader:
         settings = self._settings
         if self._failures[host] >= _MAX_FAILURES:
             raise PageUnavailable(
-                "its server is too busy or does not answer; it is tried again in the next run"
+                "its server is too busy or does not answer; it is tried again in the next sync"
             )
         if self._bytes[host] >= settings.max_mb * _MB:
             raise PageUnavailable(
-                "one run loads at most %(max)s MB from a server", max=settings.max_mb
+                "one sync loads at most %(max)s MB from a server", max=settings.max_mb
             )
 
     def _wait(self, seconds: float) -> None:

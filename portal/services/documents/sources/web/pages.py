@@ -9,14 +9,14 @@ import mimetypes
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import IO, Self
 from urllib.parse import unquote
 
 import httpx
 
-from portal.domain.documents.sources import Opened, SourceItem
+from portal.domain.documents.sources import Opened, SourceItem, Unchanged
 from portal.services.documents.sources.kinds import SourceContext
 from portal.services.documents.sources.web.addresses import check_source
 from portal.services.documents.sources.web.downloading import Download, Downloader, Validators
@@ -59,20 +59,24 @@ class PageSource:
     downloader: Downloader
 
     @contextmanager
-    def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | None]:
-        """Open a page; yield None if its date, its server or its words say that it is as before.
-        Raises PageUnavailable, PageGone."""
+    def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | Unchanged]:
+        """Open a page unless its date, its server or its words say that it is as before. Raises
+        PageUnavailable, PageGone."""
         before = Stamp.parse(known)
         if known and item.stamp and item.stamp == before.listed:
-            yield None
+            yield Unchanged(known)
             return
         validators = Validators(before.etag, before.last_modified)
         with self.downloader.get(item.path, validators) as page:
-            words = _words_hash(page) if page else before.words
-            if page is None or (words and words == before.words):
-                yield None
+            if page is None:
+                yield Unchanged(str(replace(before, listed=item.stamp)))
                 return
-            stamp = Stamp(item.stamp, page.validators.etag, page.validators.last_modified, words)
+            words, sent = _words_hash(page), page.validators
+            stamp = Stamp(item.stamp, sent.etag, sent.last_modified, words)
+            if words and words == before.words:
+                # The next request asks with what the server says now, and may be answered shortly.
+                yield Unchanged(str(stamp))
+                return
             title = item.title or _title(page)
             yield Opened(page.stream, file_name(page.url, page.content_type), str(stamp), title)
 

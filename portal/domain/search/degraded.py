@@ -1,0 +1,8 @@
+"""Codes of what a search was left without, beside those of errors (`EmbedderUnavailable.code`)."""
+
+MODEL_NOT_INDEXED = "model_not_indexed"
+KEYWORD_UNAVAILABLE = "keyword_unavailable"
+KEYWORD_INCOMPLETE = "keyword_incomplete"
+VECTOR_UNAVAILABLE = "vector_unavailable"
+PHRASE_NOT_FOUND = "phrase_not_found"
+NO_WORDS = "no_words"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
 from e2e.pages.chat import ChatPage
@@ -256,3 +257,31 @@ def test_text_from_right_to_left_runs_so(open_portal: OpenPortal, tmp_path: Path
         assert text.evaluate(_ENDS_LEFT)
     chat.follow(chat.open_sources(answer.locator(".citation-marker").first))
     assert page.locator(".passage-text p").first.evaluate(_ENDS_LEFT)
+
+
+def test_wide_table_shows_the_cell_that_answers_and_is_reached_by_keyboard(
+    open_portal: OpenPortal, tmp_path: Path, assert_accessible: Callable[[Page], None]
+) -> None:
+    path = tmp_path / "telescopes.csv"
+    path.write_text(
+        "Model,Name,Aperture,Focal ratio,Mount,Weight,Finder,Eyepieces,Warranty (months),State\n"
+        "TS-1,Dobson telescope,200 mm,f/6,rocker box,19 kg,red dot,two,36,in stock\n"
+        "TS-2,Newton telescope,150 mm,f/5,equatorial,22 kg,red dot,two,24,in stock\n",
+        encoding="utf-8",
+    )
+    portal = open_portal("en", viewport={"width": 390, "height": 844})
+    portal.sign_in("admin", PASSWORD)
+    portal.upload(path)
+    portal.wait_until_ready(["telescopes"])
+    answer = ChatPage(portal.page).begin("How long is the warranty of the Dobson telescope TS-1?")
+    marked = answer.locator("td", has_text="36")
+    expect(marked.locator("strong")).to_be_visible()
+    for cell in (marked, answer.locator("td", has_text="TS-1")):
+        expect(cell).to_be_in_viewport(ratio=0.9)
+    portal.page.reload()
+    expect(marked).to_be_in_viewport(ratio=0.9)
+    assert_accessible(portal.page)
+    portal.page.goto("/search?q=warranty+of+the+dobson+telescope")
+    table = portal.page.locator(".result-table").first
+    assert table.evaluate("it => it.scrollWidth > it.clientWidth")
+    assert_accessible(portal.page)

@@ -129,6 +129,7 @@ def test_list_is_changed_without_leaving_the_place(portal: LightPortal) -> None:
     other.hover()
     other.get_by_test_id("delete-conversation").click()
     expect(other).to_have_count(0)
+    expect(page.locator(".conversation-row .document-title:focus")).to_be_visible()
     expect(page.get_by_test_id("undo-delete")).to_be_visible()
 
     expect(chat.panel).to_be_visible()

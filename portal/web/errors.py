@@ -18,6 +18,7 @@ from werkzeug.wsgi import LimitedStream
 
 from portal.errors import (
     N_,
+    CsrfFailed,
     MethodNotAllowed,
     NotSignedIn,
     PortalError,
@@ -58,6 +59,7 @@ TITLES = {
     507: N_("Server storage full"),
 }
 TITLE_OTHERWISE = N_("Something went wrong")
+FORM_EXPIRED = N_("This form has expired")
 
 
 def respond(error: Exception) -> AnyResponse:
@@ -93,8 +95,10 @@ def show_error(error: PortalError) -> AnyResponse:
     metrics.count_error(error.code, "page")
     if isinstance(error, ReauthenticationRequired):
         return _ask_to_confirm(error)
-    message, title = error_message(error), gettext(TITLES.get(error.status, TITLE_OTHERWISE))
-    values = {"message": message, "title": title, "status": error.status}
+    is_expired = isinstance(error, CsrfFailed)
+    title = FORM_EXPIRED if is_expired else TITLES.get(error.status, TITLE_OTHERWISE)
+    values = {"message": error_message(error), "title": gettext(title), "status": error.status}
+    values["form_page"] = referring_path() if is_expired else None
     values |= {"request_id": context.request_id(), "code": error.code}
     name = "errors/_error.html" if wants_fragment() else "errors/error.html"
     response = make_response(render_template(name, **values), error.status)

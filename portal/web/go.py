@@ -22,7 +22,7 @@ _MAX_FOUND = 6
 _MAX_CHARACTERS = 200
 
 _PAGES = (
-    ("home.show", N_("Front door"), "house"),
+    ("home.show", N_("Home"), "house"),
     ("documents.index", N_("Documents"), "files"),
     ("search.show", N_("Search"), "search"),
     ("chat.index", N_("Ask"), "message-square"),

@@ -37,6 +37,7 @@ export function watchChat() {
     if (target.matches?.(".feedback")) target.querySelector(".feedback-reasons")?.scrollIntoView({ block: "nearest" });
   });
   showLatest();
+  showMarkedCells(document);
   if (document.getElementById("messages")) {
     keepToEnd();
     keepCurrent();
@@ -161,9 +162,12 @@ async function ask(form) {
     if (!run.answer && !run.isStopped) hidePending(form, question);
     if (run.answer && !run.isDone) await settle(run).then(askWaiting);
     if (run.isStopped) showStored(run.typed);
-    if (field && form.id === "ask-form") field.focus({ preventScroll: true });
+    if (field && form.id === "ask-form" && !isElsewhere(form)) field.focus({ preventScroll: true });
   }
 }
+
+// A reader who has gone on to something else while the answer was being written keeps the keyboard there.
+const isElsewhere = (form) => document.activeElement !== document.body && !form.contains(document.activeElement);
 
 // The question stands where it will stay before the server has said anything.
 function showPending(form, question) {
@@ -320,7 +324,16 @@ const pause = (duration) => new Promise((later) => setTimeout(later, duration));
 function show(run, message) {
   run.answer.replaceWith(message);
   window.htmx.process(message);
+  showMarkedCells(message);
   run.answer = message;
+}
+
+// The cell that answers may lie beyond the edge of a wide table, whose first column stays.
+function showMarkedCells(within) {
+  for (const table of within.querySelectorAll(".answer-text table")) {
+    const cell = table.querySelector("td > strong")?.parentElement;
+    if (cell) table.scrollLeft = cell.offsetLeft - table.rows[0].cells[0].offsetWidth;
+  }
 }
 
 function parseAll(html) {

@@ -14,11 +14,20 @@ export function watchFocus() {
   });
 }
 
-// What is replaced with the same again keeps the keyboard.
+// What is replaced with the same again keeps the keyboard; a conversation that was deleted gives it
+// to the next one, or to the last.
 function keepFocus(target) {
-  const { id } = document.activeElement;
-  if (!id || !target.contains(document.activeElement)) return;
-  requestAnimationFrame(() => document.getElementById(id)?.focus({ preventScroll: true }));
+  const focused = document.activeElement;
+  if (!target.contains(focused)) return;
+  const rows = () => [...document.querySelectorAll(".conversation-row")];
+  const index = rows().indexOf(focused.closest(".conversation-row"));
+  requestAnimationFrame(() => {
+    const left = rows();
+    const neighbour = (left[index] ?? left.at(-1))?.querySelector("a");
+    const same = focused.id && document.getElementById(focused.id);
+    const heir = same || (index >= 0 && (neighbour ?? document.getElementById("main")));
+    if (heir) heir.focus({ preventScroll: true });
+  });
 }
 
 function showFoundPassage() {

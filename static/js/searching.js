@@ -41,6 +41,13 @@ export function watchSearching() {
     const below = found?.getBoundingClientRect().top - target.getBoundingClientRect().top;
     target.scrollTop = below > target.clientHeight / 2 ? below - target.clientHeight / 3 : 0;
   });
+  // "Show more" goes with the list above it: the first result that is new takes the keyboard over.
+  document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
+    if (!document.activeElement.closest("#search-results .load-more")) return;
+    const known = target.querySelectorAll("[data-result]").length;
+    const focus = () => document.querySelectorAll("[data-result]")[known]?.focus({ preventScroll: true });
+    requestAnimationFrame(() => requestAnimationFrame(focus));
+  });
   document.addEventListener("compositionend", ({ target }) => {
     if (target.id === "search-input") target.dispatchEvent(new Event("input", { bubbles: true }));
     else find(target);

@@ -67,7 +67,8 @@ function scrollToQuote(side) {
   side.scrollTop = 0;
   if (!wanted) return;
   const top = wanted.getBoundingClientRect().top - side.getBoundingClientRect().top;
-  side.scrollTop = Math.max(0, top - side.clientHeight / 2);
+  // What is in sight stays where it is, below the whole of the head.
+  side.scrollTop = top > side.clientHeight * 0.8 ? top - side.clientHeight / 2 : 0;
 }
 
 function leave(side) {

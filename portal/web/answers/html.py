@@ -22,6 +22,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from portal.answering.marker_syntax import SHOWN
 from portal.domain.answering import SentenceSupport
 
 # Links, images and addresses stay text: nothing remote is loaded, and no document can send its
@@ -32,7 +33,8 @@ _TAGS = {
     *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span"),
 }
 _UNSUPPORTED = "unsupported"
-_MARKER = re.compile(r"\[(\d{1,3})\]")
+# Scrolled sideways where they are too wide, so a keyboard has to reach them.
+_SCROLLING = re.compile("<(table|pre)>")
 _FENCE_OR_TABLE = re.compile(r"^[ \t]*(?:```|~~~|\|)", re.MULTILINE)
 # Markup that a line may begin with: of a list, a heading or a quotation.
 _LINE_START = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)[ \t]+)*")
@@ -70,6 +72,7 @@ def to_html(
         link_rel=None,
     )
     place = re.compile(f"{_OPEN}{secret}(?:m(\\d+)|(f)){_CLOSE}")
+    safe = _SCROLLING.sub(r'<\1 tabindex="0">', safe)
     return Markup(  # noqa: S704 - sanitised above; what is put in is ours
         place.sub(lambda found: flag_html if found[2] else marker_html(int(found[1])), safe)
     )
@@ -107,7 +110,7 @@ def _parser() -> MarkdownIt:
 
 
 def _read_marker(state: StateInline, silent: bool) -> bool:
-    found = _MARKER.match(state.src, state.pos)
+    found = SHOWN.match(state.src, state.pos)
     if found is None or int(found[1]) not in state.env["markers"]:
         return False
     if not silent:

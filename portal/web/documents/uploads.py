@@ -12,7 +12,7 @@ from flask_babel import gettext
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import N_, InvalidInput, PortalError, StorageFull, Unavailable, is_disk_full
 from portal.http import context
-from portal.http.incoming import form_place, form_places, form_visibility, one_by_one, store_once
+from portal.http.incoming import form_target, form_targets, form_visibility, one_by_one, store_once
 from portal.http.messages import error_message
 from portal.limits.bodies import accepts_files
 from portal.services.documents import library
@@ -74,7 +74,7 @@ def upload() -> Answer:
     if not files:
         error = NoFileChosen()
         return _page(upload_error=error_message(error)), error.status
-    outcomes = _outcomes(files, form_places(len(files)))
+    outcomes = _outcomes(files, form_targets(len(files)))
     if len(outcomes) <= MAX_NOTES and all(outcome.is_new for outcome in outcomes):
         _remember(outcomes)
         return see_other(url_for("documents.index", folder=request.form.get("folder_id") or None))
@@ -85,7 +85,9 @@ def upload() -> Answer:
 
 def _page(**values: Any) -> str:
     # The form's own fields, such as the domain, must not filter the list.
-    query = ListQuery(folder_id=form_place().folder_id)
+    query = ListQuery(folder_id=form_target().folder_id)
+    # A second attempt must not be shared with more people than the first was meant for.
+    values["sent"] = request.form
     return render_template("pages/documents/documents.html", **page_values(query, **values))
 
 
@@ -97,10 +99,10 @@ def _rows(files: list[uploads.Upload]) -> str:
     """
     if not files:
         raise NoFileChosen
-    visibility, domain, places = form_visibility(), _read_domain(), form_places(len(files))
+    visibility, domain, targets = form_visibility(), _read_domain(), form_targets(len(files))
 
     def store() -> dict[str, Any]:
-        outcomes = _outcomes(files, places)
+        outcomes = _outcomes(files, targets)
         for outcome in outcomes:
             if outcome.error:
                 raise outcome.error
@@ -112,8 +114,8 @@ def _rows(files: list[uploads.Upload]) -> str:
             ]
         }
 
-    paths = [one.path for one in places]
-    values = ("page", domain, visibility.value, str(places[0].folder_id), *paths)
+    paths = [one.path for one in targets]
+    values = ("page", domain, visibility.value, str(targets[0].folder_id), *paths)
     answer = store_once(store, files, *values)
     names = [uploads.clean_file_name(file.file_name) for file in files]
     parts = [
@@ -142,7 +144,7 @@ def _describe_known(document: DocumentSummary, file_name: str, requested: Visibi
     return str(gettext("Already uploaded."))
 
 
-def _outcomes(files: list[uploads.Upload], places: list[uploads.Place]) -> list[Outcome]:
+def _outcomes(files: list[uploads.Upload], targets: list[uploads.UploadTarget]) -> list[Outcome]:
     """Store each file separately: one that fails does not stop the others.
 
     Without free space or a database the rest is not tried. Raises InvalidInput for the fields
@@ -150,13 +152,13 @@ def _outcomes(files: list[uploads.Upload], places: list[uploads.Place]) -> list[
     """
     visibility, domain = form_visibility(), _read_domain()
     outcomes: list[Outcome] = []
-    for file, place in zip(files, places, strict=True):
+    for file, target in zip(files, targets, strict=True):
         file_name = uploads.clean_file_name(file.file_name)
         before = outcomes[-1].error if outcomes else None
         outcomes.append(
             Outcome(file_name, error=before)
             if isinstance(before, _FOR_ALL)
-            else _outcome(file, file_name, visibility, domain, place)
+            else _outcome(file, file_name, visibility, domain, target)
         )
     return outcomes
 
@@ -166,7 +168,7 @@ def _outcome(
     file_name: str,
     visibility: Visibility,
     domain: str | None,
-    place: uploads.Place,
+    target: uploads.UploadTarget,
 ) -> Outcome:
     try:
         receipt = uploads.store_upload(
@@ -175,7 +177,7 @@ def _outcome(
             file_name=file_name,
             domain=domain,
             visibility=visibility,
-            place=place,
+            target=target,
         )
     except PortalError as error:
         return Outcome(file_name, error=error)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
-from portal.errors import N_, NoSuchModel, PortalError
+from portal.errors import N_, InvalidInput, NoSuchModel, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.models import switching
 from portal.services.models.switching import ModelSummary
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import Answer, see_other, wants_fragment
+from portal.web.layout import Answer, render_form, see_other, wants_fragment
 
 blueprint = PageBlueprint("admin_models", __name__, "/admin/models", context.for_administrators)
 
@@ -30,24 +30,41 @@ STAGE_WORDS = {
 }
 
 
+class NoSuchProvider(InvalidInput):
+    message = N_(
+        "“%(name)s” has no known provider. Enter bundled, sentence-transformers:MODEL or "
+        "openai:MODEL."
+    )
+
+
 @blueprint.get("")
 def show() -> Answer:
+    return _page()
+
+
+def _page(error: PortalError | None = None, name: str = "") -> Answer:
+    """Show the models; after a name that is refused, with it in the form."""
     models = switching.list_models(context.services())
     values = {
         "models": models,
+        "name": name,
         "is_building": any(model.build.is_under_way for model in models),
         "status_words": STATUS_WORDS,
         "stage_words": STAGE_WORDS,
     }
     if wants_fragment("model-list"):
         return render_template("fragments/models/_list.html", **values)
-    return render_template("pages/operations/models.html", **values)
+    return render_form("pages/operations/models.html", error, **values)
 
 
 @blueprint.post("/build")
 def build() -> Answer:
     try:
         model = switching.request_build(context.services(), _read_name())
+    except NoSuchModel:
+        return _page(NoSuchProvider(name=_read_name()), _read_name())
+    except InvalidInput as error:
+        return _page(error, _read_name())
     except PortalError as error:
         return _refuse(error)
     return _done(gettext("“%(name)s” is being built in the background.", name=model.name))

@@ -11,7 +11,7 @@ from flask_babel import gettext
 from portal.domain.people import SCOPES, DocumentFate, Scope, SignInMethod
 from portal.errors import N_, Conflict, InvalidInput, PortalError, TooManyTokens, WrongCredentials
 from portal.http import context, cookies, recent_sign_in
-from portal.http.messages import error_message
+from portal.http.messages import error_message, translated
 from portal.http.recent_sign_in import (
     PASSWORD_FIELD,
     confirms_password,
@@ -27,6 +27,7 @@ from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import language
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people import preferences
+from portal.web.people.confirming import WRONG_PASSWORD
 from portal.web.people.sign_in import PasswordsDiffer, continue_sign_in, provider_label
 from portal.web.people.users import FATE_WORDS, read_fate
 
@@ -69,7 +70,12 @@ def change_password() -> Answer:
                 services, user, current=request.form.get("current", ""), new=new
             )
     except (InvalidInput, WrongCredentials) as error:
-        return _page(password_error=error_message(error)), _form_status(error)
+        wrong = "new_again" if isinstance(error, PasswordsDiffer) else "new"
+        page = _page(
+            password_error=_message(error),
+            wrong_field="current" if isinstance(error, WrongCredentials) else wrong,
+        )
+        return page, _form_status(error)
     remember(gettext("Password changed. Other sessions were signed out."), kind="success")
     # A changed password ends every token, this browser's too: it gets a fresh one.
     signed_in = context.signed_in()
@@ -106,7 +112,7 @@ def create_token() -> Answer:
     name, user = request.form.get("name", "").strip(), context.session_user()
     try:
         if not name:
-            raise InvalidInput("the token has no name")
+            raise InvalidInput("enter a note for the token")
         _, secret = sessions.create_personal_token(
             context.services(), user, name=name, ttl_s=ttl_s, scopes=[scope]
         )
@@ -141,7 +147,7 @@ def delete() -> Answer:
             recent_sign_in.require_recent()
         account_deletion.delete_account(services, user, user.id, documents=read_fate())
     except (Conflict, InvalidInput, WrongCredentials) as error:
-        return _deletion_page(error=error_message(error)), _form_status(error)
+        return _deletion_page(error=_message(error)), _form_status(error)
     session.clear()
     response = see_other(url_for("sign_in.show"), gettext("Your account was deleted."))
     cookies.delete_cookie(response, cookies.SESSION)
@@ -187,11 +193,18 @@ def _page(**more: Any) -> str:
         "domains": library.list_domains(services, user),
         "domain_error": None,
         "password_error": None,
+        "wrong_field": None,
         "token_error": None,
         "new_token": None,
         "new_token_name": None,
     }
     return render_template("pages/people/account.html", **(values | more))
+
+
+def _message(error: PortalError) -> str:
+    # Only the password was asked for.
+    is_password = isinstance(error, WrongCredentials)
+    return translated(WRONG_PASSWORD) if is_password else error_message(error)
 
 
 def _form_status(error: PortalError) -> int:

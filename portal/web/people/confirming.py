@@ -25,7 +25,7 @@ PATH_FIELD = "confirm_path"
 _OWN_FIELDS = {PASSWORD_FIELD, PATH_FIELD, "csrf_token"}
 _HELD = "held_form"
 _MAX_HELD_CHARACTERS = 2000  # Of a cookie of 4096 bytes that holds other things too.
-_WRONG_PASSWORD = N_("Incorrect password. Try again.")
+WRONG_PASSWORD = N_("Incorrect password. Try again.")
 
 blueprint = PageBlueprint("confirming", __name__, "/account/confirm")
 
@@ -105,7 +105,7 @@ def _page(
         action=action,
         path=path,
         fields=fields,
-        error=translated(_WRONG_PASSWORD) if is_wrong else None,
+        error=translated(WRONG_PASSWORD) if is_wrong else None,
         has_password=accounts.has_password(*context.caller()),
         methods=[method for offer in methods if (method := offer()) is not None],
         back=referring_path() or url_for("account.show"),

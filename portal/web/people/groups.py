@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from flask import render_template, request, url_for
@@ -50,7 +51,7 @@ def edit(group_id: UUID) -> Answer:
             description=_read_field("description"),
         )
     except (InvalidInput, NameTaken) as error:
-        return _page(group_id, error)
+        return _page(group_id, error, sent=request.form)
     return _back(group_id, gettext("Saved."))
 
 
@@ -71,7 +72,7 @@ def add_member(group_id: UUID) -> Answer:
     try:
         groups.add_member(*context.caller(), group_id, request.form.get("name", ""))
     except NoSuchAccount as error:
-        return _page(group_id, error)
+        return _page(group_id, error, sent=request.form)
     return _back(group_id, gettext("Member added."))
 
 
@@ -106,7 +107,10 @@ def _list_page(error: PortalError | None = None) -> Answer:
     )
 
 
-def _page(group_id: UUID, error: PortalError | None = None) -> Answer:
+def _page(
+    group_id: UUID, error: PortalError | None = None, *, sent: Mapping[str, str] | None = None
+) -> Answer:
+    """Show a group; after an error, with what was `sent`, in the form that it is of."""
     services, user = context.caller()
     opened = groups.get_group(services, user, group_id)
     members = {name for _, name in opened.members}
@@ -115,6 +119,7 @@ def _page(group_id: UUID, error: PortalError | None = None) -> Answer:
         "pages/people/group.html",
         error,
         opened=opened,
+        sent=sent or {},
         names=[account.name for account in listed if account.name not in members],
         **_limits(),
     )

@@ -16,6 +16,7 @@ from portal.errors import (
     NameTaken,
     PortalError,
     SecondFactorRequired,
+    WeakPassword,
     WrongCredentials,
 )
 from portal.http import clients, context, cookies
@@ -114,12 +115,14 @@ def accept_invitation(token: str) -> Answer:
             services, token, name=credentials.name, password=credentials.password
         )
     except (InvalidInput, NameTaken) as error:
+        wrong = "password" if isinstance(error, WeakPassword) else "name"
         page = render_template(
             "pages/people/invitation.html",
             invitation=invitation,
             token=token,
             name=credentials.name,
             error=error_message(error),
+            wrong_field="password_again" if isinstance(error, PasswordsDiffer) else wrong,
         )
         return page, error.status
     welcome = gettext("Welcome, %(name)s. Your account is ready.", name=credentials.name)

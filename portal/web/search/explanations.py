@@ -9,17 +9,25 @@ from typing import Any
 from flask_babel import format_decimal, gettext
 
 from portal.domain.search import Fusion, SearchMode, SearchOutcome
+from portal.domain.search.degraded import (
+    KEYWORD_INCOMPLETE,
+    KEYWORD_UNAVAILABLE,
+    MODEL_NOT_INDEXED,
+    NO_WORDS,
+    PHRASE_NOT_FOUND,
+    VECTOR_UNAVAILABLE,
+)
 from portal.errors import N_
 
 DEGRADED_WORDS = {
-    "keyword_unavailable": N_(
+    KEYWORD_UNAVAILABLE: N_(
         "Keyword search is not available on this server. These are semantic results only."
     ),
-    "keyword_incomplete": N_(
+    KEYWORD_INCOMPLETE: N_(
         "The keyword index is incomplete at the moment. Some keyword results may be missing or "
         "ranked lower."
     ),
-    "vector_unavailable": N_(
+    VECTOR_UNAVAILABLE: N_(
         "Semantic search is temporarily unavailable. These are keyword results only."
     ),
     "embedder_unavailable": N_(
@@ -28,11 +36,11 @@ DEGRADED_WORDS = {
     "vector_store_disabled": N_(
         "Semantic search is switched off on this server. These are keyword results only."
     ),
-    "model_not_indexed": N_(
+    MODEL_NOT_INDEXED: N_(
         "No documents have been embedded by the current model yet. These are keyword results only."
     ),
-    "phrase_not_found": N_("No passage contains the exact phrase. Showing results without it."),
-    "no_words": N_(
+    PHRASE_NOT_FOUND: N_("No passage contains the exact phrase. Showing results without it."),
+    NO_WORDS: N_(
         "This query has only filters. Add a word to search for, such as “leave type:pdf”."
     ),
     "reranker_unavailable": N_(
@@ -119,7 +127,7 @@ def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[st
     """
     known = dict(DEGRADED_WORDS)
     if method == SearchMode.KEYWORD:
-        known["keyword_unavailable"] = _NOTHING_BY_WORDS
+        known[KEYWORD_UNAVAILABLE] = _NOTHING_BY_WORDS
     words = [
         gettext(known[code]) if code in known else gettext(_OTHER_DEGRADED, code=code)
         for code in codes
@@ -130,9 +138,9 @@ def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[st
 def was_searched(outcome: SearchOutcome) -> bool:
     """Return whether the search ran, so that no results means there are none."""
     lacks_words = outcome.search_method == SearchMode.KEYWORD and (
-        "keyword_unavailable" in outcome.degraded
+        KEYWORD_UNAVAILABLE in outcome.degraded
     )
-    return not lacks_words and "no_words" not in outcome.degraded
+    return not lacks_words and NO_WORDS not in outcome.degraded
 
 
 def blend(explanation: Mapping[str, Any] | None) -> Blend | None:

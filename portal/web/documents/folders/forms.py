@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -202,7 +202,7 @@ def set_member(folder_id: UUID) -> Answer:
             role=role,
         )
     except (NoSuchAccount, NotFound) as error:
-        return _access_page(folder_id, error)
+        return _access_page(folder_id, error, sent=request.form)
     return _members_changed(folder_id, gettext("Saved."))
 
 
@@ -221,7 +221,9 @@ def _members_changed(folder_id: UUID, message: str) -> Answer:
     return see_other(url_for("folders.show_members", folder_id=folder_id), message)
 
 
-def _access_page(folder_id: UUID, error: PortalError | None = None) -> Answer:
+def _access_page(
+    folder_id: UUID, error: PortalError | None = None, *, sent: Mapping[str, str] | None = None
+) -> Answer:
     services, user = context.caller()
     opened = folders.get_folder(services, user, folder_id)
     can_share = opened.folder.can_share
@@ -229,6 +231,7 @@ def _access_page(folder_id: UUID, error: PortalError | None = None) -> Answer:
         "pages/documents/folder_members.html",
         error,
         opened=opened,
+        sent=sent or {},
         document_count=folders.count_documents(services, user, folder_id) if can_share else 0,
         members=folder_members.list_members(services, user, folder_id),
         groups=groups.list_groups(services) if can_share else [],

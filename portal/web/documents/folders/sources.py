@@ -83,7 +83,7 @@ def tie(folder_id: UUID) -> Answer:
     """Tie the folder to a source, or change it."""
     every = request.form.get("every_minutes", "")
     if not every.isdecimal() or len(every) > len(str(max(INTERVALS))):
-        raise InvalidInput("choose how often the source is read")
+        raise InvalidInput("choose how often to sync")
     try:
         folder_sources.set_source(
             *context.caller(),
@@ -94,13 +94,13 @@ def tie(folder_id: UUID) -> Answer:
         )
     except InvalidInput as error:
         return _page(folder_id, error)
-    return _done(folder_id, gettext("Saved. The source is read within a minute."))
+    return _done(folder_id, gettext("Saved. Syncing starts within a minute."))
 
 
 @blueprint.post("/run")
 def run(folder_id: UUID) -> Answer:
     folder_sources.request_run(*context.caller(), folder_id)
-    return _done(folder_id, gettext("The source is read within a minute."))
+    return _done(folder_id, gettext("Syncing starts within a minute."))
 
 
 @blueprint.post("/remove")

@@ -18,7 +18,7 @@ from portal.domain.documents.folders import Folder
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.documents.structure import BlockKind
 from portal.domain.people.audit import AuditEntry, AuditEvent
-from portal.errors import N_, Conflict, InvalidInput, PortalError
+from portal.errors import N_, Conflict, InvalidInput, NotFound, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import citing
@@ -56,7 +56,15 @@ blueprint = PageBlueprint("reading", __name__, "/documents")
 
 @blueprint.get("/<uuid:document_id>")
 def show(document_id: UUID) -> Answer:
-    detail = library.get_document(*context.caller(), document_id)
+    try:
+        detail = library.get_document(*context.caller(), document_id)
+    except NotFound:
+        if wants_fragment():
+            raise
+        # Raises NotFound again unless the user may restore it.
+        trashed = library.get_summary(*context.caller(), document_id, deleted=True)
+        page = render_template("pages/documents/in_trash.html", document=trashed)
+        return page, NotFound.status
     if wants_fragment("document-state"):
         state = _state(detail)
         ending = [] if state["is_active"] else new_bell()
@@ -84,7 +92,7 @@ def edit(document_id: UUID) -> Answer:
     try:
         title = request.form.get("title", "").strip()
         if not title:
-            raise InvalidInput("the title is empty")
+            raise InvalidInput("enter a title")
         library.change_document(
             services,
             user,
@@ -154,6 +162,8 @@ def page_with_error(document_id: UUID, error: PortalError, name: str) -> Answer:
     """Return the page with the form that shows the error of this name."""
     values = _page_values(library.get_document(*context.caller(), document_id))
     values[name] = error_message(error)
+    if name == "edit_error":
+        values["edited"] = request.form
     return render_template("pages/documents/document.html", **values), error.status
 
 

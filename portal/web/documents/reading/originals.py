@@ -10,6 +10,7 @@ from markupsafe import escape
 from werkzeug.wrappers import Response
 
 from portal.domain.documents import MediaType
+from portal.http import context
 from portal.services.documents.library import StoredFile
 from portal.services.documents.reading import rendering
 
@@ -65,7 +66,7 @@ def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
 
 
 def _render(stored: StoredFile, encoding: str | None) -> Response:
-    body = rendering.render_markdown(stored, encoding)
+    body = rendering.render_markdown(context.services(), stored, encoding)
     response = Response(_PAGE.format(title=escape(stored.file_name), body=body), mimetype=_HTML)
     response.headers["Content-Security-Policy"] = HTML_POLICY
     return response

@@ -55,7 +55,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--sizes", type=_numbers, default=(10_000, 50_000, 200_000), metavar="N,N",
-        help="passages in a corpus (10000,50000,200000)",
+        help="chunks in a corpus (10000,50000,200000)",
     )  # fmt: skip
     parser.add_argument(
         "--selectivity", type=_numbers, default=SHARES, metavar="P,P",
@@ -67,7 +67,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--peers", action=argparse.BooleanOptionalAction, default=True,
-        help=f"four other stores beside it, up to {_PEERS_UP_TO} passages",
+        help=f"four other stores beside it, up to {_PEERS_UP_TO} chunks",
     )  # fmt: skip
     parser.add_argument(
         "--ingest", action=argparse.BooleanOptionalAction, default=None,
@@ -87,10 +87,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--upkeep", type=int, default=False, metavar="N",
-        help="only what a corpus of N passages costs to keep: indexing, bulk changes, vacuum, "
+        help="only what a corpus of N chunks costs to keep: indexing, bulk changes, vacuum, "
         "a backup, a restart",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="10000 passages, short, no peers")
+    parser.add_argument("--quick", action="store_true", help="10000 chunks, short, no peers")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
     parser.add_argument(
         "--stale-ok", action="store_true",

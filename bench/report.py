@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- /bench -->)", re.DOTAL
 
 def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
     """Print all tables of one corpus."""
-    console.print(f"\n[bold]{size} passages in {figures['documents']} documents[/bold]")
+    console.print(f"\n[bold]{size} chunks in {figures['documents']} documents[/bold]")
     for make in _OF_A_SIZE.values():
         rows = make(figures)
         if len(rows) > 1:
@@ -74,7 +74,7 @@ def _print_table(console: Console, rows: Rows) -> None:
 
 
 def search_rows(figures: dict[str, Any]) -> Rows:
-    head = ["enabled", "passages", "p50 ms", "p95 ms", "p99 ms", "p50, p95 after a switch"]
+    head = ["enabled", "chunks", "p50 ms", "p95 ms", "p99 ms", "p50, p95 after a switch"]
     head += ["recall@10 vectors", "recall@10 hybrid", "× bare scans"]
     rows = [head]
     for one in figures["portal"]:
@@ -244,7 +244,7 @@ PARTS = {
         {"pages": page_rows},
     ),
     "upkeep": Part(
-        "Upkeep", lambda upkeep: f"{upkeep['passages']:,} passages.", {"upkeep": upkeep_rows}
+        "Upkeep", lambda upkeep: f"{upkeep['passages']:,} chunks.", {"upkeep": upkeep_rows}
     ),
 }
 
@@ -293,7 +293,7 @@ def _for_each_size(figures: dict[str, Any], make: MakeRows) -> str:
         rows = make(one)
         if len(rows) > 1:
             parts.append(
-                f"{int(size):,} passages in {one['documents']:,} documents:\n\n{markdown(rows)}"
+                f"{int(size):,} chunks in {one['documents']:,} documents:\n\n{markdown(rows)}"
             )
     return "\n".join(parts)
 

@@ -7,7 +7,8 @@
 The store's retriever is a tool: the model decides when to search and for what, and answers from the
 passages it gets. Every step is printed.
 
-Needs: .venv/bin/python -m pip install "langchain>=1" "langchain-openai>=1"
+Needs: ./run setup --langchain
+       .venv/bin/python -m pip install "langchain>=1" "langchain-openai>=1"
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ def main() -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-    cluster = Cluster(options.folder, Layout.beginning_at(options.port), replicas=options.replicas)
+    cluster = Cluster(
+        options.data_dir, Layout.beginning_at(options.port), replicas=options.replicas
+    )
     print("starting servers, pooler, Redis, web processes, workers and the proxy …", flush=True)
     try:
         cluster.start()
@@ -53,7 +55,12 @@ def _parse() -> argparse.Namespace:
         prog="./run cluster", description="Run the portal as on several machines."
     )
     parser.add_argument("--port", type=int, default=8000, help="the proxy's; three more follow it")
-    parser.add_argument("--folder", type=Path, default=Path("/var/tmp/portal-cluster"))
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=Path("/var/tmp/portal-cluster"),
+        help="data and logs of all parts (%(default)s)",
+    )
     parser.add_argument("--replicas", type=int, default=2, choices=range(1, 6))
     parser.add_argument(
         "--promote-after",

@@ -9,7 +9,7 @@ Rows = list[list[str]]
 
 def pipeline_rows(ingest: dict[str, Any]) -> Rows:
     """Return the rows of the whole pipeline, by variant."""
-    head = ["the portal with", "files/s", "pages/s", "passages/s", "× the package's own engine"]
+    head = ["the portal with", "files/s", "pages/s", "chunks/s", "× the package's own engine"]
     rows = [[*head, "vectors reused"]]
     for one in ingest["pipeline"]:
         speeds = (one[f"{what}_a_second"] for what in ("files", "pages", "passages"))
@@ -26,7 +26,7 @@ def part_rows(ingest: dict[str, Any]) -> Rows:
 
 def model_rows(ingest: dict[str, Any]) -> Rows:
     """Return the rows of the model alone, by engine, threads and batch size."""
-    head = ["engine", "threads", "texts at once", "passages/s", "× the package's own engine"]
+    head = ["engine", "threads", "texts at once", "chunks/s", "× the package's own engine"]
     rows = [[*head, "least cosine to it"]]
     for one in ingest["model"]:
         numbers = [str(one["threads"]), str(one["at_once"]), _speed(one["passages_a_second"])]
@@ -38,7 +38,7 @@ def corpus_text(ingest: dict[str, Any]) -> str:
     """Describe the files of the measurement."""
     stored = max(one["stored_a_second"] for one in ingest["pipeline"])
     return (
-        f"{ingest['files']} files of {ingest['pages']} pages, {ingest['passages']} passages, on "
+        f"{ingest['files']} files of {ingest['pages']} pages, {ingest['passages']} chunks, on "
         f"{ingest['cores']} cores. Storing and queueing alone: {_speed(stored)} files a second."
     )
 

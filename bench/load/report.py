@@ -80,11 +80,8 @@ def resource_rows(run: Run) -> Rows:
         )
     rows.append(_most("connections of the database", [one.connections for one in samples]))
     rows.append(_most("idle or slow connections held", [one.idle_clients for one in samples]))
-    idle = max(samples, key=lambda one: one.idle_in_transaction_s)
-    rows.append(
-        ["idle in a transaction, s", " ".join(idle.idle_after.split()),
-         f"{idle.idle_in_transaction_s:.1f}"]
-    )  # fmt: skip
+    idle = [round(one.idle_in_transaction_s, 1) for one in samples]
+    rows.append(_most("idle in a transaction, s", idle))
     rows.append(_most("longest transaction, s", [round(one.transaction_s, 1) for one in samples]))
     return rows
 

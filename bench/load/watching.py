@@ -17,9 +17,7 @@ _ACTIVITY = """
     SELECT count(*), count(*) FILTER (WHERE state = 'active'),
            coalesce(max(extract(epoch FROM clock_timestamp() - state_change))
                     FILTER (WHERE state LIKE 'idle in transaction%'), 0),
-           coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0),
-           (array_agg(left(query, 60) ORDER BY state_change)
-                    FILTER (WHERE state LIKE 'idle in transaction%'))[1]
+           coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)
       FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
@@ -38,8 +36,6 @@ class Sample:
     idle_in_transaction_s: float
     transaction_s: float
     idle_clients: int
-    # The last statement of the session that is idle in its transaction the longest, without values.
-    idle_after: str = ""
 
 
 @dataclass
@@ -89,5 +85,4 @@ class Watch:
             float(row[2]),
             float(row[3]),
             idle,
-            row[4] or "",
         )

@@ -42,7 +42,7 @@ def chroma(corpus: Corpus, data_dir: Path) -> Iterator[list[Peer]]:
     from chromadb.config import Settings
 
     settings = corpus.services.settings.search.hnsw
-    client = chromadb.PersistentClient(
+    client: Any = chromadb.PersistentClient(
         str(data_dir / f"chroma-{corpus.size}"), Settings(anonymized_telemetry=False)
     )
     collection = client.get_or_create_collection(

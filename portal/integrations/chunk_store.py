@@ -17,6 +17,7 @@ from portal.domain.search.semantic import (
 from portal.domain.vector_collections import Page
 from portal.errors import InvalidInput
 from portal.integrations.values import (
+    checked_count,
     checked_ids,
     clean_metadata,
     clean_text,
@@ -78,8 +79,8 @@ class SemanticChunkStore(SemanticSearch):
     ) -> list[SemanticChunk]:
         """Return the chunks with these ids in the order asked, or without ids `limit` of all from
         `offset` on, in insertion order. Raises ValueError."""
-        if offset < 0 or (limit is not None and limit < 0):
-            raise ValueError("limit and offset must not be negative")
+        offset = checked_count(offset, "offset", min_value=0)
+        limit = None if limit is None else checked_count(limit, "limit", min_value=0)
         if ids is None:
             page = Page(limit, offset, with_vectors=with_vectors)
             return self._backend.get(None, page) if limit != 0 else []

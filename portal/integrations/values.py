@@ -25,6 +25,8 @@ from portal.text.characters.storable import storable
 # What an entry of PostgreSQL's index can hold, with room to spare.
 MAX_ID_BYTES = 2000
 MAX_NESTING = 32
+# More than a collection holds.
+_MAX_COUNT = 2**31 - 1
 DEFAULT_DOCUMENT_KEY = "resource_hash"
 # Programs ask with all that they hold, as Chroma lets them: the sources of a folder by `$in`. These
 # only keep one statement from taking the server; what comes over HTTP has narrower limits.
@@ -61,6 +63,15 @@ def checked_ids(ids: Any) -> list[str]:
         if item != storable(item):
             raise ValueError("an ID must not hold NUL or half a character")
     return found
+
+
+def checked_count(value: Any, name: str, *, min_value: int, max_value: int | None = None) -> int:
+    """Return how many records to read or to skip. Raises ValueError."""
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or value < min_value or (max_value is not None and value > max_value):
+        allowed = f"{min_value} to {max_value}" if max_value else f"a whole number ≥ {min_value}"
+        raise ValueError(f"{name} is {allowed}; got {value!r}")
+    return min(int(value), _MAX_COUNT)
 
 
 def clean_text(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import structlog
@@ -11,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from portal.domain.vector_collections import DISTANCES, Distance
+from portal.errors import NotFound
 from portal.integrations.connection import Connection, connect, portal_model
 from portal.integrations.langchain.collection import Collection
 from portal.integrations.langchain.embeddings import EmbedderEmbeddings
@@ -100,8 +102,11 @@ class CollectionStore(VectorStore):
                 "the collection “portal” holds the portal's own documents, which are read for a "
                 "user: PortalVectorStore(user=…) or PortalRetriever(user=…)"
             )
+        if not isinstance(name, str):
+            raise ValueError(f"a collection's name is a text; got {name!r}")
         wanted = _distance(self._collection_metadata, self._collection_configuration)
         with plain_errors(name):
+            self._collections.check_name(name)
             handle = self._collections.find(name)
             if handle is None and not create:
                 raise ValueError(f"Collection [{name}] does not exist")
@@ -125,9 +130,13 @@ class CollectionStore(VectorStore):
         self._opened = None
 
     def reset_collection(self) -> None:
-        """Delete the collection, if it exists, and create it again, empty."""
-        if self._opened is not None:
-            self.delete_collection()
+        """Delete the collection of this name, if it exists, and create it again, empty. Another
+        program may have done so since this store was opened."""
+        self._opened = None
+        existing = self._collections.find(self._collection_name)
+        if existing is not None:
+            with suppress(NotFound):  # Deleted in that moment.
+                self._collections.drop(existing.id)
         self._open(create=True)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:

@@ -14,6 +14,7 @@ from portal.domain.embedding import Vector
 from portal.domain.vector_collections import NewRecord, Page, RecordChange, StoredRecord
 from portal.integrations.langchain.results import as_result, checked_include
 from portal.integrations.values import (
+    checked_count,
     checked_ids,
     clean_metadata,
     clean_text,
@@ -168,9 +169,11 @@ class Collection:
         """Return records in insertion order as Chroma's `GetResult`: a list per field, None for
         fields not asked for and for empty metadata."""
         included = checked_include(include)
-        if (limit or 0) < 0 or (offset or 0) < 0:
-            raise ValueError("limit and offset must not be negative")
-        page = Page(limit, offset or 0, with_vectors="embeddings" in included)
+        page = Page(
+            None if limit is None else checked_count(limit, "limit", min_value=0),
+            checked_count(offset or 0, "offset", min_value=0),
+            with_vectors="embeddings" in included,
+        )
         with plain_errors(self.name):
             wanted = record_filter(ids, where, where_document)
             records = self._collections.records(self.id, wanted, page)
@@ -216,8 +219,7 @@ class Collection:
         with_vectors: bool = False,
     ) -> list[StoredRecord]:
         """Return the `k` nearest records that match the conditions, with distances."""
-        if k < 1:
-            raise ValueError(f"Number of requested results {k}, cannot be negative, or zero.")
+        k = checked_count(k, "the number of results", min_value=1)
         with plain_errors(self.name):
             wanted = record_filter(None, where, where_document)
             page = Page(k, with_vectors=with_vectors)
@@ -227,8 +229,7 @@ class Collection:
         self, embedding: Any, words: str, k: int, where: Where | None, where_document: Where | None
     ) -> list[StoredRecord]:
         """Return the best `k` records by vector and words, with scores."""
-        if k < 1:
-            raise ValueError(f"Number of requested results {k}, cannot be negative, or zero.")
+        k = checked_count(k, "the number of results", min_value=1)
         with plain_errors(self.name):
             wanted = record_filter(None, where, where_document)
             vector, text = vector_of(embedding), clean_text(words)

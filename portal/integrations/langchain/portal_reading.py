@@ -21,7 +21,7 @@ from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchReques
 from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.integrations.connection import Connection, open_services
 from portal.integrations.langchain.searching import Query, Where
-from portal.integrations.values import record_filter, vector_of
+from portal.integrations.values import checked_count, record_filter, vector_of
 from portal.services import Services
 from portal.services.collections.portal_reader import PortalReader, ReadChunk
 from portal.text.characters.storable import storable
@@ -64,8 +64,8 @@ def search_request(query: Query, k: int | None, where: Where | None = None) -> S
         if not isinstance(value, str):
             raise ValueError(f"{name} takes a plain value, not a condition; got {value!r}")
     others = {name: value for name, value in (where or {}).items() if name not in fields}
-    if k is not None and not 1 <= k <= MAX_RESULTS:
-        raise ValueError(f"k is 1 to {MAX_RESULTS}; got {k}")
+    if k is not None:
+        k = checked_count(k, "k", min_value=1, max_value=MAX_RESULTS)
     if isinstance(query, str) and len(query) > MAX_QUERY_CHARACTERS:
         raise ValueError(f"a query has at most {MAX_QUERY_CHARACTERS} characters")
     return SearchRequest(

@@ -36,7 +36,7 @@ from portal.integrations.langchain.searching import (
     k_in_search_kwargs,
     refuse_unknown,
 )
-from portal.integrations.values import record_filter
+from portal.integrations.values import checked_count, record_filter
 from portal.services import Services
 from portal.services.collections.portal_reader import ReadChunk
 from portal.store.documents.selection import PORTAL_COLLECTION
@@ -160,7 +160,11 @@ class PortalVectorStore(VectorStore):
         else:
             with plain_errors(self._reader):
                 metadata = record_filter(where=where).metadata
-                listed = self._reader.list_chunks(metadata, limit=limit, offset=offset or 0)
+                listed = self._reader.list_chunks(
+                    metadata,
+                    limit=None if limit is None else checked_count(limit, "limit", min_value=0),
+                    offset=checked_count(offset or 0, "offset", min_value=0),
+                )
             documents = self._documents(listed)
         records = [
             StoredRecord(document.id or "", document.page_content, document.metadata)

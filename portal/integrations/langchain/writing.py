@@ -31,7 +31,7 @@ class WritingStore(SearchingStore):
         """
         refuse_unknown(kwargs)
         contents = list(texts)
-        named = [record_id or str(uuid4()) for record_id in ids or [None] * len(contents)]
+        named = [str(uuid4()) if one is None else one for one in ids or [None] * len(contents)]
         known = list(metadatas or [])
         known += [None] * (len(contents) - len(known))
         self._collection.upsert(named, embeddings, known, contents)

@@ -39,6 +39,7 @@ from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.embedding_models.switches import with_lock_retries
 from portal.store.session import Database, Session
+from portal.text.characters.storable import storable
 
 _MAX_NAME_LENGTH = 512
 
@@ -85,7 +86,7 @@ class Collections:
 
     def check_name(self, name: str) -> None:
         """Raise InvalidInput for a name that no program's collection can have."""
-        if not 0 < len(name) <= _MAX_NAME_LENGTH or "\0" in name:
+        if not 0 < len(name) <= _MAX_NAME_LENGTH or name != storable(name):
             raise InvalidInput(
                 "a collection's name has 1 to %(max)s characters", max=_MAX_NAME_LENGTH
             )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Semaphore
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -104,11 +105,15 @@ class Server:
         event.listen(self.engine, "checkin", _count_returned)
         # Fewer than the pool has, so that threads that wait for a second one cannot hold all.
         self.pool_size = pool_size
-        self.spare = Semaphore(min(os.cpu_count() or 1, pool_size) // 2)
+        self.spare = self._count_spare()
         self.prober = Prober(self.url)
         self.sessions = sessionmaker(self.engine, expire_on_commit=False)
         alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self.readers = sessionmaker(alone, expire_on_commit=False)
+        _servers.add(self)
+
+    def _count_spare(self) -> Semaphore:
+        return Semaphore(min(os.cpu_count() or 1, self.pool_size) // 2)
 
     @property
     def conninfo(self) -> str:
@@ -136,6 +141,24 @@ class Server:
 
     def discard_connections(self) -> None:
         self.engine.dispose()
+
+    def leave_to_parent(self) -> None:
+        """Forget, after a fork, the connections and threads that are the parent's."""
+        self.engine.dispose(close=False)
+        self.spare = self._count_spare()
+        self.prober = Prober(self.url)
+
+
+_servers: WeakSet[Server] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for server in list(_servers):
+        server.leave_to_parent()
+
+
+# A program may open a store and fork its workers afterwards.
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _say(driver: Any, statement: str) -> None:

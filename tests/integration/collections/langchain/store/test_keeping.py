@@ -99,6 +99,17 @@ def test_record_that_others_deleted_is_reported(make_store: MakeStore) -> None:
     for call in (mine.get, mine.count, lambda: mine.add_texts(["y"])):
         with pytest.raises(ValueError, match="does not exist"):
             call()
+    mine.reset_collection()
+    mine.add_texts(["y"])
+    theirs.reset_collection()
+    mine.reset_collection()
+    assert mine.count() == 0
+
+
+@pytest.mark.parametrize("name", [5, "a\0b", "half \ud83d", "", "x" * 513])
+def test_names_that_cannot_be(make_store: MakeStore, name: Any) -> None:
+    with pytest.raises(ValueError, match="name"):
+        make_store(name)
 
 
 def test_arguments_that_locate_chromas_data_are_ignored_with_a_warning(

@@ -116,6 +116,28 @@ def test_a_batch_is_stored_whole_or_not_at_all(store: PostgresVectorStore) -> No
 def test_ids_that_cannot_be(store: PostgresVectorStore, bad: Any) -> None:
     with pytest.raises(ValueError, match="ID"):
         store._collection.add(ids=[bad], documents=["text"])
+    with pytest.raises(ValueError, match="ID"):
+        store.add_texts(["text"], ids=[bad])
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, "3", True])
+def test_numbers_of_results_that_cannot_be(store: PostgresVectorStore, count: Any) -> None:
+    store.add_texts(["Annual leave"])
+    for search in (store.similarity_search, store.hybrid_search):
+        with pytest.raises(ValueError, match="whole number"):
+            search("leave", k=count)
+    if count != 0:
+        with pytest.raises(ValueError, match="whole number"):
+            store.get(limit=count)
+
+
+def test_more_results_than_there_are_records_may_be_asked_for(store: PostgresVectorStore) -> None:
+    store.add_texts(["Annual leave"])
+    for count in (10**9, 10**30):
+        assert len(store.similarity_search("leave", k=count)) == 1
+        assert len(store.hybrid_search("leave", k=count)) == 1
+        assert store.get(limit=count)["documents"] == ["Annual leave"]
+        assert store.get(offset=count)["documents"] == []
 
 
 def test_nul_and_halves_of_characters_are_replaced(store: PostgresVectorStore) -> None:

@@ -27,6 +27,7 @@ from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from portal.domain.people import Scope
 from portal.errors import NotSignedIn, PortalError
@@ -149,6 +150,10 @@ def web_app(services: Services, security: TransportSecuritySettings) -> Starlett
         ),
         token_verifier=_Tokens(services),
     )
+    for route in app.routes:
+        # There is nothing to listen to with GET, and no session to end with DELETE.
+        if isinstance(route, Route) and route.path == PATH:
+            route.methods = {"POST"}
     app.add_exception_handler(Exception, _answer_error)
     return app
 

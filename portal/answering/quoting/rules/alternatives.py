@@ -69,6 +69,12 @@ _GROUPS = tuple(
             r"橙色",
         ),
         (
+            r"(?<!热)狗|犬|(?<!hot )\bdogs?\b|\bpupp(?:y|ies)\b",
+            r"(?<![天熊])猫|\bcats?\b|\bkittens?\b",
+            r"兔|\brabbits?\b|\bbunn(?:y|ies)\b",
+            r"鹦鹉|\bparrots?\b|\bbudgies?\b",
+        ),
+        (
             r"春[季天招]|\bspring\b",
             r"夏[季天令]|暑[假期]|\bsummer\b",
             r"秋[季天招]|\bautumn\b",
@@ -112,7 +118,11 @@ _GROUPS = tuple(
     )
 )
 # "On Saturdays only breakfast is served" says something of lunch as well.
-_RULES_OUT = re.compile(r"只|仅|除|其[余他它]|\b(?:only|just|must|except|others?|all|both|any)\b")
+# But 64 只 counts.
+RULES_OUT = re.compile(
+    r"(?<!\d)(?<!\d )(?<!几)只|仅|除|其[余他它]"
+    r"|\b(?:only|just|must|except|others?|all|both|any)\b"
+)
 # What makes a title or a group another one, and what it stands with.
 _BEFORE = "(?:vice|deputy|assistant|associate|acting|former|honorary)"
 _QUALIFIER = re.compile(rf"[非副]|助理|\bnon|\b(?:co|ex)-|\b{_BEFORE}\b")
@@ -157,7 +167,7 @@ def _names_others(group: int, asked: frozenset[int], context: str, text: str) ->
     if not said:
         return bool(above) and not above & asked
     is_below_asked = bool(above) and above <= asked
-    return not (said & asked or is_below_asked or _RULES_OUT.search(text))
+    return not (said & asked or is_below_asked or RULES_OUT.search(text))
 
 
 def _has_any(folded: str, terms: tuple[str, ...]) -> bool:

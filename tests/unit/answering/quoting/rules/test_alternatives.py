@@ -32,6 +32,9 @@ def excludes(question: str, text: str, context: str = "", *, is_foreign: bool = 
         ("去年的预算是多少？", "今年预算 40 万元。"),
         ("夜班有补贴吗？", "早班每天补贴 10 元。"),
         ("这台机器最少要几个人？", "机器旁最多三人。"),
+        ("犬皮肤项目现在有几只狗？", "已入组 64 只猫，其中杭州 41 只。"),
+        ("How much is it to have a parrot looked at?", "Cat: €42; Dog: €48; Rabbit: €36"),
+        ("去伦敦出差每晚多少钱？", "武汉 | 480 元"),
         ("总经理是谁？", "副总经理王强分管销售。"),
         ("总经理是谁？", "总经理助理李敏负责会议室。"),
         ("How much do members pay?", "Non-members pay 12 euros."),
@@ -47,6 +50,7 @@ def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> No
     ("question", "text", "context"),
     [
         # Both, neither, or the heading says which.
+        ("Can I bring my dog?", "Hot dogs and cat pictures are welcome; dogs are not.", ""),
         ("How long is maternity leave?", "Maternity leave is 98 days, paternity leave 15.", ""),
         ("How long is maternity leave?", "Mothers get 98 days.", ""),
         ("How long is maternity leave?", "It begins before paternity leave.", "Maternity leave"),

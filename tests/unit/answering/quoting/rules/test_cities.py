@@ -1,0 +1,53 @@
+"""Cities that texts name, and what is said of another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.quoting.rules.cities import find_cities, names_other_cities
+from tests.factories.cases import for_each
+
+
+@pytest.mark.parametrize(
+    ("text", "cities"),
+    [
+        ("去伦敦出差，酒店一晚最多能报多少？", {"London"}),
+        ("How do I get from Hong Kong to Munich?", {"Hong Kong", "München"}),
+        ("| 格拉斯哥 | 115 英镑 |", {"Glasgow"}),
+        ("苏州市和武汉办公室", {"Suzhou", "Wuhan"}),
+        ("Paris Glasgow Central New York", {"Paris", "Glasgow", "New York"}),
+        # Common words, other names and the time of a zone are no cities.
+        ("大都在树林里等", set()),
+        ("The reading list of Anna Weber", set()),
+        ("每天 18:00（北京时间）", set()),
+        ("call at 9:00 London time", set()),
+    ],
+)
+def test_cities_are_found_in_both_languages(text: str, cities: set[str]) -> None:
+    assert find_cities(text) == cities
+
+
+OTHERS = [
+    ("When is the party in Wuhan?", "", "The party in Glasgow is on 11 December."),
+    ("去伦敦出差每晚多少钱？", "出差", "武汉 | 480 元"),
+    ("去伦敦出差每晚多少钱？", "Trips", "Glasgow: at most £115 a night."),
+]
+NOT_OTHERS = [
+    ("When is the party?", "", "The party in Glasgow is on 11 December."),
+    ("When is the party in Wuhan?", "", "The party is on 11 December."),
+    ("When is the party in Wuhan?", "Wuhan", "We go there from Glasgow on 11 December."),
+    ("When is the party in Wuhan?", "", "Only Glasgow has a party."),
+    ("武汉的会议几点开始？", "", "每天 9:00（北京时间）开会。"),
+]
+
+
+@for_each("question", OTHERS)
+def test_what_is_said_of_another_city_is_told(question: tuple[str, str, str]) -> None:
+    asked, context, text = question
+    assert names_other_cities(find_cities(asked), context, text)
+
+
+@for_each("question", NOT_OTHERS)
+def test_what_may_be_about_the_city_is_kept(question: tuple[str, str, str]) -> None:
+    asked, context, text = question
+    assert not names_other_cities(find_cities(asked), context, text)

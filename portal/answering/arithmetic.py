@@ -20,7 +20,7 @@ _SUM = re.compile(r"(?:[-\d.,+*/()%]|\s)+")
 _WORDS = (
     ("×", "*"), ("÷", "/"), ("除以", "/"), ("加上", "+"), ("加", "+"), ("减去", "-"),
     ("减", "-"), ("乘以", "*"), ("乘", "*"), ("的", "*"), ("divided by", "/"), ("times", "*"), ("plus", "+"),
-    ("minus", "-"), (" percent", "%"), (" of ", "*"),
+    ("minus", "-"), (" percent", "%"),
 )  # fmt: skip
 _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
@@ -46,6 +46,7 @@ def compute(message: str) -> str | None:
     text = folded = fold(message).text
     for word, sign in _WORDS:
         text = text.replace(word, sign)
+    text = re.sub(r"(?<=%) of |(?<=/\d) of ", "*", text)
     text = re.sub(r"(?<=[\d)])\s*x\s*(?=[\d(])", "*", text)
     text = _ASKS.sub("", text)
     # Days and months do not add up.

@@ -18,7 +18,8 @@ _CHECKS = {
     "table": "SELECT count(*) FROM verify_heapam(CAST(:oid AS regclass))",
 }
 # What amcheck and the server report of data and indexes that are damaged.
-_DAMAGE = frozenset({"XX001", "XX002"})
+# Damaged data, a damaged index, a missing file, a file that cannot be read.
+_DAMAGE = frozenset({"XX001", "XX002", "58P01", "58030"})
 _OBJECTS = """
     SELECT c.oid, c.oid::regclass::text AS name,
            CASE c.relkind WHEN 'r' THEN 'table' ELSE am.amname END AS kind,

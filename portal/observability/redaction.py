@@ -42,7 +42,11 @@ _SECRETS = (
     ),
     # An option of a command, with its value as the next word.
     (
-        re.compile(r"(--[\w-]*(?:password|secret|token|key)\s+)[^\s-]\S*", re.IGNORECASE),
+        re.compile(
+            r"(?<!\S)(--(?:\w+-)*(?:password|passphrase|secret|token|key)[ \t]+)"
+            r"(\"[^\"]*\"|'[^']*'|\S+)",
+            re.IGNORECASE,
+        ),
         rf"\1{REDACTED}",
     ),
     # The query string of an address holds queries.

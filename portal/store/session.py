@@ -28,9 +28,9 @@ _LOAD = "/proc/loadavg"
 
 
 class Database:
-    """A source of sessions. Thread-safe; a forked child makes connections of its own, but does not
-    watch replicas. With them `enter_reading` lets the rest of a request read from one. Without the
-    primary, `enter_request` does so for all of it, and what writes raises WritingUnavailable."""
+    """A source of sessions. Thread-safe; a forked child makes its own connections. With replicas,
+    `enter_reading` lets the rest of a request read from one of them. Without the primary,
+    `enter_request` does so for all of it, and what writes raises WritingUnavailable."""
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -134,6 +134,14 @@ def as_question(text: str) -> str:
     return f"{text.rstrip(' .。!！,，')}{'？' if is_han(text[-1:]) else '?'}"
 
 
+def _ends_of(spans: Iterable[tuple[int, int]], length: int) -> list[int]:
+    """Return for each character the last end of the spans that have it, else 0."""
+    ends = [0] * length
+    for start, end in spans:
+        ends[start:end] = [max(end, known) for known in ends[start:end]]
+    return ends
+
+
 def is_han(character: str) -> bool:
     return character >= _FIRST_HAN
 
@@ -143,6 +151,7 @@ def content_words(question: str) -> tuple[Word, ...]:
     Chinese characters are one word: 年 and 假 alone say little about 年假."""
     folded = fold(question)
     asking = [folded.original_span(*m.span()) for m in _NAMES_NOTHING.finditer(folded.text)]
+    asked_until = _ends_of(asking, len(question))
     telling = set(query_terms(question))
     found: list[Word] = []
     end_before = 0
@@ -163,7 +172,7 @@ def content_words(question: str) -> tuple[Word, ...]:
         if not text or text in _SAYS_LITTLE:
             end_before = end
             continue
-        if any(first <= start and end <= last for first, last in asking):
+        if end <= asked_until[start]:
             end_before = end
             continue
         if (

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from portal.domain.answering import Source
@@ -44,6 +45,7 @@ _SALUTATION = (
     r"|(?:各位|亲爱的|尊敬的)[^\d，。：:]{0,16}[，：:！]?|大家好[！，。]?"
 )
 _AROUND_LETTER = re.compile(f"{_SIGN_OFF.pattern}|{_SALUTATION}", re.IGNORECASE)
+_ENDS_LETTER = re.compile(r"[.!。！][\"”’」』)）]*\Z")
 # Who signs: "Jonas Lind", 周敏; a telephone number or an address is worth quoting.
 _SIGNS = re.compile(rf"[^\W\d_]+(?:[ .'’-]+[^\W\d_]+){{0,3}}|[{HAN}]{{2,8}}")
 _MAX_SIGNING = 4  # Lines.
@@ -216,17 +218,26 @@ class _Reader:
         return "label" if _LABEL.match(line.text) else "text"
 
     def _signs(self, place: int) -> bool:
-        """Return whether a line is the name, or the office, of who signs a letter."""
-        if not _SIGNS.fullmatch(self._lines[place].text):
+        """Return whether a line is the name, or the office, of who signs a letter: below "Regards",
+        or at the end of what begins with "Dear all"."""
+        line = self._lines[place]
+        if not _SIGNS.fullmatch(line.text) or self._block_at(line) is not None:
             return False
         above = [one.text for one in self._lines[max(0, place - _MAX_SIGNING) : place] if one.text]
         if any(map(_SIGN_OFF.fullmatch, above)):
             return True
-        below = [one.text for one in self._lines[place + 1 :] if one.text]
-        if len(below) >= _MAX_SIGNING or not all(map(_SIGNS.fullmatch, below)):
+        if not self._is_letter:
+            return False
+        following = (self._lines[one].text for one in range(place + 1, len(self._lines)))
+        below = list(islice(filter(None, following), _MAX_SIGNING))
+        if len(below) == _MAX_SIGNING or not all(map(_SIGNS.fullmatch, below)):
             return False
         said = next((one for one in reversed(above) if not _SIGNS.fullmatch(one)), "")
-        return _ENDS_STATEMENT.search(said) is not None
+        return _ENDS_LETTER.search(said) is not None
+
+    @cached_property
+    def _is_letter(self) -> bool:
+        return any(_AROUND_LETTER.fullmatch(one.text) for one in self._lines)
 
     def _is_above_text(self, place: int) -> bool:
         """Return whether a short line is the first of a paragraph and not its only one."""

@@ -22,7 +22,7 @@ def newest_first(judged: Sequence[Judged]) -> list[Judged]:
     names = {_name(one) for one in titles}
     if len(names) != 1 or not all(map(_YEAR.search, titles)):
         return list(judged)
-    return sorted(judged, key=lambda one: _figures(one.source.title), reverse=True)
+    return sorted(judged, key=lambda one: _date(one.source.title), reverse=True)
 
 
 def alike_titles(quotations: Iterable[Quotation]) -> set[str]:
@@ -43,5 +43,10 @@ def _name(title: str) -> str:
     return _FIGURES.sub(" ", title).strip()
 
 
-def _figures(title: str) -> list[int]:
-    return [int(one) for one in _FIGURE.findall(title)]
+def _date(title: str) -> tuple[int, list[int]]:
+    """Return the last year of a title and its figures, those before the year from the right: the
+    day stands before the month there."""
+    *_, year = _YEAR.finditer(title)
+    before, after = title[: year.start()], title[year.end() :]
+    figures = [*reversed(_FIGURE.findall(before)), *_FIGURE.findall(after)]
+    return int(year.group()), [int(one) for one in figures]

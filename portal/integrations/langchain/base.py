@@ -132,11 +132,11 @@ class CollectionStore(VectorStore):
     def reset_collection(self) -> None:
         """Delete the collection of this name, if it exists, and create it again, empty. Another
         program may have done so since this store was opened."""
-        self._opened = None
-        existing = self._collections.find(self._collection_name)
-        if existing is not None:
-            with suppress(NotFound):  # Deleted in that moment.
-                self._collections.drop(existing.id)
+        with plain_errors(self._collection_name):
+            existing = self._collections.find(self._collection_name)
+            if existing is not None:
+                with suppress(NotFound):  # Deleted in that moment.
+                    self._collections.drop(existing.id)
         self._open(create=True)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:

@@ -197,6 +197,7 @@ async def _serve_http(app: Starlette, listener: socket.socket) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # Any client may send them; `tools.py` reads those of our proxies.
         timeout_graceful_shutdown=_DRAIN_TIMEOUT_S,
     )
     # uvicorn raises the signal again to end the process, which ends without that.

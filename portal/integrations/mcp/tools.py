@@ -118,7 +118,8 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
             raise MCPError(INVALID_PARAMS, "There is no such tool. There are: search, fetch.")
         arguments = params.arguments or {}
         called = partial(_call, services, limits, params.name, kind)
-        origin = _origin_of(context.request)
+        hops = services.settings.trusted_proxies
+        origin = _origin_of(context.request, trusted_proxies=hops)
         call = partial(called, origin=origin, token=read_token(), arguments=arguments)
         return await anyio.to_thread.run_sync(call, limiter=at_once)
 
@@ -144,12 +145,16 @@ def _describe(name: str, kind: _Kind) -> Tool:
     )
 
 
-def _origin_of(request: Any) -> Origin | None:
+def _origin_of(request: Any, *, trusted_proxies: int) -> Origin | None:
     """Return where a call comes from for the audit log: an HTTP request, or None for the program
     that started this one."""
     if request is None:
         return None
     address = request.client.host if request.client else None
+    # What stands further left is the client's own.
+    forwarded = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
+    if 0 < trusted_proxies <= len(forwarded):
+        address = forwarded[-trusted_proxies].strip() or address
     return Origin(Source.WEB, address, request.headers.get("user-agent"))
 
 

@@ -23,6 +23,7 @@ from portal.store.answers import citations as citation_store
 from portal.store.answers import messages as message_store
 from portal.store.answers.citations import CitedSource
 from portal.store.people import accounts as account_store
+from portal.store.session import Session
 
 
 class AnswerDraft:
@@ -128,15 +129,26 @@ class AnswerDraft:
     def save_progress(self) -> bool:
         """Store the text so far; return whether to continue the answer."""
         cited = self.cited
+        is_new = cited != self._kept
         with self._services.database.begin() as session:
-            alive = citation_store.hold_documents(session, cited)
-            content, _ = without_quotations(self.content, (), _erased(cited, alive))
-            if not message_store.keep_alive(session, self.message_id, content):
-                return False
-            if cited != self._kept:
+            if is_new:
+                alive = citation_store.hold_documents(session, cited)
+                if not self._save_text(session, _erased(cited, alive)):
+                    return False
                 citation_store.replace_citations(session, self.message_id, cited, alive)
+            else:
+                if not self._save_text(session, ()):
+                    return False
+                # A purge that goes on waits for the answer, which is locked now.
+                erased = _erased(cited, citation_store.find_alive(session, cited))
+                if erased:
+                    self._save_text(session, erased)
         self._kept = cited
         return True
+
+    def _save_text(self, session: Session, erased: Sequence[str]) -> bool:
+        content, _ = without_quotations(self.content, (), erased)
+        return message_store.keep_alive(session, self.message_id, content)
 
     def finish(self, status: MessageStatus) -> Message:
         """Store the final answer. Raises NotFound when its conversation was deleted."""

@@ -168,14 +168,19 @@ def _all_named(subject: str, titles: dict[UUID, str]) -> list[UUID]:
     in_years = {
         one
         for name, ones in by_name.items()
-        if name and len(ones) > 1 and name in folded
+        if name and len(ones) > 1 and _names(folded, name)
         for one in ones
     }
     return [
         document_id
         for document_id, title in titles.items()
-        if (plain := _plain(title)) and (plain in folded or document_id in in_years)
+        if (plain := _plain(title)) and (_names(folded, plain) or document_id in in_years)
     ]
+
+
+def _names(folded: str, title: str) -> bool:
+    """Return whether a text has a title: in Latin letters as whole words, as IT is in "units"."""
+    return re.search(rf"(?<![a-z\d]){re.escape(title)}(?![a-z\d])", folded) is not None
 
 
 def _plain(title: str) -> str:

@@ -7,10 +7,11 @@ when a stop requested in any process takes effect.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import structlog
 
@@ -50,12 +51,14 @@ from portal.services.answers.retrieving import (
 )
 from portal.services.answers.slots import Slot
 
+T = TypeVar("T")
+
 log = structlog.get_logger(__name__)
 
 MAX_SEARCHES = 2
 HISTORY_TOKENS = 1500
 SAVE_EVERY_S = 1.0
-_STORE_PAUSES_S = (0.5, 2.0)
+_RETRY_PAUSES_S = (0.5, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +132,8 @@ class AnswerStream(Iterator[AnswerEvent]):
             self._slot.release()
 
     def _store(self, status: MessageStatus) -> Message:
-        """Store the final answer. Retries if the database is briefly unavailable, so that the
-        reader does not lose what they have seen."""
-        for pause_s in _STORE_PAUSES_S:
-            try:
-                return self._draft.finish(status)
-            except DatabaseUnavailable:
-                time.sleep(pause_s)
-        return self._draft.finish(status)
+        """Store the final answer, so that the reader does not lose what they have seen."""
+        return _retry(partial(self._draft.finish, status))
 
     def _finish(self) -> None:
         """Write the rest without a reader, which takes no time, unless the answer was stopped."""
@@ -218,10 +215,12 @@ class AnswerStream(Iterator[AnswerEvent]):
         parts = list(prompt.in_parts(request.sources, language=language, token_budget=budget))
         if len(parts) == 1:
             return replace(request, system=parts[0].system, can_search=False)
-        notes = []
+        notes: list[tuple[Sequence[Source], str]] = []
         for part in parts:
             # Each part takes the model some seconds.
             sources = self._still_readable(part.sources)
+            if not sources:
+                continue
             built = prompt.build(sources, language=language, token_budget=budget)
             asked = replace(
                 request,
@@ -238,9 +237,16 @@ class AnswerStream(Iterator[AnswerEvent]):
                     yield AnswerPending()
                     if not self._is_wanted():
                         return None
-            notes.append("".join(written))
-        system = prompt.from_notes(notes, language=language, token_budget=budget)
-        return replace(request, system=system, can_search=False)
+            notes.append((built.sources, "".join(written)))
+        # Notes are words of their documents.
+        readable = self._still_readable(request.sources)
+        ids = {one.chunk_id for one in readable}
+        kept = [note for read, note in notes if ids.issuperset(one.chunk_id for one in read)]
+        if kept:
+            system = prompt.from_notes(kept, language=language, token_budget=budget)
+        else:
+            system = prompt.build((), language=language, token_budget=budget).system
+        return replace(request, system=system, sources=readable, can_search=False)
 
     def _read_events(
         self, request: ChatRequest
@@ -350,7 +356,7 @@ class AnswerStream(Iterator[AnswerEvent]):
 
     def _still_readable(self, sources: Sequence[Source]) -> tuple[Source, ...]:
         try:
-            return still_readable(self._services, self._answering.asked, sources)
+            return _retry(partial(still_readable, self._services, self._answering.asked, sources))
         except PortalError as error:
             log.warning("sources_not_read_again", code=error.code)
             return ()
@@ -364,6 +370,16 @@ class AnswerStream(Iterator[AnswerEvent]):
         except PortalError as error:
             log.warning("further_search_failed", code=error.code)
             return ()
+
+
+def _retry(work: Callable[[], T]) -> T:
+    """Return what work on the database returns, if need be once that is available again."""
+    for pause_s in _RETRY_PAUSES_S:
+        try:
+            return work()
+        except DatabaseUnavailable:
+            time.sleep(pause_s)
+    return work()
 
 
 def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None, None]:

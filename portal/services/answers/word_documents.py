@@ -80,9 +80,9 @@ class WordDocument:
 
     def _add_table(self, rows: Sequence[Sequence[Token]]) -> None:
         table = self._document.add_table(len(rows), max(map(len, rows)), style="Table Grid")
-        for row, cells in zip(table.rows, rows, strict=True):
-            for cell, content in zip(row.cells, cells, strict=False):
-                _write(cell.paragraphs[0], content, is_bold=row is table.rows[0])
+        for place, cells in enumerate(rows):
+            for cell, content in zip(table.rows[place].cells, cells, strict=False):
+                _write(cell.paragraphs[0], content, is_bold=place == 0)
         self._document.add_paragraph()
 
 

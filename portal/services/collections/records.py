@@ -86,7 +86,9 @@ class Collections:
 
     def check_name(self, name: str) -> None:
         """Raise InvalidInput for a name that no program's collection can have."""
-        if not 0 < len(name) <= _MAX_NAME_LENGTH or name != storable(name):
+        if name != storable(name):
+            raise InvalidInput("a collection's name must not hold NUL or half a character")
+        if not 0 < len(name) <= _MAX_NAME_LENGTH:
             raise InvalidInput(
                 "a collection's name has 1 to %(max)s characters", max=_MAX_NAME_LENGTH
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from portal.errors import Conflict, Forbidden, InvalidInput, PortalError, Upload
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import shared_words
-from portal.services.documents.folders import find_open_for, gate_of, record_audience
+from portal.services.documents.folders import find_open_for, gate_of, record_moves
 from portal.services.documents.ingestion import rereading
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import bulk_reports as report_store
@@ -60,7 +60,8 @@ def apply(
         is_listed_after = action in {BulkAction.RESTORE, BulkAction.ADD_TAG}
         skipped_before = None if is_listed_after else listed()
         if action is BulkAction.MOVE:
-            _record_move(session, user, bulk_store.count_gates(session, user, target), value)
+            gates = bulk_store.count_gates(session, user, target)
+            record_moves(session, user, gates, to=gate_of(session, value))
         done = bulk_store.change(session, user, target, action, value)
         if action is BulkAction.VISIBILITY and done.change_id:
             changed = undo_store.list_of_change(session, done.change_id)
@@ -87,13 +88,24 @@ def undo(services: Services, user: User, change_id: UUID) -> int:
     NotFound, also for one that was undone or is more than a day old."""
     with shared_words.sharing(services) as session:
         change = existing(undo_store.lock_change(session, user, change_id))
-        is_visibility, value = change.action == BulkAction.VISIBILITY, change.value["value"]
-        changed = undo_store.list_of_change(session, change_id) if is_visibility else []
+        action, value = change.action, change.value["value"]
+        changed = undo_store.list_of_change(session, change_id)
+        gates = bulk_store.gates_of(session, [one[0] for one in changed])
         undone = undo_store.undo(session, user, change)
-        _record_visibility(
-            session, user, [one for one in changed if one[0] in undone], before=value
-        )
+        if action == BulkAction.VISIBILITY:
+            of_undone = [one for one in changed if one[0] in undone]
+            _record_visibility(session, user, of_undone, before=value)
+        if action == BulkAction.MOVE:
+            for to, ids in _by_gate(bulk_store.gates_of(session, undone)).items():
+                record_moves(session, user, Counter(gates[one] for one in ids), to=to)
         return len(undone)
+
+
+def _by_gate(gates: Mapping[UUID, UUID | None]) -> dict[UUID | None, list[UUID]]:
+    found: dict[UUID | None, list[UUID]] = {}
+    for document_id, gate_id in gates.items():
+        found.setdefault(gate_id, []).append(document_id)
+    return found
 
 
 def add_report(services: Services, user: User, action: BulkAction, done: BulkResult) -> UUID:
@@ -155,19 +167,6 @@ def _record_visibility(
         for document_id, title, noted in documents
     ]
     audit.record_each(session, AuditEvent.VISIBILITY_CHANGED, user, entries)
-
-
-def _record_move(
-    session: Session, user: User, gates: Counter[UUID | None], folder_id: UUID | None
-) -> None:
-    """Record documents that leave a folder for members, or come into one."""
-    to = gate_of(session, folder_id)
-    for gate_id, count in gates.items():
-        closed_by = gate_id or to
-        folder = folder_store.get_row(session, closed_by) if closed_by else None
-        if folder is not None:
-            subject = Subject(SubjectKind.FOLDER, folder.id, folder.name)
-            record_audience(session, user, subject, gate_id, to, document_count=count)
 
 
 def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResult:

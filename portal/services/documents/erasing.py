@@ -23,7 +23,7 @@ ERASED = "[…]"
 # list and quote signs, and the dots of an ellipsis.
 _AROUND = re.compile(
     r"\A(?:\[\d{1,3}\]|[\s>*_\-…“”\"'「」『』‘’])+"
-    r"|(?:\[\d{1,3}\]|[\s*_…“”\"'「」『』‘’])+[.!?。！？；]*\Z"
+    r"|(?<![\s*_…“”\"'「」『』‘’])(?:\[\d{1,3}\]|[\s*_…“”\"'「」『』‘’])++[.!?。！？；]*\Z"
 )
 _MARKER = re.compile(r"\[\d{1,3}\]")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -43,6 +43,8 @@ def without_quotations(
     content: str, support: Sequence[SentenceSupport], quotes: Sequence[str]
 ) -> tuple[str, tuple[SentenceSupport, ...]]:
     """Return an answer without whole sentences of these texts, and its other sentences' support."""
+    if not quotes:
+        return content, tuple(support)
     spans = _find_verbatim(content, quotes)
     return _cut_out(content, spans), tuple(_move_support(verdict, spans) for verdict in support)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 from uuid import UUID, uuid5
 
@@ -57,13 +58,20 @@ def hold_documents(session: Session, cited: Sequence[CitedSource]) -> Mapping[UU
     """Lock documents, and return for each that exists whether it still has its text. Waits for a
     purge in progress, and a new one waits for the citations, which it then erases. Call it before
     locking the answer itself, in the lock order of a purge."""
-    rows = session.execute(
-        select(DocumentRow.id, DocumentRow.purged_at)
-        .where(DocumentRow.id.in_({one.source.document_id for one in cited}))
-        .order_by(DocumentRow.id)
-        .with_for_update(read=True, key_share=True)
-    )
+    query = _cited_documents(cited).order_by(DocumentRow.id)
+    rows = session.execute(query.with_for_update(read=True, key_share=True))
     return {document_id: purged_at is None for document_id, purged_at in rows}
+
+
+def find_alive(session: Session, cited: Sequence[CitedSource]) -> Mapping[UUID, bool]:
+    """Return the same without locks."""
+    rows = session.execute(_cited_documents(cited))
+    return {document_id: purged_at is None for document_id, purged_at in rows}
+
+
+def _cited_documents(cited: Sequence[CitedSource]) -> Select[UUID, datetime | None]:
+    ids = {one.source.document_id for one in cited}
+    return select(DocumentRow.id, DocumentRow.purged_at).where(DocumentRow.id.in_(ids))
 
 
 def replace_citations(

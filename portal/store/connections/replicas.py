@@ -20,6 +20,7 @@ import psycopg
 import structlog
 
 from portal.errors import PortalError
+from portal.store.connections import forks
 
 WATCH_EVERY_S = 0.2
 # A server that has not answered for this long is not asked by requests.
@@ -128,6 +129,11 @@ class WatchedServer(Generic[S]):
     def stop(self) -> None:
         self._stopping.set()
 
+    def leave_to_parent(self) -> None:
+        self._connection = self._asked_at = None
+        self._has_failed = False
+        self._stopping = threading.Event()
+
     def _watch(self) -> None:
         while not self._stopping.is_set():
             self._asked_at = time.monotonic()
@@ -159,8 +165,8 @@ class WatchedServer(Generic[S]):
 
 
 class Replicas(Generic[S]):
-    """The primary and its replicas. Thread-safe; the watch begins with the first request, because
-    threads do not survive a fork."""
+    """The primary and its replicas. Thread-safe; the watch begins with the first request, in a
+    forked child again."""
 
     def __init__(
         self, primary: S, replicas: Sequence[S], *, wait_s: float, outage_s: float
@@ -176,6 +182,13 @@ class Replicas(Generic[S]):
         self._lock = threading.Lock()
         self._is_watching = False
         self._lost_at: float | None = None
+        forks.watch(self)
+
+    def leave_to_parent(self) -> None:
+        self._lock = threading.Lock()
+        self._is_watching = False
+        for server in (self._primary, *self._replicas):
+            server.leave_to_parent()
 
     def watch(self) -> None:
         """Start to watch, once."""

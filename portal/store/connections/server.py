@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Semaphore
 from typing import Any
-from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -20,6 +19,7 @@ from sqlalchemy.orm import sessionmaker
 
 from portal.observability import metrics
 from portal.store.binary_parameters import send_binary
+from portal.store.connections import forks
 from portal.store.connections.failures import portal_errors
 from portal.store.connections.pipeline import keep_prepared
 from portal.store.connections.probing import Prober
@@ -110,7 +110,7 @@ class Server:
         self.sessions = sessionmaker(self.engine, expire_on_commit=False)
         alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self.readers = sessionmaker(alone, expire_on_commit=False)
-        _servers.add(self)
+        forks.watch(self)
 
     def _count_spare(self) -> Semaphore:
         return Semaphore(min(os.cpu_count() or 1, self.pool_size) // 2)
@@ -143,22 +143,9 @@ class Server:
         self.engine.dispose()
 
     def leave_to_parent(self) -> None:
-        """Forget, after a fork, the connections and threads that are the parent's."""
         self.engine.dispose(close=False)
         self.spare = self._count_spare()
         self.prober = Prober(self.url)
-
-
-_servers: WeakSet[Server] = WeakSet()
-
-
-def _leave_to_parent() -> None:
-    for server in list(_servers):
-        server.leave_to_parent()
-
-
-# A program may open a store and fork its workers afterwards.
-os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _say(driver: Any, statement: str) -> None:

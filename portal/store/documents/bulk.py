@@ -6,7 +6,7 @@ Rows are locked in the order of their ids, so that two such changes do not deadl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -264,6 +264,14 @@ def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[A
 def count(session: Session, user: User, target: BulkTarget) -> int:
     chosen = _target(user, target)
     return session.scalar(select(func.count()).select_from(chosen)) or 0
+
+
+def gates_of(session: Session, ids: Iterable[UUID]) -> dict[UUID, UUID | None]:
+    """Return the gates of those of the documents that are shared."""
+    query = select(DocumentRow.id, DocumentRow.gate_id).where(
+        DocumentRow.id.in_(list(ids)), DocumentRow.visibility == Visibility.SHARED.value
+    )
+    return {row[0]: row[1] for row in session.execute(query)}
 
 
 def count_gates(

@@ -326,6 +326,13 @@ def test_only_the_documents_own_sentences_are_erased(content: str, left: str) ->
     assert without_quotations(content, (), [chunk])[0] == left
 
 
+@pytest.mark.parametrize("padding", ["*", " ", "_"])
+def test_padded_text_is_searched_for_erased_words_at_once(padding: str) -> None:
+    """Not in quadratic time: answers are searched each second while they are written."""
+    content = f"| a{padding * 100_000}|"
+    assert without_quotations(content, (), ["other words"])[0] == content
+
+
 TABLE_BELOW_LONG_TEXT = (
     "# Handbook\n\n"
     + "\n\n".join(f"Paragraph {n} about nothing in particular." for n in range(80))

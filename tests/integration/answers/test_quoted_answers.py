@@ -184,6 +184,14 @@ def test_documents_to_compare_may_be_named_with_spaces_for_hyphens(portal: Porta
         assert "language model" in answer_to(portal, message).content
 
 
+def test_short_titles_are_named_by_whole_words(handbook: Portal) -> None:
+    handbook.add("The staff of HR sits on floor two.", name="HR.md")
+    handbook.add("IT has the keys.", name="IT.md")
+    question = "What is the difference between three units?"
+    assert "language model" not in answer_to(handbook, question).content
+    assert "language model" in answer_to(handbook, "Compare HR and IT").content
+
+
 def test_document_is_outlined_by_its_first_heading(handbook: Portal) -> None:
     handbook.add("# 差旅规定\n\n出差须提前一周申请。\n", name="travel.md")
     handbook.add("# Fire drill\n\nLeave by the stairs.\n", name="2026-03.md")

@@ -221,7 +221,10 @@ def test_word_file_has_the_table_and_the_sources(portal: Portal) -> None:
     file = exporting.export(portal.services, portal.admin, talk, "en", ExportFormat.DOCX)
     document = docx.Document(BytesIO(file.content))
     assert file.name.endswith(".docx")
-    assert [cell.text for cell in document.tables[0].rows[1].cells] == ["Five", "30"]
+    header, row = document.tables[0].rows
+    assert [cell.text for cell in row.cells] == ["Five", "30"]
+    bold = [each.cells[0].paragraphs[0].runs[0].bold for each in (header, row)]
+    assert bold == [True, None]
     words = [paragraph.text for paragraph in document.paragraphs]
     assert "Sources" in words
     assert any(one.startswith("[1] leave") for one in words)

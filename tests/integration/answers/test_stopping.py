@@ -107,7 +107,7 @@ def test_answer_survives_a_database_that_is_busy_for_a_moment(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, failures: int, is_stored: bool
 ) -> None:
     monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
-    monkeypatch.setattr(streaming, "_STORE_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(streaming, "_RETRY_PAUSES_S", (0.0, 0.0))
     finish, left = drafts.AnswerDraft.finish, iter(range(failures))
 
     def busy(*_arguments: object) -> bool:
@@ -141,7 +141,7 @@ def test_busy_database_at_a_further_search_ends_no_answer(
 def test_busy_database_loses_nothing_when_the_reader_leaves(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "_STORE_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(streaming, "_RETRY_PAUSES_S", (0.0, 0.0))
     services = saying(portal.services, ["Fifteen days [1]", " and more."])
     _be_busy_once(monkeypatch, "finish")
     stream = answering.ask(services, portal.admin, talk, QUESTION)

@@ -11,6 +11,7 @@ from portal.domain.documents import Visibility
 from portal.errors import N_, ChatUnavailable
 from portal.services import Services
 from portal.services.answers import conversations
+from portal.services.documents import library
 from tests.conftest import Portal
 from tests.factories.answers import ask, asked, saying
 
@@ -78,6 +79,24 @@ def test_private_document_of_another_user_is_not_read(portal: Portal) -> None:
     assert all(
         source.document_id != hidden.id for request in asked(services) for source in request.sources
     )
+
+
+def test_notes_on_a_document_that_was_withdrawn_are_not_used(portal: Portal) -> None:
+    withdrawn = portal.add(LONG, name="lighthouse.md")
+    reader = portal.user("reader")
+
+    def note(request: ChatRequest) -> Iterable[str]:
+        if len(asked(services)) == 2:
+            library.change_document(
+                services, portal.admin, withdrawn.id, visibility=Visibility.PRIVATE
+            )
+        return [f"Note {len(asked(services))} of the keepers."]
+
+    services = saying(portal.services, note)
+    talk = conversations.create(services, reader).id
+    ask(services, reader, talk, "Summarize lighthouse")
+    assert len(asked(services)) > 2
+    assert "of the keepers" not in asked(services)[-1].system
 
 
 def test_outline_is_shown_where_the_model_fails_on_a_part(portal: Portal) -> None:

@@ -78,6 +78,22 @@ def test_what_administrators_fetch_is_in_the_audit_log_with_its_address(
     )
 
 
+def test_address_is_what_our_proxies_say_and_not_the_client(
+    portal: Portal, environment: dict[str, str]
+) -> None:
+    mei = portal.user("mei")
+    claimed = {"X-Forwarded-For": "203.0.113.9, 198.51.100.7"}
+    for proxies, address in (("0", "127.0.0.1"), ("1", "198.51.100.7")):
+        secret = portal.add(f"A private plan {proxies}.", owner=mei, visibility=Visibility.PRIVATE)
+        call = {"name": "search", "arguments": {"query": f"private plan {proxies}"}}
+        body = LIST | {"method": "tools/call", "params": call}
+        headers = HEADERS | claimed | {"Authorization": f"Bearer {portal.token(portal.admin)}"}
+        with http_process(environment | {"PORTAL_TRUSTED_PROXIES": proxies}) as (url, _process):
+            assert httpx2.post(url, json=body, headers=headers).status_code == 200
+        reads = private_reads.list_reads(portal.services, mei, secret.id)
+        assert reads[0].address == address
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_there_is_nothing_to_listen_to_and_no_session_to_end(
     portal: Portal, http_url: str, method: str

@@ -203,6 +203,12 @@ def test_a_long_answer_is_read_in_linear_time():
     assert time.process_time() - began < 10
 
 
+def test_open_brackets_of_an_address_are_read_at_once():
+    """Not in exponential time, which would stop the process."""
+    pieces = [*(stream := MarkerStream([])).feed("[a](" + "(aaaa" * 300 + " x"), *stream.close()]
+    assert "(aaaa(aaaa" in "".join(piece.text for piece in pieces)
+
+
 @pytest.mark.parametrize("held", ["[", "[1", "【2", "[来源"])
 def test_text_that_is_cut_within_a_marker_ends_before_it(held):
     stream = MarkerStream(SOURCES)

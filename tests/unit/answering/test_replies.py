@@ -349,7 +349,15 @@ def test_question_is_not_taken_for_small_talk(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["5² + 3²", "What is 400-820-8820?", "What is 2024/25?", "what is 24/7?", "9.00-17.30"]
+    "text",
+    [
+        "5² + 3²",
+        "What is 400-820-8820?",
+        "What is 2024/25?",
+        "what is 24/7?",
+        "9.00-17.30",
+        "3 of 5",
+    ],
 )
 def test_figures_that_are_no_sum_are_not_computed(text: str) -> None:
     assert compute(text) is None

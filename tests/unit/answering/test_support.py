@@ -146,3 +146,8 @@ def test_check_is_fast():
 def test_number_of_a_list_claims_nothing():
     content = "1. The company was founded in 1998 [1].\n2. Two engineers founded it in Berlin [1]."
     assert False not in judged(content, {1: EN}).values()
+
+
+def test_long_row_of_chinese_digits_is_no_number():
+    checked = check("It is 5 元 today [1].", {1: "一" * 4400 + "万一元"})
+    assert len(checked) == 1

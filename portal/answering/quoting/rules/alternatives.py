@@ -94,10 +94,6 @@ _GROUPS = tuple(
             r"晚班|\b(?:late|evening) shift",
         ),
         (r"单人[间房]|\bsingle room", r"双人[间房]|标准间|\b(?:double|twin) room"),
-        (
-            r"最[高多大]|上限|至多|不[得能]?超过|\bmax(?:imum)?\b|\bat most\b|\bup to\b",
-            r"最[低少小]|下限|至少|不[少低]于|\bminimum\b|(?<!\d)(?<!\d )\bmin\b|\bat least\b",
-        ),
         (r"进口|\bimport", r"出口|\bexport"),
         (
             r"访客|来宾|\b(?:visitor|guest)s?\b",

@@ -80,18 +80,17 @@ mileage allowance, mileage, per kilometre, per km, per mile
 opening hours, business hours, office hours
 wifi, wi-fi, wlan, wireless network
 password, passphrase, passcode
-extension, ext
 stolen, stole, theft
 broken, faulty, defective, out of order
 deadline, due date, closing date
 uk, united kingdom
-us, usa, united states
+usa, united states
 chatgpt, ai tools, ai tool, artificial intelligence
-project manager, project lead, pm
+project manager, project lead
 ceo, managing director, chief executive
 hr, human resources, personnel
 employees, staff, fte, headcount
-founded, established, est
+founded, established
 head office, headquarters, hq
 shipping, delivery, postage
 laptop, notebook, computer
@@ -112,8 +111,6 @@ canteen, cafeteria
 badge, access card, staff card
 kids, children
 rubbish, garbage, trash, waste
-lift, elevator
-flat, apartment
 landlord, lessor
 tenant, lessee
 overtime, extra hours

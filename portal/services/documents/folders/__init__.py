@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from portal.domain.documents import Visibility
+from portal.domain.documents import DocumentFilter, Visibility
+from portal.domain.documents.bulk import BulkTarget
 from portal.domain.documents.folders import (
     MAX_DEPTH,
     MAX_FOLDER_NAME_CHARACTERS,
@@ -24,6 +26,7 @@ from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import shared_words
 from portal.services.documents.library import find_editable
 from portal.services.transactions import in_transaction
+from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
 from portal.store.models import FolderRow
 from portal.store.session import Session
@@ -144,7 +147,12 @@ def delete_folder(
             before, after = Visibility.SHARED.value, Visibility.PRIVATE.value
             audit.record_visibility(session, user, subject, before, after)
         subject = Subject(SubjectKind.FOLDER, folder.id, folder.name)
-        record_audience(session, user, subject, folder.gate_id, gate_of(session, parent_id))
+        to = gate_of(session, parent_id)
+        record_audience(session, user, subject, folder.gate_id, to)
+        below = BulkTarget(None, DocumentFilter(folder_id=folder.id))
+        gates = bulk_store.count_gates(session, user, below, with_others=True)
+        del gates[folder.gate_id]
+        record_moves(session, user, gates, to=to)
         folder_store.remove_folder(session, folder.id, into=parent_id)
     return RemovedFolder(trashed, moved)
 
@@ -190,6 +198,18 @@ def record_audience(
         words = ["members" if gate_id else Visibility.SHARED.value for gate_id in (before, after)]
         details |= dict(zip(("before", "after"), words, strict=True))
         audit.record(session, AuditEvent.VISIBILITY_CHANGED, user, subject, **details)
+
+
+def record_moves(
+    session: Session, user: User, gates: Counter[UUID | None], *, to: UUID | None
+) -> None:
+    """Record how many documents leave the gates of folders for members, or come behind one."""
+    for gate_id, count in gates.items():
+        closed_by = gate_id or to
+        folder = folder_store.get_row(session, closed_by) if closed_by else None
+        if folder is not None:
+            subject = Subject(SubjectKind.FOLDER, folder.id, folder.name)
+            record_audience(session, user, subject, gate_id, to, document_count=count)
 
 
 def find_place(

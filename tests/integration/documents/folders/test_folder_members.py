@@ -610,6 +610,18 @@ def test_documents_that_leave_a_folder_for_members_are_in_the_audit_log(team: Te
     assert changes_of_sight(team)["folder"] == ("members", "shared")
 
 
+def test_undone_move_and_folder_that_is_deleted_above_are_in_the_audit_log(team: Team) -> None:
+    above = team.call(team.ann, "POST", "/api/folders", json={"name": "Above"}).json["id"]
+    move = {"action": "move", "ids": [team.document], "folder_id": above}
+    done = team.call(team.ann, "POST", "/api/knowledge/bulk", json=move).json
+    assert changes_of_sight(team)["folder"] == ("members", "shared")
+    team.call(team.ann, "POST", f"/api/knowledge/bulk/{done['change_id']}/undo")
+    assert changes_of_sight(team)["folder"] == ("shared", "members")
+    team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json={"parent_id": above})
+    team.call(team.ann, "DELETE", f"/api/folders/{above}?documents=keep")
+    assert changes_of_sight(team)["folder"] == ("members", "shared")
+
+
 def test_members_of_a_folder_that_was_opened_are_for_those_who_share_it(team: Team) -> None:
     team.add("user", "ben", "reader")
     cleo, path = team.portal.user("cleo"), f"/api/folders/{team.folder}"

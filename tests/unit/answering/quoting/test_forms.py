@@ -282,6 +282,27 @@ def test_salutation_and_signature_of_a_letter_are_not_quoted(letter):
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Who is the director?\nAnn Berg", ["Ann Berg"]),
+        ("谁负责报销？\n周敏", ["周敏"]),
+        (
+            "Contacts are below.\nAnn Berg\nJo Lind",
+            ["Contacts are below.", "Ann Berg", "Jo Lind"],
+        ),
+        ("Dear all,\n\nWho leads the fair?\nAnn Berg", ["Ann Berg"]),
+    ],
+)
+def test_names_that_sign_nothing_are_quoted(text, said):
+    assert [text[one.start : one.end] for one in statements(source(1, text))] == said
+
+
+def test_chunk_of_many_short_lines_is_read_at_once():
+    """Not in quadratic time: a chunk may have ten thousand lines."""
+    assert len(statements(source(1, "Dear all,\n" + "Red\n" * 10_000))) > 0
+
+
 def test_telephone_number_below_a_letter_is_quoted():
     letter = "Dear Ann,\n\nThe keys are here.\n\nRegards\nJonas Lind\nTel. 030 1234"
     found = [letter[one.start : one.end] for one in statements(source(1, letter))]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from tests.unit.answering.quoting.answers import OddsReader, content_of, request
 from tests.unit.answering.sources import source
@@ -21,6 +25,20 @@ def test_newer_version_is_quoted_first_and_both_below_their_titles() -> None:
     new, old = content.index("> **差旅制度2026**\n> 每天补助80元。"), content.index("2025")
     assert new < old
     assert "> **差旅制度2025**\n> 每天补助60元。" in content
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("会议纪要 20.12.2025", "会议纪要 15.01.2026"),
+        ("会议纪要 15.01.2026", "会议纪要 03.02.2026"),
+        ("差旅制度 v3 2025", "差旅制度 v1 2026"),
+        ("2025-11 纪要", "2026-02 纪要"),
+    ],
+)
+def test_newest_is_told_by_the_year_wherever_it_stands(older: str, newer: str) -> None:
+    content = answer("每天补助多少？", replace(OLD, title=older), replace(NEW, title=newer))
+    assert content.index("80元") < content.index("60元")
 
 
 def test_documents_of_other_names_are_quoted_by_likelihood_without_titles() -> None:

@@ -31,7 +31,6 @@ def excludes(question: str, text: str, context: str = "", *, is_foreign: bool = 
         ("Who wears a red badge?", "Visitors wear a blue badge."),
         ("去年的预算是多少？", "今年预算 40 万元。"),
         ("夜班有补贴吗？", "早班每天补贴 10 元。"),
-        ("这台机器最少要几个人？", "机器旁最多三人。"),
         ("犬皮肤项目现在有几只狗？", "已入组 64 只猫，其中杭州 41 只。"),
         ("How much is it to have a parrot looked at?", "Cat: €42; Dog: €48; Rabbit: €36"),
         ("去伦敦出差每晚多少钱？", "武汉 | 480 元"),
@@ -54,6 +53,8 @@ def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> No
         ("How long is maternity leave?", "Maternity leave is 98 days, paternity leave 15.", ""),
         ("How long is maternity leave?", "Mothers get 98 days.", ""),
         ("How long is maternity leave?", "It begins before paternity leave.", "Maternity leave"),
+        # A limit and a minimum stand beside each other.
+        ("住宿费上限是多少？", "住宿费每晚600元，至少提前三天申请。", ""),
         # What rules out the others is said of them too.
         ("周六有晚饭吗？", "周六只供应早餐和午餐。", ""),
         ("How much more will we spend this year?", "90,000 euros, 10 % more than last year.", ""),
@@ -85,8 +86,3 @@ def test_heading_counts_where_the_text_names_no_alternative() -> None:
 )
 def test_alternatives_of_another_language(question: str, text: str, is_other: bool) -> None:
     assert excludes(question, text, is_foreign=True) is is_other
-
-
-def test_minutes_are_no_minimum() -> None:
-    assert not excludes("What is the maximum length of a talk?", "Talks last 20 min.")
-    assert excludes("What is the maximum length of a talk?", "Talks last at least 20 minutes.")

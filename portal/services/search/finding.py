@@ -36,6 +36,7 @@ from portal.store.search.selection.enabled import EnabledSet
 from portal.store.statements import Reader, StatementFailed, statement_failures
 from portal.text.language import detect_question_language
 from portal.text.likeness.near_duplicates import group_near_duplicates
+from portal.text.terms import lexicon
 from portal.text.terms.lexicon import translated_share, translates, translations
 from portal.text.terms.proximity import closeness
 
@@ -130,6 +131,10 @@ def find(
     found them; all of it within the timeout of a search, or until an earlier deadline. Raises
     Unavailable when both fail, ModelGone, DatabaseUnavailable."""
     failure: StatementFailed | None = None
+    if plan.weighs_proximity:
+        # Translations count too. While a process starts, this waits for the dictionary, which would
+        # otherwise cost the legs their time.
+        lexicon.load()
     own = Deadline.within(plan.legs.settings.statement_timeout_s)
     deadline = min(own, deadline or own)
     attempts = plan.attempts()

@@ -21,6 +21,7 @@ from portal.store.search.legs import finding as store_search
 from portal.store.search.legs.statements import Shape, keyword_statement, vector_statement
 from portal.store.search.selection.row_cache import RowCache
 from portal.store.statements import fetch_under
+from portal.text.terms import lexicon
 from tests.conftest import Portal
 
 PATIENCE_S = 1.0
@@ -101,6 +102,27 @@ def test_a_batch_has_the_time_of_one_search_and_says_which_queries_had_none(
     assert asked <= 2, "none was begun after the time was over"
     with late(monkeypatch, lambda _shape: True):
         assert ask(503)["success"] is False
+
+
+def test_the_dictionary_that_is_still_being_read_costs_no_leg_its_time(
+    hurried: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first search of a process waits for it. Duplicates make this one ask its legs again."""
+    for number in range(6):
+        chinese = f"第{number}章 预算与灯塔。" * 20
+        hurried.add(f"Section {number}. The budget.\n\n{chinese}\n\n" * 12, name=f"{number}.txt")
+    read = lexicon._read
+
+    def read_slowly() -> object:
+        time.sleep(PATIENCE_S)
+        return read()
+
+    monkeypatch.setattr(lexicon, "_lexicons", {})
+    monkeypatch.setattr(lexicon, "_read", read_slowly)
+    found = engine.search(hurried.services, hurried.admin, SearchRequest("budget of section 5"))
+    assert lexicon._lexicons, "translations count in this search"
+    assert found.hits
+    assert found.degraded == ()
 
 
 def test_a_statement_has_what_is_left_when_it_is_sent(hurried: Portal) -> None:

@@ -11,7 +11,9 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import pairwise
 
+from portal.answering.people import with_name
 from portal.answering.quoting.parts import names_nothing
 from portal.answering.quoting.questions import asks, is_han
 from portal.answering.replies import understand
@@ -87,18 +89,30 @@ _REWRITE = (
 def search_query(turns: Sequence[Turn], question: str, likeness: Likeness | None = None) -> str:
     """Return the search query by rule; the question itself where it stands alone. `turns` are those
     before it."""
-    asked = [turn.content for turn in turns if turn.role == "user" and _is_question(turn.content)]
-    before = ""
-    for one in asked[-_TURNS_BACK:]:
-        before = _rewrite(before, one, likeness)[1]
-    return _rewrite(before, question, likeness)[0]
+    before = answer = ""
+    for one, next_answer in _asked(turns)[-_TURNS_BACK:]:
+        before = _rewrite(before, answer, one, likeness)[1]
+        answer = next_answer
+    return _rewrite(before, answer, question, likeness)[0]
 
 
-def _rewrite(before: str, question: str, likeness: Likeness | None) -> tuple[str, str]:
-    """Return the search query for a question asked after another, and what a next one may refer
-    to."""
+def _asked(turns: Sequence[Turn]) -> list[tuple[str, str]]:
+    """Return the questions with their answers."""
+    found = []
+    for turn, following in pairwise([*turns, Turn("user", "")]):
+        if turn.role == "user" and _is_question(turn.content):
+            found.append((turn.content, following.content if following.role == "assistant" else ""))
+    return found
+
+
+def _rewrite(before: str, answer: str, question: str, likeness: Likeness | None) -> tuple[str, str]:
+    """Return the search query for a question asked after another and its answer, and what a next
+    one may refer to."""
     if len(question) > _MAX_FOLLOW_UP:
         return question, question
+    named = with_name(question, before, answer)
+    if named != question and len(_content_terms(named)) >= _MIN_WORDS:
+        return named, named
     before = before[:_MAX_FOLLOW_UP]
     correction = _CORRECTS.match(question)
     if correction:

@@ -13,6 +13,7 @@ from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.wide_rows import with_answer_marked
 from portal.answering.quoting.questions import asks, asks_for_list, content_words
+from portal.answering.quoting.rules.months import find_months, find_months_of_days
 from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.answering.quoting.statements import INTRODUCES, Statement
 from portal.domain.answering import Source
@@ -100,9 +101,11 @@ def _chosen(question: str, judged: Judged) -> list[Quotation]:
     ]
     likely = [place for place in group if _is_near(candidates[place], candidates[best])]
     if statement.cells:
-        named = _named_rows(question, judged, best, likely)
-        # Most of a table answers what asks for none of its rows; the others belong to it.
-        likely = group if named == likely and len(likely) > len(group) / 2 else named
+        if named := _named_rows(question, judged, best, likely):
+            likely = named
+        elif len(likely) > len(group) / 2:
+            # Most of a table answers what asks for none of its rows; the others belong to it.
+            likely = group
         return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS])
     is_numbered = judged.source.text[statement.start].isdigit()
     if asks_for_list(question, is_numbered=is_numbered) or len(likely) > len(group) / 2:
@@ -142,10 +145,11 @@ def _below(judged: Judged, place: int) -> Sequence[int]:
 
 
 def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> list[int]:
-    """Leave out rows of which no cell is in the question, if one of the best row is."""
+    """Return the rows of which a cell is in the question, or a day of the weekday or month there;
+    none unless the best row is one."""
     senses = Asked.of(question).senses if judged.is_foreign else ()
     translated = {" ".join(sense) for sense in chain.from_iterable(senses)}
-    days = find_weekdays(question)
+    days, months = find_weekdays(question), find_months(question)
     folded = fold(question).text
 
     def is_named(place: int) -> bool:
@@ -155,11 +159,12 @@ def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> 
                 _has_name(folded, fold(cell).text)
                 or (translated and index_terms(cell) in translated)
                 or (days and days & find_weekdays(cell))
+                or (months and months & find_months_of_days(cell))
             )
             for cell in judged.candidates[place].statement.cells
         )
 
-    return [place for place in likely if is_named(place)] if is_named(best) else likely
+    return [place for place in likely if is_named(place)] if is_named(best) else []
 
 
 def _has_name(question: str, cell: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from portal.answering.figures import counted
+from portal.answering.quoting.questions import find_dates
 from portal.text.characters.folding import fold
 
 _LONG = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -37,3 +38,8 @@ def find_months(text: str) -> frozenset[int]:
         else:
             found.add(int(match[2] or counted(match[3])))
     return frozenset(found)
+
+
+def find_months_of_days(text: str) -> frozenset[int]:
+    """Return the months of the dates in a text: 6 of "12 June 2026"."""
+    return frozenset(int(one.term.split("-")[0]) for one in find_dates(text))

@@ -155,6 +155,18 @@ def test_day_of_the_week_in_other_words_names_its_row():
     assert "清蒸鱼" not in content
 
 
+def test_days_of_a_month_that_is_asked_about_name_their_rows():
+    rows = ["Database | 12 June 2026", "Guide | 2026-06-30", "Review | 15 July 2026"]
+    tasks = source(1, "\n".join(["Task | Due", *rows]))
+    cells = (row.split(" | ") for row in rows)
+    reader = OddsReader({f"Task: {task}; Due: {due}": 5.0 for task, due in cells})
+    asked = request("What is due in June?", [tasks])
+    content, _ = content_of(ExtractiveChatModel(reader).stream(asked), [tasks])
+    assert "Database" in content
+    assert "Guide" in content
+    assert "Review" not in content
+
+
 def test_numbers_that_a_list_would_change_are_quoted_as_lines():
     text = "1. Open the lid\n   1. Lift the lock\n   2. Pull\n2. Close the lid"
     shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))))

@@ -1,0 +1,86 @@
+"""People in an answer: "When did he join?" asks of the one whom the answer before names."""
+
+from __future__ import annotations
+
+import re
+
+import rjieba
+
+from portal.text.characters.scripts import HAN
+
+_PRONOUN = re.compile(
+    r"(?<![吉其])[他她](?![们們人])|\b(?:he|she|him)\b|\b(?P<whose>his|hers?)\b", re.IGNORECASE
+)
+# "The head told her team that she …" has the person itself.
+_MAX_BEFORE = 30
+_ASKS_WHO = re.compile(r"谁|誰|哪[一]?位|什么人|甚麼人|\b(?:who|whom|whose)\b", re.IGNORECASE)
+_IS_HAN_NAME = re.compile(rf"[{HAN}]{{2,4}}(?:·[{HAN}]{{1,6}})?")
+_IS_LATIN_NAME = re.compile(
+    r"(?:[A-Z][\w’'-]+|[A-Z]\.)(?: (?:[A-Z][\w’'-]+|[A-Z]\.|de|van|von)){0,3}"
+)
+# "Tom Reed joined": the first word of a sentence alone may be any word.
+_LATIN_NAME = re.compile(
+    r"\b[A-Z][a-zà-ÿ]+(?:-[A-Z][a-zà-ÿ]+)?(?: [A-Z]\.)?(?: [A-Z][a-zà-ÿ’'-]+){1,2}\b"
+)
+_OF_PEOPLE = re.compile(
+    r"姓名|名字|负责人|責任人|责任人|经办人|经手人|联系人|谁"
+    r"|who|(?:full )?name|owner|person|contact|lead|responsible|assignee|by",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"[\s|:-]+")
+_MARKER = re.compile(r"\s*\[\d{1,3}\]")
+
+
+def asks_who(question: str) -> bool:
+    """Return whether a question asks for a person."""
+    return _ASKS_WHO.search(question) is not None
+
+
+def with_name(question: str, before: str, answer: str) -> str:
+    """Return a question with the name of the person whom its pronoun stands for: the only one in
+    the Chinese question before or, where that asked for one, in the quotations of its `answer`,
+    Markdown. Without one the question as it is."""
+    pronoun = _PRONOUN.search(question)
+    if pronoun is None or len(question[: pronoun.start()].strip()) > _MAX_BEFORE:
+        return question
+    people = find_people(answer) if asks_who(before) else _han_names(before)
+    if len(people) != 1:
+        return question
+    (name,) = people
+    is_last = not question[pronoun.end() :].strip(" ?？.!")
+    said = f"{name}'s" if pronoun["whose"] and not is_last else name
+    return f"{question[: pronoun.start()]}{said}{question[pronoun.end() :]}"
+
+
+def find_people(answer: str) -> list[str]:
+    """Return the names of people in the quotations of an answer: those in a column of people, else
+    all that look like names."""
+    lines = [line.lstrip("> ") for line in answer.splitlines() if line.startswith(">")]
+    text = "\n".join(_MARKER.sub("", line) for line in lines or answer.splitlines())
+    found = _in_columns(text.splitlines()) or _han_names(text) or _LATIN_NAME.findall(text)
+    return list(dict.fromkeys(found))
+
+
+def _in_columns(lines: list[str]) -> list[str]:
+    found: list[str] = []
+    columns: list[int] = []
+    for line in lines:
+        if not line.startswith("|"):
+            columns = []
+            continue
+        cells = [cell.strip(" *") for cell in line.strip("| ").split("|")]
+        if _RULE.fullmatch(line):
+            continue
+        if not columns:
+            columns = [at for at, cell in enumerate(cells) if _OF_PEOPLE.fullmatch(cell)]
+            continue
+        values = [cells[at] for at in columns if at < len(cells)]
+        found += [
+            one for one in values if _IS_HAN_NAME.fullmatch(one) or _IS_LATIN_NAME.fullmatch(one)
+        ]
+    return found
+
+
+def _han_names(text: str) -> list[str]:
+    tagged = dict(rjieba.tag(text))
+    return [word for word, tag in tagged.items() if tag == "nr" and _IS_HAN_NAME.fullmatch(word)]

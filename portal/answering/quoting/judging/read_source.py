@@ -21,6 +21,7 @@ from portal.answering.quoting.phrasing import (
     without_addresses,
 )
 from portal.answering.quoting.questions import content_words
+from portal.answering.quoting.rules.cities import rows_of_other_cities
 from portal.answering.quoting.rules.events import lacks_event
 from portal.answering.quoting.rules.kinds import WITH_SIGNS, Wanted, can_hold
 from portal.answering.quoting.rules.ranges import has_figure, rows_in_range
@@ -57,12 +58,18 @@ class ReadSource:
         weights = np.array([word.weight for word in words], np.float32)
         means = asked.senses if is_foreign else None
         own = shares_of_words(words, self.texts, means)
-        in_range = self._in_range = rows_in_range(asked.question, self.statements)
-        for place, figure in in_range.items():
-            # A number of the question is in the row's range.
-            own[place, [has_figure(word.text) for word in words]] = 1
+        in_range = rows_in_range(asked.question, self.statements)
+        # A number of the question is in the row's range, or its city among all others.
+        self._in_range = in_range or rows_of_other_cities(
+            asked.question, self.statements, self.contexts
+        )
+        # Tables whose other rows do not count: all beside a range.
+        passed_over = {one.group for one in self.statements if in_range} - {None}
+        for place, asked_of in self._in_range.items():
+            passed_over.add(self.statements[place].group)
+            own[place, [_is_said(word.text, asked_of, place in in_range) for word in words]] = 1
             row = self.statements[place]
-            row = replace(row, cells=(f"{figure} ({row.cells[0]})", *row.cells[1:]))
+            row = replace(row, cells=(f"{asked_of} ({row.cells[0]})", *row.cells[1:]))
             self.texts[place] = as_read(spelled_out(row, source.text))
         above = shares_of_words(words, self.contexts, means) * _IN_CONTEXT
         title = shares_of_words(words, [source.title], means) * _IN_TITLE
@@ -79,7 +86,7 @@ class ReadSource:
         self.open = [
             place
             for place, one in enumerate(self.statements)
-            if (not in_range or one.group is None or place in in_range)
+            if (place in self._in_range or one.group not in passed_over)
             # What an item in another language denies it need not deny of what it names itself.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)
@@ -160,6 +167,10 @@ class ReadSource:
             self.holding[place],
             len(self.statements[place].cells) >= MIN_WIDE,
         )
+
+
+def _is_said(word: str, asked_of: str, is_figure: bool) -> bool:
+    return has_figure(word) if is_figure else word in fold(asked_of).text
 
 
 def _holding(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from portal.answering.quoting.rules.alternatives import RULES_OUT
+from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms import lexicon
@@ -15,18 +18,42 @@ _CAPITALISED = re.compile(r"\b[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*")
 # 每天 18:00（北京时间）
 _NO_PLACE = re.compile(r"北京时间|\b(?:Beijing|London) time\b")
 _MAX_HAN, _MAX_WORDS = 5, 3
+_OTHERS = re.compile(
+    r"(?:all |any )?(?:other|remaining) ?(?:cities|towns|locations|places|destinations|sites)?"
+    r"|(?:all )?others|elsewhere|(?:every|any)where else|(?:the )?rest"
+    r"|其[他它余](?:所有)?(?:城市|地区|地方|各?地)?"
+)
+# Other cities of one country: the dictionary does not say which these are.
+_OF_COUNTRIES = re.compile(r"国内|境[内外]|国外|海外|省内|domestic|abroad|overseas|international")
 
 
 def find_cities(text: str) -> frozenset[str]:
     """Return the English names of the cities that a text names, in Chinese or English."""
-    known = lexicon.cities()
-    text = _NO_PLACE.sub(" ", text)
-    found: set[str] = set()
-    for run in _HAN.findall(text):
-        found |= _find(known, run, "", _MAX_HAN)
-    for run in _CAPITALISED.findall(text):
-        found |= _find(known, run.split(" "), " ", _MAX_WORDS)
-    return frozenset(found)
+    return frozenset().union(*_find_named(text).values())
+
+
+def rows_of_other_cities(
+    question: str, rows: Sequence[Statement], contexts: Sequence[str]
+) -> dict[int, str]:
+    """Return the indexes of the rows for all other cities that count for the one in question, with
+    what it is called there: Munich, in "elsewhere" below Berlin and Paris."""
+    asked = _find_named(question)
+    if len(asked) != 1:
+        return {}
+    ((name, cities),) = asked.items()
+    tables: dict[int, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if row.cells and row.group is not None:
+            tables[row.group].append(place)
+    found = {}
+    for places in tables.values():
+        first_cells = {place: rows[place].cells[0] for place in places}
+        rest = [place for place, cell in first_cells.items() if _OTHERS.fullmatch(fold(cell).text)]
+        named = [find_cities(cell) for place, cell in first_cells.items() if place not in rest]
+        is_of_cities = named and all(named) and cities.isdisjoint(chain(*named))
+        if len(rest) == 1 and is_of_cities and not _OF_COUNTRIES.search(contexts[rest[0]].lower()):
+            found[rest[0]] = name
+    return found
 
 
 def names_other_cities(asked: frozenset[str], context: str, text: str) -> bool:
@@ -36,11 +63,23 @@ def names_other_cities(asked: frozenset[str], context: str, text: str) -> bool:
     return not (RULES_OUT.search(fold(text).text) or asked & find_cities(context))
 
 
+def _find_named(text: str) -> dict[str, frozenset[str]]:
+    """Return the English names of the cities in a text, by what it calls them."""
+    known = lexicon.cities()
+    text = _NO_PLACE.sub(" ", text)
+    found: dict[str, frozenset[str]] = {}
+    for run in _HAN.findall(text):
+        found |= _find(known, run, "", _MAX_HAN)
+    for run in _CAPITALISED.findall(text):
+        found |= _find(known, run.split(" "), " ", _MAX_WORDS)
+    return found
+
+
 def _find(
     known: Mapping[str, frozenset[str]], parts: Sequence[str], separator: str, max_parts: int
-) -> set[str]:
+) -> dict[str, frozenset[str]]:
     """Return the cities in a row of characters or words, of names within names the longest."""
-    found: set[str] = set()
+    found: dict[str, frozenset[str]] = {}
     first = 0
     while first < len(parts):
         names = {
@@ -49,6 +88,6 @@ def _find(
         }
         length = next((length for length, name in names.items() if name in known), 0)
         if length:
-            found |= known[names[length]]
+            found[names[length]] = known[names[length]]
         first += length or 1
     return found

@@ -76,9 +76,10 @@ vacation, annual leave, holiday, holidays, paid leave, pto, paid time off
 work from home, working from home, work remotely, remote work, home office, wfh, telework
 salary, salaries, wages, wage
 per diem, daily allowance, meal allowance
-mileage allowance, mileage, per kilometre, per km, per mile
+mileage allowance, mileage rate, mileage, per kilometre, per km, per mile
 opening hours, business hours, office hours
 wifi, wi-fi, wlan, wireless network
+2fa, mfa, two-factor authentication, two-step verification, multi-factor authentication
 password, passphrase, passcode
 stolen, stole, theft
 broken, faulty, defective, out of order

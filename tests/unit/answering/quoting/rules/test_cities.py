@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.quoting.rules.cities import find_cities, names_other_cities
+from portal.answering.quoting.phrasing import context_of
+from portal.answering.quoting.rules.cities import (
+    find_cities,
+    names_other_cities,
+    rows_of_other_cities,
+)
+from portal.answering.quoting.statements import statements
 from tests.factories.cases import for_each
+from tests.unit.answering.sources import source
 
 
 @pytest.mark.parametrize(
@@ -51,3 +58,39 @@ def test_what_is_said_of_another_city_is_told(question: tuple[str, str, str]) ->
 def test_what_may_be_about_the_city_is_kept(question: tuple[str, str, str]) -> None:
     asked, context, text = question
     assert not names_other_cities(find_cities(asked), context, text)
+
+
+def other_cities(question: str, title: str, *first_cells: str) -> list[str]:
+    """Return the first cells of the rows that count for the city in question."""
+    table = "\n".join(["City | Hotel", *(f"{cell} | 100" for cell in first_cells)])
+    one = source(1, table, title=title)
+    rows = statements(one)
+    found = rows_of_other_cities(question, rows, [context_of(one, row) for row in rows])
+    return [f"{name} in {rows[place].cells[0]}" for place, name in found.items()]
+
+
+@pytest.mark.parametrize(
+    ("question", "title", "first_cells", "found"),
+    [
+        (
+            "Hotel in Munich?",
+            "Trips",
+            ("Berlin", "All other cities"),
+            ["Munich in All other cities"],
+        ),
+        ("成都住宿标准？", "差旅", ("北京、上海", "其他城市"), ["成都 in 其他城市"]),
+        ("慕尼黑住宿标准？", "Trips", ("Berlin", "Elsewhere"), ["慕尼黑 in Elsewhere"]),
+        # It has a row of its own, or may be in one.
+        ("Hotel in Munich?", "Trips", ("Munich", "Berlin", "Elsewhere"), []),
+        ("Hotel in Munich?", "Trips", ("Germany", "Paris", "Elsewhere"), []),
+        ("成都住宿标准？", "差旅", ("一线城市", "其他城市"), []),
+        # Of another country, perhaps.
+        ("东京住宿标准？", "国内差旅", ("北京", "其他城市"), []),
+        ("Hotel in Munich and Rome?", "Trips", ("Berlin", "Elsewhere"), []),
+        ("What does a hotel cost?", "Trips", ("Berlin", "Elsewhere"), []),
+    ],
+)
+def test_row_of_all_other_cities_counts_for_one_without_a_row(
+    question: str, title: str, first_cells: tuple[str, ...], found: list[str]
+) -> None:
+    assert other_cities(question, title, *first_cells) == found

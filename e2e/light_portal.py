@@ -174,6 +174,8 @@ def light_portal(library: Library, browser: Browser, **overrides: object) -> Ite
     with fake_chat() as chat, ExitStack() as stack:
         before = set(threading.enumerate())
         settings = {"provider": "openai", "api_base": chat.url, "model": "a-model"}
+        # The browser, the portal and the endpoint share two processors.
+        settings |= {"first_token_timeout_s": 8}
         services = build_services(library.settings(chat=settings, **overrides))
         stack.callback(services.database.dispose)
         stack.callback(services.chat.close)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
 from e2e.pages.portal import INDEXING_TIMEOUT_MS, PortalPages
@@ -82,7 +82,21 @@ def test_one_is_reported_once_on_whatever_page_one_is_and_also_later(
     plain.upload(blank)
     plain.reload_until(plain.row(blank.stem), "failed")
     back = open_portal("zh-CN", color_scheme="dark", viewport={"width": 360, "height": 740})
-    back.sign_in(name, PASSWORD)
+    # It reaches the page although the bell is asked for again meanwhile.
+    asking: list[Route] = []
+
+    def hold(route: Route) -> None:
+        asking.append(route)
+
+    back.page.route("**/notifications/deliver", hold)
+    with back.page.expect_request("**/notifications/deliver"):
+        back.sign_in(name, PASSWORD)
+    with back.page.expect_response("**/notifications/state?**"):
+        back.page.evaluate("htmx.trigger('#notification-bell', 'portal:seen')")
+    back.page.evaluate("new Promise(requestAnimationFrame)")
+    for one in asking:
+        one.continue_()
+    back.page.unroute("**/notifications/deliver")
     expect(told(back)).to_contain_text("请选择含有文字的文件")
     expect(told(back)).to_have_attribute("data-kind", "error")
     expect(bell(back)).to_contain_text("2")

@@ -93,7 +93,8 @@ def test_list_that_takes_long_shows_that_it_is_loaded(
         held.append(route)
 
     page.route("**/documents?**sort=title*", hold)
-    order.select_option("title")
+    with page.expect_request("**/documents?**sort=title*"):
+        order.select_option("title")
     expect(list_).to_have_attribute("data-loading", "")
     held[0].continue_()
     expect(page).to_have_url(re.compile("sort=title"))

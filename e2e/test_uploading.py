@@ -36,11 +36,15 @@ def choose(portal: PortalPages, paths: list[Path]) -> None:
     """Choose files by keyboard."""
     button = portal.page.get_by_test_id("upload-button")
     button.focus()
+    # The browser tells of a chooser only once it knows that someone listens.
+    portal.page.on("filechooser", lambda _: None)
+    portal.page.evaluate("0")
     with portal.page.expect_file_chooser() as chooser:
         button.press("Enter")
     chooser.value.set_files(paths)
 
 
+@pytest.mark.timeout(400)
 def test_forty_files_of_which_three_fail_by_keyboard(
     open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
 ) -> None:
@@ -50,7 +54,7 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     trouble = _trouble(page)
     choose(portal, write_files(tmp_path))
     words = page.get_by_test_id("upload-summary").locator("p")
-    expect(words).to_have_text(summary, timeout=60_000)
+    expect(words).to_have_text(summary, timeout=150_000)
     expect(page.locator("#upload-spoken")).to_contain_text(summary)
     expect(page.locator("#upload-spoken")).not_to_contain_text("All files")
     # One response was lost and one was 429: both uploads were repeated with the same key, and each
@@ -260,6 +264,7 @@ def drop(page: Page, path: Path, onto: str = "form[data-upload]") -> None:
     devtools.detach()
 
 
+@pytest.mark.timeout(400)
 def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
@@ -284,7 +289,7 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
         away.click(no_wait_after=True)
     assert asked.value.type == "beforeunload"
     page.unroute("**/documents")
-    expect(page.locator("#upload-spoken")).to_contain_text("105 of 105 uploaded", timeout=60_000)
+    expect(page.locator("#upload-spoken")).to_contain_text("105 of 105 uploaded", timeout=150_000)
     # With all uploads finished, leaving the page needs no confirmation.
     away.click()
     expect(page).to_have_url(re.compile("/search"))

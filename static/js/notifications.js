@@ -11,6 +11,13 @@ export function watchNotifications() {
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) window.htmx.trigger("#notification-bell", "portal:seen");
   });
+  // Notes on their way reach the page only while the form that asked for them is on it.
+  for (const name of ["htmx:beforeSwap", "htmx:oobBeforeSwap"]) {
+    document.addEventListener(name, ({ detail }) => {
+      const isAsking = detail.target.id === "notification-bell" && detail.target.querySelector("form.htmx-request");
+      if (isAsking) detail.shouldSwap = false;
+    });
+  }
   // An ended session does not leave a page on which the user is writing.
   document.addEventListener("htmx:beforeOnLoad", (event) => {
     const { elt, xhr } = event.detail;

@@ -56,7 +56,7 @@ def test_first_search_after_a_switch_is_answered_by_words_while_the_model_loads(
     list(builds.build(elsewhere, catalog.register(elsewhere, f"bundled:{bundled.USE}").name))
     gate.clear()
     serving = make_services(embedding={"provider": "hashing", "timeout_s": 0.3})
-    load_ahead(serving).join(20)
+    load_ahead(serving).join(120)
     # What stays is no longer looked through for garbage.
     assert gc.get_freeze_count()
     gc.unfreeze()

@@ -10,7 +10,7 @@ import pytest
 from portal.errors import DatabaseUnavailable
 from portal.store.connections.replicas import Replicas, Sample, WatchedServer
 
-WAIT_S = 0.05
+WAIT_S = 0.5
 
 
 class Server:

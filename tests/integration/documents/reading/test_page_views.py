@@ -275,7 +275,7 @@ def test_huge_pages_stay_within_pixels_and_time(
     began = time.monotonic()
     try:
         picture = readers.picture(file, 1, 2100)
-    except PagesUnavailable:
+    except (PagesUnavailable, Overloaded):
         pass
     else:
         (tmp_path / "picture").write_bytes(picture.data)
@@ -297,13 +297,13 @@ def test_hostile_files_end_and_are_not_tried_again(readers: PageReaders, tmp_pat
         file = opened(path)
         for _ in range(2):
             began = time.monotonic()
-            with contextlib.suppress(PagesUnavailable):
+            with contextlib.suppress(PagesUnavailable, Overloaded):
                 readers.picture(file, 1, 700)
         assert time.monotonic() - began < 3, path.name
 
 
 def test_more_pages_than_the_limit_are_refused(tmp_path: Path) -> None:
-    readers = PageReaders(ExtractionLimits(max_pages=3, timeout_s=5))
+    readers = PageReaders(ExtractionLimits(max_pages=3, timeout_s=30))
     path = files.write_pdf(tmp_path / "many.pdf", [["one"]] * 4)
     try:
         with pytest.raises(PagesUnavailable):
@@ -337,7 +337,7 @@ def test_slow_pages_are_stopped_and_soon_none_is_tried(tmp_path: Path) -> None:
 
 
 def test_a_page_that_waited_for_a_processor_is_tried_again(tmp_path: Path) -> None:
-    readers = PageReaders(ExtractionLimits(timeout_s=3, memory_mb=512))
+    readers = PageReaders(ExtractionLimits(timeout_s=8, memory_mb=512))
     file = opened(files.write_pdf(tmp_path / "page.pdf", [["one"]]))
     try:
         readers.sizes(file)

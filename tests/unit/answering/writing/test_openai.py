@@ -41,12 +41,18 @@ def model():
     made = []
 
     def make(chat, **changes):
-        made.append(OpenAIChatModel(**({"api_base": chat.url, "api_key": KEY} | changes)))
+        chosen = {"api_base": chat.url, "api_key": KEY, "first_token_timeout_s": 20}
+        made.append(OpenAIChatModel(**(chosen | changes)))
         return made[-1]
 
     yield make
     for one in made:
         one.close()
+
+
+def first_word(events):
+    """Return the first event that is no moment in which a reader may leave."""
+    return next(event for event in events if event != Heartbeat())
 
 
 def text_of(events):
@@ -69,7 +75,7 @@ def test_each_piece_arrives_before_the_next_is_sent(model):
     more = Until()
     with fake_chat(["First", more, "second"]) as chat:
         events = model(chat).stream(request())
-        assert next(events) == TextDelta("First")
+        assert first_word(events) == TextDelta("First")
         assert not more.event.is_set()
         more.event.set()
         assert text_of(events) == "second"
@@ -78,11 +84,10 @@ def test_each_piece_arrives_before_the_next_is_sent(model):
 def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
     with fake_chat([Pause(), "late"]) as chat:
         began = time.monotonic()
-        with pytest.raises(ChatUnavailable, match=r"within 0\.4 seconds"):
-            list(model(chat, first_token_timeout_s=0.4).stream(request()))
-        assert time.monotonic() - began < 0.4 + SLACK_S
-        wait_until(lambda: chat.active == 0, within_s=10, complaint="the request goes on")
-        assert chat.left == 1
+        with pytest.raises(ChatUnavailable, match=r"within 2 seconds"):
+            list(model(chat, first_token_timeout_s=2).stream(request()))
+        assert time.monotonic() - began < 2 + SLACK_S
+        wait_until(lambda: chat.left == 1, within_s=10, complaint="the request goes on")
 
 
 def test_all_of_an_answer_has_one_time(model):
@@ -257,7 +262,7 @@ def test_what_cannot_be_stored_is_replaced(model):
 def test_leaving_ends_the_request_at_once_even_in_silence(model):
     with fake_chat(["Hello", Pause()]) as chat:
         events = model(chat).stream(request())
-        assert next(events) == TextDelta("Hello")
+        assert first_word(events) == TextDelta("Hello")
         # In the silence the reader gets a moment to leave.
         began = time.monotonic()
         assert next(events) == Heartbeat()
@@ -277,8 +282,8 @@ def test_silence_before_the_first_word_can_be_left_too(model):
 
 def test_thinking_aloud_counts_as_a_sign_of_life(model):
     thought = b'data: {"choices": [{"delta": {"reasoning_content": "hm"}}]}\n\n'
-    with fake_chat([Raw(thought), Pause(0.6), "Done."]) as chat:
-        events = list(model(chat, first_token_timeout_s=0.4).stream(request()))
+    with fake_chat([Raw(thought), Pause(3), "Done."]) as chat:
+        events = list(model(chat, first_token_timeout_s=2).stream(request()))
         assert text_of(events) == "Done."
 
 

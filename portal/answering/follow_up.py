@@ -73,6 +73,9 @@ _MIN_WORDS = 2
 # A longer one stands alone; looking for what it replaces takes time for each word.
 _MAX_FOLLOW_UP = 400
 _MAX_CARRIED = 6
+_ASKING_WHEN = frozenset(("哪天", "哪一天", "几号", "几点", "哪年"))
+# The header, the rule below it, and the row.
+_LINES_OF_ONE_ROW = 3
 _TURNS_BACK = 6
 _MAX_QUERY_LENGTH = 400
 # The user waits for this in addition to the first word of the answer. Checked at each heartbeat, so
@@ -117,7 +120,8 @@ def _rewrite(before: str, answer: str, question: str, likeness: Likeness | None)
     correction = _CORRECTS.match(question)
     if correction:
         question = question[correction.end() :].strip() or question
-    if not before or not (correction or _leans(question)):
+    is_follow_up = correction or _leans(question) or _asks_of_row(question, answer)
+    if not before or not is_follow_up:
         return question, question
     subject = _new_subject(question)
     if asks(subject) or _POINTS_BACK.search(question):
@@ -195,6 +199,17 @@ def _leans(question: str) -> bool:
         if not _content_terms(question[: match.start()]) or len(words) <= _MIN_WORDS:
             return True
     return False
+
+
+def _asks_of_row(question: str, answer: str) -> bool:
+    """Return whether a question asks for a column of the only table row that the answer before
+    quotes, and names nothing else: 截止日期是哪天？ asks for its 截止日期."""
+    lines = [line.lstrip("> ") for line in answer.splitlines() if line.startswith("> |")]
+    if len(lines) != _LINES_OF_ONE_ROW:
+        return False
+    columns = [set(_content_terms(cell)) for cell in lines[0].split("|") if cell.strip()]
+    asked = set(_content_terms(question))
+    return any(column and column <= asked <= column | _ASKING_WHEN for column in columns)
 
 
 def asked_alone(question: str) -> str:

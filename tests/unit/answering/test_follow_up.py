@@ -124,6 +124,18 @@ def test_a_pronoun_stands_for_the_person_in_the_question_before_or_its_answer(
     assert search_query(asked, question) == query
 
 
+def test_column_of_the_row_before_is_asked_for_of_that_row():
+    rows = ["| 事项 | 负责人 | 截止日期 |", "| --- | --- | --- |", "| 写公告 | 赵敏 | 4月10日 |"]
+    answer = "\n".join([*(f"> {row}" for row in rows), ">", "> [1]"])
+    before = [Turn("user", "谁负责写公告？"), Turn("assistant", answer)]
+    assert "公告" in search_query(before, "截止日期是哪天？")
+    for alone in ("年会的截止日期是哪天？", "报名日期是哪天？"):
+        assert search_query(before, alone) == alone
+    of_two = answer.replace("> | 写公告", "> | 发公告 | 李泽 | 4月12日 |\n> | 写公告")
+    before = [before[0], Turn("assistant", of_two)]
+    assert search_query(before, "截止日期是哪天？") == "截止日期是哪天？"
+
+
 def test_a_pronoun_stands_for_no_one_of_several_people():
     answer = "> Ann Berg and Tom Reed lead the team. [1]"
     asked = [Turn("user", "Who leads the team?"), Turn("assistant", answer)]

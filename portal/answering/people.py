@@ -11,7 +11,13 @@ from portal.text.characters.scripts import HAN
 _PRONOUN = re.compile(
     r"(?<![吉其])[他她](?![们們人])|\b(?:he|she|him)\b|\b(?P<whose>his|hers?)\b", re.IGNORECASE
 )
-# "The head told her team that she …" has the person itself.
+# "Can an employee take her laptop home?" has the person itself.
+_OTHER_PERSON = re.compile(
+    r"\b(?:(?:some|any|every)(?:one|body)|person|employee|colleague|manager|boss|head|member|intern"
+    r"|customer|client|visitor|guest|candidate|child|wife|husband|partner)\b"
+    r"|有人|某人|员工|同事|经理|领导|上级|主管|客户|访客|实习生|新人|候选人|孩子|配偶|老婆|丈夫",
+    re.IGNORECASE,
+)
 _MAX_BEFORE = 30
 _ASKS_WHO = re.compile(r"谁|誰|哪[一]?位|什么人|甚麼人|\b(?:who|whom|whose)\b", re.IGNORECASE)
 _IS_HAN_NAME = re.compile(rf"[{HAN}]{{2,4}}(?:·[{HAN}]{{1,6}})?")
@@ -41,7 +47,10 @@ def with_name(question: str, before: str, answer: str) -> str:
     the Chinese question before or, where that asked for one, in the quotations of its `answer`,
     Markdown. Without one the question as it is."""
     pronoun = _PRONOUN.search(question)
-    if pronoun is None or len(question[: pronoun.start()].strip()) > _MAX_BEFORE:
+    if pronoun is None:
+        return question
+    ahead = question[: pronoun.start()]
+    if len(ahead.strip()) > _MAX_BEFORE or _OTHER_PERSON.search(ahead):
         return question
     people = find_people(answer) if asks_who(before) else _han_names(before)
     if len(people) != 1:

@@ -124,6 +124,16 @@ def test_a_pronoun_stands_for_the_person_in_the_question_before_or_its_answer(
     assert search_query(asked, question) == query
 
 
+@pytest.mark.parametrize(
+    "question", ["Can an employee choose her laptop?", "新人可以自己选他的电脑吗？"]
+)
+def test_a_pronoun_stands_for_a_person_in_its_own_question(question):
+    assert (
+        search_query([Turn("user", "Who writes the guide?"), Turn("assistant", ROW)], question)
+        == question
+    )
+
+
 def test_column_of_the_row_before_is_asked_for_of_that_row():
     rows = ["| 事项 | 负责人 | 截止日期 |", "| --- | --- | --- |", "| 写公告 | 赵敏 | 4月10日 |"]
     answer = "\n".join([*(f"> {row}" for row in rows), ">", "> [1]"])

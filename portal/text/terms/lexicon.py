@@ -82,6 +82,11 @@ def load() -> None:
     _lexicon()
 
 
+def is_loaded() -> bool:
+    """Return whether translating begins at once."""
+    return lexemes.language() in _lexicons
+
+
 def translates(language: str, other: str) -> bool:
     """Return whether the dictionary has words of one language in the other."""
     return {language, other} == _LANGUAGES

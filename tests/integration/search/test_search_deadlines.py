@@ -125,6 +125,15 @@ def test_the_dictionary_that_is_still_being_read_costs_no_leg_its_time(
     assert found.degraded == ()
 
 
+def test_a_search_in_one_language_does_not_wait_for_the_dictionary(
+    hurried: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexicon, "_lexicons", {})
+    monkeypatch.setattr(lexicon, "_read", lambda: pytest.fail("it was read"))
+    found = engine.search(hurried.services, hurried.admin, SearchRequest("days of leave"))
+    assert [hit.title for hit in found.hits] == ["leave"]
+
+
 def test_a_statement_has_what_is_left_when_it_is_sent(hurried: Portal) -> None:
     deadline = Deadline.within(0.2)
     settings = {"statement_timeout": deadline.milliseconds}

@@ -21,7 +21,7 @@ from portal.services import Services
 from portal.services.documents import private_reads
 from portal.services.search import cache, results
 from portal.services.search.corrections import respelling, suggestions
-from portal.services.search.finding import ModelGone, find
+from portal.services.search.finding import DictionaryMissing, ModelGone, find
 from portal.services.search.planning import make_plan
 from portal.settings.search import uses_bm25
 from portal.store.answers import conversations as conversation_store
@@ -30,6 +30,7 @@ from portal.store.search.context import SearchContext, read_context
 from portal.store.search.legs.trace import Trace
 from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.text.characters.scripts import has_visible_text
+from portal.text.terms import lexicon
 from portal.text.terms.query_syntax import ParsedQuery
 
 
@@ -77,6 +78,10 @@ def search(
                     services.search_cache.put(key, outcome)
     except ModelGone:
         # An administrator dropped the model just now; the next one is active.
+        return search(services, user, request, deadline=deadline, is_shown=is_shown)
+    except DictionaryMissing:
+        # The process starts. To wait for it in between would cost the legs their time.
+        lexicon.load()
         return search(services, user, request, deadline=deadline, is_shown=is_shown)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
     if is_shown:

@@ -52,7 +52,7 @@ _MIN_SIDE_BY_SIDE = 1000
 _MAX_RETRIES = 3
 
 
-class _DictionaryMissing(Exception):
+class DictionaryMissing(Exception):
     """Translations are needed of a dictionary that this process has not read yet."""
 
 
@@ -132,20 +132,8 @@ def find(
     services: Services, plan: SearchPlan, trace: Trace, deadline: Deadline | None = None
 ) -> tuple[SearchPlan, Found]:
     """Return the hits of both legs, or of one where the other fails or is late, and the plan that
-    found them; all of it within the timeout of a search, or until an earlier deadline. While the
-    process starts, hits in another language wait for the dictionary first. Raises Unavailable when
-    both fail, ModelGone, DatabaseUnavailable."""
-    try:
-        return _find_in_time(services, plan, trace, deadline)
-    except _DictionaryMissing:
-        lexicon.load()
-        # With all of the time: to read the dictionary took more of it than the legs may have left.
-        return _find_in_time(services, plan, trace, deadline)
-
-
-def _find_in_time(
-    services: Services, plan: SearchPlan, trace: Trace, deadline: Deadline | None
-) -> tuple[SearchPlan, Found]:
+    found them; all of it within the timeout of a search, or until an earlier deadline. Raises
+    Unavailable when both fail, ModelGone, DictionaryMissing, DatabaseUnavailable."""
     failure: StatementFailed | None = None
     own = Deadline.within(plan.legs.settings.statement_timeout_s)
     deadline = min(own, deadline or own)
@@ -268,7 +256,7 @@ def _translated(plan: SearchPlan, chunks: Sequence[FoundChunk]) -> dict[UUID, fl
     if not others:
         return {}
     if not lexicon.is_loaded():
-        raise _DictionaryMissing
+        raise DictionaryMissing
     senses = translations(plan.terms)
     return {one.chunk_id: translated_share(plan.terms, senses, one.terms) for one in others}
 

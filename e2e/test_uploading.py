@@ -44,7 +44,6 @@ def choose(portal: PortalPages, paths: list[Path]) -> None:
     chooser.value.set_files(paths)
 
 
-@pytest.mark.timeout(400)
 def test_forty_files_of_which_three_fail_by_keyboard(
     open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
 ) -> None:
@@ -264,7 +263,6 @@ def drop(page: Page, path: Path, onto: str = "form[data-upload]") -> None:
     devtools.detach()
 
 
-@pytest.mark.timeout(400)
 def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:

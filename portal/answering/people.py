@@ -37,7 +37,7 @@ _RULE = re.compile(r"[\s|:-]+")
 _MARKER = re.compile(r"\s*\[\d{1,3}\]")
 
 
-def asks_who(question: str) -> bool:
+def _asks_who(question: str) -> bool:
     """Return whether a question asks for a person."""
     return _ASKS_WHO.search(question) is not None
 
@@ -52,7 +52,7 @@ def with_name(question: str, before: str, answer: str) -> str:
     ahead = question[: pronoun.start()]
     if len(ahead.strip()) > _MAX_BEFORE or _OTHER_PERSON.search(ahead):
         return question
-    people = find_people(answer) if asks_who(before) else _han_names(before)
+    people = _find_people(answer) if _asks_who(before) else _han_names(before)
     if len(people) != 1:
         return question
     (name,) = people
@@ -61,7 +61,7 @@ def with_name(question: str, before: str, answer: str) -> str:
     return f"{question[: pronoun.start()]}{said}{question[pronoun.end() :]}"
 
 
-def find_people(answer: str) -> list[str]:
+def _find_people(answer: str) -> list[str]:
     """Return the names of people in the quotations of an answer: those in a column of people, else
     all that look like names."""
     lines = [line.lstrip("> ") for line in answer.splitlines() if line.startswith(">")]

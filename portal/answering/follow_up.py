@@ -14,6 +14,7 @@ from functools import cache
 from itertools import pairwise
 
 from portal.answering.people import with_name
+from portal.answering.quoted import quoted_lines, quoted_tables
 from portal.answering.quoting.parts import names_nothing
 from portal.answering.quoting.questions import asks, is_han
 from portal.answering.replies import understand
@@ -74,8 +75,6 @@ _MIN_WORDS = 2
 _MAX_FOLLOW_UP = 400
 _MAX_CARRIED = 6
 _ASKING_WHEN = frozenset(("哪天", "哪一天", "几号", "几点", "哪年"))
-# The header, the rule below it, and the row.
-_LINES_OF_ONE_ROW = 3
 _TURNS_BACK = 6
 _MAX_QUERY_LENGTH = 400
 # The user waits for this in addition to the first word of the answer. Checked at each heartbeat, so
@@ -204,10 +203,10 @@ def _leans(question: str) -> bool:
 def _asks_of_row(question: str, answer: str) -> bool:
     """Return whether a question asks for a column of the only table row that the answer before
     quotes, and names nothing else: 截止日期是哪天？ asks for its 截止日期."""
-    lines = [line.lstrip("> ") for line in answer.splitlines() if line.startswith("> |")]
-    if len(lines) != _LINES_OF_ONE_ROW:
+    tables = quoted_tables(quoted_lines(answer))
+    if len(tables) != 1 or len(tables[0].rows) != 1:
         return False
-    columns = [set(_content_terms(cell)) for cell in lines[0].split("|") if cell.strip()]
+    columns = [set(_content_terms(cell)) for cell in tables[0].header]
     asked = set(_content_terms(question))
     return any(column and column <= asked <= column | _ASKING_WHEN for column in columns)
 

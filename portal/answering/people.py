@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import rjieba
 
+from portal.answering.quoted import quoted_lines, quoted_tables
 from portal.text.characters.scripts import HAN
 
 _PRONOUN = re.compile(
@@ -33,8 +35,6 @@ _OF_PEOPLE = re.compile(
     r"|who|(?:full )?name|owner|person|contact|lead|responsible|assignee|by",
     re.IGNORECASE,
 )
-_RULE = re.compile(r"[\s|:-]+")
-_MARKER = re.compile(r"\s*\[\d{1,3}\]")
 
 
 def _asks_who(question: str) -> bool:
@@ -64,30 +64,21 @@ def with_name(question: str, before: str, answer: str) -> str:
 def _find_people(answer: str) -> list[str]:
     """Return the names of people in the quotations of an answer: those in a column of people, else
     all that look like names."""
-    lines = [line.lstrip("> ") for line in answer.splitlines() if line.startswith(">")]
-    text = "\n".join(_MARKER.sub("", line) for line in lines or answer.splitlines())
-    found = _in_columns(text.splitlines()) or _han_names(text) or _LATIN_NAME.findall(text)
+    lines = quoted_lines(answer) or answer.splitlines()
+    text = "\n".join(lines)
+    found = _in_columns(lines) or _han_names(text) or _LATIN_NAME.findall(text)
     return list(dict.fromkeys(found))
 
 
-def _in_columns(lines: list[str]) -> list[str]:
-    found: list[str] = []
-    columns: list[int] = []
-    for line in lines:
-        if not line.startswith("|"):
-            columns = []
-            continue
-        cells = [cell.strip(" *") for cell in line.strip("| ").split("|")]
-        if _RULE.fullmatch(line):
-            continue
-        if not columns:
-            columns = [at for at, cell in enumerate(cells) if _OF_PEOPLE.fullmatch(cell)]
-            continue
-        values = [cells[at] for at in columns if at < len(cells)]
-        found += [
-            one for one in values if _IS_HAN_NAME.fullmatch(one) or _IS_LATIN_NAME.fullmatch(one)
-        ]
-    return found
+def _in_columns(lines: Sequence[str]) -> list[str]:
+    return [
+        cell
+        for header, rows in quoted_tables(lines)
+        for row in rows
+        for above, cell in zip(header, row, strict=False)
+        if _OF_PEOPLE.fullmatch(above)
+        and (_IS_HAN_NAME.fullmatch(cell) or _IS_LATIN_NAME.fullmatch(cell))
+    ]
 
 
 def _han_names(text: str) -> list[str]:

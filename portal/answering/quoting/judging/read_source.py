@@ -11,7 +11,7 @@ from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.evidence import NO_STATEMENT, Evidence, chance_of, odds_of
 from portal.answering.quoting.judging.exclusions import find_denials, is_excluded, is_unasked_header
 from portal.answering.quoting.judging.judged import Candidate, Judged
-from portal.answering.quoting.judging.matching import shares_of_words, weighted_means
+from portal.answering.quoting.judging.matching import Shares, shares_of_words, weighted_means
 from portal.answering.quoting.judging.wide_rows import MIN_WIDE, can_be_told, narrowed
 from portal.answering.quoting.phrasing import (
     as_read,
@@ -58,19 +58,7 @@ class ReadSource:
         weights = np.array([word.weight for word in words], np.float32)
         means = asked.senses if is_foreign else None
         own = shares_of_words(words, self.texts, means)
-        in_range = rows_in_range(asked.question, self.statements)
-        # A number of the question is in the row's range, or its city among all others.
-        self._in_range = in_range or rows_of_other_cities(
-            asked.question, self.statements, self.contexts
-        )
-        # Tables whose other rows do not count: all beside a range.
-        passed_over = {one.group for one in self.statements if in_range} - {None}
-        for place, asked_of in self._in_range.items():
-            passed_over.add(self.statements[place].group)
-            own[place, [_is_said(word.text, asked_of, place in in_range) for word in words]] = 1
-            row = self.statements[place]
-            row = replace(row, cells=(f"{asked_of} ({row.cells[0]})", *row.cells[1:]))
-            self.texts[place] = as_read(spelled_out(row, source.text))
+        self._meet_rows(own)
         above = shares_of_words(words, self.contexts, means) * _IN_CONTEXT
         title = shares_of_words(words, [source.title], means) * _IN_TITLE
         self.own = weighted_means(own, weights)
@@ -78,15 +66,39 @@ class ReadSource:
         if not is_foreign:
             self._count_synonyms(asked)
         self.holding = _holding(asked, self.statements, said, self.contexts)
+        self.open = self._find_open(own)
+
+    def _meet_rows(self, own: Shares) -> None:
+        """Find the rows whose range has a number of the question, or that are of all other cities
+        than those with a row of their own: each is read with what was asked of in its first cell,
+        and meets these words. Changes `own`, (statements, words of the question)."""
+        question = self._asked.question
+        in_range = rows_in_range(question, self.statements)
+        rows = in_range or rows_of_other_cities(question, self.statements, self.contexts)
+        for place, asked_of in rows.items():
+            is_said = [_is_said(one.text, asked_of, bool(in_range)) for one in self._asked.words]
+            own[place, is_said] = 1
+            row = self.statements[place]
+            row = replace(row, cells=(f"{asked_of} ({row.cells[0]})", *row.cells[1:]))
+            self.texts[place] = as_read(spelled_out(row, self.source.text))
+        self._met_rows = frozenset(rows)
+        # Beside a range no other row of any table counts.
+        beside = self.statements if in_range else [self.statements[place] for place in rows]
+        self._passed_over = {one.group for one in beside} - {None}
+
+    def _find_open(self, own: Shares) -> list[int]:
+        """Return the places of the statements that may answer. `own` are their words of the
+        question: (statements, words)."""
+        asked, is_foreign = self._asked, self.is_foreign
         denials = find_denials(
             asked, {one.context for one in self.statements}, is_foreign=is_foreign
         )
         # Across languages the model takes a duty manager for a general one.
         is_of_office = is_foreign and asked.wanted is Wanted.HOLDER
-        self.open = [
+        return [
             place
             for place, one in enumerate(self.statements)
-            if (place in self._in_range or one.group not in passed_over)
+            if (place in self._met_rows or one.group not in self._passed_over)
             # What an item in another language denies it need not deny of what it names itself.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)
@@ -118,7 +130,7 @@ class ReadSource:
         """Return what is read of a statement; of a row of many cells those that name it or may
         answer. Among all of them the model, which has read few such rows, does not find these."""
         row = self.statements[place]
-        if place in self._in_range or not can_be_told(row, self._asked):
+        if place in self._met_rows or not can_be_told(row, self._asked):
             return self.texts[place]
         row = narrowed(row, self._asked, is_foreign=self.is_foreign)
         return as_read(spelled_out(row, self.source.text))

@@ -3,3 +3,5 @@
 A set is two files, ``NAME.docs.jsonl`` with ``{id, title, text}`` and ``NAME.queries.jsonl`` with
 ``{id, text, qrels: {document id: 1}}`` a line. docs/retrieval-quality.md says what was measured.
 """
+
+import portal  # noqa: F401 - first of all, since it limits the threads of numpy

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from apiflask import APIFlask
 
     from portal.services import Services
+
+# Several threads and processes multiply small matrices at once. With more than one thread for a
+# product they wait for each other: two answers at a time took three times as long. numpy reads
+# this when it is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def create_app(services: Services | None = None) -> APIFlask:

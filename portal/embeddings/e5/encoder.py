@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -86,9 +87,9 @@ class E5Encoder:
         said = self._tokenizer.encode(text[:_MAX_CHARACTERS])[: reading.MAX_STATEMENT_TOKENS]
         return self._read([*self._tokenizer.encode("passage:"), *above], said)
 
-    def similarity(self, question: Tokens, statement: Tokens) -> float:
-        """Return the mean cosine of the question's tokens to the nearest of the statement's."""
-        return self._load_reader().similarity(question, statement)
+    def similarities(self, question: Tokens, statements: Sequence[Tokens]) -> list[float]:
+        """Return for each statement the mean cosine of the question's tokens to its nearest."""
+        return self._load_reader().similarities(question, statements)
 
     def answer_log_odds(self, question: Tokens, statement: Tokens) -> float:
         """Return the log odds that a statement answers a question."""

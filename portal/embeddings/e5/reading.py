@@ -10,6 +10,7 @@ ICLR 2022. `eval/fitting/reader.py` trains them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,19 +76,25 @@ class AnswerReader:
         self._output = graph.layer_output(weights.shape.layers - 1)
         self._session = start_session(graph.build(adapted, precision, first_layer=JOINED_FROM))
 
-    def similarity(self, question: Tokens, statement: Tokens) -> float:
-        """Return the weighted mean cosine of the question's tokens to the nearest of the
-        statement's, those of its context a little less near."""
-        maps, start = self._nearness, statement.statement_start
-        centred = question.vectors - maps["centre"]
-        asked = np.matmul(centred, maps["question"])
-        said = np.matmul(statement.vectors - maps["centre"], maps["statement"])
-        weights = np.exp(centred @ maps["weights"])[_BEFORE_TEXT:-1]
-        cosines = _cosines(question, statement, asked, said)[_BEFORE_TEXT:-1]
-        nearest = cosines[:, start:].max(axis=1, initial=-1)
-        above = cosines[:, :start].max(axis=1, initial=-1)
-        near = np.maximum(nearest, IN_CONTEXT * above)
-        return float(weights @ near / weights.sum()) if len(cosines) else 0.0
+    def similarities(self, question: Tokens, statements: Sequence[Tokens]) -> list[float]:
+        """Return for each statement the weighted mean cosine of the question's tokens to the
+        nearest of the statement's, those of its context a little less near."""
+        maps, text = self._nearness, is_text(question)
+        if not text.any():
+            return [0.0] * len(statements)
+        centred = question.vectors[text] - maps["centre"]
+        asked = _unit(np.matmul(centred, maps["question"]))
+        weights = np.exp(centred @ maps["weights"])
+        weights /= weights.sum()
+        found = []
+        for one in statements:
+            said = _unit(np.matmul(one.vectors - maps["centre"], maps["statement"]))
+            cosines, start = asked @ said.T, one.statement_start
+            cosines[:, ~is_text(one)] = -1
+            nearest = cosines[:, start:].max(axis=1, initial=-1)
+            above = cosines[:, :start].max(axis=1, initial=-1)
+            found.append(float(weights @ np.maximum(nearest, IN_CONTEXT * above)))
+        return found
 
     def log_odds(self, question: Tokens, statement: Tokens) -> float:
         """Return the log odds that a statement answers a question."""
@@ -116,8 +123,9 @@ class AnswerReader:
 def matches(question: Tokens, statement: Tokens, centre: Matrix) -> tuple[Matrix, Matrix]:
     """Return how well each token is matched by the other side: (tokens, FEATURES) of 0 to 1."""
     start, width = statement.statement_start, len(_STEPS)
-    cosines = _cosines(question, statement, question.vectors - centre, statement.vectors - centre)
     own, other = is_text(question), is_text(statement)
+    cosines = _unit(question.vectors - centre) @ _unit(statement.vectors - centre).T
+    cosines[~own] = cosines[:, ~other] = -1
     asked = np.zeros((len(question.pieces), FEATURES), np.float32)
     said = np.zeros((len(statement.pieces), FEATURES), np.float32)
     asked[:, :width] = _steps(cosines[:, start:].max(axis=1, initial=-1))
@@ -128,13 +136,6 @@ def matches(question: Tokens, statement: Tokens, centre: Matrix) -> tuple[Matrix
     said[:, -2] = np.isin(statement.pieces, question.pieces[own])
     asked[~own] = said[~other] = 0
     return asked, said
-
-
-def _cosines(question: Tokens, statement: Tokens, asked: Matrix, said: Matrix) -> Matrix:
-    """Return the cosines between the vectors of all tokens, -1 for those that are no text."""
-    cosines = _unit(asked) @ _unit(said).T
-    cosines[~is_text(question)] = cosines[:, ~is_text(statement)] = -1
-    return cosines
 
 
 def _unit(vectors: Matrix) -> Matrix:

@@ -173,7 +173,7 @@ class BundledEmbedder:
         found = np.full(len(statements), np.nan, np.float32)
         with ThreadPoolExecutor(self._threads) as threads:
             said = list(threads.map(lambda one: self._read(reader, one), statements))
-            near = [reader.similarity(asked, statement) for statement in said]
+            near = reader.similarities(asked, said)
             nearest = np.argsort(-np.add(near, priorities), kind="stable")[:max_read].tolist()
             odds = threads.map(lambda place: reader.answer_log_odds(asked, said[place]), nearest)
             found[nearest] = list(odds)

@@ -25,6 +25,7 @@ from portal.answering.quoting.rules.events import Events, find_events
 from portal.answering.quoting.rules.kinds import OF_EVENTS, OF_TIMES, Wanted, find_wanted
 from portal.answering.quoting.rules.months import find_months
 from portal.answering.quoting.rules.negation import asks_denied, is_open
+from portal.answering.quoting.rules.numbered import Numbered, find_numbered
 from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
 from portal.text.terms.lexicon import Sense, translations
@@ -107,6 +108,10 @@ class Asked:
     @cached_property
     def alternatives(self) -> Alternatives:
         return find_alternatives(self.folded)
+
+    @cached_property
+    def numbered(self) -> Numbered:
+        return find_numbered(self.folded)
 
     @cached_property
     def dates(self) -> frozenset[str]:

@@ -25,7 +25,13 @@ from portal.answering.quoting.judging.relevance import (
 )
 from portal.answering.quoting.parts import beside_first, standalone_parts
 from portal.answering.quoting.phrasing import context_of, spelled_out
-from portal.answering.quoting.questions import as_question, asks, asks_for_list, content_words
+from portal.answering.quoting.questions import (
+    as_question,
+    asks,
+    asks_for_list,
+    asks_for_steps,
+    content_words,
+)
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
 from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.rules.years import with_years
@@ -211,16 +217,25 @@ class ExtractiveChatModel:
 
 def _most_likely(question: str, chosen: Sequence[Judged]) -> list[Judged]:
     """Return the sources to quote: more where rows of several tables answer one that asks for a
-    list."""
+    list, one where its numbered items are the steps that are asked for."""
 
     def has_row(judged: Judged) -> bool:
         best = max(judged.candidates, key=lambda one: one.chance)
         return bool(best.statement.cells) and best.chance >= _MIN_LISTED_CHANCE
 
+    if asks_for_steps(question) and _is_step(chosen[0]):
+        return [chosen[0]]
     further = chosen[_MAX_SOURCES:_MAX_LISTED_SOURCES]
     if not asks_for_list(question, is_numbered=False):
         further = []
     return [*chosen[:_MAX_SOURCES], *filter(has_row, further)]
+
+
+def _is_step(judged: Judged) -> bool:
+    """Return whether the best statement is an item of a numbered list."""
+    best = max(judged.candidates, key=lambda one: one.chance).statement
+    is_item = best.group is not None and not best.cells
+    return is_item and judged.source.text[best.start].isdigit()
 
 
 def _has_words(parts: Sequence[_Part], question: str) -> bool:

@@ -28,8 +28,8 @@ ASKS = re.compile(
 _NAMES_NOTHING = re.compile(
     r"百分之[几多]少?|多少钱?|多久|多长(?:时间)?|多[大高重远宽深快]|什么时候|什么时间|什么|怎么[样办算]?|怎样|如何|为何|为什么|干嘛"
     r"|为?啥(?:时候)?|咋[办样]?|[好才没]几[个天年月次]"
-    r"|哪[里儿些个位一]?[年天日]?|谁|几(?:个|[天年月日点号次位名人])?|是否|能否|可否|东西|可以|需要|应该|应当|必须|请问|一下"
-    r"|有没有|是不是|能不能|可不可以|要不要|知道|告诉我|[吗呢的了是有要能会由被把请想我您你和与及]|以及|分别|具体|公司(?=的?[规有])"
+    r"|哪[里儿些个位一]?[年天日]?|谁|几(?:个?步骤?|个|[天年月日点号次位名人])?|是否|能否|可否|东西|可以|需要|应该|应当|必须|请问|一下"
+    r"|每一?步|有没有|是不是|能不能|可不可以|要不要|知道|告诉我|[吗呢的了是有要能会由被把请想我您你和与及]|以及|分别|具体|公司(?=的?[规有])"
     r"|\b(?:how (?:many|much|long|often|old|do i|can i|big|far)|what|when|where|who|whom|whose|which|why"
     r"|how|do|does|did|get|have|has|had|need|is|are|was|were|be|been|there|can|could|may|might|must|should"
     r"|shall|will|would|any|please|tell me|i|we|you|my|our|your|me|us|if|it|its|they|their|them"
@@ -37,13 +37,14 @@ _NAMES_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _LIST = re.compile(
-    r"哪些|有哪|列出|步骤|流程|哪几|要求|清单|包括|都有"
+    r"哪些|有哪|列出|步骤|几个?步|每一?步|流程|哪几|要求|清单|包括|都有"
     # "Which plan" and "what does it cost" ask for one item, "which plans" for all.
     r"|\b(?:which (?:[a-z]+ )?(?!is|was|does|has)[a-z]+[^s\W]s|list|steps?|what (?:are|must|should|do|items|documents|things)"
     r"|what(?:'s| is) new|what (?:has )?changed)\b",
     re.IGNORECASE,
 )
 _STEPS = re.compile(r"怎么|怎样|如何|\bhow (?:do|can|should|to)\b", re.IGNORECASE)
+_STEPS_BY_NAME = re.compile(r"步骤|几个?步|每一?步|流程|\b(?:steps|procedure)\b")
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
 # 年会 and 周会 end in one with a meaning.
@@ -235,6 +236,11 @@ def find_dates(text: str) -> tuple[Word, ...]:
         term = f"{int(month)}-{int(day)}"
         found.append(Word(term, term, *match.span()))
     return tuple(found)
+
+
+def asks_for_steps(question: str) -> bool:
+    """Return whether a question asks for steps by that name."""
+    return _STEPS_BY_NAME.search(fold(question).text) is not None
 
 
 def asks_for_list(question: str, *, is_numbered: bool) -> bool:

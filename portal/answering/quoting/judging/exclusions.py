@@ -15,6 +15,7 @@ from portal.answering.quoting.rules.events import has_another_event
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
 from portal.answering.quoting.rules.months import find_months
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
+from portal.answering.quoting.rules.numbered import names_other_numbers
 from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
 
@@ -95,6 +96,8 @@ def _is_of_another_kind(asked: Asked, context: str, text: str, *, is_foreign: bo
     said = fold(text).text
     # Most questions name no alternatives, and spare the headings.
     if asked.alternatives and names_others(asked.alternatives, fold(context).text, said):
+        return True
+    if asked.numbered and names_other_numbers(asked.numbered, fold(context).text, said):
         return True
     words = asked.translated if is_foreign else asked.terms
     return is_qualified(words, asked.folded, said)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
+from uuid import UUID
 
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.evidence import NO_STATEMENT, chance_of
@@ -38,6 +39,8 @@ _OWN, _ACROSS = (100, 14, 0.0), (64, 16, 7.0)
 # its subject.
 MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
+# Codes within so many characters of the beginning of a document name all of it.
+_FIRST_LINES = 160
 # From this chance on an answer in the question's language is not compared with the other's.
 _SURE = 0.8
 
@@ -79,7 +82,11 @@ def judge(
 def _apply(conditions: Sequence[Condition], sources: Sequence[ReadSource]) -> set[Condition]:
     """Exclude statements that do not meet the conditions, not even together with the statement
     before. Return those that titles and headings meet: what is below need not repeat them."""
-    above = [met_by(conditions, one.contexts) for one in sources]
+    of_documents = _met_by_first_lines(conditions, sources)
+    above = [
+        [met | of_documents[one.source.document_id] for met in met_by(conditions, one.contexts)]
+        for one in sources
+    ]
     named: set[Condition] = set().union(*chain.from_iterable(above))
     dates = {one for one in named if one.is_date}
     codes = {one for one in conditions if not one.is_date}
@@ -92,6 +99,20 @@ def _apply(conditions: Sequence[Condition], sources: Sequence[ReadSource]) -> se
             if all(not any_of or any_of & near[place] for any_of in (dates, codes))
         ]
     return named
+
+
+def _met_by_first_lines(
+    conditions: Sequence[Condition], sources: Sequence[ReadSource]
+) -> Mapping[UUID, set[Condition]]:
+    """Return by document the codes that its first lines have: what follows "Project FL-2507" need
+    not repeat it."""
+    codes = [one for one in conditions if not one.is_number]
+    found: dict[UUID, set[Condition]] = defaultdict(set)
+    for one in (each.source for each in sources):
+        if one.revision_id is not None and one.char_start < _FIRST_LINES:
+            lines = one.text[: _FIRST_LINES - one.char_start]
+            found[one.document_id] |= met_by(codes, [lines])[0]
+    return found
 
 
 def _keep_named(

@@ -21,6 +21,7 @@ _GROUPS = tuple(
             r"(?<!陪)产假|\bmaternity\b",
             r"陪产假|护理假|\bpaternity\b",
             r"育儿假|\bparental leave\b",
+            r"收养|领养|\badopt(?:s|ed|ing|ion)?\b",
             r"婚假|\bmarriage leave\b",
             r"丧假|\b(?:bereavement|compassionate)\b",
             r"事假|\b(?:unpaid|personal) leave\b",
@@ -55,6 +56,11 @@ _GROUPS = tuple(
             r"自行车|单车|\bbi(?:ke|cycle)s?\b",
             r"摩托车|\bmotor(?:bike|cycle)s?\b",
             r"自驾|私家?车|\b(?:own|private) car\b",
+        ),
+        (
+            r"电动(?:汽?车|皮卡|货车)|新能源车|\belectric (?:car|vehicle|van|truck)s?\b",
+            r"[燃汽]油|柴油|\b(?:petrol|gasoline|diesel)\b",
+            r"混动|\bhybrid (?:car|vehicle|van|truck)s?\b",
         ),
         (
             r"黑色|\bblack\b",

@@ -19,7 +19,8 @@ _MONTH = re.compile(
 )
 _SPAN = re.compile(
     rf"(?:{_LONG})\s?(?:to|through|until|till|and|-|–)\s?(?:{_LONG})"
-    r"|[\d一二三四五六七八九十]\s?月?\s?(?:-|–|~|至|到|和|、)\s?[\d一二三四五六七八九十]{1,2}\s?月"
+    r"|[\d一二三四五六七八九十]\s?月?\s?(?:-|–|~|至|到|和|、)\s?(?:次年|翌年|来年|第二年)?\s?"
+    r"[\d一二三四五六七八九十]{1,2}\s?月"
 )
 _IN_MAY = re.compile(r"\b(?:in|of|for|during|last|this|next) may\b|\bmay(?: (?:19|20)\d\d|'s)\b")
 

@@ -16,6 +16,13 @@ _RELATIVE = re.compile(
     re.IGNORECASE,
 )
 
+# "By when must I use up the days carried over from last year?" asks for no year's version.
+_CARRIED = re.compile(
+    r"\b(?:carr(?:y|ied)|roll(?:ed)?|left) over\b|\b(?:leftover|unused|remaining)\b"
+    r"|结转|[剩余挪]|顺延|[没未][休用]",
+    re.IGNORECASE,
+)
+
 
 def with_years(question: str, this_year: int, is_known: Callable[[str], bool]) -> str:
     """Return a question with years in figures in the place of 去年 and "last year", where
@@ -30,5 +37,7 @@ def with_years(question: str, this_year: int, is_known: Callable[[str], bool]) -
             return f"{year}年"
         return f"{match['before'] or ('' if match['owner'] else 'in ')}{year}"
 
-    # "How many of this year's days may I take next year?" asks for no year's version.
-    return _RELATIVE.sub(figures, question) if len(_RELATIVE.findall(question)) == 1 else question
+    # Nor does "how many of this year's days may I take next year?"
+    if len(_RELATIVE.findall(question)) != 1 or _CARRIED.search(question):
+        return question
+    return _RELATIVE.sub(figures, question)

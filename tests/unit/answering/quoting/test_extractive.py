@@ -300,3 +300,20 @@ def test_part_is_not_called_missing_where_its_answer_is_quoted_for_another(
     content, _ = content_of(events, [parcels, dogs])
     assert "4 days for 5 euros. [1]" in content
     assert ("Which fee is due" not in content) is is_told
+
+
+def test_numbered_steps_are_the_whole_answer_to_what_the_steps_are():
+    steps = "1. Fill in the claim.\n2. Attach receipts.\n3. Hand it in."
+    sources = [source(1, steps), source(2, "Claims are paid with the salary.")]
+    reader = OddsReader({"Fill in the claim.": 3.0, "1. Fill in the claim.": 3.0,
+                         "Claims are paid with the salary.": 2.5})  # fmt: skip
+    answers = {
+        question: content_of(
+            ExtractiveChatModel(reader).stream(request(question, sources)), sources
+        )[0]
+        for question in ("What are the steps of a claim?", "How is a claim handled?")
+    }
+    assert [("Hand it in" in one, "salary" in one) for one in answers.values()] == [
+        (True, False),
+        (False, True),
+    ]

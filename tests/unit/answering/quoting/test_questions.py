@@ -6,6 +6,7 @@ import pytest
 
 from portal.answering.quoting.questions import (
     as_question,
+    asks_for_list,
     content_words,
     find_dates,
     without_greeting,
@@ -389,3 +390,10 @@ def test_answer_is_of_the_kind_that_is_asked_for(
     question: str, statement: str, holds: bool
 ) -> None:
     assert can_hold(find_wanted(question), statement, question) is holds
+
+
+@pytest.mark.parametrize("question", ["报销一共分几步？", "报销分几个步骤", "每一步做什么"])
+def test_steps_are_asked_for_as_a_list(question):
+    assert asks_for_list(question, is_numbered=True)
+    assert find_wanted(question) is not Wanted.COUNT
+    assert not {"步", "几步", "一步", "每"} & {word.text for word in content_words(question)}

@@ -37,6 +37,11 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
     ("question", "wanted"),
     [
         ("What is the daily allowance?", Wanted.MONEY),
+        ("How fast is the first response to a P2 ticket?", Wanted.DURATION),
+        ("How fast is the van?", Wanted.MEASURE),
+        ("What is the range of the scanner?", Wanted.MEASURE),
+        ("What is the range of salaries?", Wanted.ANYTHING),
+        ("What range do the vans have?", Wanted.MEASURE),
         ("What do we pay for hosting each month?", Wanted.MONEY),
         ("What happens to my deposit?", Wanted.ANYTHING),
         ("What documents do I need to claim a travel allowance?", Wanted.LIST),

@@ -26,6 +26,7 @@ _NOT_OF_A_NOUN = (
 )
 # "What happens to my deposit", "what is the deadline for the fee" and "which cost centre" ask for no
 # amount.
+_RANGES = "(?:(?:the|our|your|possible) )?(?:salar|price|pay|age|product|service|colou?r|size|value|date|topic|fee|cost|option|activit|subject)"
 _LEADS_AWAY = r"(?:of|for|in|on|at|from|with|by|as|if|about|when|to|after|before|not|happens?|handles?|decides?)(?![\w-])"
 _NOT_BEFORE_A_NOUN = (
     r"(?! (?:polic(?:y|ies)|rules?|control|history|contracts?|managers?|requirements?|length)\b)"
@@ -91,6 +92,7 @@ _ASKED = (
             r"多久|多长时间|(?<!哪)几天|几(?:小时|周(?![一二三四五六日几])|年|分钟)|几个(?:小时|周|星期|月|工作日)|(?<![臂线绳管缆杆路桥带布板梁轨])多长$|期(?:限)?(?:是|有|为)?多长",
             r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)(?!哪|几[月号日]|什么时)|多长的?[一-龥]{0,4}期|几秒",
             r"\b(?:within|in|after) (?:what|which) time\b|how (?:soon|quickly|fast) (?!is|are|.*\b(?:go|drive|run|travel|move|spin|grow|rise|rose|fall)\b)",
+            r"how (?:soon|quickly|fast) (?:is|are) .*\b(?:respon[sd]|repl(?:y|ies|aced)|answer|deliver|repair|refund|ship|process(?:ed|ing)|handled|fixed|resol|paid)",
             rf"how many (?:(?!per |an? |each )[a-z]+ ){{0,2}}{TIME_UNIT}|how much (?:[a-z]+ )?(?:time|notice|leave|holiday|vacation)",
             r"how far (?:in advance|ahead|beforehand|back)",
             r"how long\b(?! (?:must|should|can|may|does|do|is|are) (?:a |an |the |my )?(?:\w+ )?"
@@ -126,6 +128,7 @@ _ASKED = (
             r"how (?:big|large|far(?! (?:above|below|over|under|behind))|fast|high|tall|wide|deep|long)\b",
             r"how much (?:storage|space|memory|bandwidth)\b",
             r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|length|height|speed|distance)\b",
+            rf"what(?: is|'s) the range of (?!{_RANGES})|what range (?:do|does)\b|续航里程|航程|量程|射程",
         ),
     ),
     (
@@ -135,7 +138,7 @@ _ASKED = (
     (
         Wanted.COUNT,
         any_of(
-            rf"多大(?:年纪|岁数|年龄)|多少(?:[{COUNTERS}员]|块(?=[{HAN}])(?!钱))|(?<!哪)(?!(?<=在)几层)几[{COUNTERS}岁倍代]|多少[{HAN}]{{0,3}}(?:用户|客户|人|学生|会员|员工)",
+            rf"多大(?:年纪|岁数|年龄)|多少(?:[{COUNTERS}员]|块(?=[{HAN}])(?!钱))|(?<!哪)(?!(?<=在)几层)几(?!个?步)[{COUNTERS}岁倍代]|多少[{HAN}]{{0,3}}(?:用户|客户|人|学生|会员|员工)",
             r"how (?:many|old)|what (?:is the )?number of",
         ),
     ),

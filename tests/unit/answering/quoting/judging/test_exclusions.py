@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -32,6 +32,17 @@ def test_statement_about_another_number_is_not_quoted_beside_the_answer(question
     language = "en" if question.isascii() else "zh"
     _, order = content_of(ask(question, sources, language), sources)
     assert order == tuple(range(1, quoted + 1))
+
+
+def test_code_on_the_first_line_of_a_document_names_all_of_it():
+    head = replace(source(1, "Version 3. Project FL-CN-2507."), document_id=UUID(int=7))
+    below = replace(source(2, "Drones stop above 10 m/s."), document_id=UUID(int=7), char_start=900)
+    elsewhere = source(3, "Drones stop above 12 m/s.")
+    sources = [head, below, elsewhere]
+    question = "Above what wind do drones stop in project FL-CN-2507?"
+    content, _ = content_of(ask(question, sources, "en"), sources)
+    assert "10 m/s" in content
+    assert "12 m/s" not in content
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,12 @@ def excludes(question: str, text: str, context: str = "", *, is_foreign: bool = 
         ("犬皮肤项目现在有几只狗？", "已入组 64 只猫，其中杭州 41 只。"),
         ("How much is it to have a parrot looked at?", "Cat: €42; Dog: €48; Rabbit: €36"),
         ("去伦敦出差每晚多少钱？", "武汉 | 480 元"),
+        ("How much per mile for my electric car?", "Petrol or diesel car: 45p"),
+        ("电动汽车每公里补多少？", "燃油车每公里 1 元"),
+        ("收养孩子放几天假？", "育儿假每年 10 天"),
+        ("When was unit 2 last calibrated?", "The last calibration of unit 1 was on 9 October."),
+        ("2号机什么时候检修？", "1号机三月检修。"),
+        ("第二期什么时候完工？", "第一期五月完工。"),
         ("总经理是谁？", "副总经理王强分管销售。"),
         ("总经理是谁？", "总经理助理李敏负责会议室。"),
         ("How much do members pay?", "Non-members pay 12 euros."),
@@ -55,6 +61,10 @@ def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> No
         ("How long is maternity leave?", "It begins before paternity leave.", "Maternity leave"),
         # A limit and a minimum stand beside each other.
         ("住宿费上限是多少？", "住宿费每晚600元，至少提前三天申请。", ""),
+        ("When was unit 2 calibrated?", "Units 1 and 2 were calibrated in May.", ""),
+        ("When was unit 2 calibrated?", "Calibrated after unit 1, in May.", "Unit 2"),
+        ("When was unit 2 calibrated?", "Unit 1 and all other units were calibrated in May.", ""),
+        ("When does phase 2 end?", "Phases 1-2 end in May.", ""),
         # What rules out the others is said of them too.
         ("周六有晚饭吗？", "周六只供应早餐和午餐。", ""),
         ("How much more will we spend this year?", "90,000 euros, 10 % more than last year.", ""),

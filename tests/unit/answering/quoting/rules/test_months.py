@@ -25,6 +25,7 @@ from portal.answering.quoting.rules.months import find_months
         ("Since January the fee is 3 euros.", set()),
         ("From January to March it is closed.", set()),
         ("3月至5月，1-3月", set()),
+        ("12月至次年2月", set()),
     ],
 )
 def test_months_that_a_text_is_about(text: str, months: set[int]) -> None:

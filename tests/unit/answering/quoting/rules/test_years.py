@@ -27,6 +27,13 @@ def test_year_that_no_document_names_stays_as_it_is() -> None:
     assert with_years("去年的预算", 2026, "2026".__eq__) == "去年的预算"
 
 
-def test_question_about_two_years_stays_as_it_is() -> None:
-    question = "今年的年假能转到明年吗？"
+@pytest.mark.parametrize(
+    "question",
+    [
+        "今年的年假能转到明年吗？",
+        "By when must I use the days that I carried over from last year?",
+        "去年剩下的年假什么时候用完？",
+    ],
+)
+def test_question_that_asks_for_no_version_of_a_year_stays_as_it_is(question: str) -> None:
     assert with_years(question, 2026, str.isdigit) == question

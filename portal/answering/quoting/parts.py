@@ -44,6 +44,11 @@ _ONLY_COUNTS = re.compile(
     r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time))?\W*",
     re.IGNORECASE,
 )
+# 用的是什么数据库，哪个版本？
+_ONLY_WHICH = re.compile(
+    rf"\s*(?:是|属于)?(?:哪一?[个种家款]|什么)[{HAN}]{{1,2}}\W*|\s*(?:and\s+)?(?:which|what) \w+\W*",
+    re.IGNORECASE,
+)
 # "When and where do we meet?" is two questions; so is "What do E1 and E4 mean?".
 _BOTH_ASKED = re.compile(
     r"(when|where|how|why|who|what) and (when|where|how|why|who|what) (.+)", re.IGNORECASE
@@ -134,13 +139,14 @@ def beside_first(question: str, part: str) -> str:
 
 def needs_first_part(part: str) -> bool:
     """Return whether a part of a question says nothing without the first: it names nothing ("谁批",
-    "什么时候完成", "how many days"), or refers back."""
+    "什么时候完成", "how many days"), only which of a kind ("哪个版本"), or refers back."""
     back = _POINTS_BACK.search(part)
     # In "who stands in for Tomasz when he is away" he is Tomasz.
     is_named = back and back[0].lower() in {"he", "she"} and _NAME.search(part, 1, back.start())
     return (
         (back is not None and not is_named)
         or _ONLY_COUNTS.fullmatch(part) is not None
+        or _ONLY_WHICH.fullmatch(part) is not None
         or names_nothing(part)
     )
 

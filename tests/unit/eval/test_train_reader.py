@@ -100,7 +100,7 @@ def test_nearness_is_learned_and_read_by_the_portal_as_trained(tmp_path, monkeyp
     assert after[2] - max(after[:2]) > before[2] - max(before[:2])
     encoder = E5Encoder(FLOAT32)
     # Maps of fewer numbers ship than are trained.
-    assert [encoder.similarity(asked, one) for one in said] == pytest.approx(after, abs=0.1)
+    assert encoder.similarities(asked, said) == pytest.approx(after, abs=0.1)
 
 
 def test_untrained_additions_change_nothing() -> None:

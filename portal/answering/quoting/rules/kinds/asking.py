@@ -198,7 +198,7 @@ _ASKED = (
             r"\b(?:and|by|since|or|,) when\b|when (?:is|was|are|were|did|do|does|will|can|must)\b",
             r"(?:what|which)(?: is the)? (?:date|(?:week)?day|year|month|century|deadline)\b"
             rf"{_NOT_OF_A_NOUN}",
-            r"by what date|\A(?:the )?deadline\b|\bdeadline\?",
+            r"\A(?:the )?pay ?day\b|发薪日[是?]?\Z|by what date|\A(?:the )?deadline\b|\bdeadline\?",
         ),
     ),
     (

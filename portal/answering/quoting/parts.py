@@ -46,7 +46,8 @@ _ONLY_COUNTS = re.compile(
 )
 # 用的是什么数据库，哪个版本？
 _ONLY_WHICH = re.compile(
-    rf"\s*(?:是|属于)?(?:哪一?[个种家款]|什么)[{HAN}]{{1,2}}\W*|\s*(?:and\s+)?(?:which|what) \w+\W*",
+    rf"\s*(?:是|属于)?(?:哪一?[个种家款]|什么)[{HAN}]{{1,2}}\W*"
+    r"|\s*(?:and\s+)?(?:which|what) \w+\W*",
     re.IGNORECASE,
 )
 # "When and where do we meet?" is two questions; so is "What do E1 and E4 mean?".

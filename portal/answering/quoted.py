@@ -31,7 +31,9 @@ def quoted_tables(lines: Sequence[str]) -> list[QuotedTable]:
         if not line.startswith("|"):
             rows = None
             continue
-        cells = [cell.strip(" *") for cell in line.strip("| ").split("|")]
+        # A first or last cell may be empty.
+        row = line.strip().removeprefix("|").removesuffix("|")
+        cells = [cell.strip(" *") for cell in row.split("|")]
         if rows is None:
             rows = []
             tables.append(QuotedTable(cells, rows))

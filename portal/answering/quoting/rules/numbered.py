@@ -13,10 +13,10 @@ _THINGS = (
     "unit|phase|stage|lot|batch|building|platform|line|machine|server|printer|gate|zone|milestone"
     "|work package|appendix|annex|warehouse|pump|boiler|hall|round|release|sprint|lane|dock"
 )
-# "Units 1 and 2" may be about each of them.
+# Not "units 1 and 2", "phase 1, 2 or 3" and 1、2号楼, which are about each of them.
 _NUMBERED = re.compile(
-    rf"\b({_THINGS}) (?:no\.? ?)?(\d{{1,3}})(?![\d.:]|\s?(?:-|–|to|and|or|/)\s?\d)"
-    r"|(?<!\d)(\d{1,3})号(楼|机|线|库|厂房|车间|会议室|门|炉|泵|仓|船|井|桥)"
+    rf"\b({_THINGS}) (?:no\.? ?)?(\d{{1,3}})(?![\d:]|\.\d|\s?(?:-|–|,|&|/|to\b|and\b|or\b)\s?\d)"
+    r"|(?<![\d.])(?<!\d[、,，和与及或至到~～–-])(\d{1,3})号(楼|机|线|库|厂房|车间|会议室|门|炉|泵|仓|船|井|桥)"
     r"|第(\d{1,3}|[一二三四五六七八九十]{1,3})(期|阶段|批|轮|车间|工厂|标段)"
 )
 

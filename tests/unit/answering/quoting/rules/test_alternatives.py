@@ -65,6 +65,10 @@ def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> No
         ("When was unit 2 calibrated?", "Calibrated after unit 1, in May.", "Unit 2"),
         ("When was unit 2 calibrated?", "Unit 1 and all other units were calibrated in May.", ""),
         ("When does phase 2 end?", "Phases 1-2 end in May.", ""),
+        ("When does phase 2 end?", "Phase 1, 2 and 3 end in May.", ""),
+        ("When does phase 2 begin?", "In May, after phase 1, begins phase 2.", ""),
+        ("1号机什么时候检修？", "1、2号机五月检修。", ""),
+        ("2号楼什么时候体检？", "1号楼和2号楼五月体检。", ""),
         # What rules out the others is said of them too.
         ("周六有晚饭吗？", "周六只供应早餐和午餐。", ""),
         ("How much more will we spend this year?", "90,000 euros, 10 % more than last year.", ""),

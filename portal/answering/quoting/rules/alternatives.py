@@ -21,7 +21,7 @@ _GROUPS = tuple(
             r"(?<!陪)产假|\bmaternity\b",
             r"陪产假|护理假|\bpaternity\b",
             r"育儿假|\bparental leave\b",
-            r"收养|领养|\badopt(?:s|ed|ing|ion)?\b",
+            r"收养|领养|\badopti(?:on|ve)\b(?! of\b)|\badopt(?:s|ing)? (?:an?|their) child\b",
             r"婚假|\bmarriage leave\b",
             r"丧假|\b(?:bereavement|compassionate)\b",
             r"事假|\b(?:unpaid|personal) leave\b",

@@ -64,6 +64,7 @@ def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> No
         ("When was unit 2 calibrated?", "Units 1 and 2 were calibrated in May.", ""),
         ("When was unit 2 calibrated?", "Calibrated after unit 1, in May.", "Unit 2"),
         ("When was unit 2 calibrated?", "Unit 1 and all other units were calibrated in May.", ""),
+        ("How long is sick leave?", "The rule of full pay for six weeks was adopted in May.", ""),
         ("When does phase 2 end?", "Phases 1-2 end in May.", ""),
         ("When does phase 2 end?", "Phase 1, 2 and 3 end in May.", ""),
         ("When does phase 2 begin?", "In May, after phase 1, begins phase 2.", ""),

@@ -217,7 +217,7 @@ def asked_alone(question: str) -> str:
     if correction := _CORRECTS.match(question):
         question = question[correction.end() :]
     subject = _new_subject(question)
-    # 总监呢 asks what is so for one.
+    # 总监呢 asks the previous question about a 总监.
     return "" if _POINTS_BACK.search(question) or is_condition(subject) else subject
 
 

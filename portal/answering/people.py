@@ -1,4 +1,4 @@
-"""People in an answer: "When did he join?" asks of the one whom the answer before names."""
+"""Names for pronouns: "When did he join?" asks about the person named in the previous answer."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _asks_who(question: str) -> bool:
 
 
 def with_name(question: str, before: str, answer: str) -> str:
-    """Return a question with the name of the person whom its pronoun stands for: the only one in
-    the Chinese question before or, where that asked for one, in the quotations of its `answer`,
-    Markdown. Without one the question as it is."""
+    """Return a question with its pronoun replaced by a name: the only one in the quotations of
+    `answer` (Markdown) if the question before asked for a person, else the only Chinese one in
+    that question. Without such a name the question is unchanged."""
     pronoun = _PRONOUN.search(question)
     if pronoun is None:
         return question

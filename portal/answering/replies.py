@@ -188,7 +188,7 @@ _PATTERNS = tuple(
     for task, *patterns in _SAID
     for pattern in patterns
 )
-# 翻译费怎么报销 asks of something that a task is called; 帮我翻译这是什么 is a task.
+# 翻译费怎么报销 is a question whose subject only sounds like a task; 帮我翻译这是什么 is a task.
 _IS_ASKED = re.compile(
     r"(?!请(?!问)|麻烦|[您你]|能|可以|帮|[给为]我|把|将|please\b|(?:can|could|would|will) you\b)"
     rf".*(?:{HAN_ASKS}|\b(?:what|when|where|who|whom|which|why|how)\b.*\?)"

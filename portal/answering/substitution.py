@@ -2,7 +2,7 @@
 
 "And in Paris?" after "How much is a hotel in London?" asks how much a hotel in Paris is. Rules find
 what is replaced: the same preposition, a word that both have, the same kind of word. Where they say
-nothing the only noun is, or the one that is nearest in meaning.
+nothing, the only noun is replaced, or the one nearest in meaning.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ADVERB = re.compile(
     r"elsewhere|abroad|afterwards|later|otherwise|above|below|today|tomorrow|yesterday|(?:if|not)\b.*",
     re.IGNORECASE,
 )
-# Whom something is for: no other notice period, but perhaps other interns.
+# People replace other people, such as interns, but not a notice period.
 _PERSON = re.compile(
     rf"(?:{_DETERMINERS})?\s*(?:[\w-]+ )?(?:intern|trainee|apprentice|manager|director"
     r"|executive|employee|worker|contractor|freelancer|volunteer|student|visitor|guest|customer|supplier"
@@ -73,7 +73,7 @@ _PERSON = re.compile(
     r"|医生|醫生|教师|教師|老师|老師|司机|司機)",
     re.IGNORECASE,
 )
-# Where something holds, as a city does: no other leave, but perhaps another city.
+# Sites replace other places, such as a city, but not a kind of leave.
 _SITE = re.compile(
     rf"(?:(?:{_DETERMINERS})\s+)?(?:[A-Z][\w-]+|(?i:other|new|old|main|head|second))"
     r" (?:office|branch|site|plant|campus|lab|store|shop|school)"
@@ -88,7 +88,7 @@ _CODE = re.compile(r"[A-Za-z]+\d+")
 _LETTERS, _DIGITS = re.compile(r"[A-Za-z]+"), re.compile(r"\d+")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-# Tags of the Chinese segmenter: of verbs and the like, and those of which words stand for another.
+# Tags of the Chinese segmenter: of words that are not nouns, and of words that replace each other.
 _NO_NOUN = ("v", "a", "d", "p", "c", "u", "y", "r")
 _KINDS = ("ns", "nr", "t", "m")
 # Tagged as times or numbers, as it happens: 五年, 十年.
@@ -125,7 +125,7 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
     if replaced is None:
         replaced = _only_or_nearest(phrases, name, likeness)
         if replaced and opening and not _AFTER_PREPOSITION.search(_ahead(before, replaced.start)):
-            # "In Paris" is no other office, but may be where it is.
+            # "In Paris" does not replace an office, but may say where it is.
             return None
     if replaced is None:
         return None
@@ -249,7 +249,7 @@ def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase 
 
 
 def _are_alike(word: str, name: str) -> bool:
-    """Return whether a word is a name, or of a kind, as the last word of a new subject is."""
+    """Return whether a word and the last word of a new subject are both names or of one kind."""
     last = name.rsplit(maxsplit=1)[-1]
     are_names = word[0].isupper() and last[0].isupper()
     return are_names or (_kind(word) == _kind(last) and _kind(word) != "")

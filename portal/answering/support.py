@@ -3,8 +3,8 @@
 Each sentence is compared with the chunks that it cites by their common words, weighted by length.
 Numbers have to be in the chunk, and a sentence that denies what the chunk affirms, or the other way
 round, is not supported, however similar they are. The result shows a reader where to look twice; it
-proves nothing. Two languages share too few words for this comparison, so there numbers and names
-alone decide.
+proves nothing. Two languages share too few words for this comparison, so only numbers are compared
+across languages.
 """
 
 from __future__ import annotations

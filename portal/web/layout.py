@@ -41,7 +41,7 @@ HTMX_SETTINGS = {
     # During a settle delay, swapped-in links and forms are not yet handled by HTMX: a click would
     # leave the page.
     "defaultSettleDelay": 0,
-    # A failed fragment is a fragment: it says itself, by HX-Retarget, where it belongs.
+    # Errors are swapped in too: their HX-Retarget header names the element.
     "responseHandling": [
         {"code": "204", "swap": False},
         {"code": "[23]..", "swap": True},

@@ -118,8 +118,8 @@ def check_csrf() -> None:
 def csrf_token() -> str:
     """Return the token for the forms of a page: the same in one response, different in the next.
 
-    The size of compressed pages would otherwise tell it to those who choose what is printed beside
-    it (BREACH).
+    Otherwise an attacker who controls other text on the page could learn the token from the size
+    of compressed responses (BREACH).
     """
     try:
         signed_in = context.signed_in()

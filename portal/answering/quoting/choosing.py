@@ -104,7 +104,7 @@ def _chosen(question: str, judged: Judged) -> list[Quotation]:
         if named := _named_rows(question, judged, best, likely):
             likely = named
         elif len(likely) > len(group) / 2:
-            # Most of a table answers what asks for none of its rows; the others belong to it.
+            # If most of a table answers, the question is about the whole table.
             likely = group
         return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS])
     is_numbered = judged.source.text[statement.start].isdigit()
@@ -118,8 +118,8 @@ def _chosen(question: str, judged: Judged) -> list[Quotation]:
 
 
 def _is_near(one: Candidate, best: Candidate) -> bool:
-    """Return whether a statement answers nearly as likely as the best: with three fifths of its
-    chance, and a twentieth of its odds."""
+    """Return whether a statement is nearly as likely to answer as the best: at least three fifths
+    of its chance and a twentieth of its odds."""
     is_likely = one.chance >= best.chance * _NEARLY
     return is_likely and one.chance * (1 - best.chance) * _ODDS >= best.chance * (1 - one.chance)
 
@@ -145,8 +145,8 @@ def _below(judged: Judged, place: int) -> Sequence[int]:
 
 
 def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> list[int]:
-    """Return the rows of which a cell is in the question, or a day of the weekday or month there;
-    none unless the best row is one."""
+    """Return the rows with a cell that the question has, or with a day of its weekday or month;
+    none unless the best row is among them."""
     senses = Asked.of(question).senses if judged.is_foreign else ()
     translated = {" ".join(sense) for sense in chain.from_iterable(senses)}
     days, months = find_weekdays(question), find_months(question)

@@ -105,12 +105,12 @@ class ExtractiveChatModel:
             # Once for all parts.
             request = replace(request, search_across=cache(request.search_across))
         parts = self._parts_in_years(request) or self._parts(request.question, request)
-        # "How much for hotels?" may ask of what the question before was about, or not.
+        # "How much for hotels?" may or may not refer to the question before.
         asked = request.turns[-1].content
         alone = asked_alone(asked) if asked != request.question else ""
         if content_words(alone) and not _has_words(parts, alone):
             others = self._parts(alone, request)
-            # A few words that nothing has are no follow-up.
+            # A few words that no source has are a new question, not a follow-up.
             is_new = alone == asked and not asks(asked)
             parts = others if is_new or _has_words(others, alone) else parts
         if all(part.outcome is not Outcome.QUOTED for part in parts):
@@ -150,8 +150,8 @@ class ExtractiveChatModel:
         return [self._part(*part, request) for part in standalone_parts(question)]
 
     def _part(self, asked: str, question: str, request: ChatRequest) -> _Part:
-        """Find what a part asks beside the words of the first, or alone where that answers only the
-        first: 几点开门 after 烤箱预热多久."""
+        """Answer a part with the words of the first, or alone if that only answers the first:
+        几点开门 after 烤箱预热多久."""
         found = self._find(asked, question, request)
         if (alone := as_question(asked)) == question or not found.quotations:
             return found
@@ -163,8 +163,8 @@ class ExtractiveChatModel:
     def _is_covered(
         self, part: _Part, quotations: Sequence[Quotation], request: ChatRequest
     ) -> bool:
-        """Return whether what is quoted for other parts is likeliest to answer this one, or answers
-        it beside what the first is about."""
+        """Return whether a quotation for another part also answers this one, alone or together with
+        the subject of the first part."""
         for one in part.about[:1]:
             if one.confidence >= _MIN_NEAR_CHANCE and _is_quoted(
                 quotations, one.source, one.start, one.end
@@ -192,7 +192,7 @@ class ExtractiveChatModel:
             min_chance = max(_MIN_FURTHER_CHANCE, best / (best + _FURTHER_ODDS * (1 - best)))
             others = without_other_figures(question, ranked)
             chosen = [one for one in others if one.chance >= min_chance]
-            # Of sources that a word names a section of, others only mention it.
+            # If a one-word question names a section of some sources, the others only mention it.
             chosen = [one for one in chosen if section_of(question, one)] or chosen
             # Together they answer with at least the chance of the best.
             quotations = [
@@ -216,8 +216,8 @@ class ExtractiveChatModel:
 
 
 def _most_likely(question: str, chosen: Sequence[Judged]) -> list[Judged]:
-    """Return the sources to quote: more where rows of several tables answer one that asks for a
-    list, one where its numbered items are the steps that are asked for."""
+    """Return the sources to quote: only one if its numbered items are the steps in question, and
+    more than usual if rows of several tables answer a question for a list."""
 
     def has_row(judged: Judged) -> bool:
         best = max(judged.candidates, key=lambda one: one.chance)

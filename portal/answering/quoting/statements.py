@@ -58,7 +58,7 @@ _HAN = re.compile(f"[{HAN}]")
 _KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}
 # A list item longer than this is quoted by its sentences.
 _MAX_ITEM_CHARACTERS = 300
-# "下表为每人每晚上限(元)" says of the table below what its header need not.
+# "下表为每人每晚上限(元)" describes the table below; the header need not repeat it.
 _NAMES_TABLE = re.compile(
     r"[下如见]表|表\s?\d|如下|以下|\b(?:table|below|following|as follows)\b", re.IGNORECASE
 )
@@ -101,8 +101,8 @@ class _Item(NamedTuple):
     label: str
 
     def is_nested_in(self, other: _Item) -> bool:
-        """Return whether an item further up has this one below it: (1) without an indent too, where
-        4.4 ends with a colon."""
+        """Return whether this item is nested in one further up: by its indent or, at the same
+        indent, by another marker below an item that ends with a colon, as (1) below 4.4."""
         if self.indent != other.indent:
             return self.indent > other.indent
         return self.marker != other.marker and other.label.endswith(INTRODUCES)

@@ -16,8 +16,8 @@ _FIGURE = re.compile(r"\d+")
 
 
 def newest_first(judged: Sequence[Judged]) -> list[Judged]:
-    """Return sources in their order, those of several years of one document by year, newest first:
-    what an older version says may no longer hold."""
+    """Return the versions of one document newest first, because an older one may no longer hold;
+    other sources in their order."""
     titles = [one.source.title for one in judged]
     names = {_name(one) for one in titles}
     if len(names) != 1 or not all(map(_YEAR.search, titles)):

@@ -150,7 +150,7 @@ class OpenAIChatModel:
     async def _attempts(
         self, client: httpx.AsyncClient, request: ChatRequest, items: queue.SimpleQueue[_Item]
     ) -> None:
-        """Make one attempt, and more while nothing was received and the first word is in time."""
+        """Send the request; retry temporary failures until something arrives or time is up."""
         deadline = time.monotonic() + self._first_s
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:

@@ -121,7 +121,7 @@ def take_notes(task: str) -> Turn:
 
 
 def from_notes(notes: Sequence[str], *, language: str, token_budget: int) -> str:
-    """Return the system message with notes instead of passages; notes that do not fit are
+    """Return the system message with notes instead of chunks; notes that do not fit are
     shortened, each to the same length."""
     code = _new_code()
     rules = _rules(language, code)

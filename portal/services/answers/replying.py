@@ -1,5 +1,5 @@
-"""Messages that are no question: the portal's own replies to them, and the documents that a
-language model is to read as a whole."""
+"""Messages that are not questions: the portal's own replies, and the documents that a language
+model reads as a whole."""
 
 from __future__ import annotations
 

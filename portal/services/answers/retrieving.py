@@ -91,7 +91,7 @@ def ask_in(
     *, scope: AskScope | None = None,
 ) -> Asked:  # fmt: skip
     """Return the question with the language of its answer: its own, else that of earlier
-    questions."""
+    questions, else the user's."""
     language = detect_question_language(question)
     if language == "other":
         with services.database.begin() as session:

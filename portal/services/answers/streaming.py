@@ -373,7 +373,7 @@ class AnswerStream(Iterator[AnswerEvent]):
 
 
 def _retry(work: Callable[[], T]) -> T:
-    """Return what work on the database returns, if need be once that is available again."""
+    """Return the result of `work`, retrying briefly while the database is unavailable."""
     for pause_s in _RETRY_PAUSES_S:
         try:
             return work()

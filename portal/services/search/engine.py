@@ -80,7 +80,8 @@ def search(
         # An administrator dropped the model just now; the next one is active.
         return search(services, user, request, deadline=deadline, is_shown=is_shown)
     except DictionaryMissing:
-        # The process starts. To wait for it in between would cost the legs their time.
+        # The process has just started. Loading the dictionary during the search would leave the
+        # legs less time.
         lexicon.load()
         return search(services, user, request, deadline=deadline, is_shown=is_shown)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)

@@ -45,7 +45,7 @@ def save(services: Services, user: User, name: str, arguments: Mapping[str, str]
 
 
 def rename(services: Services, user: User, search_id: UUID, name: str) -> SavedSearch:
-    """Raises NotFound, also for another user's, InvalidInput, NameTaken."""
+    """Rename a saved search. Raises NotFound, also for another user's, InvalidInput, NameTaken."""
     name = _checked_name(name)
     with services.database.begin() as session:
         existing(saved_store.find(session, user.id, search_id))
@@ -54,7 +54,7 @@ def rename(services: Services, user: User, search_id: UUID, name: str) -> SavedS
 
 
 def delete(services: Services, user: User, search_id: UUID) -> None:
-    """Raises NotFound, also for another user's."""
+    """Delete a saved search. Raises NotFound, also for another user's."""
     with services.database.begin() as session:
         existing(saved_store.find(session, user.id, search_id))
         saved_store.remove(session, user.id, search_id)

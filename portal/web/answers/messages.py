@@ -24,7 +24,7 @@ blueprint = PageBlueprint("messages", __name__, "/chat/<uuid:conversation_id>/me
 
 @blueprint.post("")
 def ask(conversation_id: UUID) -> Answer:
-    """Ask; with `replace_from` instead of an earlier question and all after it."""
+    """Ask a question; with `replace_from`, in place of an earlier one and all after it."""
     question = request.form.get("content", "")
     if about.is_changed():
         values = chat.page_values(conversation_id) | {"draft": question}

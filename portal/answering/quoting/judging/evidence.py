@@ -9,13 +9,13 @@ from dataclasses import dataclass
 # Logistic regressions by eval/fitting/answers.py: over what the model read, the shared words and
 # the kind of answer; in another language over what it read, the log odds of the best statement in
 # the question's own, the kind and the translated words; without a model over confidence and the
-# shared words. With a model the constants are raised by .37 and 1.47, chosen on the same sets: what
-# is quoted beside the best statement answers too, so that an answer is right more often than it.
+# shared words. With a model the constants are raised by .37 and 1.47, chosen on the same sets:
+# further quotations may answer too, so an answer is right more often than its best statement.
 BY_READING = (0.77, 3.28, 1.38, -1.85)
 ACROSS = (0.9, -0.34, 2.04, 3.72, -5.32)
 BY_WORDS = (0.15, 4.0, 2.3, -2.9)
-# What a row of many cells loses: by chance it shares words, and has signs of every kind. Chosen, as
-# few questions of the sets are about such rows.
+# The penalty of a row of many cells, which shares words and has signs of every kind by chance. Set
+# by hand, because few questions of the sets are about such rows.
 _WIDE_ROW = -1.2
 # The log odds of the best statement in the question's language where there is none.
 NO_STATEMENT = -5.0
@@ -50,7 +50,8 @@ class Evidence:
         return _sum(BY_READING, (self.read, self.met, self.holds, 1.0)) + self._handicap
 
     def log_odds_across(self, best: float) -> float:
-        """Return the same in another language than the question's, in which the best has `best`."""
+        """Return the log odds in the other language; `best` are those of the best statement in the
+        question's."""
         # Without a model the search alone says something.
         if self.read is None:
             return self.odds

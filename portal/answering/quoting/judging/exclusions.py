@@ -32,7 +32,7 @@ _MAIL_HEADER = re.compile(
 
 
 def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
-    """Return whether a statement, below `context`, says nothing of what is asked."""
+    """Return whether a statement below `context` is about something else than the question."""
     said = f"{context}\n{text}"
     return (
         _names_only_others(asked.weekdays, find_weekdays, said)
@@ -48,8 +48,8 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
 
 
 def is_unasked_header(asked: Asked, text: str) -> bool:
-    """Return whether a text is a line of a mail's head that says nothing of what is asked: whom it
-    is from, unless the question is about mail, or when, unless it asks for a time."""
+    """Return whether a text is a mail header that does not answer: a sender or recipient unless
+    the question is about mail, or a date unless it asks for a time."""
     if not is_mail_header(text):
         return False
     is_of_people = _MAIL_PEOPLE.match(text) is not None

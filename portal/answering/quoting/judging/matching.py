@@ -47,8 +47,8 @@ def shares_of_words(
     texts: Sequence[str],
     means: Sequence[Sequence[Sense]] | None = None,
 ) -> Shares:
-    """Return which words each text has: (texts, words) of 0 and 1; of words that it has only in
-    what they mean, the share of the best translation."""
+    """Return how much of each word each text has: (texts, words) in [0, 1]. The word itself counts
+    1; a longer form, a part or a translation may count less."""
     # Chinese words match as substrings, because next to other characters they may be segmented
     # differently.
     found = np.zeros((len(texts), len(words)), np.float32)

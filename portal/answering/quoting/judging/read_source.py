@@ -69,9 +69,9 @@ class ReadSource:
         self.open = self._find_open(own)
 
     def _meet_rows(self, own: Shares) -> None:
-        """Find the rows whose range has a number of the question, or that are of all other cities
-        than those with a row of their own: each is read with what was asked of in its first cell,
-        and meets these words. Changes `own`, (statements, words of the question)."""
+        """Find the rows whose range includes a number of the question, or that cover all cities
+        without a row of their own. Add what was asked about to their first cell, and count its
+        words as met: changes `own`, (statements, words of the question)."""
         question = self._asked.question
         in_range = rows_in_range(question, self.statements)
         rows = in_range or rows_of_other_cities(question, self.statements, self.contexts)
@@ -99,7 +99,7 @@ class ReadSource:
             place
             for place, one in enumerate(self.statements)
             if (place in self._met_rows or one.group not in self._passed_over)
-            # What an item in another language denies it need not deny of what it names itself.
+            # In another language a denying heading does not exclude an item with words in question.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)
             and not (one.group is None and is_unasked_header(asked, self.texts[place]))
@@ -127,8 +127,8 @@ class ReadSource:
         return any(name in said for name in names)
 
     def narrowed(self, place: int) -> str:
-        """Return what is read of a statement; of a row of many cells those that name it or may
-        answer. Among all of them the model, which has read few such rows, does not find these."""
+        """Return the text that the model reads for a statement. Rows of many cells are cut to those
+        that name the row or may answer, because the model has read few such rows."""
         row = self.statements[place]
         if place in self._met_rows or not can_be_told(row, self._asked):
             return self.texts[place]

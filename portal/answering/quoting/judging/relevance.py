@@ -31,9 +31,9 @@ from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.text.language import detect_language
 
-# The max numbers of statements that are compared with the question, since a table of short rows has
-# hundreds, and of the nearest that the model reads with it: in its language a tenth of a second, in
-# the other, where words help less to choose, two. There nearness adds to what the model reads.
+# How many statements are compared with the question (a table of short rows has hundreds), how many
+# of the nearest the model reads with it, and the weight of nearness. Reading takes a tenth of a
+# second in the question's language and two in the other, where words help less to choose.
 _OWN, _ACROSS = (100, 14, 0.0), (64, 16, 7.0)
 # The chance from which a statement is quoted, and the share of the question's words in a source on
 # its subject.
@@ -41,7 +41,7 @@ MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
 # Codes within so many characters of the beginning of a document name all of it.
 _FIRST_LINES = 160
-# From this chance on an answer in the question's language is not compared with the other's.
+# With an answer this likely in the question's language, the other language is not searched.
 _SURE = 0.8
 
 
@@ -80,8 +80,8 @@ def judge(
 
 
 def _apply(conditions: Sequence[Condition], sources: Sequence[ReadSource]) -> set[Condition]:
-    """Exclude statements that do not meet the conditions, not even together with the statement
-    before. Return those that titles and headings meet: what is below need not repeat them."""
+    """Exclude statements that do not meet the conditions, alone or with the statement before.
+    Return the conditions that titles and headings meet, which statements need not repeat."""
     of_documents = _met_by_first_lines(conditions, sources)
     above = [
         [met | of_documents[one.source.document_id] for met in met_by(conditions, one.contexts)]

@@ -1,1 +1,1 @@
-"""Rules that compare a question with a statement: kinds of answers, dates, ranges, events."""
+"""Rules that compare a question with a statement, such as by kind of answer, date or number."""

@@ -1,4 +1,4 @@
-"""Terms of which one is not the other: sick leave is no annual leave, a deputy manager no manager.
+"""Terms that must not be confused: sick leave and annual leave, a deputy manager and a manager.
 
 The model that reads places such terms close together, and takes what is said of one for the other.
 """

@@ -35,8 +35,8 @@ def find_cities(text: str) -> frozenset[str]:
 def rows_of_other_cities(
     question: str, rows: Sequence[Statement], contexts: Sequence[str]
 ) -> dict[int, str]:
-    """Return the indexes of the rows for all other cities that count for the one in question, with
-    what it is called there: Munich, in "elsewhere" below Berlin and Paris."""
+    """Return the indexes of the rows for all other cities that apply to the one in question, with
+    its name there: Munich, for "elsewhere" below Berlin and Paris."""
     asked = _find_named(question)
     if len(asked) != 1:
         return {}

@@ -112,8 +112,8 @@ def find_quarters(text: str) -> frozenset[int]:
 
 
 def without(question: str, conditions: Iterable[Condition]) -> str:
-    """Return a question without those of the conditions that are numbers, and what connects
-    them: codes are names, which a question makes no sense without."""
+    """Return a question without the conditions that are numbers, and the words that connect them.
+    Codes stay: they are names, and the question makes no sense without them."""
     for one in sorted(conditions, key=lambda one: -one.start):
         if one.is_number:
             before = _BEFORE.sub("", question[: one.start])

@@ -1,4 +1,4 @@
-"""Headings that deny what a question asks for: below "Not reimbursed" stands nothing that is."""
+"""Headings that deny what a question asks for: nothing below "Not reimbursed" is reimbursed."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ blueprint = PageBlueprint("folder_sources", __name__, "/folders/<uuid:folder_id>
 
 @blueprint.get("")
 def show(folder_id: UUID) -> Answer:
-    """Show the source; the fragment is asked for until the run that is due has ended, and before
-    that left as it is, with the lists that a user has unfolded."""
+    """Show the source. Polls for the fragment get 204 while a run is due, so that the lists that a
+    user has unfolded stay open."""
     if wants_fragment("source-state"):
         source = existing(folder_sources.find_source(*context.caller(), folder_id))
         if _is_due(source):

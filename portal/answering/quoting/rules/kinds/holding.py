@@ -319,7 +319,7 @@ def _has_name(wanted: Wanted, statement: str, folded: str, question: str, asked:
 
 
 def _names_holder(statement: str) -> bool:
-    """Return whether an office stands in a statement otherwise than as whom something goes to."""
+    """Return False if a statement names an office only as the recipient of something."""
     return _HOLDS.search(_GOES_TO.sub(" ", statement)) is not None or not _HOLDS.search(statement)
 
 

@@ -22,8 +22,8 @@ from portal.ingest.reader_process import start_reader
 
 # A picture of eight million pixels, in base64.
 _MAX_ANSWER_BYTES = 64 << 20
-# Of a processor, during a command that ran out of time. With less the machine was busy, not the
-# page slow.
+# The share of a processor that a command which timed out must have used: with less, the machine
+# was busy and the page is not to blame.
 _MIN_SHARE = 1 / 8
 
 

@@ -1,1 +1,1 @@
-"""The repository layer: the only one that uses SQL. Functions take a session; none commits."""
+"""Repositories: SQL on the portal's tables. Their functions take a session and never commit."""

@@ -29,7 +29,7 @@ _OF_GENERATOR = re.compile(
     r"^(?:(?:layout|template|permalink|slug|redirect_(?:from|to)|locales|lang|prev|next"
     r"|(?:nav|menu|sidebar|toc|hide)(?:_\w+)?|icon|image|cover|css|js|mathjax|katex|editLink|c?spell"
     r"|outputs|cascade|(?:grand_)?parent|has_children)[ \t]*:.*|title:[ \t]*$(?!\n[ \t])"
-    # These hold words in notes of people.
+    # Notes of people use these keys too, so only values of site generators count.
     r"|aliases[ \t]*:[\s\[\"'-]*/.*|weight[ \t]*:[ \t]*-?\d+[ \t]*$|head[ \t]*:[ \t]*$"
     r"|comments[ \t]*:[ \t]*(?:true|false)[ \t]*$)(?:\n(?:[ \t]+|-[ \t]).*)*\n?",
     re.MULTILINE,

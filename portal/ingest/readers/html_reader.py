@@ -205,7 +205,8 @@ def _is_unseen(node: LexborNode, around: frozenset[int] | None) -> bool:
 
 
 def _is_named_unseen(node: LexborNode, names: str) -> bool:
-    """Return whether an element's classes hide it; a table of contents leads into the page."""
+    """Return whether an element's classes hide it. A table of contents counts as hidden only if it
+    links to places in the page."""
     if not names:
         return False
     if _CONTENTS_CLASS.search(names):
@@ -261,7 +262,7 @@ def _bold_line(node: LexborNode) -> str:
 
 
 def _exponent(node: LexborNode) -> str | None:
-    """Return the number that an element raises, without which 10⁶ would read as 106."""
+    """Return the exponent in a `<sup>` as superscript digits, so that 10⁶ does not read as 106."""
     child = node.first_child if node.tag == "sup" else None
     if child is None or child.next is not None or not child.is_text_node:
         return None

@@ -139,7 +139,7 @@ def _events(
     for position, token in enumerate(tokens):
         if position < done:
             continue
-        # The title of an alert is not its writer's: "[!NOTE]" gives "Note".
+        # The parser makes the title of an alert ("[!NOTE]" gives "Note"); it is not in the text.
         if token.type == "inline" and tokens[position - 1].type != "alert_title_open":
             parts = _inline(token.content, parser, environment)
             opening = tokens[position - 1]

@@ -42,8 +42,8 @@ def load(**_options: object) -> None:
 
 
 def read(file: BinaryIO, *, pages: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the number of pages to read, then one record for each; pages count from 1. `pages` of
-    a PDF are read; of a picture all."""
+    """Yield the number of pages to read, then one record for each; pages count from 1. Reads
+    `pages` of a PDF, or without any all pages of a picture."""
     if pages:
         yield {"pages": len(pages)}
         pictures = _pdf_pages(file, pages)

@@ -1,1 +1,1 @@
-"""Collections of programs."""
+"""Collections of vectors that programs store and search."""

@@ -158,7 +158,8 @@ def _record_visibility(
     session: Session, user: User, documents: Iterable[tuple[UUID, str, Any]],
     *, before: str = "", after: str = "",
 ) -> None:  # fmt: skip
-    """Record who sees documents from now on; the value that is not given is the noted one."""
+    """Record changes of visibility. Of `before` and `after`, the one not given is the third value
+    of each document."""
     entries = [
         (
             Subject(SubjectKind.DOCUMENT, document_id, title),

@@ -124,8 +124,8 @@ def require_visible(session: Session, user: User, document_id: UUID) -> None:
 
 @contextmanager
 def opening(services: Services, user: User, document_id: UUID) -> Iterator[Session]:
-    """Open a transaction that reads what a document says; it is recorded where `private_reads` says
-    so. Raises NotFound."""
+    """Open a transaction to read a document's content. The access is then recorded if
+    `private_reads` audits it. Raises NotFound."""
     with services.database.begin() as session:
         require_visible(session, user, document_id)
         yield session

@@ -21,8 +21,9 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def sharing(services: Services) -> Iterator[Session]:
-    """Open a transaction that may share many chunks. The words of more than some hundred are added
-    after it, by housekeeping if that fails: the change is made."""
+    """Open a transaction that may share many chunks. If there are more than some hundred, the
+    words of the rest are added after the commit; if that fails, the change stands and
+    housekeeping adds them."""
     with services.database.begin() as session:
         yield session
         transaction = shared_words.transaction_of(session)
@@ -42,8 +43,8 @@ def _are_left_by(services: Services, transaction: str) -> bool:
 def fill(
     services: Services, *, seconds: float, should_stop: Callable[[], bool] = lambda: False
 ) -> int:
-    """Add words that are still missing, for about that long or until `should_stop` returns True;
-    return of how many chunks. What is left is for the next call, at the latest for housekeeping."""
+    """Add missing words for about `seconds`, or until `should_stop` returns True; return the number
+    of chunks. The next call continues, at the latest that of housekeeping."""
     deadline = time.monotonic() + seconds
     filled, is_last = 0, False
     while not is_last:

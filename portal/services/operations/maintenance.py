@@ -68,7 +68,8 @@ def run(services: Services, *, should_stop: Callable[[], bool] = lambda: False) 
 
 
 def _run(duty: Callable[[Services], object], services: Services) -> None:
-    """Run a duty. If it fails, the ones after it have their turn all the same."""
+    """Run a duty and log its failure, so that the ones after it still run. Raises
+    DatabaseUnavailable."""
     try:
         duty(services)
     except DatabaseUnavailable:

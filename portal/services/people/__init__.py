@@ -1,1 +1,1 @@
-"""Users: accounts, sessions and tokens."""
+"""Users: accounts, groups, second factors, sessions and tokens."""

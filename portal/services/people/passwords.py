@@ -26,7 +26,7 @@ from portal.errors import (
 from portal.settings import Settings
 
 MIN_CHARACTERS = 10
-MAX_CHARACTERS = 1000  # Hashing an unbounded text is a way to tire the server.
+MAX_CHARACTERS = 1000  # Hashing texts of any length would invite denial of service.
 # 10⁸ guesses or more: out of reach for guesses at the portal, and slow work with a stolen hash.
 _MIN_SCORE = 3
 _MAX_SCORED_CHARACTERS = 50

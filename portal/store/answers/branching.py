@@ -28,8 +28,8 @@ _SWITCHES = (
 
 
 def copy_conversation(session: Session, conversation_id: UUID, *, until: MessageRow) -> UUID:
-    """Copy a conversation with its switches and its scope, and what is shown of it up to a message;
-    return the id of the copy. Feedback stays with the original."""
+    """Copy a conversation up to a message, with its switches and scope; return the id of the copy.
+    Superseded messages are not copied. Feedback stays with the original."""
     row = ConversationRow
     copy_id: UUID = session.scalars(
         insert(row)

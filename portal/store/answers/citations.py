@@ -64,7 +64,7 @@ def hold_documents(session: Session, cited: Sequence[CitedSource]) -> Mapping[UU
 
 
 def find_alive(session: Session, cited: Sequence[CitedSource]) -> Mapping[UUID, bool]:
-    """Return the same without locks."""
+    """Return for each document that exists whether it still has its text, without locks."""
     rows = session.execute(_cited_documents(cited))
     return {document_id: purged_at is None for document_id, purged_at in rows}
 

@@ -71,7 +71,8 @@ _EMPTY_TRASHED = text(
     WHERE d.id = document_id AND d.id = ANY(CAST(:documents AS uuid[])) AND d.deleted_at IS NOT NULL
     """
 )
-# Private without an owner: should a query forget the collection, only administrators see them.
+# Private without an owner: a query that does not filter by collection then shows them to
+# administrators only.
 _DOCUMENTS = text(
     f"""
     INSERT INTO documents (id, collection_id, title, file_name, media_type, size_bytes, sha256,
@@ -83,7 +84,7 @@ _DOCUMENTS = text(
     WHERE documents.deleted_at IS NOT NULL
     """
 )
-# One ingestion, which never ends: its id is the document's.
+# All chunks of a document belong to a single job, which has the document's id.
 _JOBS = text(
     """
     INSERT INTO jobs (id, document_id, status, finished_at)

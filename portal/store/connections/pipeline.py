@@ -121,13 +121,13 @@ class Pipeline:
         try:
             failed = self._finish()
             is_outdated = failed is not None and self._forget_outdated(failed)
-            # What the caller gave up is not wanted any more.
+            # If the caller raised an error, the result is not needed.
             if is_outdated and self._is_alone and error is None:
                 self._send_again()
                 failed = self._finish()
             self._pgconn.exit_pipeline_mode()
         except BaseException:
-            # Answers that are still to come would be taken for those of later statements.
+            # Pending results would otherwise be read as those of later statements.
             self._driver.close()
             raise
         if failed is not None and error is None:

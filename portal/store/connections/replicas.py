@@ -103,8 +103,8 @@ class WatchedServer(Generic[S]):
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the server failed, or owes an answer for too long. A server that has not
-        been asked for long is not lost: this process may have been busy."""
+        """Return whether the server failed, or has not answered a pending probe for too long. A
+        server that was not asked lately is not lost: this process may have been busy."""
         asked_at = self._asked_at
         is_silent = asked_at is not None and time.monotonic() - asked_at > self._silent_after_s
         return self._has_failed or is_silent
@@ -117,7 +117,7 @@ class WatchedServer(Generic[S]):
         self._has_failed = False
 
     def mark_lost(self) -> None:
-        """Take the server for lost until it answers the watch again."""
+        """Treat the server as lost until it answers the watch again."""
         if not self._has_failed:
             self._has_failed = True
             # What is left in the pool leads to a server that is gone, or is no primary any more.
@@ -269,9 +269,9 @@ class Replicas(Generic[S]):
             pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
     def stand_in(self) -> S | None:
-        """Return the replica with the most, to read from while the primary is lost: one that
-        followed it, and has what it had a second before. None where there is none, or when the
-        primary has been lost for too long."""
+        """Return the most advanced replica, to read from while the primary is lost. It must have
+        followed the primary and be at most a second behind its last known position. None if no
+        replica qualifies, or when the primary has been lost for too long."""
         lost_at, known = self._lost_at, list(self._primary.history)
         is_over = lost_at is None or time.monotonic() - lost_at > self._outage_s
         if is_over or not known or known[-1].timeline is None:

@@ -198,7 +198,8 @@ def state(session: Session, user: User) -> NotificationState:
 
 @lru_cache(maxsize=MAX_COMPOSED)
 def _state(user: User, _device_known_since: datetime | None) -> Select[Any]:
-    """Compose the statement. Users are equal whichever their device."""
+    """Compose the statement. The cache needs the device's date because `User` does not compare
+    it."""
     unread = (
         _of(user, NotificationRow.batch_id)
         .where(NotificationRow.read_at.is_(None))

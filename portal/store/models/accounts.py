@@ -16,9 +16,10 @@ class UserRow(Base):
 
     id: Mapped[UuidKey]
     name: Mapped[str]
-    # What names that look alike share. None: there was such a name before this column was.
+    # Equal for names that look alike. None where two such names are older than this column.
     name_skeleton: Mapped[str | None] = mapped_column(unique=True)
-    # None: comes in by tokens of an outside issuer only.
+    # None: the user signs in at the provider or by tokens of an outside issuer, or an administrator
+    # reset the password.
     password_hash: Mapped[str | None]
     is_admin: Mapped[bool] = mapped_column(server_default=text("false"))
     language: Mapped[str | None]
@@ -28,7 +29,7 @@ class UserRow(Base):
     created_at: Mapped[CreatedAt]
     disabled_at: Mapped[datetime | None]
     last_seen_at: Mapped[datetime | None]
-    # Of pages, without programs: the last use, and the end of the visit before this one.
+    # By browser sessions, not API clients: the latest use, and the end of the previous visit.
     visited_at: Mapped[datetime | None]
     previous_visit_at: Mapped[datetime | None]
 
@@ -40,7 +41,7 @@ class UserRow(Base):
 
 
 class GroupRow(Base):
-    """A group of users, which folders are opened to as to one user."""
+    """A group of users, which can be a member of folders like a single user."""
 
     __tablename__ = "groups"
 
@@ -180,7 +181,7 @@ class OidcSignInRow(Base):
 
 
 class OidcUsedValueRow(Base):
-    """A digest of what counts once, a `state` or a logout token, until it would expire anyway."""
+    """The digest of a used `state` or logout token, kept until that expires, to refuse a replay."""
 
     __tablename__ = "oidc_used_values"
 

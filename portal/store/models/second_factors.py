@@ -11,7 +11,7 @@ from portal.store.models.base import Base, CreatedAt, UserRef, UuidKey
 
 
 class TotpRow(Base):
-    """One authenticator app a user. It counts once a code has confirmed it."""
+    """A user's only authenticator app. It becomes a second factor when a code has confirmed it."""
 
     __tablename__ = "totp_secrets"
 

@@ -1,1 +1,1 @@
-"""SQL of health checks."""
+"""SQL of health checks, the audit log and administrators' reports."""

@@ -1,1 +1,1 @@
-"""SQL of users and tokens."""
+"""SQL of users, groups, second factors, sessions and tokens."""

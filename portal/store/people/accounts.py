@@ -22,8 +22,8 @@ _OPEN = (InvitationRow.used_at.is_(None), InvitationRow.expires_at > func.now())
 
 
 def add_user(session: Session, *, name: str, password_hash: str | None, is_admin: bool) -> UserRow:
-    """Make an account; no password opens one without a hash. Raises NameTaken: names differ by
-    more than case, and by more than characters that look alike."""
+    """Create an account; without a hash it has no password. Raises NameTaken, also for a name that
+    differs only in case or in characters that look alike."""
     row = UserRow(
         name=name, name_skeleton=skeleton(name), password_hash=password_hash, is_admin=is_admin
     )
@@ -42,7 +42,7 @@ def find_user_by_name(session: Session, name: str) -> UserRow | None:
 
 
 def get_user_by_name(session: Session, name: str) -> UserRow:
-    """Return a user by name, in upper or lower case. Raises NoSuchAccount."""
+    """Return a user by name, ignoring case. Raises NoSuchAccount."""
     row = find_user_by_name(session, name)
     if row is None:
         raise NoSuchAccount(name=name)
@@ -109,7 +109,7 @@ def lock_active_admins(session: Session) -> Sequence[UserRow]:
 
 
 def note_visit(session: Session, user_id: UUID) -> None:
-    """Remember that a user is here. The end of a visit is kept when the next one begins."""
+    """Record that a user is active. When a new visit begins, keep the end of the previous one."""
     is_new_visit = UserRow.visited_at < func.now() - VISIT_GAP
     session.execute(
         update(UserRow)
@@ -175,7 +175,7 @@ def note_invitee(session: Session, *, invitation_id: UUID, user_id: UUID) -> Non
 
 
 def list_open_invitations(session: Session) -> list[tuple[InvitationRow, str]]:
-    """Open invitations with the name of who made them, newest first."""
+    """List open invitations with the name of the user who made each, newest first."""
     rows = session.execute(
         select(InvitationRow, UserRow.name)
         .join(UserRow, UserRow.id == InvitationRow.created_by)

@@ -39,7 +39,7 @@ def find_group(session: Session, group_id: UUID) -> Group | None:
 
 
 def find_id(session: Session, name: str) -> UUID | None:
-    """Return the group of a name, in any case."""
+    """Return the id of a group by name, ignoring case."""
     return session.scalar(select(GroupRow.id).where(func.lower(GroupRow.name) == func.lower(name)))
 
 
@@ -72,7 +72,7 @@ def lock_group(session: Session, group_id: UUID) -> GroupRow | None:
 
 
 def write_group(session: Session, row: GroupRow, *, name: str, description: str) -> UUID:
-    """Add or change a group. Raises NameTaken, in any case of the letters."""
+    """Add or change a group. Raises NameTaken; case is ignored."""
     try:
         with session.begin_nested():
             row.name, row.description = name, description

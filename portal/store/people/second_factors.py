@@ -63,7 +63,7 @@ def list_passkeys(session: Session, user_id: UUID) -> list[PasskeyRow]:
 
 
 def find_passkey(session: Session, credential_id: bytes) -> PasskeyRow | None:
-    """Load a passkey by what the authenticator calls it, locked: its counter is about to change."""
+    """Load a passkey by its credential id, locked because its counter is about to change."""
     return session.scalar(
         select(PasskeyRow).where(PasskeyRow.credential_id == credential_id).with_for_update()
     )
@@ -105,13 +105,13 @@ def delete_passkey(session: Session, *, user_id: UUID, passkey_id: UUID) -> str 
 
 
 def delete_all(session: Session, user_id: UUID) -> None:
-    """Remove everything that a second step could ask for, and the failed attempts."""
+    """Delete a user's second factors and recovery codes, and the failed attempts."""
     for table in (TotpRow, PasskeyRow, RecoveryCodeRow, SecondFactorFailureRow):
         session.execute(delete(table).where(table.user_id == user_id))
 
 
 def replace_recovery_codes(session: Session, user_id: UUID, digests: Iterable[bytes]) -> None:
-    """Make these the only recovery codes."""
+    """Replace a user's recovery codes, given as digests."""
     delete_recovery_codes(session, user_id)
     session.execute(
         insert(RecoveryCodeRow), [{"user_id": user_id, "code_sha256": digest} for digest in digests]

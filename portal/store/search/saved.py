@@ -28,7 +28,7 @@ def find(session: Session, user_id: UUID, search_id: UUID) -> SavedSearch | None
 
 
 def add(session: Session, user_id: UUID, name: str, arguments: Mapping[str, str]) -> SavedSearch:
-    """Raises NameTaken."""
+    """Add a saved search. Raises NameTaken."""
     row = SavedSearchRow(user_id=user_id, name=name, arguments=dict(arguments))
     try:
         with session.begin_nested():
@@ -40,7 +40,7 @@ def add(session: Session, user_id: UUID, name: str, arguments: Mapping[str, str]
 
 
 def rename(session: Session, user_id: UUID, search_id: UUID, name: str) -> None:
-    """Raises NameTaken."""
+    """Rename a saved search. Raises NameTaken."""
     own = update(SavedSearchRow).filter_by(id=search_id, user_id=user_id)
     try:
         with session.begin_nested():

@@ -222,7 +222,7 @@ def find_place(
     is_locked: bool = False,
 ) -> UUID | None:
     """Return the folder at a path below another, created where missing. Ends at the depth limit,
-    and cleans names. Raises NotFound. `is_locked` tells that the tree is."""
+    and cleans names. Raises NotFound. Pass `is_locked` if the tree is locked."""
     fit = (_clean(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
     names = list(filter(None, fit))
     place = folder_id
@@ -274,8 +274,8 @@ def _require(is_allowed: bool) -> None:
 def _owner_below(
     session: Session, user: User, parent_id: UUID | None, visibility: FolderVisibility
 ) -> UUID | None:
-    """Return the owner of a new folder: the user or, in the private folder of another user, that
-    one, who could not see it otherwise."""
+    """Return the owner of a new folder: the user, or for a private folder inside a private one the
+    owner of that, who could not see it otherwise."""
     parent = folder_store.get_row(session, parent_id) if parent_id else None
     is_inside = parent is not None and parent.visibility == visibility == FolderVisibility.PRIVATE
     return parent.owner_id if parent is not None and is_inside else user.id
@@ -322,8 +322,8 @@ def _refuse_taken(session: Session, user: User, row: FolderRow, parent_id: UUID 
 
 
 def _clean(name: str) -> str:
-    """Return a name on one line, with composed letters: some systems take letters and accents of
-    names of files apart, and one name would be two."""
+    """Return a name on one line, in NFC: some systems decompose accented letters in file names, so
+    the same name could be stored in two forms."""
     return one_line(unicodedata.normalize("NFC", name))
 
 

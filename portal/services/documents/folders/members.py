@@ -155,7 +155,7 @@ def _ids(passing: set[tuple[str, UUID]]) -> set[UUID]:
 
 
 def _names(passing: set[tuple[str, UUID]], others: set[UUID]) -> tuple[str, ...]:
-    """Return the names of users and groups, without those of whom all users are among `others`."""
+    """Return the names of users and groups that have a user who is not among `others`."""
     return tuple(sorted({name for name, user_id in passing if user_id not in others}))
 
 

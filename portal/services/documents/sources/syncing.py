@@ -109,7 +109,8 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
     except PortalError as error:
         failure = Failure.of(error)
     except Exception:
-        # Without an outcome it would be the first of each round, and those after it never read.
+        # Without an outcome it would stay due and fail first in each round, and the sources after
+        # it would never be read.
         log.exception("source_failed", folder_id=str(folder_id))
         failure = Failure(PortalError.code)
     with services.database.begin() as session:

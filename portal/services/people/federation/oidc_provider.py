@@ -99,7 +99,7 @@ class LogoutClaims:
 
 
 class OidcProvider:
-    """Safe for threads; one a process."""
+    """The provider in the settings, one instance per process. Thread-safe."""
 
     def __init__(self, settings: OidcSettings, *, leeway_s: int) -> None:
         self._settings = settings

@@ -57,7 +57,8 @@ def link(services: Services, *, name: str, subject: str, issuer: str | None = No
 
 
 def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bool:
-    """Let them open no account; False when they did not. Raises CommandRefused, InvalidInput."""
+    """Unlink a subject and end its sessions; return False if it was not linked. Raises
+    CommandRefused, InvalidInput."""
     issuer = _issuer(services, issuer)
     with services.database.begin() as session:
         user = identity_store.find_user(session, issuer=issuer, subject=subject)

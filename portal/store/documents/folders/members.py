@@ -53,10 +53,10 @@ def list_members(session: Session, folder_id: UUID) -> list[FolderMember]:
 def audience(
     session: Session, user: User, gate_ids: Collection[UUID], *, shareable: UUID | None
 ) -> dict[UUID, set[tuple[str, UUID]]]:
-    """Return who passes each gate: users, with the name by which they do, their own or that of a
-    group. Administrators, who pass each, and closed accounts are left out; so are gates that the
-    user does not pass: their members are not for the user to know. Those of `shareable` are, which
-    the user may share and which need not be a gate."""
+    """Return who passes each gate: the ids of users, each with their own name or that of the group
+    by which they pass. Leaves out administrators, who pass every gate, closed accounts, and gates
+    that the user does not pass and whose members they may not know. The folder `shareable` is
+    included, whether or not it is a gate: the user may share it."""
     is_known = or_(FolderRow.id == shareable, FolderRow.id.in_(gates_of(user)))
     if user.is_admin:
         is_known = true()

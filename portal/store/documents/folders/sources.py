@@ -82,7 +82,7 @@ def take_turn(session: Session, host: str, delay_s: float) -> float:
     to wait for it."""
     now = func.clock_timestamp()
     delay = func.make_interval(0, 0, 0, 0, 0, 0, delay_s)
-    # A clock that was set back does not make the next one wait for an hour.
+    # Caps the wait, which would be too long after the clock was set back.
     latest = now + timedelta(seconds=MAX_WAIT_S)
     free_at = func.least(func.greatest(SourceHostRow.free_at, now), latest)
     row = insert(SourceHostRow).values(host=host, free_at=now + delay)
@@ -168,7 +168,7 @@ def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
         .values(last_run_at=func.now(), last_run=outcome, due_at=func.now() + every)
         .returning(FolderSourceRow.last_run_at)
     )
-    if ended is None or not run.has_changed:  # It was untied meanwhile, or is as it was.
+    if ended is None or not run.has_changed:  # The folder was untied meanwhile, or nothing changed.
         return
     session.add(SourceRunRow(folder_id=folder_id, ran_at=ended, outcome=outcome))
     session.flush()

@@ -6,7 +6,8 @@ from sqlalchemy import text
 
 from portal.store.session import Session
 
-# For corpora that are loaded while nothing searches: a transaction adds the words of any number.
+# For bulk loads while nothing searches: triggers then add the words of all chunks at once,
+# however many a transaction has.
 WITH_ALL_WORDS = "SET portal.shared = '-1000000000'"
 
 _FILL = text(

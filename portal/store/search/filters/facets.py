@@ -33,7 +33,7 @@ _COUNTED = {
         "JOIN unnest(CAST(:spans AS int[])) WITH ORDINALITY AS v(days, age) ON s.age >= v.age",
     ),
 }
-# How many of the spans of days a document is within.
+# The number of spans of `_SPANS` that a document is recent enough for.
 _AGE = "width_bucket(d.created_at, CAST(:starts AS timestamptz[]))"
 
 

@@ -155,8 +155,8 @@ class EnabledQuery:
 
 
 def drifted(enabled: EnabledSet, chunk_count: int, *, max_chunks: int) -> EnabledSet | None:
-    """Return a set that is too large to be listed after documents of that many chunks changed; None
-    where that may matter."""
+    """Return a set that is too large to be listed, with its counts marked as off by up to
+    `chunk_count` more chunks; None when they are too far off and have to be taken again."""
     drift = enabled.drift + chunk_count
     is_known = drift <= min(_MAX_DRIFT * enabled.chunk_count, enabled.chunk_count - max_chunks)
     return replace(enabled, drift=drift) if is_known else None

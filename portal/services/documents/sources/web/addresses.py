@@ -108,7 +108,7 @@ class CheckedNetwork(httpcore.NetworkBackend):
         self._ends_at = 0.0
 
     def allow(self, seconds: float) -> None:
-        """Give all that follows this long."""
+        """Set the deadline of all further steps to `seconds` from now."""
         self._ends_at = time.monotonic() + seconds
 
     def remaining_s(self, timeout_s: float | None = None) -> float:

@@ -29,7 +29,7 @@ def read_xml(downloader: Downloader, address: str) -> Element:
     """Get an XML file, packed by gzip or not, and return its root. Raises PageUnavailable, also for
     one that declares entities."""
     with downloader.get(address, max_bytes=_MAX_BYTES) as page:
-        if page is None:  # Nothing was asked that could be answered so.
+        if page is None:  # An invalid 304: the request was not conditional.
             raise PageUnavailable("it is damaged")
         content = _unpack(page.stream)
     return parse_xml(content)

@@ -36,8 +36,8 @@ _STEPS = {
 def break_down(
     corpus: Corpus, profile: Profile, questions: Sequence[Question]
 ) -> dict[str, float | str]:
-    """Means in milliseconds over the questions: `total`, `in_database` (waiting for the server) and
-    the rest in Python; of the steps what explained searches say, asked in a run of their own."""
+    """Return means over the questions: `total_ms`, `in_database_ms` (waiting for the server) and
+    `python_ms` (the rest). Times of the steps come from a separate run of explained searches."""
     with _waiting() as watch:
         started = time.perf_counter()
         for question in questions:

@@ -57,7 +57,7 @@ pidfile = {folder}/pgbouncer.pid
 
 @dataclass(frozen=True)
 class Layout:
-    """Ports of the cluster: the proxy's, and after it those of two web processes and of Redis."""
+    """Ports of the cluster: of the proxy, of two web processes and of Redis."""
 
     proxy: int
     web: tuple[int, int]

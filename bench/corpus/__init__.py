@@ -112,8 +112,8 @@ class Corpus:
         return vectors
 
     def profile(self, name: str) -> Profile:
-        """By name: "100 %", "50 %", "10 %", "1 %", "0.1 %", and with "in a conversation" added,
-        which has the same switches as overrides. Raises KeyError."""
+        """Return a profile by name: "100 %", "50 %", "10 %", "1 %" or "0.1 %", alone or followed by
+        "in a conversation" (switched by overrides) or "by folders". Raises KeyError."""
         return {profile.name: profile for profile in self.profiles}[name]
 
     def allowed(self, profile: Profile) -> npt.NDArray[np.bool_]:
@@ -122,7 +122,7 @@ class Corpus:
         return allowed
 
     def search(self, profile: Profile, question: Question, **options: Any) -> SearchOutcome:
-        """Search as the person of a profile does."""
+        """Search as the user of a profile does."""
         request = profile.request(question.text, **options)
         return search(self.services, profile.user, request)
 

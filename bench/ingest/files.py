@@ -52,7 +52,7 @@ class Sheet:
 
     @property
     def pages(self) -> int:
-        """Of a PDF; another file counts as as many as it would fill."""
+        """Return the pages of a PDF; for other files, the number that they would fill."""
         return -(-len(self.chunks) // _CHUNKS_A_PAGE)
 
     def write(self, folder: Path) -> Path:

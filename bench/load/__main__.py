@@ -1,4 +1,4 @@
-"""`./run load`: the portal under people, too many people, and people again."""
+"""`./run load`: measure the portal under normal load, under overload, and after it."""
 
 from __future__ import annotations
 

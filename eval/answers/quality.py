@@ -140,7 +140,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _calibration_error(results: Sequence[Result]) -> float:
-    """Return that of quoted answers, right or wrong."""
+    """Return the calibration error of quoted answers."""
     quoted = [one for one in results if one.confidence]
     return round(
         calibration_error([one.confidence for one in quoted], [one.is_right for one in quoted]), 3

@@ -1,4 +1,4 @@
-"""Fits the constants of confidence, and shows how well they hold where they were not fitted.
+"""Fit the constants of confidence, and show how well they hold where they were not fitted.
 
     python -m eval.fitting.confidence [--data DIR] [--one-set] [--write]
 

@@ -34,7 +34,7 @@ _SHARPNESS = 20.0
 
 
 class Nearness(nn.Module):
-    """What `AnswerReader.similarity` computes, with gradients."""
+    """The computation of `AnswerReader.similarities`, with gradients."""
 
     def __init__(self, centre: torch.Tensor) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ text. Takes the samples of `eval/data/team/train` and, with `--data`, those of t
 writes `portal/embeddings/e5/reader.npz`: half an hour on two cores with AMX. With `--resume` it
 goes on from these weights with the questions of `eval/data/other-words` and what a portal reads of
 `eval/data/organisations`, and takes the mean of both: two hours to ask the questions, and one and a
-half to train. The shipped weights were resumed so more than once. Needs the extra with torch.
+half to train. The shipped weights were resumed more than once. Needs the extra with torch.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MATCHES_WIDTH = 32
 # From the start, and from earlier weights on.
 _STEPS, _FURTHER_STEPS, _FURTHER_RATE = 2_500, 1_400, 7e-4
 _NO_MATCH = -1e9
-# Small numbers lose nothing here, and are three times as fast.
+# Half precision loses nothing here and is three times as fast.
 _HALF = torch.bfloat16
 
 

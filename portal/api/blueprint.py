@@ -81,8 +81,8 @@ def _without_body(
 
 
 def _to_json(endpoint: Callable[..., Any], status_code: int) -> Callable[..., Any]:
-    """Write the model that an endpoint returns as JSON. APIFlask would make dictionaries of it, and
-    JSON of these."""
+    """Serialise the model that an endpoint returns. APIFlask would convert it to dictionaries
+    first, and those to JSON."""
 
     @wraps(endpoint)
     def respond(**arguments: Any) -> Any:

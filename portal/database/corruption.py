@@ -17,8 +17,8 @@ _CHECKS = {
     "gin": "SELECT gin_index_check(CAST(:oid AS regclass))",
     "table": "SELECT count(*) FROM verify_heapam(CAST(:oid AS regclass))",
 }
-# What amcheck and the server report of data and indexes that are damaged.
-# Damaged data, a damaged index, a missing file, a file that cannot be read.
+# SQLSTATEs of amcheck and the server: damaged data, a damaged index, a missing file, a file that
+# cannot be read.
 _DAMAGE = frozenset({"XX001", "XX002", "58P01", "58030"})
 _OBJECTS = """
     SELECT c.oid, c.oid::regclass::text AS name,

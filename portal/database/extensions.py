@@ -13,7 +13,8 @@ from portal.errors import ServerSetup
 MIN_SERVER = (14,)
 # Versions before this one read out of bounds in parallel index builds (CVE-2026-3172).
 MIN_PGVECTOR = (0, 8, 5)
-# Earlier versions lose their corpus statistics when the server stops; see bm25.py.
+# Earlier versions lose their corpus statistics when the server stops; see
+# `portal.database.bm25`.
 FIRST_DURABLE_PG_TEXTSEARCH = (1, 4, 0)
 
 REQUIRED = ("vector",)

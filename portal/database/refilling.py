@@ -236,7 +236,7 @@ def renew_versions(connection: psycopg.Connection, schema: str) -> None:
         names = sql.Identifier(schema, table), sql.Identifier(column)
         connection.execute(update.format(*names, sql.Literal(version)))
     if "selection_changes" in tables(connection, schema):
-        # Notes lead from one version to the next; those of the other server lead nowhere.
+        # Each row links a version to the next; the other server's versions do not apply here.
         notes = sql.SQL("UPDATE {} SET version_before = -1, version = -1")
         connection.execute(notes.format(sql.Identifier(schema, "selection_changes")))
 

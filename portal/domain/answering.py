@@ -126,7 +126,7 @@ class Abstained:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """No news: an occasion to notice that the reader has left."""
+    """Nothing new. Sent so that a reader who has left is noticed."""
 
 
 ChatEvent = TextDelta | SearchCall | Abstained | Heartbeat

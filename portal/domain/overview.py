@@ -22,7 +22,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """How many were above the bucket before and at most `limit`; None is without a limit."""
+    """A count of values above the previous bucket's limit and at most `limit`; None: no limit."""
 
     limit: float | None
     count: int

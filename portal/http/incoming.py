@@ -1,8 +1,8 @@
 """Uploaded files, spooled to the data directory while they arrive.
 
 All files of a request are parts of one file without a name: a request has one descriptor open and
-a block in memory, whether it brings a thousand small files or one of a gigabyte, and of a process
-that is killed nothing is left. What is longer than a file may be is not kept beyond that.
+a block in memory, whether it brings a thousand small files or one of a gigabyte, and a killed
+process leaves nothing behind. A file that is too large is not kept beyond the limit.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def store_once(
 def form_target() -> UploadTarget:
     """Return where the form wants its files: the fields `folder_id` and `path`.
 
-    Raises MalformedRequest for an id that is none, so that no file lands elsewhere, and for a path
-    that is too long.
+    Raises MalformedRequest for an invalid id, so that no file lands elsewhere, and for a path that
+    is too long.
     """
     folder_id, path = request.form.get("folder_id", ""), request.form.get("path", "")
     _check_length(path)
@@ -115,7 +115,7 @@ class Spool:
     """Keep all files of a request in one file."""
 
     def __init__(self, directory: Path, room: ReservedSpace) -> None:
-        """Reserve space in `room` as far as the request says how much it brings."""
+        """Spool to `directory`; what is written is taken from the space reserved in `room`."""
         self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 - of the request
         self._room, self._ask_at = room, _ASK_EVERY_BYTES
         self.size_bytes = 0
@@ -130,7 +130,7 @@ class Spool:
         OSError where the disk ends."""
         while data:
             if self.size_bytes >= self._ask_at:
-                # Not every body says how long it is, and others than uploads write as well.
+                # The length of a body may be unknown, and not only uploads write to the disk.
                 self._room.take(0)
                 self._ask_at = self.size_bytes + _ASK_EVERY_BYTES
             written = os.pwrite(self._file.fileno(), data, self.size_bytes)
@@ -192,7 +192,7 @@ class SpooledFile(io.RawIOBase):
 
 
 class Request(FlaskRequest):
-    """A request whose files go to a spool, if there is room for all that it announces.
+    """A request whose files go to a spool, if there is room for its Content-Length.
 
     JSON is also read where its Content-Type says form: `curl --data` sends it so.
     """
@@ -227,7 +227,7 @@ class Request(FlaskRequest):
         try:
             super()._load_form_data()
         finally:
-            # All of it is on the disk, or none of it will be: what stores it asks for itself.
+            # The body was read or has failed. The code that stores files reserves space itself.
             if self._room is not None:
                 self._room.close()
 

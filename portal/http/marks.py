@@ -13,7 +13,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The defaults are those of a view without marks.
+    """What a view declares; a view without marks has the defaults.
 
     `scope` is what its token needs, by default read for safe methods and write for others; `writes`
     is true for a view of the scope `read` that writes. `rate_limit` is a field of

@@ -1,7 +1,7 @@
 """Asking for the password again before rights or credentials change.
 
-A thief of an unlocked browser or of its cookie must not be able to keep what they found:
-make a token, change a role, remove a second factor.
+Someone who finds a browser unlocked, or steals its cookie, must not be able to turn that into
+lasting access: make a token, change a role, remove a second factor.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class VectorStoreManager(_ConfiguredStore):
             if resource_hash is not None:
                 present.add(resource_hash)
             if known is not None and resource_hash != known.resource_hash:
-                # Without a hash it could not be read, and is not gone.
+                # A file without a hash could not be read: its chunks are kept.
                 (gone if resource_hash else present).add(known.resource_hash)
         if listing.is_complete:
             unknown = [*listing.unreadable, *(path for path, _ in listing.refused)]

@@ -117,7 +117,7 @@ def _of_type(content_type: str | None) -> RecordFilter:
     try:
         return RecordFilter(metadata=parse_filter({CONTENT_TYPE: content_type}, dotted=False))
     except InvalidInput:
-        # Longer than any filter may be, and than any type is: nothing is of it.
+        # Too long for a filter, and longer than any content type: nothing matches.
         return RecordFilter(ids=())
 
 

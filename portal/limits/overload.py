@@ -65,7 +65,7 @@ class Places:
 def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
     """Guard all requests; `connections` is the size of the database pool. Call this before anything
     that takes long."""
-    # A request has a connection for a part of its time; many more would only wait for one.
+    # A request holds a connection only part of the time, but many more would just wait for one.
     room = min(settings.requests_at_once, _REQUESTS_A_CONNECTION * connections)
     settings = settings.model_copy(update={"requests_at_once": room})
     # Sign-ins have their own places, so that long work does not lock users out. Each is charged as

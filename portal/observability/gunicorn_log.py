@@ -15,7 +15,7 @@ from portal.observability.logs import configure_logs
 from portal.observability.redaction import REDACTED, escape_controls, is_private
 from portal.settings import load_settings
 
-# What a client sent instead of a request stands behind the kind of its mistake.
+# After the kind of error, gunicorn quotes what the client sent.
 _INVALID_REQUEST = re.compile(r"(Invalid request from ip=\S+: [^:']*).*", re.DOTALL)
 # Fields of an access log that hold queries or personal data.
 _WITH_QUERY = {"q": "-", "f": "-", "{raw_uri}e": "-", "{query_string}e": "-", "{request_uri}e": "-"}

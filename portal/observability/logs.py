@@ -55,7 +55,7 @@ def configure_logs(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    # A line that cannot be made is not worth its arguments on the console.
+    # If a line cannot be formatted, logging would print its arguments to stderr, unredacted.
     logging.raiseExceptions = False
     # At info these name every request to a model server and every queue poll.
     for name in ("httpx", "procrastinate", "alembic"):

@@ -82,7 +82,7 @@ def join(data_dir: Path) -> None:
     """Count in the files of `data_dir` from now on, or in those of PROMETHEUS_MULTIPROC_DIR.
 
     For entry points of processes. Counts made before stay this process's own. If the files
-    cannot be created, so do all: metrics stop nothing.
+    cannot be created, later ones do as well: metrics never keep a process from starting.
     """
     if _current_member() is not None:
         return

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from portal.observability import tracing
 
 REGISTRY = CollectorRegistry()
-disable_created_metrics()  # As many series again, that say when a count began.
+disable_created_metrics()  # They double the number of series.
 
 # The targets of the portal are among them: 0.15 s for a search, 2 s for a model, 3 s for an answer.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2, 3, 5, 10, 30)
@@ -42,7 +42,7 @@ def _histogram(
 
 
 def _gauge(name: str, help_text: str, *labels: str) -> Gauge:
-    # Only processes that live have anything in flight.
+    # What dead processes had in flight must not count.
     return Gauge(name, help_text, labels, registry=REGISTRY, multiprocess_mode="livesum")
 
 

@@ -130,7 +130,7 @@ def shorten_foreign(
     message = _message(event["_record"].msg, event.pop("positional_args", ()), event["event"])
     exc_info = event.get("exc_info")
     if isinstance(exc_info, tuple) and isinstance(exc_info[1], BaseException):
-        # Some write it into the line themselves.
+        # Some libraries put the exception into the message as well.
         for quoted in (repr(exc_info[1]), str(exc_info[1]) or repr(exc_info[1])):
             message = message.replace(quoted, type(exc_info[1]).__name__)
     event["event"] = next(iter(message.splitlines()), "")

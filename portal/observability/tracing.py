@@ -150,8 +150,8 @@ def current() -> Trace | None:
 
 
 def end(trace: Trace | None = None, attributes: dict[str, Attribute] | None = None) -> None:
-    """Delete the request: what this thread logs until the next one has no request's id. Its span
-    ends, which is that of `trace` where a stream is closed by another thread."""
+    """Unbind this thread from its request, so that later log lines do not carry its id, and end its
+    span. Pass `trace` where another thread closes a stream."""
     ended = trace or _current.get()
     if ended is not None:
         _end(ended, attributes=attributes)
@@ -164,7 +164,7 @@ def outgoing() -> dict[str, str]:
     trace = _current.get()
     if trace is None:
         return {}
-    # The other server's part is within the span that a collector gets.
+    # Without a recorded span, which would be the parent, the call gets an id of its own.
     sent = trace.child() if trace.recorded is None else trace
     headers = {"traceparent": sent.traceparent()}
     if trace.state:

@@ -202,7 +202,7 @@ async def _run_queues(queue: procrastinate.App, stopping: asyncio.Event) -> None
     tasks = [
         asyncio.create_task(stopping.wait()),
         asyncio.create_task(_work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE])),
-        # Reserved: a note is read at once while the others are busy.
+        # Reserved for small files, so that they need not wait for long ones.
         asyncio.create_task(_work_on(queue, [SMALL_QUEUE])),
         asyncio.create_task(_work_on(queue, [SLOW_QUEUE])),
     ]

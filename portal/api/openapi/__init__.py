@@ -27,8 +27,8 @@ INFO = {
     "contact": {"name": "The Portal authors"},
     "license": {"name": "MIT", "identifier": "MIT"},
 }
-# Relative to wherever this document was read: a name out of a request's Host header would be kept
-# for all who ask later.
+# Relative to the address of this document, which is cached: the Host header of the first request
+# must not be shown to later clients.
 SERVERS = [{"url": "/", "description": "the portal that serves this document"}]
 
 

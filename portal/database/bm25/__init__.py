@@ -54,7 +54,7 @@ log = structlog.get_logger(__name__)
 def ensure_index(
     connection: Connection, parameters: Parameters = DEFAULTS, *, max_rows: int | None = None
 ) -> bool:
-    """Create missing indexes unless they would have more rows; return whether pg_textsearch is
+    """Create missing indexes of at most `max_rows` rows; return whether pg_textsearch is
     installed.
 
     Never clone a database that has this index (CREATE DATABASE ... TEMPLATE): pg_textsearch 1.0.0

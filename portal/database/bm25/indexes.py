@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Bm25State:
-    """The state of the index. `absent` where the server has no pg_textsearch."""
+    """The state of an index; `absent` if there is none that can be used."""
 
     state: State
     version: str | None = None

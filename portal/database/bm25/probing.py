@@ -51,7 +51,7 @@ def is_healthy(connection: Connection, index: Bm25Index, state: Bm25State) -> bo
         with savepoint(connection):
             return probe(connection, index).answers
     except DBAPIError as error:
-        # A statement that was cancelled tells nothing.
+        # A cancelled statement says nothing about the index.
         if error.connection_invalidated or isinstance(error.orig, psycopg.errors.QueryCanceled):
             raise
         return False  # A damaged file causes an error.

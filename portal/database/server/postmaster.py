@@ -70,7 +70,7 @@ def clear_leftovers(cluster: Path, report: Callable[[str], None]) -> None:
     """
     left = read_postmaster(cluster)
     if left is None and not (cluster / "postmaster.pid").exists():
-        # A base backup has the locks of sockets with the number of the server that it is of.
+        # A base backup contains socket locks with the pid of the server that it was made from.
         _remove_sockets(cluster)
         return
     orphans = [p for p in psutil.process_iter() if _is_visible_server(p, cluster)]

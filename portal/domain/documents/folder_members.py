@@ -28,8 +28,8 @@ class FolderMember:
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """Who gains and loses access to documents by a move. `opens` tells that all users gain it, and
-    `closes` that all lose it save those of `keeps`; else users and groups are named."""
+    """Who gains and loses access to documents by moving, deleting or changing folders. With `opens`
+    all users gain it, with `closes` all but `keeps` lose it; else users and groups are named."""
 
     document_count: int
     opens: bool = False
@@ -44,6 +44,6 @@ class AccessChange:
 
     @property
     def digest(self) -> str:
-        """Return what a form sends back that has shown this change, so that another one, after
-        others moved the documents or changed members, is asked about."""
+        """Return a digest for the form that confirms this change. If it differs when the form is
+        sent, because others moved documents or changed members, the user is asked again."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]

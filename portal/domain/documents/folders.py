@@ -12,7 +12,7 @@ MAX_DEPTH = 20
 
 
 class FolderVisibility(StrEnum):
-    """The users who may know a folder; one for members also decides who sees what lies in it."""
+    """Who may see a folder; a members-only one also decides who sees the documents in it."""
 
     SHARED = "shared"
     PRIVATE = "private"
@@ -49,7 +49,8 @@ class Folder:
 
 
 def default_visibility(parent: Folder | None) -> FolderVisibility:
-    """Return the visibility of a new folder: private in a private one; a gate above goes on."""
+    """Return the visibility of a new folder: private in a private one, otherwise shared, which a
+    members-only folder above still restricts."""
     is_private = parent is not None and parent.visibility is FolderVisibility.PRIVATE
     return FolderVisibility.PRIVATE if is_private else FolderVisibility.SHARED
 

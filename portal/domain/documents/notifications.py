@@ -71,8 +71,8 @@ class Notification:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Jobs that were in work at the same time: how many documents became ready and how many failed.
-    `latest` is the notification that came last. Of a batch that is named each notification is
-    listed, each as if it came last."""
+    `latest` is the notification that came last. A small batch (`is_named`) is listed
+    once for each notification, which is then its `latest`."""
 
     latest: Notification
     ready: int

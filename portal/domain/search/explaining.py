@@ -16,7 +16,7 @@ class MissingReason(StrEnum):
     NOT_READY = "not_ready"
     OFF_IN_CONVERSATION = "off_in_conversation"
     OFF_BY_DEFAULT = "off_by_default"
-    # Nothing was searched: there was nothing to look for, or nothing to look with.
+    # Nothing was searched: the query has no words, or keyword search is unavailable.
     NO_WORDS = "no_words"
     KEYWORD_UNAVAILABLE = "keyword_unavailable"
     EXCLUDED_BY_FILTER = "excluded_by_filter"

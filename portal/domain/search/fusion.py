@@ -218,14 +218,14 @@ def _in_order(
 def add_proximity(
     ranked: Sequence[Ranked], shares: Sequence[float], ranking: Ranking
 ) -> list[Ranked]:
-    """Return the order after the words of the best were looked at: `shares` of the weight of words,
-    in [0, 1], of the first ones. Scores remain in [0, 1]."""
+    """Return the order with a bonus for adjacent and translated words: `shares`, in [0, 1], are
+    those of the first chunks. Scores remain in [0, 1]."""
     text = ranking.weights.text
     scaled = 1 / (1 + PROXIMITY * text)
     compared = []
     for (offer, parts), share in zip(ranked, chain(shares, repeat(0.0)), strict=False):
         vector, words = scaled * parts.vector, scaled * parts.text
-        # What neither leg supports is not told apart by its words.
+        # A chunk that neither leg supports gets no bonus.
         added = scaled * text * share if parts.score > 0 else 0.0
         missing = max(0.0, 1 - vector - words)
         compared.append(Ranked(offer, Parts(vector, words, proximity=min(added, missing))))

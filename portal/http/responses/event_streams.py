@@ -33,9 +33,9 @@ def respond(stream: AnswerStream, *, write: Write, fail: Fail) -> Response:
     by `fail`. A reader who leaves closes the stream."""
     lines = stream_with_context(_lines(stream, write, fail))
     response = Response(lines, mimetype="text/event-stream")
-    # A reader who left before the first event never started what would close the stream.
+    # If the reader leaves before the first event, `_lines` never starts and closes nothing.
     response.call_on_close(stream.close)
-    # A proxy that collects the answer before it hands it on would undo all this.
+    # Otherwise nginx would buffer the answer instead of passing on each event.
     response.headers["X-Accel-Buffering"] = "no"
     return response
 

@@ -120,7 +120,7 @@ class OwnWords:
     def _read(self, there: OpenCollection) -> None:
         """Read what changed in the collection into the index."""
         started, analysed = time.monotonic(), 0
-        # Asked before: what is written meanwhile makes it another.
+        # Taken before reading: after a write meanwhile it differs, and the index is read again.
         shown = self._state(there)
         gone = set(self._digests)
         for chunk in _all(there):

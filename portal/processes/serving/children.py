@@ -86,7 +86,7 @@ class Child:
 
 def run_child(supervisor_pid: int, entry: str, arguments: list[str]) -> None:
     """Run `module:function` as a command that ends with the supervisor."""
-    # The interpreter would look for garbage at its end, for half a second of processor time.
+    # Skip the garbage collection at exit, which takes half a second of processor time.
     atexit.register(gc.freeze)
     _end_with(supervisor_pid)
     logs.log_uncaught()

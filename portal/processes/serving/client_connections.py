@@ -20,7 +20,7 @@ from portal.settings import WebSettings
 MAX_UNSENT_BYTES = 256 * 1024
 BLOCK_BYTES = 64 * 1024
 
-_MAX_TRANSFER_S = 3600.0  # Of a body or a response, at any rate.
+_MAX_TRANSFER_S = 3600.0  # The longest that a body or a response may take.
 
 
 class State(IntEnum):
@@ -61,7 +61,7 @@ class ClientSocket(socket.socket):
         return received
 
     def shutdown(self, how: int, /) -> None:
-        # Gunicorn reads what is left before it closes: only what has come already.
+        # Gunicorn drains the socket before it closes it; this must not wait for more data.
         self.may_wait = False
         super().shutdown(how)
 

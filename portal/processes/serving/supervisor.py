@@ -71,7 +71,7 @@ class SupervisedDatabase:
 
 def serve(settings: Settings, *, host: str, port: int, workers: int) -> int:
     """Serve until SIGINT or SIGTERM; return 0. Raises ServerSetup when it cannot start."""
-    # As in its children, the end takes no time to look for garbage.
+    # Skip the garbage collection at exit, as the children do.
     atexit.register(gc.freeze)
     data_dir = settings.data_dir.expanduser().resolve()
     stopping = threading.Event()

@@ -262,7 +262,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
     # --- in a thread ----------------------------------------------------------------------------
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
-        # The head is read: from here on there is a body to wait for, and a reader.
+        # The head has been read: this thread may now wait, for a body or for a slow reader.
         conn.sock.may_wait = True
         client_closes = req.should_close
         # Gunicorn asks when it writes the headers: a client that reads `keep-alive` there sends its

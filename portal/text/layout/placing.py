@@ -19,7 +19,7 @@ Box = tuple[int, int, int, int]
 """Left, top, right, bottom."""
 
 _MIN_SHARE = 0.8  # of the characters must be found, or the place is not known.
-_MIN_PART = 6  # Characters; shorter ones are anywhere.
+_MIN_PART = 6  # Characters; shorter parts occur all over a page.
 _NEAR = 300  # Characters: how far a short part may be from its neighbours.
 # What joining lines and setting cells apart adds or removes.
 _IGNORED = frozenset("|-\u00ad\u2010\u2011\u2012\u2013\u2014\u2212\x02•·▪●○◆■□►✓�")

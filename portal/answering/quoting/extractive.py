@@ -220,7 +220,7 @@ def _most_likely(question: str, chosen: Sequence[Judged]) -> list[Judged]:
     more than usual if rows of several tables answer a question for a list."""
 
     def has_row(judged: Judged) -> bool:
-        best = max(judged.candidates, key=lambda one: one.chance)
+        best = judged.best
         return bool(best.statement.cells) and best.chance >= _MIN_LISTED_CHANCE
 
     if asks_for_steps(question) and _is_step(chosen[0]):
@@ -233,7 +233,7 @@ def _most_likely(question: str, chosen: Sequence[Judged]) -> list[Judged]:
 
 def _is_step(judged: Judged) -> bool:
     """Return whether the best statement is an item of a numbered list."""
-    best = max(judged.candidates, key=lambda one: one.chance).statement
+    best = judged.best.statement
     is_item = best.group is not None and not best.cells
     return is_item and judged.source.text[best.start].isdigit()
 

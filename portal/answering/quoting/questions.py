@@ -36,15 +36,16 @@ _NAMES_NOTHING = re.compile(
     r"|happens?|mean|kind|type|sort|made|come|comes|own|myself|take)\b",
     re.IGNORECASE,
 )
+_HAN_STEPS = "步骤|几个?步|每一?步|流程"
 _LIST = re.compile(
-    r"哪些|有哪|列出|步骤|几个?步|每一?步|流程|哪几|要求|清单|包括|都有"
+    rf"哪些|有哪|列出|{_HAN_STEPS}|哪几|要求|清单|包括|都有"
     # "Which plan" and "what does it cost" ask for one item, "which plans" for all.
     r"|\b(?:which (?:[a-z]+ )?(?!is|was|does|has)[a-z]+[^s\W]s|list|steps?|what (?:are|must|should|do|items|documents|things)"
     r"|what(?:'s| is) new|what (?:has )?changed)\b",
     re.IGNORECASE,
 )
 _STEPS = re.compile(r"怎么|怎样|如何|\bhow (?:do|can|should|to)\b", re.IGNORECASE)
-_STEPS_BY_NAME = re.compile(r"步骤|几个?步|每一?步|流程|\b(?:steps|procedure)\b")
+_STEPS_BY_NAME = re.compile(rf"{_HAN_STEPS}|\b(?:steps|procedure)\b")
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
 # 年会 and 周会 end in one with a meaning.

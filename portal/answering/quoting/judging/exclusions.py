@@ -94,11 +94,13 @@ def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bo
 
 def _is_of_another_kind(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
     said = fold(text).text
-    # Most questions name no alternatives, and spare the headings.
-    if asked.alternatives and names_others(asked.alternatives, fold(context).text, said):
-        return True
-    if asked.numbered and names_other_numbers(asked.numbered, fold(context).text, said):
-        return True
+    # Most questions name no alternatives and numbers, and spare the headings.
+    if asked.alternatives or asked.numbered:
+        above = fold(context).text
+        if names_others(asked.alternatives, above, said):
+            return True
+        if names_other_numbers(asked.numbered, above, said):
+            return True
     words = asked.translated if is_foreign else asked.terms
     return is_qualified(words, asked.folded, said)
 

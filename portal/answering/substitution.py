@@ -14,7 +14,7 @@ from typing import NamedTuple
 import rjieba
 
 from portal.answering.quoting.questions import Word, content_words
-from portal.answering.quoting.rules.weekdays import find_weekdays
+from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 
 # Returns how near each of some texts is in meaning to the first argument.
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]

@@ -13,20 +13,15 @@ from portal.answering.quoting.questions import (
     without_greeting,
     without_number_words,
 )
-from portal.answering.quoting.rules.alternatives import Alternatives, find_alternatives
-from portal.answering.quoting.rules.cities import find_cities
 from portal.answering.quoting.rules.conditions import (
     Condition,
     find_conditions,
     find_names,
-    find_quarters,
 )
 from portal.answering.quoting.rules.events import Events, find_events
-from portal.answering.quoting.rules.kinds import OF_EVENTS, OF_TIMES, Wanted, find_wanted
-from portal.answering.quoting.rules.months import find_months
+from portal.answering.quoting.rules.groups.named import Named, find_named
+from portal.answering.quoting.rules.kinds import OF_EVENTS, Wanted, find_wanted
 from portal.answering.quoting.rules.negation import asks_denied, is_open
-from portal.answering.quoting.rules.numbered import Numbered, find_numbered
-from portal.answering.quoting.rules.weekdays import find_weekdays
 from portal.text.characters.folding import fold
 from portal.text.terms.lexicon import Sense, translations
 
@@ -85,33 +80,9 @@ class Asked:
         return find_events(self.folded) if self.wanted in OF_EVENTS else ()
 
     @cached_property
-    def weekdays(self) -> frozenset[int]:
-        """Return the weekdays that an answer has to be about: "is it open on Saturday?" is answered
-        by other days as well, "until when?" is not."""
-        is_any = self.wanted is Wanted.ANYTHING
-        return frozenset() if is_any else find_weekdays(self.question)
-
-    @cached_property
-    def quarters(self) -> frozenset[int]:
-        return find_quarters(self.question)
-
-    @cached_property
-    def months(self) -> frozenset[int]:
-        """Return the months that an answer has to be about, unless it is a time itself."""
-        return frozenset() if self.wanted in OF_TIMES else find_months(self.question)
-
-    @cached_property
-    def cities(self) -> frozenset[str]:
-        """Return the cities that an answer has to be about, unless it is a place itself."""
-        return frozenset() if self.wanted is Wanted.PLACE else find_cities(self.question)
-
-    @cached_property
-    def alternatives(self) -> Alternatives:
-        return find_alternatives(self.folded)
-
-    @cached_property
-    def numbered(self) -> Numbered:
-        return find_numbered(self.folded)
+    def named(self) -> Named:
+        """Return the weekdays, cities and other things that an answer has to be about."""
+        return find_named(self.question, self.wanted)
 
     @cached_property
     def dates(self) -> frozenset[str]:

@@ -13,8 +13,8 @@ from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.wide_rows import with_answer_marked
 from portal.answering.quoting.questions import asks, asks_for_list, content_words
-from portal.answering.quoting.rules.months import find_months, find_months_of_days
-from portal.answering.quoting.rules.weekdays import find_weekdays
+from portal.answering.quoting.rules.groups.months import find_months, find_months_of_days
+from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.statements import INTRODUCES, Statement
 from portal.domain.answering import Source
 from portal.text.characters.folding import fold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from portal.answering.quoting.rules.weekdays import with_long_weekdays
+from portal.answering.quoting.rules.groups.weekdays import with_long_weekdays
 from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
 from portal.text.characters.scripts import HAN

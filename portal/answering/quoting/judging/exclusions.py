@@ -4,19 +4,15 @@ day, date, quarter, city, event or kind, and those below a heading that denies w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.questions import find_dates
-from portal.answering.quoting.rules.alternatives import is_qualified, names_others
-from portal.answering.quoting.rules.cities import names_other_cities
-from portal.answering.quoting.rules.conditions import find_quarters
 from portal.answering.quoting.rules.events import has_another_event
+from portal.answering.quoting.rules.groups.named import names_others
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
-from portal.answering.quoting.rules.months import find_months
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
-from portal.answering.quoting.rules.numbered import names_other_numbers
-from portal.answering.quoting.rules.weekdays import find_weekdays
+from portal.answering.quoting.rules.titles import is_qualified
 from portal.text.characters.folding import fold
 
 # "Who sent the notice?" is answered by the head of a mail.
@@ -34,13 +30,11 @@ _MAIL_HEADER = re.compile(
 def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
     """Return whether a statement below `context` is about something else than the question."""
     said = f"{context}\n{text}"
+    words = asked.translated if is_foreign else asked.terms
     return (
-        _names_only_others(asked.weekdays, find_weekdays, said)
-        or _names_only_others(asked.quarters, find_quarters, said)
-        or _names_only_others(asked.months, find_months, text)
-        or names_other_cities(asked.cities, context, text)
+        names_others(asked.named, context, text)
+        or is_qualified(words, asked.folded, fold(text).text)
         or _is_below_another_date(asked.dates, context, text)
-        or _is_of_another_kind(asked, context, text, is_foreign=is_foreign)
         # In the question's language the model tells birth from death; across languages it does not.
         or (is_foreign and _is_of_another_event(asked, said))
         or (asked.asks_denied and not says_denied(fold(said).text))
@@ -72,17 +66,6 @@ def find_denials(asked: Asked, headings: Iterable[str], *, is_foreign: bool) -> 
     return {one for one, texts in lines.items() if denies(texts, asked.words)}
 
 
-def _names_only_others(
-    asked: frozenset[int], find: Callable[[str], frozenset[int]], said: str
-) -> bool:
-    """Return whether a statement names weekdays, quarters or months, and none of those in
-    question."""
-    if not asked:
-        return False
-    found = find(said)
-    return bool(found) and not found & asked
-
-
 def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bool:
     """Return whether the headings of a statement name one date, and neither they nor it one in
     question."""
@@ -90,19 +73,6 @@ def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bo
         return False
     above, said = ({one.term for one in find_dates(each)} for each in (context, text))
     return len(above) == 1 and not (above | said) & asked
-
-
-def _is_of_another_kind(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
-    said = fold(text).text
-    # Most questions name no alternatives and numbers, and spare the headings.
-    if asked.alternatives or asked.numbered:
-        above = fold(context).text
-        if names_others(asked.alternatives, above, said):
-            return True
-        if names_other_numbers(asked.numbered, above, said):
-            return True
-    words = asked.translated if is_foreign else asked.terms
-    return is_qualified(words, asked.folded, said)
 
 
 def _is_of_another_event(asked: Asked, said: str) -> bool:

@@ -11,7 +11,7 @@ import rjieba
 from numpy.typing import NDArray
 
 from portal.answering.quoting.questions import Word, find_dates
-from portal.answering.quoting.rules.weekdays import find_weekdays
+from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import index_terms

@@ -21,8 +21,8 @@ from portal.answering.quoting.phrasing import (
     without_addresses,
 )
 from portal.answering.quoting.questions import content_words
-from portal.answering.quoting.rules.cities import rows_of_other_cities
 from portal.answering.quoting.rules.events import lacks_event
+from portal.answering.quoting.rules.groups.cities import rows_of_other_cities
 from portal.answering.quoting.rules.kinds import WITH_SIGNS, Wanted, can_hold
 from portal.answering.quoting.rules.ranges import has_figure, rows_in_range
 from portal.answering.quoting.rules.synonyms import reworded

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from portal.answering.quoting.questions import find_dates
+from portal.answering.quoting.rules.comparisons import without_comparisons
 from portal.answering.quoting.rules.kinds import is_word
 from portal.answering.quoting.rules.kinds.patterns import CODE
 from portal.text.characters.folding import fold
@@ -21,22 +22,6 @@ _FIGURE = re.compile(
 )
 # Joel Fairbrother; in an English question Chinese words are names as well.
 _NAME = re.compile(rf"[A-Z][a-zà-ÿ]{{2,}}|(?<![{HAN}])[{HAN}]{{2,4}}(?![{HAN}])")
-_QUARTER = re.compile(
-    r"(?<![a-z])q([1-4])(?![\da-z-])|第?([一二三四1-4])季度|\b(first|second|third|fourth) quarter\b"
-)
-# In the minutes of a quarter, what is said of the one before.
-_LAST_QUARTER = re.compile(r"上个?季度|\b(?:last|previous) quarter\b")
-_QUARTERS = {
-    name: number
-    for number, names in enumerate(("1 一 first", "2 二 second", "3 三 third", "4 四 fourth"), 1)
-    for name in names.split()
-}
-# "Revenue was $4.8 million, up 18 percent on Q3 2025" says nothing of 2025.
-_COMPARED = re.compile(
-    r"\b(?:up|down|more|less|fewer|higher|lower|increased?|decreased?|r[io]se|fell|fall|grew|growth)\b"
-    r"[^.;]{0,40}?\b(?:on|than|from|over|versus|vs|against|compared (?:to|with))\b[^.;,]{0,24}?\b20\d\d\b"
-    rf"|[较比]\s?20\d\d年?[{HAN}]{{0,4}}季?度?"
-)
 _BEFORE = re.compile(r"\s*(?:\b(?:on|of|from|since|in)(?: the)?\s+|[在于])?\Z", re.IGNORECASE)
 _AFTER = re.compile(r"\A(?:\s*(?:年|版(?!本))的?)?(?:[那这][次天场]|当天|的)?")
 
@@ -72,7 +57,7 @@ def met_by(conditions: Sequence[Condition], texts: Sequence[str]) -> list[set[Co
     spelled = {one: _spelled(one.term) for one in conditions if not one.is_date}
     found = []
     for text in texts:
-        folded, dates = _COMPARED.sub("", fold(text).text), {one.term for one in find_dates(text)}
+        folded, dates = without_comparisons(fold(text).text), {one.term for one in find_dates(text)}
         found.append(
             {
                 one
@@ -100,15 +85,6 @@ def find_names(question: str) -> tuple[str, ...]:
         for name in _NAME.findall(question)
         if (is_english if name[0] >= HAN[0] else not is_word(name))
     )
-
-
-def find_quarters(text: str) -> frozenset[int]:
-    """Return the quarters of a year that a text names: 1 to 4."""
-    folded = _COMPARED.sub("", fold(text).text)
-    named = {_QUARTERS[one[1] or one[2] or one[3]] for one in _QUARTER.finditer(folded)}
-    if _LAST_QUARTER.search(folded):
-        named |= {(one - 2) % 4 + 1 for one in named}
-    return frozenset(named)
 
 
 def without(question: str, conditions: Iterable[Condition]) -> str:

@@ -2,12 +2,7 @@
 
 import pytest
 
-from portal.answering.quoting.rules.conditions import (
-    find_conditions,
-    find_quarters,
-    met_by,
-    without,
-)
+from portal.answering.quoting.rules.conditions import find_conditions, met_by, without
 
 
 @pytest.mark.parametrize(
@@ -60,16 +55,3 @@ def test_code_is_met_as_a_whole(question, meeting, not_meeting):
 )
 def test_question_without_its_numbers_is_still_a_question(question, left):
     assert without(question, find_conditions(question)) == left
-
-
-@pytest.mark.parametrize(
-    ("text", "quarters"),
-    [
-        ("第四季度会议纪要 上季度回顾", {3, 4}),
-        ("Q1 minutes: the previous quarter", {1, 4}),
-        ("Q3 2025", {3}),
-        ("上季度", set()),
-    ],
-)
-def test_quarter_before_that_of_the_minutes_is_named_too(text, quarters):
-    assert find_quarters(text) == quarters

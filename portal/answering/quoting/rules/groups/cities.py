@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from portal.answering.quoting.rules.alternatives import RULES_OUT
 from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
@@ -54,13 +53,6 @@ def rows_of_other_cities(
         if len(rest) == 1 and is_of_cities and not _OF_COUNTRIES.search(contexts[rest[0]].lower()):
             found[rest[0]] = name
     return found
-
-
-def names_other_cities(asked: frozenset[str], context: str, text: str) -> bool:
-    """Return whether a statement names cities, and neither it nor its headings one in question."""
-    if not asked or asked & (said := find_cities(text)) or not said:
-        return False
-    return not (RULES_OUT.search(fold(text).text) or asked & find_cities(context))
 
 
 def _find_named(text: str) -> dict[str, frozenset[str]]:

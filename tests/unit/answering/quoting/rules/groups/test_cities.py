@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from portal.answering.quoting.phrasing import context_of
-from portal.answering.quoting.rules.cities import (
-    find_cities,
-    names_other_cities,
-    rows_of_other_cities,
-)
+from portal.answering.quoting.rules.groups.cities import find_cities, rows_of_other_cities
+from portal.answering.quoting.rules.groups.named import find_named, names_others
+from portal.answering.quoting.rules.kinds import Wanted
 from portal.answering.quoting.statements import statements
 from tests.factories.cases import for_each
 from tests.unit.answering.sources import source
@@ -51,13 +49,13 @@ NOT_OTHERS = [
 @for_each("question", OTHERS)
 def test_what_is_said_of_another_city_is_told(question: tuple[str, str, str]) -> None:
     asked, context, text = question
-    assert names_other_cities(find_cities(asked), context, text)
+    assert names_others(find_named(asked, Wanted.TIME), context, text)
 
 
 @for_each("question", NOT_OTHERS)
 def test_what_may_be_about_the_city_is_kept(question: tuple[str, str, str]) -> None:
     asked, context, text = question
-    assert not names_other_cities(find_cities(asked), context, text)
+    assert not names_others(find_named(asked, Wanted.TIME), context, text)
 
 
 def other_cities(question: str, title: str, *first_cells: str) -> list[str]:

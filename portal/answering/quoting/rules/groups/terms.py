@@ -1,18 +1,16 @@
-"""Terms that must not be confused: sick leave and annual leave, a deputy manager and a manager.
+"""Words for things of which one is not the other: sick and annual leave, trains and flights.
 
-The model that reads places such terms close together, and takes what is said of one for the other.
+The model that reads places such words close together, and takes what is said of one for the other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 
-from portal.text.characters.scripts import HAN
-from portal.text.terms.analyser import index_terms
+from portal.text.characters.folding import fold
 
-# A group a line, each pattern an alternative, in both languages; texts are folded.
-_GROUPS = tuple(
+# A group a line, each pattern one of its things, in both languages; texts are folded.
+TERMS = tuple(
     tuple(map(re.compile, patterns))
     for patterns in (
         (
@@ -119,61 +117,9 @@ _GROUPS = tuple(
         ),
     )
 )
-# "On Saturdays only breakfast is served" says something of lunch as well.
-# But 64 只 counts.
-RULES_OUT = re.compile(
-    r"(?<!\d)(?<!\d )(?<!几)只|仅|除|其[余他它]"
-    r"|\b(?:only|just|must|except|others?|all|both|any)\b"
-)
-# What makes a title or a group another one, and what it stands with.
-_BEFORE = "(?:vice|deputy|assistant|associate|acting|former|honorary)"
-_QUALIFIER = re.compile(rf"[非副]|助理|\bnon|\b(?:co|ex)-|\b{_BEFORE}\b")
-_QUALIFIED = re.compile(
-    rf"[非副]([{HAN}]{{2,5}})|([{HAN}]{{2,4}})助理"
-    rf"|\bnon-?([a-z]{{3,}})|\b(?:co|ex|vice)-([a-z]{{3,}})|\b{_BEFORE} ([a-z]{{3,}})"
-)
-
-Alternatives = Mapping[int, frozenset[int]]
 
 
-def find_alternatives(folded: str) -> Alternatives:
-    """Return by group which alternatives a folded text names, as positions."""
-    named = ((group, _named(group, folded)) for group in range(len(_GROUPS)))
-    return {group: found for group, found in named if found}
-
-
-def names_others(asked: Alternatives, context: str, text: str) -> bool:
-    """Return whether a folded text, or its headings if it does not, names alternatives of the same
-    group and none of those in question."""
-    return any(_names_others(group, ones, context, text) for group, ones in asked.items())
-
-
-def is_qualified(words: Iterable[tuple[str, ...]], question: str, text: str) -> bool:
-    """Return whether a folded text has a word of the question only in another's title or group:
-    总经理 in 副总经理, "member" in "non-members". Each word is given as the terms for it, English
-    ones as stems."""
-    qualified = " ".join("".join(found) for found in _QUALIFIED.findall(text))
-    if not qualified or _QUALIFIER.search(question):
-        return False
-    beside = _QUALIFIED.sub(" ", text)
-    return any(_has_any(qualified, word) and not _has_any(beside, word) for word in words)
-
-
-def _named(group: int, folded: str) -> frozenset[int]:
-    found = (place for place, pattern in enumerate(_GROUPS[group]) if pattern.search(folded))
-    return frozenset(found)
-
-
-def _names_others(group: int, asked: frozenset[int], context: str, text: str) -> bool:
-    said, above = _named(group, text), _named(group, context)
-    if not said:
-        return bool(above) and not above & asked
-    is_below_asked = bool(above) and above <= asked
-    return not (said & asked or is_below_asked or RULES_OUT.search(text))
-
-
-def _has_any(folded: str, terms: tuple[str, ...]) -> bool:
-    stems = index_terms(folded).split()
-    return any(
-        (len(one) > 1 and one in folded) if one[0] >= HAN[0] else one in stems for one in terms
-    )
+def find_terms(group: tuple[re.Pattern[str], ...], text: str) -> frozenset[int]:
+    """Return which things of a group a text names, as positions."""
+    folded = fold(text).text
+    return frozenset(place for place, one in enumerate(group) if one.search(folded))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.answering.quoting.rules.weekdays import find_weekdays, with_long_weekdays
+from portal.answering.quoting.rules.groups.weekdays import find_weekdays, with_long_weekdays
 
 
 @pytest.mark.parametrize(

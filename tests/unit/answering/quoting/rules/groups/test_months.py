@@ -6,7 +6,7 @@ import pytest
 
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.exclusions import is_excluded
-from portal.answering.quoting.rules.months import find_months
+from portal.answering.quoting.rules.groups.months import find_months
 
 
 @pytest.mark.parametrize(

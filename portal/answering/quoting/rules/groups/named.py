@@ -1,0 +1,74 @@
+"""Whether a statement is about another of a group of things than the question: another weekday,
+city, kind of leave or numbered unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass
+from functools import partial
+
+from portal.answering.quoting.rules.groups.cities import find_cities
+from portal.answering.quoting.rules.groups.months import find_months
+from portal.answering.quoting.rules.groups.numbered import THINGS, find_numbers
+from portal.answering.quoting.rules.groups.quarters import find_quarters
+from portal.answering.quoting.rules.groups.terms import TERMS, find_terms
+from portal.answering.quoting.rules.groups.weekdays import find_weekdays
+from portal.answering.quoting.rules.kinds import OF_TIMES, Wanted
+from portal.text.characters.folding import fold
+
+# "On Saturdays only breakfast is served" says something of lunch as well.
+# But 64 只 counts.
+_RULES_OUT = re.compile(
+    r"(?<!\d)(?<!\d )(?<!几)只|仅|除|其[余他它]"
+    r"|\b(?:only|just|must|except|others?|all|both|any)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Things of which one is not the other, and how to find those that a text names."""
+
+    find: Callable[[str], frozenset[Hashable]]
+    by_headings: bool = True
+    """A statement that names none is about those of its headings."""
+    answers: Collection[Wanted] = ()
+    """The kinds of answer that name one themselves, so that a question need not mean its own."""
+
+
+# Headings seldom hold for all that is below them where they name a month, a city or a number.
+_GROUPS = (
+    # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
+    Group(find_weekdays, answers=(Wanted.ANYTHING,)),
+    Group(find_quarters),
+    Group(find_months, by_headings=False, answers=OF_TIMES),
+    Group(find_cities, by_headings=False, answers=(Wanted.PLACE,)),
+    *(Group(partial(find_terms, terms)) for terms in TERMS),
+    *(Group(partial(find_numbers, thing), by_headings=False) for thing in THINGS),
+)
+
+Named = tuple[tuple[Group, frozenset[Hashable]], ...]
+
+
+def find_named(question: str, wanted: Wanted) -> Named:
+    """Return the groups of which a question names something, with what it names."""
+    groups = (one for one in _GROUPS if wanted not in one.answers)
+    return tuple((one, found) for one in groups if (found := one.find(question)))
+
+
+def names_others(asked: Named, context: str, text: str) -> bool:
+    """Return whether a text, or its headings if it does not, names things of the same group and
+    none of those in question."""
+    return any(_names_others(group, things, context, text) for group, things in asked)
+
+
+def _names_others(group: Group, asked: frozenset[Hashable], context: str, text: str) -> bool:
+    said = group.find(text)
+    if said & asked:
+        return False
+    above = group.find(context)
+    if not said:
+        return group.by_headings and bool(above) and not above & asked
+    # Below a heading that names several, the text says which it is about.
+    is_below_asked = bool(above & asked) and (above <= asked or not group.by_headings)
+    return not (is_below_asked or _RULES_OUT.search(fold(text).text))

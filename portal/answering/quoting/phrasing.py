@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from portal.answering.quoting.rules.groups.weekdays import with_long_weekdays
+from portal.answering.quoting.rules.kinds.patterns import CURRENCY, CURRENCY_CODE, MEASURE_UNIT
 from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
 from portal.text.characters.scripts import HAN
@@ -21,7 +22,10 @@ _SAYS_E_MAIL = re.compile(r"mail|邮箱|邮件", re.IGNORECASE)
 _SAYS_WEB_ADDRESS = re.compile(r"address|website|\burl|\blink|网[址站页]|链接|地址", re.IGNORECASE)
 _HAN = re.compile(f"[{HAN}]")
 _COMMA = re.compile(r"[,，、;；]\s*")
-_UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
+_IN_BRACKETS = re.compile(r"[(（]([^)）]{1,12})[)）]")
+_UNIT = re.compile(rf"%|{CURRENCY}|{CURRENCY_CODE}\b|{MEASURE_UNIT}", re.IGNORECASE)
+# weight_kg, "Rate EUR"
+_LAST_WORD = re.compile(rf"[\s_]({_UNIT.pattern})\Z", re.IGNORECASE)
 
 
 def context_of(source: Source, statement: Statement) -> str:
@@ -58,12 +62,18 @@ def as_read(text: str) -> str:
 def with_units(statement: Statement) -> str:
     """Return each cell of a table row before its header, which may name the unit: "600 元 价格".
     Where none does, the heading may: "住宿标准（每晚上限，元）". Empty for other statements."""
-    units = [" ".join(_UNIT.findall(name)) for name in statement.header]
+    units = [_unit_in(name) for name in statement.header]
     if not any(units):
         heading = statement.context.rpartition("\n")[2]
-        pieces = [piece for found in _UNIT.findall(heading) for piece in _COMMA.split(found)]
-        units = ["; ".join([*pieces[-1:], *pieces[:-1]])] * len(units)
+        pieces = [one for found in _IN_BRACKETS.findall(heading) for one in _COMMA.split(found)]
+        pieces.sort(key=lambda piece: _UNIT.match(piece) is None)
+        units = ["; ".join(pieces)] * len(units)
     return "; ".join(
         f"{cell} {unit} {name.replace('_', ' ')}"
         for name, unit, cell in zip(statement.header, units, statement.cells, strict=False)
     )
+
+
+def _unit_in(header: str) -> str:
+    """Return what a header of a table says in brackets, or the unit that it ends with."""
+    return " ".join(_IN_BRACKETS.findall(header) or _LAST_WORD.findall(header))

@@ -18,6 +18,7 @@ _NAMING_CELLS = 2  # The first of a row say what it is of.
 # What a cell can be seen to have.
 _IN_FIGURES = (
     Wanted.MONEY, Wanted.DURATION, Wanted.TIME, Wanted.DAY, Wanted.UNTIL, Wanted.CLOCK,
+    Wanted.WEIGHT, Wanted.TEMPERATURE,
 )  # fmt: skip
 _MAX_ANSWERING = 2
 

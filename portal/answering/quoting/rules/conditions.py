@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.comparisons import without_comparisons
 from portal.answering.quoting.rules.kinds import is_word
-from portal.answering.quoting.rules.kinds.patterns import CODE
+from portal.answering.quoting.rules.kinds.patterns import CODE, COUNTERS, CURRENCY, MEASURE_UNIT
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.language import detect_language
 
 # A year or a code in the question has to match: another year's figure is not an answer.
 _FIGURE = re.compile(
-    rf"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|(?<![a-z])(?!q[1-4](?![\da-z-])){CODE}"
+    rf"(?<![\d$£€¥])(?:1[6-9]|20)\d\d(?!\d|\s?(?:{CURRENCY}|{MEASURE_UNIT}|[{COUNTERS}]))|(?<![a-z])(?!q[1-4](?![\da-z-])){CODE}"
     r"|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
     r"|(?<=\broom )\d{3,4}\b|(?<![\d.])\d{3,4}(?=\s?(?:会议室|教室|房间?|室|有没有|能坐))"
 )

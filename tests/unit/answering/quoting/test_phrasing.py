@@ -37,4 +37,11 @@ def test_addresses_are_called_so(text: str, read: str) -> None:
 def test_unit_of_a_table_may_be_in_its_heading() -> None:
     row = Statement(0, 1, "二、住宿标准（每晚上限，元）", ("工程师", "550"), ("职级", "一类城市"))
     assert "550 元" in with_units(row)
+    assert "550 元" in with_units(replace(row, context="住宿上限（元/晚，含税）"))
     assert "元" not in with_units(replace(row, header=("职级", "人数（人）")))
+
+
+def test_unit_may_be_the_last_word_of_a_header() -> None:
+    cells, header = ("tripod", "5.4", "135", "3"), ("item", "weight_kg", "Rate EUR", "per night")
+    said = with_units(Statement(0, 1, "", cells, header))
+    assert said == "tripod  item; 5.4 kg weight kg; 135 EUR Rate EUR; 3  per night"

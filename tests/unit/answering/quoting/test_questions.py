@@ -291,6 +291,17 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("年假可以结转到什么时候？", "结转的年假须在次年 4 月 30 日前用完。", True),
         ("年假可以结转到什么时候？", "满 1 年 | 4 天", False),
         ("Until when is the desk open?", "It is open from 8:00 to 18:30.", True),
+        # Amounts and days are no telephone numbers, sizes and amounts no counts.
+        ("财务的分机号是多少？", "- 3000元到12000元：裘怀瑾", False),
+        ("财务的分机号是多少？", "财务：裘怀瑾，8025", True),
+        ("What is Tarek's extension?", "Tarek; 4 Sep 2026; 12 December 2025; 2025-09-04", False),
+        ("How many Fennel 1200 do we own?", "Fennel 1200; 390 cny rate; 13.8 kg; 16 A", False),
+        ("How many Fennel 1200 do we own?", "Fennel 1200; 4 units", True),
+        ("How much is Wren per day?", "Wren  Stage; 140 m2  Area; 2,100  External / day", True),
+        ("How much is Wren per day?", "Wren  Stage; 140 m2  Area; 8  Hours / day", False),
+        # The figure of the question is not what is asked for.
+        ("140 L 的冰箱噪音多少分贝？", "冰箱 140 L，745 元", False),
+        ("140 L 的冰箱噪音多少分贝？", "冰箱 140 L，42 dB", True),
     ],
 )
 def test_statement_holds_the_kind_that_is_asked_for(

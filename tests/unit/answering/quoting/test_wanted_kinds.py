@@ -50,6 +50,15 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
         ("账号什么时候开通？", Wanted.TIME),
         ("打什么疫苗？", Wanted.ANYTHING),
         ("工资多少号发？", Wanted.DAY),
+        ("what's Ines Calloway's extension?", Wanted.CONTACT),
+        ("What is the contract's extension?", Wanted.CONTACT),
+        ("Who approves a contract's extension of a month?", Wanted.PERSON),
+        ("which number do I ring at night", Wanted.CONTACT),
+        ("whats the hotel limit for vienna", Wanted.MONEY),
+        ("How much weight can a shelf take?", Wanted.WEIGHT),
+        ("冰箱噪音多少分贝？", Wanted.UNIT),
+        ("最高能拍多少帧？", Wanted.UNIT),
+        ("转账多少？", Wanted.NUMBER),
     ],
 )
 def test_word_of_a_kind_asks_for_it_only_where_it_is_what_is_asked(

@@ -14,6 +14,11 @@ from portal.text.terms import lexicon
 
 _HAN = re.compile(rf"[{HAN}]{{2,}}")
 _CAPITALISED = re.compile(r"\b[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*")
+# "hotel limit for vienna"
+_UNCAPITALISED = re.compile(
+    r"\b(?:in|to|for|at|from|and|or) ([a-z]{3,}(?: [a-z]+){0,2}?)"
+    r"(?=\W*\Z|[,.;]| (?:an?|and|at|by|can|do|each|for|from|if|in|is|on|or|per|to|when|with)\b)"
+)
 # 每天 18:00（北京时间）
 _NO_PLACE = re.compile(r"北京时间|\b(?:Beijing|London) time\b")
 _MAX_HAN, _MAX_WORDS = 5, 3
@@ -64,6 +69,10 @@ def _find_named(text: str) -> dict[str, frozenset[str]]:
         found |= _find(known, run, "", _MAX_HAN)
     for run in _CAPITALISED.findall(text):
         found |= _find(known, run.split(" "), " ", _MAX_WORDS)
+    if text.islower():
+        for run in _UNCAPITALISED.findall(text):
+            if (name := run.title()) in known:
+                found[name] = known[name]
     return found
 
 

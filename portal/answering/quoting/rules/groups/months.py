@@ -9,6 +9,7 @@ from portal.answering.quoting.questions import find_dates
 from portal.text.characters.folding import fold
 
 _LONG = "january|february|march|april|may|june|july|august|september|october|november|december"
+_NAMES = _LONG.split("|")
 # A whole month, not a day of it, and not a time from or until which something is so.
 _MONTH = re.compile(
     rf"(?<!since )(?<!from )(?<!until )(?<!till )(?<!by )(?<!before )(?<!after )"
@@ -17,28 +18,32 @@ _MONTH = re.compile(
     r"|(?<![\d.])(1[0-2]|[1-9])\s?月(?:份|(?![\d\s]*[\d日号底初中起至到前后之以]))"
     r"|(?<![一二三四五六七八九十])(十[一二]?|[一二三四五六七八九])月(?:份|(?![一二三四五六七八九十日号底初中起至到前后之以]))"
 )
+_HAN_MONTH = r"1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九]"
 _SPAN = re.compile(
-    rf"(?:{_LONG})\s?(?:to|through|until|till|and|-|–)\s?(?:{_LONG})"
-    r"|[\d一二三四五六七八九十]\s?月?\s?(?:-|–|~|至|到|和|、)\s?(?:次年|翌年|来年|第二年)?\s?"
-    r"[\d一二三四五六七八九十]{1,2}\s?月"
+    rf"({_LONG})\s?(?:to|through|until|till|-|–)\s?({_LONG})"
+    rf"|(?<![\d.])({_HAN_MONTH})\s?月?\s?(?:-|–|~|至|到)\s?(?:次年|翌年|来年|第二年)?\s?({_HAN_MONTH})\s?月"
 )
 _IN_MAY = re.compile(r"\b(?:in|of|for|during|last|this|next) may\b|\bmay(?: (?:19|20)\d\d|'s)\b")
 
 
 def find_months(text: str) -> frozenset[int]:
-    """Return the months that a text is about, January as 1; none where it names a span of them."""
+    """Return the months that a text is about, January as 1, of a span of them each."""
     folded = fold(text).text
-    if _SPAN.search(folded):
-        return frozenset()
     found = set()
-    for match in _MONTH.finditer(folded):
-        if match[1] == "may" and not _IN_MAY.search(folded):
-            continue
-        if match[1]:
-            found.add(_LONG.split("|").index(match[1]) + 1)
-        else:
-            found.add(int(match[2] or counted(match[3])))
+    for match in _SPAN.finditer(folded):
+        first, last = (_number(one) for one in match.groups() if one)
+        found |= {month % 12 + 1 for month in range(first - 1, last + 12 * (last < first))}
+    for match in _MONTH.finditer(_SPAN.sub(" ", folded)):
+        name = next(filter(None, match.groups()))
+        if name != "may" or _IN_MAY.search(folded):
+            found.add(_number(name))
     return frozenset(found)
+
+
+def _number(month: str) -> int:
+    if month in _NAMES:
+        return _NAMES.index(month) + 1
+    return int(month if month.isdigit() else counted(month))
 
 
 def find_months_of_days(text: str) -> frozenset[int]:

@@ -18,7 +18,8 @@ from portal.text.characters.scripts import HAN
 
 _UNIT_NAME = (
     r"(?:k?w|(?:kilo|mega)?watts?|volts?|[mck]m|(?:kilo|centi|milli)?met(?:er|re)s|miles|feet|inch(?:es)?"
-    r"|ml|(?:milli)?lit(?:er|re)s|[kmgt]b|gigabytes|megabytes|terabytes|[mg]hz)\b"
+    r"|ml|(?:milli)?lit(?:er|re)s|[kmgt]b|gigabytes|megabytes|terabytes|[mg]hz|decibels?|db|fps"
+    r"|frames|(?:mega)?pixels|lumens?|rpm|amps?|bar|psi)\b"
 )
 # "Which day rate" asks for no day.
 _NOT_OF_A_NOUN = (
@@ -71,6 +72,7 @@ _ASKED = (
             r"how much (?:money|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
             r"(?!.*\b(?:weigh|storage|space|memory|time)\b)",
             r"how (?:expensive|costly)",
+            r"\bwhat(?:'s| is| are)? .*\b(?:hotel|room|accommodation|meal|lunch|dinner|taxi|gift) (?:limit|cap|rate|maximum)s?\b",
             # "Which customer's prices are fixed" asks for a customer.
             rf"(?:what|which)(?! \w+(?: \w+)?'s?\b)(?! (?:day|date|month|year|time)\b)(?:'s)?(?: (?!{_LEADS_AWAY})[\w'-]+){{0,8}}?"
             rf" (?<!holiday )(?<!leave )(?<!vacation )(?<!baggage )(?<!luggage )(?<!weight )(?!charges? the\b){MONEY_NOUN}(?: (?:cap|limit|range|ceiling|level|band)s?)?{_IS_WHOLE}",
@@ -103,14 +105,14 @@ _ASKED = (
         Wanted.UNIT,
         any_of(
             rf"how many (?:[a-z]+ )?{_UNIT_NAME}|\b(?:value|figure|power|speed|length|width|height|size|range)\b.* in {_UNIT_NAME}",
-            r"多少(?:千?瓦|伏|[毫厘]米|毫升|英?寸)|几英?寸",
+            r"多少(?:千?瓦|伏|[毫厘]米|毫升|英?寸|分贝|帧|像素|流明|赫兹|毫?安(?![全装排])|转(?!账))|几英?寸",
         ),
     ),
     (
         Wanted.WEIGHT,
         any_of(
             r"多重|重量(?:是|为|有)?多少|(?:多少|几)(?:公斤|千克|克|吨|斤)",
-            r"\bhow heavy\b|how many (?:kg|kilo(?:gram)?s|grams|tons|tonnes)\b|\bweigh\b|what(?: is|'s) the (?:\w+ ){0,3}weight\b",
+            r"\bhow heavy\b|how much weight\b|how many (?:kg|kilo(?:gram)?s|grams|tons|tonnes)\b|\bweigh\b|what(?: is|'s) the (?:\w+ ){0,3}weight\b",
         ),
     ),
     (
@@ -149,7 +151,8 @@ _ASKED = (
             r"|(?:什么|哪个|多少)(?:电话|热线|邮箱|邮件地址|网址|联系方式|分机)|打(?:哪(?![一天日])|(?:什么|几)(?=号|电话|热线|\Z))",
             r"(?:(?:phone|extension|hotline) number|e-?mail address)(?! (?:polic(?:y|ies)|rules?|formats?|lists?|books?)\b)",
             r"(?:what|which)(?: is|'s)?(?: the| our| your| their)?(?: \w+)? web ?site\b|\burl\b|\bweb(?: ?site)? address\b",
-            r"(?<!at )what number",
+            r"(?<!at )what number|which number (?:do|should|can|must) (?:i|we) (?:call|ring|dial|phone)\b",
+            r"'s (?:(?:phone|telephone|mobile|cell|office) )?(?:phone|telephone|mobile|extension|e-?mail)\Z",
         ),
     ),
     (
@@ -254,9 +257,11 @@ _ASKED = (
 )
 # 好几次 and 那几天 ask for no number.
 _SOME = re.compile(r"(?:[好才没那这头]|(?<!提)前)几(?=[个天次年月周位名])")
+_WHATS = re.compile(r"\b(what|who|where|when|how)s\b")
 
 
 def find_wanted(question: str) -> Wanted:
     """Return the kind of answer that a question wants."""
     folded = _SOME.sub("一些", fold(question).text.strip(" ?!.。"))
+    folded = _WHATS.sub(r"\1's", folded)
     return next((wanted for wanted, asked in _ASKED if asked.search(folded)), Wanted.ANYTHING)

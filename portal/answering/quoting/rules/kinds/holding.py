@@ -58,6 +58,11 @@ _DATE = (
 )
 _MEASURE = rf"{FIGURE}\s*{MEASURE_UNIT}|{NUMERAL}[个 ]?{MEASURE_UNIT}|\d\s*(?:%|percent)|unlimited|不限|无限"
 
+# Neither is a telephone number.
+_NO_AMOUNT = rf"(?![\d.,]*\s*(?:[元%]|[天日年月]|{MEASURE_UNIT}|{CURRENCY}))"
+_WITH_YEAR = re.compile(
+    rf"{MONTH}\.? (?:\d{{1,2}},? )?(?:19|20)\d\d|(?<!\d)(?:19|20)\d\d[-/.]\d{{1,2}}[-/.]\d{{1,2}}"
+)
 _E_MAIL, _WEB_ADDRESS = r"[\w.]@[\w]", r"https?:|www\.|\.(?:com|cn|org|net|example|io)\b"
 
 _ROOM = (
@@ -78,7 +83,9 @@ _NICKNAME = r"(?:\A|[^一-龥])[老小阿][一-龥](?:[^一-龥]|$)"
 # Patterns of answers by kind.
 _HELD = {
     # A bare number in a table's column of prices has no unit.
-    Wanted.MONEY: any_of(rf"(?:\A|; ){FIGURE}\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|[价费金款额]|上限|{MONEY_NOUN}\b|(?:limit|amount)\b|{CURRENCY_CODE}\b)", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|[\d一二三两双]倍|照[常样]?发|折算|按[^,。;]{1,16}(?:计算|计发|计付|结算)|\bfree\b|no charge|at no cost|half price"),
+    Wanted.MONEY: any_of(rf"(?:\A|; ){FIGURE}\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|[价费金款额]|上限|{MONEY_NOUN}\b|(?:limit|amount)\b|{CURRENCY_CODE}\b)",
+        # In a column "External / day"
+        r"(?:\A|; )\d[\d,.]{1,12}\s(?!小时|人)[^;]{0,24}/ ?(?:day|night|week|month|[天日晚周月])", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|[\d一二三两双]倍|照[常样]?发|折算|按[^,。;]{1,16}(?:计算|计发|计付|结算)|\bfree\b|no charge|at no cost|half price"),
     Wanted.PERCENT: any_of(_PERCENT, _MONEY),
     Wanted.FREQUENCY: any_of(
         rf"每|{NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
@@ -124,8 +131,8 @@ _HELD = {
         r"\b(?:morning|afternoon|evening|tonight|dai?ly|weekly|monthly|annually|quarter|spring|summer"
         r"|autumn|winter|before|after|until|within|by the end|every|once|always|never|immediately)\b",
     ),
-    Wanted.CONTACT: any_of(_E_MAIL, _WEB_ADDRESS, r"\d[\d ()-]{3,24}\d",
-        rf"(?<![\d.,$¥€£])\d{{3,8}}(?![\d.,]*\s*(?:[元%]|[天日年月]|{MEASURE_UNIT}|{CURRENCY}))"),
+    Wanted.CONTACT: any_of(_E_MAIL, _WEB_ADDRESS, rf"\d[\d ()-]{{3,24}}\d{_NO_AMOUNT}",
+        rf"(?<![\d$¥€£])(?<!\d[.,])\d{{3,8}}{_NO_AMOUNT}"),
     Wanted.PLACE: any_of(
         rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交摆挂锁装](?:在|到|进|入)(?!周|星期|[上下每]|\d+[月日点])[{HAN}a-z\d]{{2,9}}|[交寄送提]到[{HAN}a-z\d]{{2,9}}|[在于到至往送去](?!\d+[年月日天个])[^,。;]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台|总部|学校|校区|[广操球]场|公园)|\d号?(?:会议|办公)?[室厅]|在[{HAN}]{{2,4}}(?:开会|出差|培训|举[行办]|召开|集合|办公|考试)"
         rf"|(?:地点|地址|位置|场地)[:是在为]|(?:\d|{HAN_NUMERAL})号?[楼层]"
@@ -168,11 +175,12 @@ _NOT_COUNTS = any_of(
     rf"\d{{1,12}}\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|(?<![a-z]){CODE}"
     r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|#)\s*:?\s*[\d-]+"
     r"|\b(?:room|floor|level|building|gate|step|section|chapter|page|line)s? \d+(?:(?:,| and| to|-) ?\d+)*|\d+f\b|\d号楼"
+    rf"|{FIGURE}\s*(?:[ckm]?m[23]?|k?g|[kmgt]b|k?w|m?a|v|db)\b"
     r"|\d[\d ]{0,12}(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
 # 412 块塑料托 are no money.
 _PIECES = re.compile(r"(?<=\d)\s*块(?=[一-龥])(?!钱)")
-_COUNT = any_of(rf"\d|{HAN_NUMERALS}(?=[{COUNTERS}次倍])|{NUMBER_WORD}|\bno\b|不限")
+_COUNT = any_of(rf"\d[\d,]{{0,12}}|{HAN_NUMERALS}(?=[{COUNTERS}次倍])|{NUMBER_WORD}|\bno\b|不限")
 # rjieba's tags of Chinese names: people, organisations, places, other proper names.
 _NAMING_TAGS = {
     Wanted.HOLDER: ("nr",),
@@ -244,8 +252,17 @@ _UNITS = tuple(
         r"毫?升|m?l|(?:milli)?lit(?:er|re)s?",
         r"[kmgt]b|(?:kilo|mega|giga|tera)bytes?",
         r"[kmg]?hz|赫兹?",
+        r"分贝|decibels?|dba?",
+        r"帧|fps|frames?",
+        r"[万亿]?像素|(?:mega)?pixels?|mp",
+        r"流明|lumens?|lm",
+        r"转|rpm|revolutions",
+        r"毫?安|m?ah?|amps?|amperes?",
+        r"k?pa|帕|bar|psi",
     )
 )
+# The size of the "140 L" fridge, of which the noise is asked for
+_GIVEN = re.compile(rf"{FIGURE}\s?(?:[a-z]+|[{HAN}])")
 # "Who do I call?" is answered by a number as well.
 _CALLS = re.compile(
     r"\b(?:call|ring|phone|dial|e-?mail|contact|talk to|report to)\b|打给|联系|致电|打电话|打哪|拨打|发邮件"
@@ -274,7 +291,10 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
 
 def _has_signs(wanted: Wanted, statement: str, folded: str, question: str, asked: str) -> bool:
     if wanted is Wanted.COUNT:
-        return _COUNT.search(_NOT_COUNTS.sub(" ", _PIECES.sub("个", folded))) is not None
+        counted = _NOT_COUNTS.sub(" ", _PIECES.sub("个", folded))
+        return not set(_COUNT.findall(counted)) <= set(_COUNT.findall(asked))
+    if wanted is Wanted.CONTACT:
+        folded = _WITH_YEAR.sub(" ", folded)
     if wanted is Wanted.UNIT:
         return _has_unit(folded, asked)
     if wanted is Wanted.PERSON and (_tells_to_call(folded, asked) or _is_of_people(folded, asked)):
@@ -289,7 +309,9 @@ def _has_signs(wanted: Wanted, statement: str, folded: str, question: str, asked
 
 
 def _has_unit(folded: str, asked: str) -> bool:
-    """Return whether a statement has a figure and a unit of the kind that the question names."""
+    """Return whether a statement has a figure and a unit of the kind that the question asks for,
+    beside those that it gives."""
+    asked = _GIVEN.sub(" ", asked)
     named = (unit for unit in _UNITS if unit.search(asked))
     return any(map(str.isdigit, folded)) and any(unit.search(folded) for unit in named)
 

@@ -40,7 +40,7 @@ ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
     Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.COLOUR,
-    Wanted.UNIT, Wanted.DAY, Wanted.NAME,
+    Wanted.UNIT, Wanted.DAY, Wanted.NAME, Wanted.CONTACT,
 )  # fmt: skip
 # Points and lengths of time.
 OF_TIMES = (

@@ -13,6 +13,7 @@ from portal.answering.quoting.rules.conditions import find_conditions, met_by, w
         ("How long do sessions last in 3.8?", ["3.8"]),
         ("YX-220 在 2025 年卖多少钱？", ["yx-220", "2025"]),
         ("Is 1.5% of the 3.2 万元 enough?", []),
+        ("A trip of 2000 pounds, £2000, 1800元, 2000人, who signs?", []),
         ("Who chaired?", []),
         ("How early can I book the meeting room 405?", ["405"]),
         ("411 有没有投影？", ["411"]),

@@ -20,6 +20,8 @@ from tests.unit.answering.sources import source
         ("How do I get from Hong Kong to Munich?", {"Hong Kong", "München"}),
         ("| 格拉斯哥 | 115 英镑 |", {"Glasgow"}),
         ("苏州市和武汉办公室", {"Suzhou", "Wuhan"}),
+        ("hotel limit in new york per night, from vienna", {"New York", "Vienna"}),
+        ("can i work outside in nice weather", set()),
         ("Paris Glasgow Central New York", {"Paris", "Glasgow", "New York"}),
         # Common words, other names and the time of a zone are no cities.
         ("大都在树林里等", set()),

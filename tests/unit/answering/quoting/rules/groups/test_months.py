@@ -23,9 +23,11 @@ from portal.answering.quoting.rules.groups.months import find_months
         ("on 12 March and March 14", set()),
         ("1月5日，三月底前，12个月", set()),
         ("Since January the fee is 3 euros.", set()),
-        ("From January to March it is closed.", set()),
-        ("3月至5月，1-3月", set()),
-        ("12月至次年2月", set()),
+        ("From January to March it is closed.", {1, 2, 3}),
+        ("3月至5月，1-2月", {1, 2, 3, 4, 5}),
+        ("12月至次年2月", {12, 1, 2}),
+        ("十一月到一月", {11, 12, 1}),
+        ("1月5日至3月2日", set()),
     ],
 )
 def test_months_that_a_text_is_about(text: str, months: set[int]) -> None:
@@ -40,6 +42,8 @@ def test_months_that_a_text_is_about(text: str, months: set[int]) -> None:
         ("2月的销售额是多少？", "1月份销售额三万元。", True),
         ("2月的销售额是多少？", "销售额三万元。", False),
         ("What was the revenue in January?", "In January the revenue was 3,000 euros.", False),
+        ("七月份去三亚，主管住宿上限多少？", "城市: 三亚(11月至次年3月); 二级: 680", True),
+        ("一月去三亚，主管住宿上限多少？", "城市: 三亚(11月至次年3月); 二级: 680", False),
         # A time may lie in another month.
         ("When is the report for March due?", "Reports are due in April.", False),
     ],

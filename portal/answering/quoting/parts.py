@@ -69,6 +69,12 @@ _COMPARES = re.compile(
 _EACH = re.compile(
     rf"([{HAN}]{{2,6}}?)[和与及、]([{HAN}]{{2,6}}?)(?:各自?|分别)(?:都?[是有为])?([{HAN}].*)"
 )
+# "What does a ticket cost for adults and for children?" is asked of each.
+_FOR_EACH = re.compile(
+    r"(.+? (for|in|at|on|with) )((?:(?!\band\b)[^,]){2,40}?),? and \2 "
+    r"((?!(?:what|which|how|when|where|who\w*)\b)[^,;?]{2,40})",
+    re.IGNORECASE,
+)
 _ASKS_WHICH = re.compile(r"\s*(?:and\s+)?(?:which|what)\s+(?:[\w-]+\s+){1,2}", re.IGNORECASE)
 # What connects a part of a question with the answer to the one before.
 _IF_SO = re.compile(
@@ -90,6 +96,8 @@ def find_parts(question: str) -> tuple[str, ...]:
         return (each[1] + each[3], each[2] + each[3])
     if both := _BOTH_ASKED.fullmatch(bare):
         return (f"{both[1]} {both[3]}", f"{both[2]} {both[3]}")
+    if (each := _FOR_EACH.fullmatch(bare)) and not _COMPARES.search(bare):
+        return (each[1] + each[3], each[1] + each[4])
     if codes := _about_each_code(bare):
         return codes
     parts: list[str] = []

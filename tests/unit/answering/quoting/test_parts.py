@@ -36,6 +36,12 @@ from portal.answering.quoting.parts import find_parts, standalone_parts
         ("What do E1 and E2 mean on P12?", ("What do E1 and E2 mean on P12?",)),
         ("房间能提前几天订，报警打哪个电话？", ("房间能提前几天订", "报警打哪个电话")),
         ("前几天开会，说了什么？", ("前几天开会，说了什么？",)),
+        ("What does a ticket cost for adults, and for children?",
+         ("What does a ticket cost for adults", "What does a ticket cost for children")),
+        ("Who came from the team for 6.0 and for how long?",
+         ("Who came from the team for 6.0", "for how long")),
+        ("What is the difference for adults and for children?",
+         ("What is the difference for adults and for children?",)),
         ("hi, who drives and on which day do we go", ("who drives", "on which day do we go")),
     ],
 )  # fmt: skip

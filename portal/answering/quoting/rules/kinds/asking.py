@@ -94,11 +94,11 @@ _ASKED = (
             r"多久|多长时间|(?<!哪)几天|几(?:小时|周(?![一二三四五六日几])|年|分钟)|几个(?:小时|周|星期|月|工作日)|(?<![臂线绳管缆杆路桥带布板梁轨])多长$|期(?:限)?(?:是|有|为)?多长",
             r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)(?!哪|几[月号日]|什么时)|多长的?[一-龥]{0,4}期|几秒",
             r"\b(?:within|in|after) (?:what|which) time\b|how (?:soon|quickly|fast) (?!is|are|.*\b(?:go|drive|run|travel|move|spin|grow|rise|rose|fall)\b)",
-            r"how (?:soon|quickly|fast) (?:is|are) .*\b(?:respon[sd]|repl(?:y|ies|aced)|answer|deliver|repair|refund|ship|process(?:ed|ing)|handled|fixed|resol|paid)",
+            r"how (?:soon|quickly|fast) (?:is|are) .*\b(?:respon[sd]|repl(?:y|ies|aced)|answer|deliver|repair|refund|ship|process(?:ed|ing)|handled|fixed|resol|paid|told|informed|notified|reported)",
             rf"how many (?:(?!per |an? |each )[a-z]+ ){{0,2}}{TIME_UNIT}|how much (?:[a-z]+ )?(?:time|notice|leave|holiday|vacation)",
             r"how far (?:in advance|ahead|beforehand|back)",
             r"how long\b(?! (?:must|should|can|may|does|do|is|are) (?:a |an |the |my )?(?:\w+ )?"
-            r"(?:password|passphrase|text|message|file|name|cable|title|code|table|desk|corridor|hall|wall|rope|bridge|tunnel)s?\b)",
+            r"(?:password|passphrase|text|message|file|name|cable|title|code|table|desk|corridor|hall|wall|rope|bridge|tunnel)s?\b(?! (?:work|last|stay|remain|take)))",
         ),
     ),
     (
@@ -126,7 +126,7 @@ _ASKED = (
         Wanted.MEASURE,
         any_of(
             r"多(?:大(?!年纪|岁数|年龄)|[高远宽深快厚长])|面积|多少(?:平方|公里|米|升|gb|mb|tb|字|位(?![客用顾同老学员]|人)|流量|空间)",
-            r"(?:容量|大小|速度|长度|高度)(?:是|为|有)?多少|几[米位](?![客用顾同老学]|人员)",
+            r"(?:容量|大小|速度|长度|高度)(?:是|为|有)?多少|(?<!有)几[米位](?![客用顾同老学]|人员)",
             r"how (?:big|large|far(?! (?:above|below|over|under|behind))|fast|high|tall|wide|deep|long)\b",
             r"how much (?:storage|space|memory|bandwidth)\b",
             r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|length|height|speed|distance)\b",

@@ -41,6 +41,7 @@ WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
     Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.COLOUR,
     Wanted.UNIT, Wanted.DAY, Wanted.NAME, Wanted.CONTACT,
+    Wanted.MEASURE, Wanted.PERCENT,
 )  # fmt: skip
 # Points and lengths of time.
 OF_TIMES = (

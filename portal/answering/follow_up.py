@@ -69,6 +69,11 @@ _GOES_ON_WORDS = re.compile(
     r"|(?:的话)?呢\s*[?？]?\s*$",
     re.IGNORECASE,
 )
+# There is one in the house, whatever was asked before.
+_ONLY_ONE = re.compile(
+    r"\b(?:ceo|cto|cfo|coo|managing director)\b|总经理|總經理|董事长|董事長|总裁|總裁|校长|校長|院长|院長",
+    re.IGNORECASE,
+)
 # A question with fewer content words cannot be searched for.
 _MIN_WORDS = 2
 # A longer one stands alone; looking for what it replaces takes time for each word.
@@ -189,7 +194,7 @@ def _is_question(message: str) -> bool:
 def _leans(question: str) -> bool:
     """Return whether a question needs the previous one to be understood."""
     words = _content_terms(question)
-    if len(words) < _MIN_WORDS or _GOES_ON.match(question):
+    if _GOES_ON.match(question) or (len(words) < _MIN_WORDS and not _ONLY_ONE.search(question)):
         return True
     if _LACKS_SUBJECT.match(question) and names_nothing(question):
         return True

@@ -226,6 +226,8 @@ def test_each_new_subject_replaces_the_one_before():
         ("年假有几天？", "病假怎么申请？"),
         ("法国有多少人口？", "北京和它的郊区一共有多少人口？"),
         ("How far is it?", "How do I get to the casino, by bus?"),
+        ("What is the code of the bicycles?", "Who is the CEO?"),
+        ("自行车的密码是多少？", "总经理是谁？"),
     ],
 )
 def test_what_stands_alone_is_left_as_it_is(before, question):

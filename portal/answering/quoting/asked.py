@@ -21,6 +21,7 @@ from portal.answering.quoting.rules.conditions import (
 from portal.answering.quoting.rules.events import Events, find_events
 from portal.answering.quoting.rules.groups.named import Named, find_named
 from portal.answering.quoting.rules.kinds import OF_EVENTS, Wanted, find_wanted
+from portal.answering.quoting.rules.names import whose_contact
 from portal.answering.quoting.rules.negation import asks_denied, is_open
 from portal.text.characters.folding import fold
 from portal.text.terms.lexicon import Sense, translations
@@ -73,6 +74,11 @@ class Asked:
     @cached_property
     def names(self) -> tuple[str, ...]:
         return find_names(self.question)
+
+    @cached_property
+    def person(self) -> tuple[str, ...]:
+        """Return the names of the person whose number or address is asked for."""
+        return whose_contact(self.question) if self.wanted is Wanted.CONTACT else ()
 
     @cached_property
     def events(self) -> Events:

@@ -63,6 +63,8 @@ def with_units(statement: Statement) -> str:
     """Return each cell of a table row before its header, which may name the unit: "600 元 价格".
     Where none does, the heading may: "住宿标准（每晚上限，元）". Empty for other statements."""
     units = [_unit_in(name) for name in statement.header]
+    if not any(units) and (of_row := _unit_in(statement.cells[0]) if statement.cells else ""):
+        units = ["", *[of_row] * (len(units) - 1)]
     if not any(units):
         heading = statement.context.rpartition("\n")[2]
         pieces = [one for found in _IN_BRACKETS.findall(heading) for one in _COMMA.split(found)]

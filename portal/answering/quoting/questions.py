@@ -40,7 +40,7 @@ _HAN_STEPS = "步骤|几个?步|每一?步|流程"
 _LIST = re.compile(
     rf"哪些|有哪|列出|{_HAN_STEPS}|哪几|要求|清单|包括|都有"
     # "Which plan" and "what does it cost" ask for one item, "which plans" for all.
-    r"|\b(?:which (?:[a-z]+ )?(?!is|was|does|has)[a-z]+[^s\W]s|list|steps?|what (?:are|must|should|do|items|documents|things)"
+    r"|\b(?:which (?:[a-z]+ )?(?!is|was|does|has)[a-z]+[^s\W]s|list|steps?|what (?:are|must|should|do(?! (?:\w+ ){1,3}(?:pay|cost|charge|earn|weigh)\b)|items|documents|things)"
     r"|what(?:'s| is) new|what (?:has )?changed)\b",
     re.IGNORECASE,
 )

@@ -11,6 +11,7 @@ from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.events import has_another_event
 from portal.answering.quoting.rules.groups.named import names_others
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
+from portal.answering.quoting.rules.names import is_of_another_person
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
 from portal.answering.quoting.rules.titles import is_qualified
 from portal.text.characters.folding import fold
@@ -34,6 +35,7 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
     return (
         names_others(asked.named, context, text)
         or is_qualified(words, asked.folded, fold(text).text)
+        or (not is_foreign and is_of_another_person(asked.person, said))
         or _is_below_another_date(asked.dates, context, text)
         # In the question's language the model tells birth from death; across languages it does not.
         or (is_foreign and _is_of_another_event(asked, said))

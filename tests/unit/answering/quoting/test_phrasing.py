@@ -44,4 +44,6 @@ def test_unit_of_a_table_may_be_in_its_heading() -> None:
 def test_unit_may_be_the_last_word_of_a_header() -> None:
     cells, header = ("tripod", "5.4", "135", "3"), ("item", "weight_kg", "Rate EUR", "per night")
     said = with_units(Statement(0, 1, "", cells, header))
+    of_row = ("餐补（元/天）", "70", "110")
+    assert "110 元/天" in with_units(Statement(0, 1, "", of_row, ("项目", "J1", "J3")))
     assert said == "tripod  item; 5.4 kg weight kg; 135 EUR Rate EUR; 3  per night"

@@ -299,6 +299,9 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("How many Fennel 1200 do we own?", "Fennel 1200; 4 units", True),
         ("How much is Wren per day?", "Wren  Stage; 140 m2  Area; 2,100  External / day", True),
         ("How much is Wren per day?", "Wren  Stage; 140 m2  Area; 8  Hours / day", False),
+        ("T05的证书管几年？", "编号: T05; 3月25日  上半年; 9月23日  下半年", False),
+        ("谁带班？", "6月21日 日期; 魏国栋 姓名; 13900006638 手机", True),
+        ("谁带班？", "夜间 时段; 高压室 位置", False),
         # The figure of the question is not what is asked for.
         ("140 L 的冰箱噪音多少分贝？", "冰箱 140 L，745 元", False),
         ("140 L 的冰箱噪音多少分贝？", "冰箱 140 L，42 dB", True),

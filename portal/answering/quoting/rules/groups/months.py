@@ -23,6 +23,7 @@ _SPAN = re.compile(
     rf"({_LONG})\s?(?:to|through|until|till|-|–)\s?({_LONG})"
     rf"|(?<![\d.])({_HAN_MONTH})\s?月?\s?(?:-|–|~|至|到)\s?(?:次年|翌年|来年|第二年)?\s?({_HAN_MONTH})\s?月"
 )
+_MENTIONED = re.compile(rf"\b({_LONG})\b|(?<![\d.])({_HAN_MONTH})\s?月")
 _IN_MAY = re.compile(r"\b(?:in|of|for|during|last|this|next) may\b|\bmay(?: (?:19|20)\d\d|'s)\b")
 
 
@@ -38,6 +39,12 @@ def find_months(text: str) -> frozenset[int]:
         if name != "may" or _IN_MAY.search(folded):
             found.add(_number(name))
     return frozenset(found)
+
+
+def find_mentioned_months(text: str) -> frozenset[int]:
+    """Return the months that a text names in any way: 4 of "by 30 April" and 4月底前."""
+    found = _MENTIONED.findall(fold(text).text)
+    return frozenset(_number(next(filter(None, names))) for names in found)
 
 
 def _number(month: str) -> int:

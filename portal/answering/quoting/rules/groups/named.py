@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from portal.answering.quoting.rules.groups.cities import find_cities
-from portal.answering.quoting.rules.groups.months import find_months
+from portal.answering.quoting.rules.groups.months import find_mentioned_months, find_months
 from portal.answering.quoting.rules.groups.numbered import THINGS, find_numbers
 from portal.answering.quoting.rules.groups.quarters import find_quarters
+from portal.answering.quoting.rules.groups.sizes import UNITS, find_sizes
 from portal.answering.quoting.rules.groups.terms import TERMS, find_terms
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.rules.kinds import OF_TIMES, Wanted
@@ -30,19 +31,26 @@ class Group:
     """Things of which one is not the other, and how to find those that a text names."""
 
     find: Callable[[str], frozenset[Hashable]]
+    mentions: Callable[[str], frozenset[Hashable]] | None = None
+    """What finds those that a text names beside what it is about, which may be one in question."""
     by_headings: bool = True
     """A statement that names none is about those of its headings."""
     answers: Collection[Wanted] = ()
     """The kinds of answer that name one themselves, so that a question need not mean its own."""
 
 
-# Headings seldom hold for all that is below them where they name a month, a city or a number.
+# Headings seldom hold for all that is below them where they name a city or a number.
 _GROUPS = (
     # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
     Group(find_weekdays, answers=(Wanted.ANYTHING,)),
     Group(find_quarters),
-    Group(find_months, by_headings=False, answers=OF_TIMES),
+    Group(find_months, mentions=find_mentioned_months, answers=OF_TIMES),
     Group(find_cities, by_headings=False, answers=(Wanted.PLACE,)),
+    # "May I take a bag of 25 kg?" is answered by what another weight is.
+    *(
+        Group(partial(find_sizes, unit), by_headings=False, answers=(Wanted.ANYTHING,))
+        for unit in UNITS
+    ),
     *(Group(partial(find_terms, terms)) for terms in TERMS),
     *(Group(partial(find_numbers, thing), by_headings=False) for thing in THINGS),
 )
@@ -64,7 +72,7 @@ def names_others(asked: Named, context: str, text: str) -> bool:
 
 def _names_others(group: Group, asked: frozenset[Hashable], context: str, text: str) -> bool:
     said = group.find(text)
-    if said & asked:
+    if said & asked or (group.mentions and group.mentions(text) & asked):
         return False
     above = group.find(context)
     if not said:

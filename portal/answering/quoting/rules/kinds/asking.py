@@ -72,7 +72,7 @@ _ASKED = (
             r"how much (?:money|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
             r"(?!.*\b(?:weigh|storage|space|memory|time)\b)",
             r"how (?:expensive|costly)",
-            r"\bwhat(?:'s| is| are)? .*\b(?:hotel|room|accommodation|meal|lunch|dinner|taxi|gift) (?:limit|cap|rate|maximum)s?\b",
+            r"(?:\A|\bwhat(?:'s| is| are)? .*\b)(?:hotel|room|accommodation|meal|lunch|dinner|taxi|gift) (?:limit|cap|rate|maximum)s?\b",
             # "Which customer's prices are fixed" asks for a customer.
             rf"(?:what|which)(?! \w+(?: \w+)?'s?\b)(?! (?:day|date|month|year|time)\b)(?:'s)?(?: (?!{_LEADS_AWAY})[\w'-]+){{0,8}}?"
             rf" (?<!holiday )(?<!leave )(?<!vacation )(?<!baggage )(?<!luggage )(?<!weight )(?!charges? the\b){MONEY_NOUN}(?: (?:cap|limit|range|ceiling|level|band)s?)?{_IS_WHOLE}",
@@ -152,7 +152,7 @@ _ASKED = (
             r"(?:(?:phone|extension|hotline) number|e-?mail address)(?! (?:polic(?:y|ies)|rules?|formats?|lists?|books?)\b)",
             r"(?:what|which)(?: is|'s)?(?: the| our| your| their)?(?: \w+)? web ?site\b|\burl\b|\bweb(?: ?site)? address\b",
             r"(?<!at )what number|which number (?:do|should|can|must) (?:i|we) (?:call|ring|dial|phone)\b",
-            r"'s (?:(?:phone|telephone|mobile|cell|office) )?(?:phone|telephone|mobile|extension|e-?mail)\Z",
+            r"\w'?s (?:(?:phone|telephone|mobile|cell|office) )?(?:phone|telephone|mobile|extension|e-?mail)(?: please)?\Z",
         ),
     ),
     (
@@ -256,12 +256,17 @@ _ASKED = (
     ),
 )
 # 好几次 and 那几天 ask for no number.
-_SOME = re.compile(r"(?:[好才没那这头]|(?<!提)前)几(?=[个天次年月周位名])")
+_SOME = re.compile(
+    r"(?:[好才没那这头]|(?<!提)前)几(?=[个天次年月周位名])"
+    r"|几(?=[个位名][^,]{1,8}(?:叫什么|名字|是谁|都?是哪))"
+)
+_SPOKEN = str.maketrans({"啥": "什么", "咋": "怎么"})
 _WHATS = re.compile(r"\b(what|who|where|when|how)s\b")
 
 
 def find_wanted(question: str) -> Wanted:
     """Return the kind of answer that a question wants."""
-    folded = _SOME.sub("一些", fold(question).text.strip(" ?!.。"))
+    folded = fold(question).text.strip(" ?!.。").translate(_SPOKEN)
+    folded = _SOME.sub("一些", folded)
     folded = _WHATS.sub(r"\1's", folded)
     return next((wanted for wanted, asked in _ASKED if asked.search(folded)), Wanted.ANYTHING)

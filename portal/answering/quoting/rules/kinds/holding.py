@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import rjieba
 
+from portal.answering.quoting.rules.kinds.han_names import find_han_names
 from portal.answering.quoting.rules.kinds.patterns import (
     CODE,
     COUNTERS,
@@ -45,7 +46,7 @@ _MONEY = (
 )
 _PERCENT = r"\d\s*:\s*\d|\d\s*(?:%|percent|per cent|‰)|[百千万]分之|[一二三四五六七八九\d]\s*(?:折|成(?![为功果本员立人年绩熟交份长])|个(?:百分)?点)|\bhalf\b|一半|全额"
 # 2026年11月6日 and 每月1日 are no durations.
-_OF_DATES = r"(?:19|20)\d\d年|\d{1,2}月|(?<=月)\d{1,2}日"
+_OF_DATES = r"(?<=[上下])半年|(?:19|20)\d\d年|\d{1,2}月|(?<=月)\d{1,2}日"
 _DURATION = (
     rf"\d:\d\d\s*(?:to|and|[-—至到])\s*\d{{1,2}}:\d\d|(?<!\d)(?!{_OF_DATES}){NUMERAL}\)?\s?[多余个-]?\s?-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
@@ -188,6 +189,7 @@ _NAMING_TAGS = {
     Wanted.PLACE: ("ns", "nt"),
     Wanted.NAME: ("nr", "nt", "nz"),
 }
+_OF_PEOPLE = (Wanted.HOLDER, Wanted.PERSON)
 # Questions that want one kind of place or of contact, and its signs.
 _NARROWER = {
     Wanted.PLACE: (
@@ -333,6 +335,8 @@ def _has_name(wanted: Wanted, statement: str, folded: str, question: str, asked:
     names = (name.lower() for name in [*capitals.findall(statement), *_first_name(statement)])
     held += [name for name in names if not _CALENDAR.fullmatch(name)]
     if any(one not in asked for one in held):
+        return True
+    if wanted in _OF_PEOPLE and any(name not in asked for name in find_han_names(folded)):
         return True
     tags = _NAMING_TAGS.get(wanted)
     return tags is not None and any(

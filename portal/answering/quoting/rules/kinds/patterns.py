@@ -41,7 +41,9 @@ MEASURE_UNIT = (
 )
 # What Chinese counts with: 两只, 三份.
 COUNTERS = "个位名人份条种层台页张家款项件辆间部套支道步笔本只头瓶盒箱袋把双对座栋艘架处颗棵根片枚粒罐桶筐户所封篇册题批株盘碗杯"
-MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
+MONEY_NOUN = (
+    r"(?:price|cost|money|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
+)
 HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"
 OFFICE = (
     r"(?:总?经理|总监|主任|董事长|总裁|[院校部处科组店队会]长|老板|创始人|作者|导师"

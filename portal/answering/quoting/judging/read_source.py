@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -36,6 +37,7 @@ _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
 # What shared words, the rank of the source and the wanted kind add to the nearness of a statement.
 _WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
 _MIN_OFFICE = 0.75  # The share of the words of an office, such as 总经理, that names it.
+_BARE = re.compile(r"\d[\d,.]{0,12}")
 # How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
 _WITHOUT_SIGNS = -2.0
 
@@ -202,4 +204,11 @@ def _holding(
         said = fold(f"{context} {text}").text
         return not lacks_event(asked.events, said, is_when=wanted is Wanted.TIME)
 
-    return [1.0 if holds(*one) else lacking for one in zip(found, texts, contexts, strict=True)]
+    def lacks(one: Statement) -> float:
+        # Figures whose unit no header names may be of any kind.
+        is_bare = wanted is Wanted.MONEY and all(map(_BARE.fullmatch, one.cells[1:]))
+        return 0.0 if one.cells and is_bare else lacking
+
+    return [
+        1.0 if holds(*one) else lacks(one[0]) for one in zip(found, texts, contexts, strict=True)
+    ]

@@ -84,9 +84,9 @@ _NICKNAME = r"(?:\A|[^一-龥])[老小阿][一-龥](?:[^一-龥]|$)"
 # Patterns of answers by kind.
 _HELD = {
     # A bare number in a table's column of prices has no unit.
-    Wanted.MONEY: any_of(rf"(?:\A|; ){FIGURE}\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|[价费金款额]|上限|{MONEY_NOUN}\b|(?:limit|amount)\b|{CURRENCY_CODE}\b)",
+    Wanted.MONEY: any_of(rf"(?:\A|; ){FIGURE}\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|[价费金款额]|上限|{MONEY_NOUN}\b|(?:limit|amount|cap|rate)\b|{CURRENCY_CODE}\b)",
         # In a column "External / day"
-        r"(?:\A|; )\d[\d,.]{1,12}\s(?!小时|人)[^;]{0,24}/ ?(?:day|night|week|month|[天日晚周月])", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|[\d一二三两双]倍|照[常样]?发|折算|按[^,。;]{1,16}(?:计算|计发|计付|结算)|\bfree\b|no charge|at no cost|half price"),
+        r"(?:\A|; )\d[\d,.]{1,12}\s(?!小时|人)[^;]{0,24}(?:/ ?|per )(?:day|night|week|month|[天日晚周月])", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|[\d一二三两双]倍|照[常样]?发|折算|按[^,。;]{1,16}(?:计算|计发|计付|结算)|\bfree\b|no charge|at no cost|half price"),
     Wanted.PERCENT: any_of(_PERCENT, _MONEY),
     Wanted.FREQUENCY: any_of(
         rf"每|{NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
